@@ -1,0 +1,91 @@
+"""Semantic versions 2.0.0, as device attributes and CEL carry them.
+
+Build metadata is kept for printing and ignored by order and equality.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache, total_ordering
+
+_NUMBER = r"0|[1-9]\d*"
+_IDENTIFIER = r"0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*"
+_STRICT = re.compile(
+    rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})"
+    rf"(?:-((?:{_IDENTIFIER})(?:\.(?:{_IDENTIFIER}))*))?"
+    r"(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?",
+    re.ASCII,
+)
+# What the tolerant form mends before the strict grammar applies: a leading "v", zeros in front, missing minor or patch.
+_TOLERANT = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?([-+].*)?", re.ASCII | re.DOTALL)
+_UINT64 = 1 << 64
+
+
+class SemverError(ValueError):
+    """The text is no semantic version."""
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class Version:
+    major: int
+    minor: int
+    patch: int
+    prerelease: tuple[int | str, ...] = ()
+    build: str = ""
+    _key: tuple[object, ...] = field(init=False, repr=False, default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_key", (self.major, self.minor, self.patch, _precedence(self.prerelease)))
+
+    @staticmethod
+    def parse(text: str) -> Version:
+        """Read the strict form `1.2.3-rc.1+build`; raise SemverError on anything else."""
+        return _parse(text)
+
+    @staticmethod
+    def parse_tolerant(text: str) -> Version:
+        """Read also ` v1.2 `: spaces around, a leading `v`, missing minor or patch, zeros in front."""
+        found = _TOLERANT.fullmatch(text.strip())
+        if not found:
+            raise SemverError(f"{text!r} is not a semantic version")
+        major, minor, patch, rest = found.groups()
+        if rest and patch is None:
+            raise SemverError(f"{text!r}: a short version cannot carry a pre-release or build")
+        return _parse(".".join(str(int(part or "0")) for part in (major, minor, patch)) + (rest or ""))
+
+    def __str__(self) -> str:
+        text = f"{self.major}.{self.minor}.{self.patch}"
+        if self.prerelease:
+            text += "-" + ".".join(map(str, self.prerelease))
+        return f"{text}+{self.build}" if self.build else text
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, Version) else NotImplemented
+
+    def __lt__(self, other: Version) -> bool:
+        return self._key < other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def _precedence(prerelease: tuple[int | str, ...]) -> tuple[object, ...]:
+    """A release sorts after its pre-releases; numbers sort before words; a longer list sorts after its prefix."""
+    if not prerelease:
+        return (1,)
+    return (0, tuple((0, part, "") if isinstance(part, int) else (1, 0, part) for part in prerelease))
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Version:
+    found = _STRICT.fullmatch(text)
+    if not found:
+        raise SemverError(f"{text!r} is not a semantic version (expected MAJOR.MINOR.PATCH)")
+    major, minor, patch, prerelease, build = found.groups()
+    numbers = tuple(int(part) for part in (major, minor, patch) if len(part) <= 20)
+    parts = tuple(int(p) if p.isdecimal() else p for p in prerelease.split(".")) if prerelease else ()
+    if len(numbers) < 3 or any(n >= _UINT64 for n in (*numbers, *(p for p in parts if isinstance(p, int)))):
+        raise SemverError(f"{text!r}: a number does not fit 64 bits")
+    return Version(numbers[0], numbers[1], numbers[2], parts, build or "")
