@@ -6,10 +6,20 @@ Out: frozen Structs with snake_case attributes; a field at its default is left o
 
 from __future__ import annotations
 
+from typing import Any, dataclass_transform
+
 import msgspec
 
 
-class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class ModelMeta(msgspec.StructMeta):
+    """msgspec inherits every option but `kw_only`; this inherits that one too, and tells type checkers of both."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> ModelMeta:
+        return super().__new__(mcs, name, bases, namespace, **{"kw_only": True, **options})
+
+
+class Model(msgspec.Struct, metaclass=ModelMeta, frozen=True, omit_defaults=True, rename="camel"):
     """Base of every API struct.
 
     Invariant: nobody changes an instance or what it holds. Sequences are tuples; maps are typed `Mapping`.
