@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from drakit.base.errors import summary
 from drakit.base.fields import FieldError, in_order
 from drakit.base.structs import Model
@@ -30,17 +32,16 @@ class StatusDetails(Model):
 
 class ListMeta(Model):
     resource_version: str = ""
-    continue_: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
     remaining_item_count: int | None = None
-    self_link: str = ""
 
 
 class Status(Model, tag_field="kind", tag="Status"):
-    """Invariant: `code` is the HTTP code that goes with it."""
+    """Invariant: `code` is the HTTP code that goes with it. Fields without a default are always on the wire."""
 
-    api_version: str = "v1"
-    metadata: ListMeta = ListMeta()
-    status: str = "Failure"
+    api_version: str
+    metadata: ListMeta
+    status: str
     message: str = ""
     reason: str = ""
     details: StatusDetails | None = None
@@ -53,7 +54,15 @@ def qualified(resource: str, group: str) -> str:
 
 
 def failure(code: int, reason: str, message: str, details: StatusDetails | None = None) -> Status:
-    return Status(code=code, reason=reason, message=message, details=details)
+    return Status(
+        api_version="v1",
+        metadata=ListMeta(),
+        status="Failure",
+        code=code,
+        reason=reason,
+        message=message,
+        details=details,
+    )
 
 
 def not_found(resource: str, group: str, name: str) -> Status:
