@@ -30,10 +30,9 @@ def best_of(work: Callable[[], object], *, rounds: int = 5, inner: int = 1) -> f
 def origin() -> str:
     """When, from which commit, and on what machine: the line above every table."""
     answer = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
-    return (
-        f"{datetime.now(UTC):%Y-%m-%d}, commit {answer.stdout.strip() or 'unknown'}, Python {platform.python_version()}, "
-        f"{platform.machine()} with {os.cpu_count()} cores"
-    )
+    commit = answer.stdout.strip() or "unknown"
+    machine = f"Python {platform.python_version()}, {platform.machine()} with {os.cpu_count()} cores"
+    return f"{datetime.now(UTC):%Y-%m-%d}, commit {commit}, {machine}"
 
 
 def publish(name: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

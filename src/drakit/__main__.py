@@ -1,0 +1,5 @@
+"""`python -m drakit` is `drakit`."""
+
+from drakit.cli.main import run
+
+run()

@@ -1,0 +1,66 @@
+"""`drakit COMMAND`: put the commands together, turn errors into messages and exit codes.
+
+Exit codes: 0 done; 1 the answer is no (unsatisfiable, a finding, a case that differs); 2 the input or usage is wrong;
+3 something that is needed is not there right now; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+import drakit
+from drakit.base.errors import DrakitError, Retryable
+
+COMMANDS = {"allocate": "drakit.cli.allocate"}
+"""Name of each command and the module whose function of that name it is."""
+
+app = typer.Typer(
+    name="drakit",
+    help="Kubernetes Dynamic Resource Allocation, whole, in Python.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"drakit {drakit.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")] = False,
+) -> None:
+    """Kubernetes Dynamic Resource Allocation, whole, in Python."""
+
+
+def load() -> None:
+    for name, module in COMMANDS.items():
+        app.command(name)(getattr(import_module(module), name))
+
+
+def run() -> None:
+    """The entry point: a wrong input is a message and an exit code, never a traceback."""
+    load()
+    try:
+        app()
+    except DrakitError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(3 if isinstance(error, Retryable) else 2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; nothing is left to say, and nowhere to say it.
+        sys.stderr.close()
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    run()
