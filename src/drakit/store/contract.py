@@ -1,0 +1,145 @@
+"""The contract of a store: what the API server may rely on, whichever engine is behind it.
+
+In:  keys like `/registry/<group>/<resource>/<namespace>/<name>`, values as bytes.
+Out: records, pages and events that carry revisions.
+
+One revision counts the writes over all keys: each write that succeeds has a greater one than all before it. Failed
+writes have none. Keys are ordered by code point. A prefix is a plain string prefix: it ends in a slash
+where only whole names are meant.
+
+Whatever a method returns, or a watch hands out, is durable as far as the engine goes: nobody sees a write before it
+would survive a crash. A method may be used by many tasks of one event loop at the same time; not from other threads.
+Every method raises StoreClosed once `close` was called.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Self
+
+from drakit.store.records import Event, Page, Record, Stats
+
+DEFAULT_BUFFER = 4096
+
+
+class Watch(ABC):
+    """Events under one prefix, in revision order, each once, with no gap; for one reader at a time.
+
+    Cancelling a read loses no event: the next read returns it.
+    """
+
+    def __aiter__(self) -> Self:
+        return self
+
+    @abstractmethod
+    async def __anext__(self) -> Event:
+        """Wait for the next event.
+
+        Raises StopAsyncIteration after `close`, WatcherTooSlow when the reader fell too far behind (what it had not
+        read is dropped), StoreClosed once the store is closed and what was buffered before has been read.
+        """
+
+    @abstractmethod
+    async def take(self) -> tuple[Event, ...]:
+        """Wait for at least one event, and return all that are there; empty after `close`. Raises as `__anext__`."""
+
+    @property
+    @abstractmethod
+    def progress(self) -> int:
+        """A revision up to which every event under the prefix has been handed out: what a bookmark may say.
+
+        It never goes back, and grows with writes elsewhere too, though an engine may let it lag. It counts an event
+        as soon as the read returned it.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Stop. Idempotent; a waiting reader ends."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class Store(ABC):
+    """Keys, values and their history. See the module for what holds for every method."""
+
+    @abstractmethod
+    async def revision(self) -> int:
+        """The revision of the latest write; never goes back, also not over a restart."""
+
+    @abstractmethod
+    async def create(self, key: str, value: bytes) -> Record:
+        """Write a key that is not there.
+
+        Raises KeyExists (with the current record), StoreUnavailable, ValueError for an empty key or one that is not
+        valid Unicode.
+        """
+
+    @abstractmethod
+    async def update(self, key: str, value: bytes, *, expected: int) -> Record:
+        """Replace the value of a key whose latest write had the revision `expected`.
+
+        Raises Conflict (with the current record), KeyNotFound, StoreUnavailable.
+        """
+
+    @abstractmethod
+    async def delete(self, key: str, *, expected: int) -> Record:
+        """Remove a key whose latest write had the revision `expected`.
+
+        Returns its last value at the revision of the deletion. Raises as `update`.
+        """
+
+    @abstractmethod
+    async def get(self, key: str, *, revision: int | None = None) -> Record:
+        """One key, now or as it stood at a revision. Raises KeyNotFound, Compacted, FutureRevision."""
+
+    @abstractmethod
+    async def list(self, prefix: str, *, revision: int | None = None, limit: int = 0, after: str = "") -> Page:
+        """Records under a prefix in key order, all from one revision: the current one, or the one given.
+
+        At most `limit` of them if that is positive, and only keys greater than `after`. Raises Compacted,
+        FutureRevision.
+        """
+
+    @abstractmethod
+    async def count(self, prefix: str) -> int:
+        """How many keys there are under a prefix now."""
+
+    @abstractmethod
+    async def watch(self, prefix: str, *, after: int, buffer: int = DEFAULT_BUFFER) -> Watch:
+        """Follow the writes under a prefix whose revision is greater than `after`: those of the past first.
+
+        `buffer` bounds how many new events may wait for the reader, not counting the past ones. A reader that is
+        further behind is dropped (WatcherTooSlow); writers never wait for it. Raises Compacted, FutureRevision.
+        """
+
+    @abstractmethod
+    async def compact(self, revision: int) -> None:
+        """Forget history before a revision; the state at that revision can still be read.
+
+        Watches that have started are not disturbed. Compacting to where it stands already does nothing. Raises
+        Compacted for an older revision, FutureRevision, StoreUnavailable: then the revision counts as compacted, but
+        its space is not free yet.
+        """
+
+    @abstractmethod
+    async def stats(self) -> Stats:
+        """Figures, of now."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Finish the writes under way, end all watches, let go of files. Idempotent."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

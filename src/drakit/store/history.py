@@ -1,0 +1,82 @@
+"""The recent writes, bounded by number, bytes and age.
+
+In:  events, one per revision, from the state.
+Out: what happened after a revision, for watches that start in the past and for reads at one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from drakit.store.records import Event
+
+_OVERHEAD = 400  # an event, its record and its key without their texts, rounded up
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """How much history to keep; whichever bound is met first counts. Checked on each write."""
+
+    events: int = 100_000
+    bytes: int = 256 * 1024 * 1024
+    seconds: float | None = 600.0
+
+
+def weight(event: Event) -> int:
+    """Bytes that an event may keep in memory: an upper bound, since neighbours share values."""
+    after = len(event.record.value) if event.record is not None else 0
+    before = len(event.previous.value) if event.previous is not None else 0
+    return _OVERHEAD + len(event.key) + after + before
+
+
+class History:
+    """Invariant: holds exactly the events `compacted + 1 … revision`, in order."""
+
+    def __init__(self, retention: Retention) -> None:
+        self.retention = retention
+        self.compacted = 0
+        self.bytes = 0
+        self._events: deque[Event] = deque()
+        self._times: deque[float] = deque()
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def append(self, event: Event, now: float) -> None:
+        self._events.append(event)
+        self._times.append(now)
+        self.bytes += weight(event)
+
+    def newest_first(self, after: int) -> Iterator[Event]:
+        """The events with a revision greater than `after`, which is not compacted, from the latest back."""
+        return islice(reversed(self._events), self.compacted + len(self._events) - after)
+
+    def excess(self, now: float) -> int:
+        """The revision up to which history must go to be within its bounds."""
+        drop, size = 0, self.bytes
+        for event, time in zip(self._events, self._times, strict=True):
+            if not self._exceeds(len(self._events) - drop, size, now - time):
+                break
+            drop += 1
+            size -= weight(event)
+        return self.compacted + drop
+
+    def fits(self, now: float) -> bool:
+        """Whether history is within its bounds."""
+        return not self._events or not self._exceeds(len(self._events), self.bytes, now - self._times[0])
+
+    def _exceeds(self, events: int, size: int, age: float) -> bool:
+        keep = self.retention
+        return events > keep.events or size > keep.bytes or (keep.seconds is not None and age > keep.seconds)
+
+    def drop(self, revision: int) -> Iterator[Event]:
+        """Forget the events up to a revision, oldest first."""
+        while self.compacted < revision:
+            event = self._events.popleft()
+            self._times.popleft()
+            self.bytes -= weight(event)
+            self.compacted = event.revision
+            yield event

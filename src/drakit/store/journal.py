@@ -1,0 +1,221 @@
+"""The SQLite file: an append-only log of writes, from which compaction takes what nothing refers to any more.
+
+In:  events to append, revisions to discard; all calls block, and come from one thread at a time.
+Out: the rows of the log in revision order, at start.
+
+The latest row of a key is its state, so there is one table and no index but the revision: an append touches the end
+of one tree. The connection holds the file exclusively; WAL with `synchronous=FULL` flushes each commit to disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+from drakit.base.errors import DrakitError
+from drakit.store.errors import Corrupt, SchemaTooNew, StoreLocked, StoreUnavailable
+from drakit.store.records import Event
+from drakit.store.replaying import Row
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x44524B54  # "DRKT": a file that says anything else is not ours to touch
+
+_SCHEMA = f"""
+BEGIN;
+CREATE TABLE log (revision INTEGER PRIMARY KEY, key TEXT NOT NULL, value BLOB, created INTEGER NOT NULL);
+CREATE TABLE compaction (only INTEGER PRIMARY KEY CHECK (only = 1), revision INTEGER NOT NULL);
+INSERT INTO compaction VALUES (1, 0);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""  # noqa: S608 -- both numbers are constants of this file
+
+
+class Journal:
+    """Invariant: after any call, whether it raised or not, the file holds all of what earlier calls were told to
+    append, and all or nothing of this one's.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._connection = connection
+        self._garbage: list[int] = []
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open a file, or make it, readable by its owner alone: secrets are kept in it.
+
+        Raises StoreLocked, SchemaTooNew, Corrupt, StoreUnavailable; the file is then as it was.
+        """
+        made = _make(path)
+        try:
+            journal = cls(path, _connect(path))
+        except DrakitError:
+            if made:
+                _unmake(path)
+            raise
+        return journal
+
+    def compacted(self) -> int:
+        try:
+            rows = self._connection.execute("SELECT revision FROM compaction").fetchall()
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from error
+        if len(rows) != 1 or not isinstance(rows[0][0], int):
+            raise Corrupt(f"{self._path} is damaged: it does not say up to where it was compacted")
+        return int(rows[0][0])
+
+    def rows(self) -> Iterator[Row]:
+        """Every row of the log, in revision order."""
+        try:
+            yield from self._connection.execute("SELECT revision, key, value, created FROM log ORDER BY revision")
+        except sqlite3.Error as error:
+            if _primary_code(error) is None:  # from the module, not from SQLite: a text that is none
+                raise Corrupt(f"{self._path} is damaged: {error}") from error
+            raise translate(error, self._path) from error
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Write all events, or none; they are on disk when this returns.
+
+        One statement, which is its own transaction: the thread gives up the interpreter lock once per call into
+        SQLite, and waits a whole switch interval to get it back from a busy event loop. With a statement per row a
+        busy loop makes this ten times slower.
+        """
+        parameters: list[int | str | bytes | None] = []
+        for event in events:
+            created = event.record.created if event.record is not None else 0
+            parameters += (event.revision, event.key, event.value, created)
+        try:
+            self._connection.execute(_insert(len(events)), parameters)
+        except sqlite3.Error as error:
+            self._recover(error)
+            raise translate(error, self._path) from error
+
+    def discard(self, compacted: int, revisions: Sequence[int]) -> None:
+        """Note that history up to `compacted` is gone, and delete the rows that only it had a use for.
+
+        Rows that an earlier call failed to delete are deleted too.
+        """
+        self._garbage += revisions
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute("UPDATE compaction SET revision = ?", (compacted,))
+            self._connection.execute(
+                "DELETE FROM log WHERE revision IN (SELECT value FROM json_each(?))", (json.dumps(self._garbage),)
+            )
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._recover(error)
+            raise translate(error, self._path) from error
+        self._garbage.clear()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _recover(self, error: sqlite3.Error) -> None:
+        """Leave nothing of a failed transaction behind.
+
+        When the flush itself failed, its frames may be in the write-ahead log although it was rolled back, and would
+        come to life again after a crash: moving the log's good part into the file empties it.
+        """
+        with suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            if _primary_code(error) == sqlite3.SQLITE_IOERR:
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def translate(error: sqlite3.Error, path: Path) -> DrakitError:
+    """What SQLite said, in our errors."""
+    match _primary_code(error):
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StoreLocked(f"{path} is locked: another process or store has it open")
+        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+            return Corrupt(f"{path} is damaged, or no SQLite file: {error}")
+        case sqlite3.SQLITE_FULL:
+            return StoreUnavailable(f"{path}: no space left: {error}")
+        case sqlite3.SQLITE_READONLY:
+            return StoreUnavailable(f"{path} is read-only: {error}")
+        case _:
+            return StoreUnavailable(f"{path}: {error}")
+
+
+def _primary_code(error: sqlite3.Error) -> int | None:
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+@cache
+def _insert(rows: int) -> str:
+    return "INSERT INTO log VALUES " + ",".join(["(?,?,?,?)"] * rows)  # noqa: S608 -- placeholders only
+
+
+def _make(path: Path) -> bool:
+    """Create an empty file if there is none; whether it was created.
+
+    An existing one must not be opened and closed here: closing any descriptor of a file drops the locks that this
+    process holds on it, which are what tells a second store that the first is at work.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be created: {error.strerror}") from error
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+    return True
+
+
+def _unmake(path: Path) -> None:
+    for suffix in ("", "-wal", "-journal"):
+        with suppress(OSError):
+            path.with_name(path.name + suffix).unlink()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    try:
+        _prepare(connection, path)
+    except sqlite3.Error as error:
+        connection.close()
+        raise translate(error, path) from error
+    except DrakitError:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Take the file for ourselves, look what it is, and only then write to it."""
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    found, application = _number(connection, "user_version"), _number(connection, "application_id")
+    empty = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if not (empty and found == 0 and application == 0):
+        if application != APPLICATION_ID:
+            raise Corrupt(f"{path} is a SQLite file, but no drakit store")
+        if found > SCHEMA_VERSION:
+            raise SchemaTooNew(str(path), found, SCHEMA_VERSION)
+    if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+        raise StoreUnavailable(f"{path}: this file system cannot hold a write-ahead log")
+    connection.execute("PRAGMA synchronous = FULL")
+    if empty:
+        connection.executescript(_SCHEMA)
+    connection.execute("BEGIN IMMEDIATE")  # fails here, not on the first write, if the file is read-only
+    connection.execute("ROLLBACK")
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])

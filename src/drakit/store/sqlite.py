@@ -1,0 +1,105 @@
+"""The engine that keeps: state in memory for readers, every write in one SQLite file before anybody learns of it.
+
+In:  changes that the state allows.
+Out: the same changes, in groups, to the journal's thread; events to readers once the disk has them.
+
+At start the whole log is read: the file is the truth, memory a view of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Self
+
+from drakit.base.clock import Clock, RealClock
+from drakit.base.errors import DrakitError
+from drakit.store.committing import Change, GroupCommit
+from drakit.store.embedded import EmbeddedStore
+from drakit.store.errors import StoreClosed
+from drakit.store.history import Retention
+from drakit.store.journal import Journal
+from drakit.store.records import Event
+from drakit.store.replaying import rebuild
+from drakit.store.state import State
+
+SWEEP_AT = 1024
+"""Rows that nothing refers to any more are deleted this many at a time."""
+
+
+class SQLiteStore(EmbeddedStore):
+    """Use `open`. Invariant: only `_executor`'s one thread touches the journal."""
+
+    def __init__(self, journal: Journal, state: State, clock: Clock, executor: ThreadPoolExecutor) -> None:
+        super().__init__(state, clock)
+        self._journal = journal
+        self._executor = executor
+        self._group = GroupCommit(
+            executor, number=self._number, write=journal.append, publish=self._publish, reserved=self._reserved
+        )
+        self._garbage: list[int] = []
+        self._shutting = asyncio.Lock()
+        self._shut = False
+
+    @classmethod
+    async def open(cls, path: Path | str, *, clock: Clock | None = None, retention: Retention | None = None) -> Self:
+        """Open a file, or make it; its directory must exist.
+
+        Raises StoreLocked, SchemaTooNew, Corrupt, and StoreUnavailable when the file cannot be made, read or
+        written; it is then as it was.
+        """
+        clock = clock or RealClock()
+        executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="drakit-store")
+        loading = executor.submit(_load, Path(path), retention or Retention(), clock.monotonic())
+        try:
+            journal, state, dead = await asyncio.wrap_future(loading)
+        except BaseException:
+            executor.shutdown(wait=False)
+            raise
+        store = cls(journal, state, clock, executor)
+        store._forget(dead)
+        return store
+
+    async def close(self) -> None:
+        self._closed = True
+        async with self._shutting:
+            if not self._shut:
+                await self._shut_down()
+                self._shut = True
+
+    async def _commit(self, key: str, value: bytes | None) -> Event:
+        return await self._group.submit(key, value)
+
+    def _forget(self, revisions: Sequence[int]) -> None:
+        self._garbage += revisions
+        if len(self._garbage) >= SWEEP_AT:
+            self._discard()  # nobody waits for it: what cannot be deleted now is deleted with the next lot
+
+    async def _sweep(self) -> None:
+        await asyncio.wrap_future(self._discard())
+
+    def _discard(self) -> Future[None]:
+        dead, self._garbage = self._garbage, []
+        return self._executor.submit(self._journal.discard, self._state.history.compacted, dead)
+
+    async def _shut_down(self) -> None:
+        await self._group.drain()
+        await asyncio.wrap_future(self._executor.submit(self._journal.close))
+        self._executor.shutdown(wait=False)
+        self._watches.close(StoreClosed())
+
+    def _number(self, changes: Sequence[Change]) -> list[Event]:
+        first = self._state.revision + 1
+        return [self._state.event(first + place, key, value) for place, (key, value) in enumerate(changes)]
+
+
+def _load(path: Path, retention: Retention, now: float) -> tuple[Journal, State, list[int]]:
+    journal = Journal.open(path)
+    try:
+        state, dead = rebuild(journal.rows(), journal.compacted(), retention, now)
+    except DrakitError:
+        journal.close()
+        raise
+    return journal, state, dead
