@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -71,7 +71,7 @@ class Journal:
             raise Corrupt(f"{self._path} is damaged: it does not say up to where it was compacted")
         return int(rows[0][0])
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Generator[Row, None, None]:
         """Every row of the log, in revision order."""
         try:
             yield from self._connection.execute("SELECT revision, key, value, created FROM log ORDER BY revision")
@@ -136,7 +136,7 @@ def translate(error: sqlite3.Error, path: Path) -> DrakitError:
     match _primary_code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreLocked(f"{path} is locked: another process or store has it open")
-        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:  # the last: a table is not there
             return Corrupt(f"{path} is damaged, or no SQLite file: {error}")
         case sqlite3.SQLITE_FULL:
             return StoreUnavailable(f"{path}: no space left: {error}")
@@ -165,6 +165,7 @@ def _make(path: Path) -> bool:
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
+        _check_writable(path)
         return False
     except OSError as error:
         raise StoreUnavailable(f"{path} cannot be created: {error.strerror}") from error
@@ -174,6 +175,13 @@ def _make(path: Path) -> bool:
     finally:
         os.close(directory)
     return True
+
+
+def _check_writable(path: Path) -> None:
+    """SQLite would say "disk I/O error"."""
+    for place in (path, path.parent):
+        if not os.access(place, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise StoreUnavailable(f"{path} cannot be opened: {place} is read-only")
 
 
 def _unmake(path: Path) -> None:

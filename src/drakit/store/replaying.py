@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from drakit.store.errors import Corrupt
 from drakit.store.history import Retention
 from drakit.store.records import Record
 from drakit.store.state import State
@@ -17,8 +16,12 @@ Row = tuple[int, str, bytes | None, int]
 """Revision, key, value (none: a deletion), revision of the creation (zero for a deletion)."""
 
 
+class Unsound(ValueError):
+    """A row that no store can have written."""
+
+
 def rebuild(rows: Iterable[Row], compacted: int, retention: Retention, now: float) -> tuple[State, list[int]]:
-    """Raises Corrupt when the rows cannot be what a store wrote."""
+    """Raises Unsound when the rows cannot be what a store wrote."""
     rows = iter(rows)
     state = State(retention)
     base, dead, first = _base(rows, compacted)
@@ -52,12 +55,12 @@ def _base(rows: Iterable[Row], compacted: int) -> tuple[dict[str, Record], list[
 def _replay(state: State, row: Row, now: float) -> None:
     revision, key, value, created = _checked(row)
     if revision != state.revision + 1:
-        raise Corrupt(f"the log is damaged: revision {state.revision + 1} is missing")
+        raise Unsound(f"revision {state.revision + 1} is missing")
     event = state.event(revision, key, value)
     if event.record is None and event.previous is None:
-        raise Corrupt(f"the log is damaged: revision {revision} deletes {key}, which is not there")
+        raise Unsound(f"revision {revision} deletes {key}, which is not there")
     if event.record is not None and event.record.created != created:
-        raise Corrupt(f"the log is damaged: revision {revision} says {key} was created at {created}")
+        raise Unsound(f"revision {revision} says {key} was created at {created}")
     state.apply(event, now)
 
 
@@ -65,5 +68,5 @@ def _checked(row: Row) -> Row:
     revision, key, value, created = row
     sound = isinstance(key, str) and isinstance(value, bytes | None) and isinstance(created, int)
     if not sound or revision < 1 or not 0 <= created <= revision:
-        raise Corrupt(f"the log is damaged: revision {revision} holds no write")
+        raise Unsound(f"revision {revision} holds no write")
     return row

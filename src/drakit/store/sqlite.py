@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Self
 
@@ -18,11 +19,11 @@ from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import DrakitError
 from drakit.store.committing import Change, GroupCommit
 from drakit.store.embedded import EmbeddedStore
-from drakit.store.errors import StoreClosed
+from drakit.store.errors import Corrupt, StoreClosed
 from drakit.store.history import Retention
 from drakit.store.journal import Journal
 from drakit.store.records import Event
-from drakit.store.replaying import rebuild
+from drakit.store.replaying import Unsound, rebuild
 from drakit.store.state import State
 
 SWEEP_AT = 1024
@@ -98,7 +99,11 @@ class SQLiteStore(EmbeddedStore):
 def _load(path: Path, retention: Retention, now: float) -> tuple[Journal, State, list[int]]:
     journal = Journal.open(path)
     try:
-        state, dead = rebuild(journal.rows(), journal.compacted(), retention, now)
+        with closing(journal.rows()) as rows:
+            state, dead = rebuild(rows, journal.compacted(), retention, now)
+    except Unsound as error:
+        journal.close()
+        raise Corrupt(f"{path} is damaged: {error}") from error
     except DrakitError:
         journal.close()
         raise

@@ -9,7 +9,6 @@ An event costs one look-up per distinct length of the watched prefixes: watches 
 from __future__ import annotations
 
 import asyncio
-from bisect import insort
 from collections import deque
 from collections.abc import Iterable
 
@@ -116,12 +115,12 @@ class BufferedWatch(Watch):
 
 
 class Dispatcher:
-    """The open watches, by prefix. Invariant: `_lengths` has, in order, the lengths of the keys of `_watches`."""
+    """The open watches, by prefix. Invariant: `_lengths` counts the keys of `_watches` by their length."""
 
     def __init__(self, revision: int = 0) -> None:
         self.revision = revision
         self._watches: dict[str, dict[BufferedWatch, None]] = {}  # ordered: first come, first served
-        self._lengths: list[int] = []
+        self._lengths: dict[int, int] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -132,8 +131,7 @@ class Dispatcher:
         watch = BufferedWatch(self, prefix, past, limit)
         if prefix not in self._watches:
             self._watches[prefix] = {}
-            if len(prefix) not in self._lengths:
-                insort(self._lengths, len(prefix))
+            self._lengths[len(prefix)] = self._lengths.get(len(prefix), 0) + 1
         self._watches[prefix][watch] = None
         self._count += 1
         return watch
@@ -147,17 +145,21 @@ class Dispatcher:
         self._count -= 1
         if not group:
             del self._watches[watch.prefix]
-            if all(len(prefix) != len(watch.prefix) for prefix in self._watches):
-                self._lengths.remove(len(watch.prefix))
+            self._shorten(len(watch.prefix))
+
+    def _shorten(self, length: int) -> None:
+        self._lengths[length] -= 1
+        if not self._lengths[length]:
+            del self._lengths[length]
 
     def dispatch(self, event: Event) -> bool:
         """Give the event to whom it concerns; whether some reader should have a turn before many more come."""
         crowded = False
         key, watches = event.key, self._watches
-        for length in self._lengths:
+        for length in tuple(self._lengths):  # a watch that is too slow takes itself out
             group = watches.get(key[:length])
             if group and length <= len(key):
-                for watch in tuple(group):  # one that is too slow takes itself out
+                for watch in tuple(group):
                     crowded |= watch.push(event)
         self.revision = event.revision
         return crowded
