@@ -1,0 +1,206 @@
+"""Allocation: the devices for a set of claims on a node, or why there are none.
+
+In:  an inventory, claims, and the nodes to try.
+Out: per node Allocated, Unsatisfiable, NodeError, OutOfTime or AllocationError.
+
+No clock, I/O or randomness: the same inventory gives the same answer. Share ids and the deadline come in as functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from drakit.allocator.bounds import Outlook
+from drakit.allocator.checks import precheck
+from drakit.allocator.inventory import Inventory, Views
+from drakit.allocator.pools import PoolView, Problem
+from drakit.allocator.profiles import Layout, layout_of
+from drakit.allocator.requests import MAX_RESULTS
+from drakit.allocator.results import UnsupportedNodeSelectorError, build_results, site
+from drakit.allocator.search import Answer, Expired, Search, Verdict
+from drakit.api import AllocationResult, ResourceClaim
+
+if TYPE_CHECKING:
+    from drakit.allocator.ledger import Usage
+    from drakit.allocator.reasons import Reasons
+
+_MAX_ANSWERS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """Every claim can have its devices on this node: one AllocationResult per claim, in order."""
+
+    node: str
+    allocations: tuple[AllocationResult, ...]
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unsatisfiable:
+    """There is no solution on this node now."""
+
+    node: str
+    steps: int = 0
+    reasons: Reasons | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeError:
+    """This node cannot be judged now; other nodes can."""
+
+    node: str
+    message: str
+    steps: int = 0
+    reasons: Reasons | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationError:
+    """The whole attempt ends: the claims, a class or a selector are wrong, whatever the node."""
+
+    node: str
+    message: str
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfTime:
+    """The deadline struck before the search ended."""
+
+    node: str
+    steps: int = 0
+
+
+Allocation = Allocated | Unsatisfiable | NodeError | AllocationError | OutOfTime
+
+
+class Allocator:
+    """The claims of one pod on one state of the cluster, for any number of nodes.
+
+    What is found out about one node is used for all that look alike: nodes with the same devices and the same use
+    of them, as far as these claims can tell, cost one lookup each. Results are built when asked for.
+    """
+
+    def __init__(
+        self, inventory: Inventory, claims: Sequence[ResourceClaim], *, expired: Expired | None = None
+    ) -> None:
+        self._inventory = inventory.fork()
+        self._claims = tuple(claims)
+        self._expired = expired
+        self._plan = inventory.plans.of(
+            [claim.spec.devices for claim in claims], self._inventory.classes, inventory.gates
+        )
+
+    def answer(self, node: str) -> Answer:
+        """The bare answer, without results or reasons: enough to know whether the node will do."""
+        views = self._inventory.views(node)
+        layout = layout_of(self._plan, views)
+        ledger = self._inventory.ledger
+        usages = [ledger.usage(view) for view in views]
+        key = usages[0].key if len(usages) == 1 else tuple([usage.key for usage in usages])
+        found = layout.answers.get(key)
+        if found is None:
+            found = solve(layout, usages, self._expired)
+            if found.verdict is not Verdict.DEADLINE:
+                if len(layout.answers) >= _MAX_ANSWERS:
+                    layout.answers.clear()
+                layout.answers[key] = found
+        return found
+
+    def suitable(self, nodes: Iterable[str]) -> Iterator[str]:
+        """The nodes on which the claims can be allocated, in the order given."""
+        answer = self.answer
+        return (node for node in nodes if answer(node).verdict is Verdict.FOUND)
+
+    def allocate(self, node: str, *, new_uid: Callable[[], str], explain: bool = False) -> Allocation:
+        """Allocate on one node. `new_uid` gives each share of a device its id."""
+        answer = self.answer(node)
+        views = self._inventory.views(node)
+        layout = layout_of(self._plan, views)
+        if answer.verdict is Verdict.FOUND:
+            return self._allocated(node, layout, answer, views, new_uid)
+        if answer.verdict is Verdict.DEADLINE:
+            return OutOfTime(node, answer.steps)
+        if answer.verdict is Verdict.NONE:
+            reasons = self._reasons(node, layout, views) if explain else None
+            invalid = [view for view in views if view.problem is Problem.INVALID]
+            if invalid:
+                return NodeError(node, _invalid_pools(invalid), answer.steps, reasons)
+            return Unsatisfiable(node, answer.steps, reasons)
+        message = self._message(layout, answer, views)
+        if answer.verdict is Verdict.POOL:
+            return NodeError(node, message, answer.steps, self._reasons(node, layout, views) if explain else None)
+        return AllocationError(node, message, answer.steps)
+
+    def _allocated(
+        self, node: str, layout: Layout, answer: Answer, views: Views, new_uid: Callable[[], str]
+    ) -> Allocated | AllocationError:
+        try:
+            allocations = build_results(layout, answer, views, self._claims, self._inventory.classes, node, new_uid)
+        except UnsupportedNodeSelectorError as error:
+            return AllocationError(node, f"create NodeSelector: {error}", answer.steps)
+        return Allocated(node, allocations, answer.steps)
+
+    def _reasons(self, node: str, layout: Layout, views: Views) -> Reasons:
+        from drakit.allocator.reasons import explain
+
+        return explain(self._inventory, self._claims, node, layout, views)
+
+    def _message(self, layout: Layout, answer: Answer, views: Views) -> str:
+        if answer.alternative < 0:
+            claim = self._name(answer.claim)
+            if answer.verdict is Verdict.LIMIT:
+                limit = f"exceeds the claim limit of {MAX_RESULTS}"
+                return f"claim {claim}: number of requested devices {answer.subject} {limit}"
+            return f"claim {claim}, {answer.message}"
+        wanted = self._plan.alternatives[answer.alternative]
+        claim, request = self._name(wanted.claim), wanted.sub or wanted.name
+        if answer.verdict is Verdict.POOL:
+            view = views[answer.subject]
+            state = "being updated" if view.problem is Problem.INCOMPLETE else "invalid"
+            pool = f"resource pool {'/'.join(view.key)} is currently {state}: {view.reason}"
+            return f"claim {claim}, request {request}: asks for all devices, but {pool}"
+        found = site(layout, views, answer.subject)
+        device = "/".join((*found.view.key, found.device.name))
+        if answer.verdict is Verdict.CONSTRAINT:
+            why = "because a claim constraint would not be satisfied"
+            return f"claim {claim}, request {request}: cannot add device {device} {why}"
+        shape = found.view.shapes[answer.subject - layout.offsets[layout.pool_of[answer.subject]]]
+        verdict = wanted.selection.verdict(shape)
+        origin, number = wanted.selection.origin(verdict.refused_by)
+        owner = f"class {wanted.class_name}" if origin == "class" else f"claim {claim}, request {request}"
+        return f"{owner}: selector #{number} on device {device}: {verdict.error}"
+
+    def _name(self, claim: int) -> str:
+        meta = self._claims[claim].metadata
+        return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+
+def _invalid_pools(invalid: Sequence[PoolView]) -> str:
+    named = ", ".join(f"{'/'.join(view.key)} ({view.reason})" for view in invalid)
+    return f"invalid resource pools were encountered: {named}"
+
+
+def solve(layout: Layout, usages: Sequence[Usage], expired: Expired | None = None) -> Answer:
+    """Check, then search. The answer depends on nothing but its arguments."""
+    if layout.prepared is None:
+        layout.prepared = precheck(layout) or Outlook(layout)
+    if isinstance(layout.prepared, Answer):
+        return layout.prepared
+    return Search(layout, layout.prepared, usages, expired).run()
+
+
+def allocate(
+    inventory: Inventory,
+    node: str,
+    claims: Sequence[ResourceClaim],
+    *,
+    new_uid: Callable[[], str],
+    expired: Expired | None = None,
+    explain: bool = False,
+) -> Allocation:
+    """Allocate all claims on one node, or say why not. See `Allocator` for many nodes."""
+    return Allocator(inventory, claims, expired=expired).allocate(node, new_uid=new_uid, explain=explain)

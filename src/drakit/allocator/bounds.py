@@ -1,0 +1,244 @@
+"""Bounds: what the search may leave out, and what it has to remember.
+
+In:  a layout, and the state of a running search.
+Out: the devices worth trying for a request, whether a subtree is hopeless, and the key of a state: two states with the
+     same key have the same future.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from drakit.allocator.constraints import Constraint, Values
+from drakit.allocator.profiles import Amounts, Layout
+
+if TYPE_CHECKING:
+    from drakit.allocator.search import Search
+
+MAX_RESULTS = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Option:
+    """An alternative on a layout. `takes` holds, for shared devices, what one share consumes."""
+
+    index: int
+    claim: int
+    request: int
+    count: int
+    takes_all: bool
+    admin: bool
+    selected: int
+    failing: int
+    usable: int
+    constraints: tuple[Constraint, ...]
+    takes: dict[int, Amounts]
+
+
+class Outlook:
+    """What lies ahead of each request on a layout."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        plan = layout.plan
+        self.options = tuple(
+            tuple(_option(layout, each.index) for each in request.alternatives) for request in plan.requests
+        )
+        self.claims = tuple(request.claim for request in plan.requests)
+        self.claim_starts = frozenset(
+            index for index in range(1, len(self.claims)) if self.claims[index] != self.claims[index - 1]
+        )
+        self.can_exceed = self._can_exceed()
+        self.may_prune = self._may_prune()
+        self.exact = self._needs_exact_keys()
+        self.future = [self._future(request) for request in range(len(self.options))]
+
+    # Soundness
+
+    def _may_prune(self) -> list[bool]:
+        """Whether the subtree from each request on may be cut.
+
+        Nothing in it may abort, and nobody above may need to know why it failed: a request above that may abort must see
+        `EXCEEDED` exactly when the full search would, because it stops trying devices then.
+        """
+        clean = [not any(_may_abort(option) for option in options) for options in self.options]
+        everywhere = all(clean) or not self.can_exceed
+        return [everywhere and all(clean[request:]) for request in range(len(clean))]
+
+    def _can_exceed(self) -> bool:
+        most = [0] * self.layout.plan.claims
+        for claim, options in zip(self.claims, self.options, strict=True):
+            most[claim] += max(option.count for option in options)
+        return max(most, default=0) > MAX_RESULTS
+
+    def _needs_exact_keys(self) -> bool:
+        """Counting devices that stand for each other is sound when the order of taking does not matter.
+
+        It does where a selector may fail, and where a value that cannot be compared is accepted only as the first.
+        """
+        if any(option.failing for options in self.options for option in options):
+            return True
+        odd = any(
+            self.layout.having[each.index] != self.layout.comparable[each.index]
+            for each in self.layout.plan.constraints
+        )
+        return odd or len(self.layout.kinds) == len(self.layout.traits)
+
+    def _future(self, request: int) -> _Future:
+        rest = [option for options in self.options[request:] for option in options]
+        here = [option for option in rest if option.claim == self.claims[request]]
+        wanted = reduce(
+            or_, (option.usable | option.failing | option.selected for option in rest if not option.admin), 0
+        )
+        admin = reduce(or_, (option.usable | option.failing | option.selected for option in here if option.admin), 0)
+        anything = reduce(or_, (option.usable | option.selected for option in rest), 0)
+        live = {each.index for option in here for each in option.constraints}
+        consumers = sum(bool(each) << position for position, each in enumerate(self.layout.consumes))
+        linked = [
+            later
+            for later in range(request + 1, len(self.options))
+            if self.claims[later] == self.claims[request]
+            and any(each.index in live for option in self.options[later] for each in option.constraints)
+        ]
+        needs = sum(min(option.count for option in options) for options in self.options[request:])
+        mergeable = not any(option.admin for option in rest) and not wanted & self.layout.shared
+        return _Future(
+            wanted,
+            admin,
+            tuple(sorted(live)),
+            bool(anything & consumers),
+            bool(anything & self.layout.shared),
+            tuple(linked),
+            needs if mergeable else 0,
+        )
+
+    # Candidates
+
+    def candidates(self, search: Search, option: Option) -> int:
+        """The devices that may be taken now, or on which a selector fails; the other ones would be passed over."""
+        blocked = search.mine[option.claim] if option.admin else search.held | search.taken
+        return (option.usable & self.compatible(search, option) | option.failing) & ~blocked
+
+    def compatible(self, search: Search, option: Option) -> int:
+        """The devices that the constraints accept in their present state."""
+        mask = -1
+        for each in option.constraints:
+            mask &= self._accepted(each, search.states[each.index])
+        return mask
+
+    def _accepted(self, constraint: Constraint, state: Values | None) -> int:
+        layout = self.layout
+        if state is None:
+            exact = constraint.lists and not constraint.distinct
+            return (layout.comparable if exact else layout.having)[constraint.index]
+        masks = layout.value_masks[constraint.index]
+        named = reduce(or_, (masks.get(value, 0) for value in state), 0)
+        return layout.comparable[constraint.index] & ~named if constraint.distinct else named
+
+    # Bounds: each says True only when no solution can be below
+
+    def hopeless(self, search: Search, request: int) -> bool:
+        """Whether some request from here on cannot be served by what is free now."""
+        future = self.future[request]
+        if future.needs and (future.wanted & ~search.held & ~search.taken).bit_count() < future.needs:
+            return True
+        return any(not self._servable(search, later) for later in range(request, len(self.options)))
+
+    def _servable(self, search: Search, request: int) -> bool:
+        return any(self._may_serve(search, option) for option in self.options[request])
+
+    def _may_serve(self, search: Search, option: Option) -> bool:
+        candidates = self.candidates(search, option)
+        if option.takes_all:
+            return bool(option.selected) and not option.selected & ~candidates
+        return candidates.bit_count() >= option.count
+
+    def too_few(self, search: Search, option: Option, have: int, left: int) -> bool:
+        """Whether `left` cannot hold the devices that are still needed."""
+        needed = option.count - have
+        if left.bit_count() < needed:
+            return True
+        if any(self._value_too_rare(each, search.states[each.index], needed, left) for each in option.constraints):
+            return True
+        return have > 0 and any(not self._servable(search, later) for later in self.future[option.request].linked)
+
+    def _value_too_rare(self, constraint: Constraint, state: Values | None, needed: int, left: int) -> bool:
+        masks = self.layout.value_masks[constraint.index]
+        if constraint.distinct:
+            different = sum(1 for value, mask in masks.items() if mask & left and (state is None or value not in state))
+            # One device without a comparable value may come first.
+            return different + (state is None) < needed
+        if state is None:
+            return needed > 1 and not any((mask & left).bit_count() >= needed for mask in masks.values())
+        return len(state) > 1 and not any((masks[value] & left).bit_count() >= needed for value in state)
+
+    # Memory
+
+    def key(self, search: Search, option: Option, left: int) -> object:
+        """What the future depends on: what may still be taken, and where constraints, counters and shares stand."""
+        future = self.future[option.request]
+        free = future.wanted & ~search.held & ~search.taken
+        if self.exact or option.admin or future.admin:
+            devices: object = (left, free, search.mine[option.claim] & future.admin)
+        else:
+            devices = tuple([((left & kind).bit_count(), (free & kind).bit_count()) for kind in self.layout.kinds])
+        return (
+            devices,
+            search.in_claim[option.claim] if self.can_exceed else 0,
+            tuple([search.states[index] for index in future.live]),
+            tuple(search.left) if future.counters else (),
+            _shares(search) if future.shares else (),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Future:
+    """What the requests from one on can still use."""
+
+    wanted: int
+    admin: int
+    live: tuple[int, ...]
+    counters: bool
+    shares: bool
+    linked: tuple[int, ...]
+    needs: int
+
+
+def _shares(search: Search) -> Sequence[object]:
+    return tuple(
+        sorted(
+            (device, search.charged.get(device, 0), tuple(sorted(drawn.items())))
+            for device, drawn in search.drawn.items()
+        )
+    )
+
+
+def _may_abort(option: Option) -> bool:
+    return bool(option.failing) or (option.takes_all and bool(option.constraints))
+
+
+def _option(layout: Layout, index: int) -> Option:
+    each = layout.plan.alternatives[index]
+    selected = layout.selected[index]
+    takes = {
+        position: trait.takes[index] or ()
+        for position, trait in enumerate(layout.traits)
+        if trait.shared and selected >> position & 1
+    }
+    return Option(
+        index=index,
+        claim=each.claim,
+        request=each.request,
+        count=selected.bit_count() if each.takes_all else each.count,
+        takes_all=each.takes_all,
+        admin=each.admin,
+        selected=selected,
+        failing=0 if each.takes_all else layout.failing[index],
+        usable=layout.usable[index],
+        constraints=each.constraints,
+        takes=takes,
+    )

@@ -1,0 +1,239 @@
+"""Profiles: a pool in the terms of one plan, so that pools which a plan cannot tell apart are one and the same.
+
+In:  a plan and the views of a node.
+Out: per device a Trait (which alternatives select it, on which they fail, what it costs), per pool a Profile, and for
+     the pools of a node a Layout: bit sets over all its devices. Each is made once and shared by all nodes alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from drakit.allocator.capacity import consumption
+from drakit.allocator.constraints import Values, attribute_values
+from drakit.base.taints import untolerated
+
+if TYPE_CHECKING:
+    from drakit.allocator.bounds import Outlook
+    from drakit.allocator.pools import PoolView, Problem
+    from drakit.allocator.requests import Alternative, Plan
+    from drakit.allocator.search import Answer
+    from drakit.allocator.shapes import CounterKey, Shape
+    from drakit.api import DeviceTaint
+
+Amounts = tuple[tuple[str, int], ...]
+_MAX_KNOWN = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """A device as one plan sees it; the bits stand for the plan's alternatives.
+
+    selected: every selector matches, the node may use it, and empty it is large enough.
+    failing:  a selector could not be evaluated on it.
+    usable:   selected, and neither a taint nor a gate is in the way.
+    """
+
+    selected: int
+    failing: int
+    usable: int
+    values: tuple[Values | None, ...]
+    consumes: tuple[tuple[CounterKey, int], ...]
+    shared: bool
+    capacity: Amounts
+    takes: tuple[Amounts | None, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """A pool as one plan sees it. Interned: equal pools are one object."""
+
+    traits: tuple[Trait, ...]
+    counters: tuple[CounterKey, ...]
+    problem: Problem | None
+
+
+def profile_of(plan: Plan, view: PoolView) -> Profile:
+    """The profile of a view, remembered with the view."""
+    found = view.profiles.get(plan.id)
+    if found is None:
+        if len(view.profiles) >= 256:
+            view.profiles.clear()
+        found = view.profiles[plan.id] = _make_profile(plan, view)
+    return found
+
+
+def _make_profile(plan: Plan, view: PoolView) -> Profile:
+    traits = tuple(
+        _trait_of(plan, shape, taints, bool(view.reachable >> position & 1))
+        for position, (shape, taints) in enumerate(zip(view.shapes, view.taints, strict=True))
+    )
+    counters = tuple(view.counters)
+    key = (tuple(map(id, traits)), counters, view.problem)
+    found = plan.profiles.get(key)
+    if found is None:
+        found = plan.profiles[key] = Profile(traits, counters, view.problem)
+    return found
+
+
+def _trait_of(plan: Plan, shape: Shape, taints: tuple[DeviceTaint, ...], reachable: bool) -> Trait:
+    key = (shape, taints, reachable)
+    found = plan.traits.get(key)
+    if found is None:
+        if len(plan.traits) >= _MAX_KNOWN:
+            plan.traits.clear()
+        made = _make_trait(plan, shape, taints, reachable=reachable)
+        found = plan.traits[key] = plan.known_traits.setdefault(made, made)
+    return found
+
+
+def _make_trait(plan: Plan, shape: Shape, taints: tuple[DeviceTaint, ...], *, reachable: bool) -> Trait:
+    features = plan.features
+    shared = shape.shared and features.consumable
+    selected = failing = usable = 0
+    takes: list[Amounts | None] = []
+    for each in plan.alternatives if features.binding or not shape.binding else ():
+        verdict = each.selection.verdict(shape)
+        taken = _taken(each, shape) if features.consumable else ()
+        takes.append(taken)
+        bit = 1 << each.index
+        if verdict.error:
+            failing |= bit
+        elif verdict.matches and reachable and taken is not None:
+            selected |= bit
+            tainted = features.taints and untolerated(taints, each.tolerations) is not None
+            if not tainted and (features.partitions or not shape.consumes):
+                usable |= bit
+    return Trait(
+        selected,
+        failing,
+        usable,
+        tuple(
+            attribute_values(shape.driver, shape.device.attributes, each.attribute, lists=each.lists)
+            for each in plan.constraints
+        ),
+        tuple(shape.consumes.items()) if features.partitions else (),
+        shared,
+        tuple((name, each.value.nanos) for name, each in shape.device.capacity.items()) if shared else (),
+        tuple(takes) if shared else (),
+    )
+
+
+def _taken(wanted: Alternative, shape: Shape) -> Amounts | None:
+    amounts = consumption(wanted.capacity, shape.device.capacity)
+    return None if amounts is None else tuple((name, amount.nanos) for name, amount in amounts.items())
+
+
+class Layout:
+    """The devices of a node in the order of evaluation, as one plan sees them. Bit i stands for device i.
+
+    `answers` remembers searches by what is in use; like everything here it is the same for all nodes that look alike.
+    """
+
+    def __init__(self, plan: Plan, profiles: tuple[Profile, ...]) -> None:
+        self.plan = plan
+        self.profiles = profiles
+        self.traits = tuple(trait for profile in profiles for trait in profile.traits)
+        self.offsets: list[int] = []
+        self.pool_of: list[int] = []
+        for number, profile in enumerate(profiles):
+            self.offsets.append(len(self.pool_of))
+            self.pool_of += [number] * len(profile.traits)
+        # What comes before any search: an answer that no use of devices can change, or the outlook of all searches.
+        self.prepared: Answer | Outlook | None = None
+        self.answers: dict[object, Answer] = {}
+
+    def mask(self, bits: str, alternative: int) -> int:
+        """The devices whose trait has the bit of the alternative set."""
+        found = 0
+        for position, trait in enumerate(self.traits):
+            found |= (getattr(trait, bits) >> alternative & 1) << position
+        return found
+
+    @cached_property
+    def selected(self) -> tuple[int, ...]:
+        return tuple(self.mask("selected", each.index) for each in self.plan.alternatives)
+
+    @cached_property
+    def failing(self) -> tuple[int, ...]:
+        return tuple(self.mask("failing", each.index) for each in self.plan.alternatives)
+
+    @cached_property
+    def usable(self) -> tuple[int, ...]:
+        return tuple(self.mask("usable", each.index) for each in self.plan.alternatives)
+
+    @cached_property
+    def shared(self) -> int:
+        """Devices that serve several allocations at once."""
+        return sum(trait.shared << position for position, trait in enumerate(self.traits))
+
+    @cached_property
+    def counters(self) -> tuple[tuple[int, CounterKey], ...]:
+        """All counters of the node's pools, by position of the pool."""
+        return tuple((number, key) for number, profile in enumerate(self.profiles) for key in profile.counters)
+
+    @cached_property
+    def consumes(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """What each device takes of the counters, by position of the counter."""
+        index = {counter: position for position, counter in enumerate(self.counters)}
+        return tuple(
+            tuple((index[self.pool_of[position], key], amount) for key, amount in trait.consumes)
+            for position, trait in enumerate(self.traits)
+        )
+
+    @cached_property
+    def value_masks(self) -> tuple[Mapping[object, int], ...]:
+        """Per constraint the devices that have a value."""
+        tables: list[dict[object, int]] = [{} for _ in self.plan.constraints]
+        for position, trait in enumerate(self.traits):
+            for table, values in zip(tables, trait.values, strict=True):
+                for value in values or ():
+                    table[value] = table.get(value, 0) | 1 << position
+        return tuple(tables)
+
+    @cached_property
+    def having(self) -> tuple[int, ...]:
+        """Per constraint the devices that have the attribute at all."""
+        return tuple(
+            sum((trait.values[each.index] is not None) << position for position, trait in enumerate(self.traits))
+            for each in self.plan.constraints
+        )
+
+    @cached_property
+    def comparable(self) -> tuple[int, ...]:
+        """Per constraint the devices whose attribute has a value that can be compared."""
+        return tuple(
+            sum(bool(trait.values[each.index]) << position for position, trait in enumerate(self.traits))
+            for each in self.plan.constraints
+        )
+
+    @cached_property
+    def kinds(self) -> tuple[int, ...]:
+        """Sets of devices that stand for each other: same pool, same trait, nothing that is counted per device."""
+        groups: dict[object, int] = {}
+        for position, trait in enumerate(self.traits):
+            key = position if trait.shared else (self.pool_of[position], id(trait))
+            groups[key] = groups.get(key, 0) | 1 << position
+        return tuple(groups.values())
+
+
+def layout_of(plan: Plan, views: tuple[PoolView, ...]) -> Layout:
+    """The layout of a node's views, remembered with the plan."""
+    profiles = tuple(profile_of(plan, view) for view in views)
+    found = plan.layouts.get(profiles)
+    if found is None:
+        if len(plan.layouts) >= _MAX_KNOWN:
+            plan.layouts.clear()
+        found = plan.layouts[profiles] = Layout(plan, profiles)
+    return found
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """The positions of the bits that are set, lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
