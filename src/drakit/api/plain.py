@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from drakit.api.quantities import read_quantity
 from drakit.base.errors import DecodeError
 from drakit.base.quantity import Quantity
 from drakit.base.structs import Model
@@ -23,7 +24,7 @@ M = TypeVar("M", bound=Model)
 def decode_hook(wanted: type, value: object) -> object:
     """Quantities are the one type that msgspec does not know: a string or, in YAML above all, a number."""
     if wanted is Quantity:
-        return Quantity.parse(value if isinstance(value, str) else str(value))
+        return read_quantity(value if isinstance(value, str) else str(value))
     raise NotImplementedError(f"cannot decode {wanted}")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from drakit.api.meta import ObjectMeta
-from drakit.api.wire import constant, mapping, nested, number, text, zero
+from drakit.api.wire import constant, mapping, nested, nothing, number, text, zero
 from drakit.base.nodeselectors import NodeSelector
 from drakit.base.quantity import Quantity
 from drakit.base.structs import Model
@@ -48,7 +48,7 @@ class CapacityRequestPolicyRange(Model):
 
 
 class CapacityRequestPolicy(Model):
-    default: Quantity | None = None
+    default: Quantity | None = nothing()
     valid_values: tuple[Quantity, ...] = ()
     valid_range: CapacityRequestPolicyRange | None = None
 

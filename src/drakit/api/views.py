@@ -12,7 +12,9 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from drakit.api.meta import ObjectMeta
 from drakit.api.plain import from_plain
+from drakit.api.wire import nested
 from drakit.base.structs import Model
 
 V = TypeVar("V", bound=Model)
@@ -28,3 +30,11 @@ class Partial(msgspec.Struct, Generic[V], frozen=True):
     def of(model: type[V], document: Mapping[str, Any]) -> Partial[V]:
         """Pair a document with a view of it."""
         return Partial(document, from_plain(model, document))
+
+
+class AnyObject(Model):
+    """The view of kinds of which nothing but the metadata is read."""
+
+    kind: str = ""
+    api_version: str = ""
+    metadata: ObjectMeta = nested(ObjectMeta)

@@ -1,0 +1,162 @@
+"""What the API server fills in when a client leaves it out.
+
+In:  an object that was decoded, and the time.
+Out: the object with Kubernetes' defaults; the same object when nothing was missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from drakit.api.claims import (
+    EXACT_COUNT,
+    AllocationResult,
+    DeviceRequest,
+    DeviceRequestAllocationResult,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplate,
+)
+from drakit.api.coredefaults import default_document
+from drakit.api.poolstatus import ResourcePoolStatusRequest
+from drakit.api.slices import Device, NodeAllocatableResourceMapping, ResourceSlice
+from drakit.api.taintrules import DeviceTaintRule
+from drakit.api.times import format_time
+from drakit.api.views import Partial
+from drakit.api.workloads import PodGroup
+from drakit.base.quantity import Quantity
+from drakit.base.structs import Model
+from drakit.base.taints import EQUAL, DeviceTaint, DeviceToleration
+
+POOL_STATUS_LIMIT = 100
+DISRUPTION_MODE = "Pod"
+_ONE = Quantity.parse("1")
+
+T = TypeVar("T")
+O = TypeVar("O", bound="Model | Partial[Any]")  # noqa: E741 - an object
+R = TypeVar("R", ExactDeviceRequest, DeviceSubRequest)
+
+
+def set_defaults(value: O, now: datetime) -> O:
+    """The object with everything that Kubernetes fills in; `now` goes into taints that do not say since when."""
+    if isinstance(value, Partial):
+        document = default_document(value.document)
+        return value if document is value.document else Partial.of(type(value.view), document)  # type: ignore[return-value]
+    rule = _RULES.get(type(value))
+    return rule(value, format_time(now)) if rule else value
+
+
+def _each(items: tuple[T, ...], change: Callable[[T], T]) -> tuple[T, ...]:
+    """The items changed; the same tuple when none was."""
+    changed = tuple(map(change, items))
+    return items if all(new is old for new, old in zip(changed, items, strict=True)) else changed
+
+
+def _toleration(toleration: DeviceToleration) -> DeviceToleration:
+    return toleration if toleration.operator else replace(toleration, operator=EQUAL)
+
+
+def _counted(request: R) -> R:
+    mode = request.allocation_mode or EXACT_COUNT
+    count = 1 if mode == EXACT_COUNT and request.count == 0 else request.count
+    tolerations = _each(request.tolerations, _toleration)
+    if (mode, count) == (request.allocation_mode, request.count) and tolerations is request.tolerations:
+        return request
+    return replace(request, allocation_mode=mode, count=count, tolerations=tolerations)
+
+
+def _request(request: DeviceRequest) -> DeviceRequest:
+    exactly = _counted(request.exactly) if request.exactly else None
+    alternatives = _each(request.first_available, _counted)
+    if exactly is request.exactly and alternatives is request.first_available:
+        return request
+    return replace(request, exactly=exactly, first_available=alternatives)
+
+
+def _spec(spec: ResourceClaimSpec) -> ResourceClaimSpec:
+    requests = _each(spec.devices.requests, _request)
+    return (
+        spec if requests is spec.devices.requests else replace(spec, devices=replace(spec.devices, requests=requests))
+    )
+
+
+def _result(result: DeviceRequestAllocationResult) -> DeviceRequestAllocationResult:
+    tolerations = _each(result.tolerations, _toleration)
+    return result if tolerations is result.tolerations else replace(result, tolerations=tolerations)
+
+
+def _allocation(allocation: AllocationResult) -> AllocationResult:
+    results = _each(allocation.devices.results, _result)
+    if results is allocation.devices.results:
+        return allocation
+    return replace(allocation, devices=replace(allocation.devices, results=results))
+
+
+def _claim(claim: ResourceClaim, _now: str) -> ResourceClaim:
+    spec, status = _spec(claim.spec), claim.status
+    if status.allocation and (allocation := _allocation(status.allocation)) is not status.allocation:
+        status = replace(status, allocation=allocation)
+    return claim if spec is claim.spec and status is claim.status else replace(claim, spec=spec, status=status)
+
+
+def _template(template: ResourceClaimTemplate, _now: str) -> ResourceClaimTemplate:
+    spec = _spec(template.spec.spec)
+    return template if spec is template.spec.spec else replace(template, spec=replace(template.spec, spec=spec))
+
+
+def _taint(taint: DeviceTaint, now: str) -> DeviceTaint:
+    return taint if taint.time_added else replace(taint, time_added=now)
+
+
+def _mapping(mapping: NodeAllocatableResourceMapping) -> NodeAllocatableResourceMapping:
+    return mapping if mapping.allocation_multiplier is not None else replace(mapping, allocation_multiplier=_ONE)
+
+
+def _device(device: Device, now: str) -> Device:
+    taints = _each(device.taints, lambda taint: _taint(taint, now))
+    mappings = device.node_allocatable_resource_mappings
+    if any(each.allocation_multiplier is None for each in mappings.values()):
+        mappings = {name: _mapping(each) for name, each in mappings.items()}
+    if taints is device.taints and mappings is device.node_allocatable_resource_mappings:
+        return device
+    return replace(device, taints=taints, node_allocatable_resource_mappings=mappings)
+
+
+def _slice(resource_slice: ResourceSlice, now: str) -> ResourceSlice:
+    devices = _each(resource_slice.spec.devices, lambda device: _device(device, now))
+    if devices is resource_slice.spec.devices:
+        return resource_slice
+    return replace(resource_slice, spec=replace(resource_slice.spec, devices=devices))
+
+
+def _rule(rule: DeviceTaintRule, now: str) -> DeviceTaintRule:
+    taint = _taint(rule.spec.taint, now)
+    return rule if taint is rule.spec.taint else replace(rule, spec=replace(rule.spec, taint=taint))
+
+
+def _pool_status(request: ResourcePoolStatusRequest, _now: str) -> ResourcePoolStatusRequest:
+    if request.spec.limit is not None:
+        return request
+    return replace(request, spec=replace(request.spec, limit=POOL_STATUS_LIMIT))
+
+
+def _pod_group(group: PodGroup, _now: str) -> PodGroup:
+    if group.spec.disruption_mode is not None:
+        return group
+    return replace(group, spec=replace(group.spec, disruption_mode=DISRUPTION_MODE))
+
+
+_RULES: Mapping[type[Model], Callable[[Any, str], Any]] = {
+    ResourceClaim: _claim,
+    ResourceClaimTemplate: _template,
+    ResourceSlice: _slice,
+    DeviceTaintRule: _rule,
+    ResourcePoolStatusRequest: _pool_status,
+    PodGroup: _pod_group,
+}

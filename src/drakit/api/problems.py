@@ -1,0 +1,77 @@
+"""What can be wrong with bytes that somebody sent, and where.
+
+DecodeError (base)
+  Malformed       no JSON or YAML: where it ends to be, and what was expected there
+  WrongType       a field holds something else than its kind; Quantity and Time texts that are none
+  NotAnObject     a document that no kind is known for
+  StrictError     unknown and duplicate fields, every one of them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from drakit.base.errors import DecodeError
+
+UNKNOWN = "unknown"
+DUPLICATE = "duplicate"
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where in a text, counted from one; line zero is: not known."""
+
+    source: str = ""
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        place = f"line {self.line}, column {self.column}" if self.line else ""
+        return f"{self.source}: {place}" if self.source and place else self.source or place
+
+
+NOWHERE = Position()
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A field that is not known, or that is there twice."""
+
+    kind: str
+    path: str
+    position: Position = NOWHERE
+
+    def __str__(self) -> str:
+        text = f'{self.kind} field "{self.path}"'
+        return f"{self.position}: {text}" if str(self.position) else text
+
+
+class Malformed(DecodeError):
+    """The text is neither JSON nor YAML; nothing of it is used."""
+
+    def __init__(self, expected: str, position: Position = NOWHERE) -> None:
+        self.expected = expected
+        self.position = position
+        super().__init__(f"{position}: {expected}" if str(position) else expected)
+
+
+class WrongType(DecodeError):
+    """A field holds a value of another type; the text is the one that Kubernetes gives."""
+
+    def __init__(self, reason: str, path: str = "", position: Position = NOWHERE) -> None:
+        self.reason = reason
+        self.path = path
+        self.position = position
+        super().__init__(f"{position}: {reason}" if str(position) else reason)
+
+
+class NotAnObject(DecodeError):
+    """The document is no object of a kind that is known here."""
+
+
+class StrictError(DecodeError):
+    """Unknown or duplicate fields where none are allowed; `problems` holds every one."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("strict decoding error: " + ", ".join(str(problem) for problem in self.problems))

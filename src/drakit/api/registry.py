@@ -1,0 +1,292 @@
+"""The kinds that drakit knows, by every name that they go by.
+
+In:  a kind, plural, singular or short name, with or without group and version, in any case.
+Out: the Kind: where it is served, what it is called, which struct it decodes to.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import msgspec
+
+from drakit.api import cluster, pods, rbac
+from drakit.api.claims import ResourceClaim, ResourceClaimTemplate
+from drakit.api.classes import DeviceClass
+from drakit.api.poolstatus import ResourcePoolStatusRequest
+from drakit.api.slices import ResourceSlice
+from drakit.api.taintrules import DeviceTaintRule
+from drakit.api.views import AnyObject
+from drakit.api.workloads import PodGroup, Workload
+from drakit.base.errors import Unsupported
+from drakit.base.structs import Model
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+STATUS_VERBS = ("get", "patch", "update")
+
+
+class Subresource(msgspec.Struct, frozen=True):
+    """What is served under `<plural>/<name>/`; kind and version are the parent's unless they are named."""
+
+    name: str
+    verbs: tuple[str, ...] = STATUS_VERBS
+    kind: str = ""
+    group_version: str = ""
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """`versions` are served, the preferred one first. `internal` is the one that `model` writes.
+
+    `whole` says that `model` has every field; otherwise an object is a `Partial` of its document and a view.
+    """
+
+    group: str
+    kind: str
+    plural: str
+    versions: tuple[str, ...] = ("v1",)
+    internal: str = "v1"
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    subresources: tuple[Subresource, ...] = ()
+    model: type[Model] = AnyObject
+    whole: bool = False
+
+    @property
+    def singular(self) -> str:
+        return self.kind.lower()
+
+    @property
+    def list_kind(self) -> str:
+        return self.kind + "List"
+
+    @property
+    def qualified(self) -> str:
+        """`resourceclaims.resource.k8s.io`, or the bare plural in the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def internal_version(self) -> str:
+        return self.group_version(self.internal)
+
+    def group_version(self, version: str) -> str:
+        return f"{self.group}/{version}" if self.group else version
+
+    def serves(self, group_version: str) -> bool:
+        group, _, version = group_version.rpartition("/")
+        return group == self.group and version in self.versions
+
+    def subresource(self, name: str) -> Subresource | None:
+        return next((each for each in self.subresources if each.name == name), None)
+
+
+_RESOURCE = "resource.k8s.io"
+_SCHEDULING = "scheduling.k8s.io"
+_RBAC = "rbac.authorization.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
+_STATUS = Subresource("status")
+_DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
+_REVIEW = ("create",)
+_STREAM = ("create", "get")
+
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        group=_RESOURCE, kind="DeviceClass", plural="deviceclasses", versions=_DRA_VERSIONS, namespaced=False,
+        model=DeviceClass, whole=True,
+    ),
+    Kind(
+        group=_RESOURCE, kind="ResourceClaim", plural="resourceclaims", versions=_DRA_VERSIONS,
+        subresources=(_STATUS,), model=ResourceClaim, whole=True,
+    ),
+    Kind(
+        group=_RESOURCE, kind="ResourceClaimTemplate", plural="resourceclaimtemplates", versions=_DRA_VERSIONS,
+        model=ResourceClaimTemplate, whole=True,
+    ),
+    Kind(
+        group=_RESOURCE, kind="ResourceSlice", plural="resourceslices", versions=_DRA_VERSIONS, namespaced=False,
+        model=ResourceSlice, whole=True,
+    ),
+    Kind(
+        group=_RESOURCE, kind="DeviceTaintRule", plural="devicetaintrules", versions=("v1beta2", "v1alpha3"),
+        internal="v1beta2", namespaced=False, subresources=(_STATUS,), model=DeviceTaintRule, whole=True,
+    ),
+    Kind(
+        group=_RESOURCE, kind="ResourcePoolStatusRequest", plural="resourcepoolstatusrequests",
+        versions=("v1beta2", "v1alpha3"), internal="v1alpha3", namespaced=False, subresources=(_STATUS,),
+        model=ResourcePoolStatusRequest, whole=True,
+    ),
+    Kind(
+        group=_SCHEDULING, kind="PodGroup", plural="podgroups", versions=("v1alpha2",), internal="v1alpha2",
+        subresources=(_STATUS,), model=PodGroup, whole=True,
+    ),
+    Kind(
+        group=_SCHEDULING, kind="Workload", plural="workloads", versions=("v1alpha2",), internal="v1alpha2",
+        model=Workload, whole=True,
+    ),
+    Kind(group=_SCHEDULING, kind="PriorityClass", plural="priorityclasses", namespaced=False, short_names=("pc",)),
+    Kind(
+        group="", kind="Pod", plural="pods", short_names=("po",), categories=("all",), model=pods.Pod,
+        subresources=(
+            Subresource("attach", _STREAM, "PodAttachOptions", "v1"),
+            Subresource("binding", ("create",), "Binding", "v1"),
+            Subresource("ephemeralcontainers"),
+            Subresource("eviction", ("create",), "Eviction", "policy/v1"),
+            Subresource("exec", _STREAM, "PodExecOptions", "v1"),
+            Subresource("log", ("get",)),
+            Subresource("portforward", _STREAM, "PodPortForwardOptions", "v1"),
+            Subresource("resize"),
+            _STATUS,
+        ),
+    ),
+    Kind(
+        group="", kind="Node", plural="nodes", namespaced=False, short_names=("no",), subresources=(_STATUS,),
+        model=cluster.Node,
+    ),
+    Kind(
+        group="", kind="Namespace", plural="namespaces", namespaced=False, short_names=("ns",),
+        verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
+        subresources=(Subresource("finalize", ("update",)), _STATUS), model=cluster.Namespace,
+    ),
+    Kind(group="", kind="Event", plural="events", short_names=("ev",), model=cluster.Event),
+    Kind(group="", kind="ConfigMap", plural="configmaps", short_names=("cm",), model=cluster.ConfigMap),
+    Kind(group="", kind="Secret", plural="secrets", model=cluster.Secret),
+    Kind(
+        group="", kind="ServiceAccount", plural="serviceaccounts", short_names=("sa",), model=cluster.ServiceAccount,
+        subresources=(Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io/v1"),),
+    ),
+    Kind(
+        group="", kind="ResourceQuota", plural="resourcequotas", short_names=("quota",), subresources=(_STATUS,),
+        model=cluster.ResourceQuota,
+    ),
+    Kind(
+        group="", kind="Service", plural="services", short_names=("svc",), categories=("all",),
+        subresources=(_STATUS,),
+    ),
+    Kind(group="coordination.k8s.io", kind="Lease", plural="leases", model=cluster.Lease),
+    Kind(
+        group="apps", kind="ReplicaSet", plural="replicasets", short_names=("rs",), categories=("all",),
+        subresources=(Subresource("scale", STATUS_VERBS, "Scale", "autoscaling/v1"), _STATUS),
+        model=cluster.ReplicaSet,
+    ),
+    Kind(group="events.k8s.io", kind="Event", plural="events", short_names=("ev",)),
+    Kind(group=_RBAC, kind="Role", plural="roles", model=rbac.Role),
+    Kind(group=_RBAC, kind="ClusterRole", plural="clusterroles", namespaced=False, model=rbac.ClusterRole),
+    Kind(group=_RBAC, kind="RoleBinding", plural="rolebindings", model=rbac.RoleBinding),
+    Kind(
+        group=_RBAC, kind="ClusterRoleBinding", plural="clusterrolebindings", namespaced=False,
+        model=rbac.ClusterRoleBinding,
+    ),
+    Kind(
+        group=_ADMISSION, kind="ValidatingAdmissionPolicy", plural="validatingadmissionpolicies", namespaced=False,
+        categories=("api-extensions",), subresources=(_STATUS,),
+    ),
+    Kind(
+        group=_ADMISSION, kind="ValidatingAdmissionPolicyBinding", plural="validatingadmissionpolicybindings",
+        namespaced=False, categories=("api-extensions",),
+    ),
+    Kind(
+        group=_ADMISSION, kind="ValidatingWebhookConfiguration", plural="validatingwebhookconfigurations",
+        namespaced=False, categories=("api-extensions",),
+    ),
+    Kind(
+        group=_ADMISSION, kind="MutatingWebhookConfiguration", plural="mutatingwebhookconfigurations",
+        namespaced=False, categories=("api-extensions",),
+    ),
+    Kind(
+        group="authentication.k8s.io", kind="SelfSubjectReview", plural="selfsubjectreviews", namespaced=False,
+        verbs=_REVIEW,
+    ),
+    Kind(
+        group="authentication.k8s.io", kind="TokenReview", plural="tokenreviews", namespaced=False, verbs=_REVIEW
+    ),
+    Kind(
+        group="authorization.k8s.io", kind="SelfSubjectAccessReview", plural="selfsubjectaccessreviews",
+        namespaced=False, verbs=_REVIEW,
+    ),
+    Kind(
+        group="authorization.k8s.io", kind="SelfSubjectRulesReview", plural="selfsubjectrulesreviews",
+        namespaced=False, verbs=_REVIEW,
+    ),
+    Kind(
+        group="authorization.k8s.io", kind="SubjectAccessReview", plural="subjectaccessreviews", namespaced=False,
+        verbs=_REVIEW,
+    ),
+    Kind(
+        group="authorization.k8s.io", kind="LocalSubjectAccessReview", plural="localsubjectaccessreviews",
+        verbs=_REVIEW,
+    ),
+)  # fmt: skip
+
+# (deprecated in, unavailable in) by version, unless the kind says otherwise.
+_DEPRECATED = {"v1beta1": ("v1.35+", "v1.38+"), "v1beta2": ("v1.36+", "v1.39+")}
+_DEPRECATED_KINDS = {
+    ("v1beta2", "DeviceTaintRule"): ("v1.39+", "v1.42+"),
+    ("v1alpha3", "DeviceTaintRule"): ("v1.36+", "v1.39+"),
+    ("v1beta2", "ResourcePoolStatusRequest"): ("v1.39+", "v1.42+"),
+    ("v1alpha3", "ResourcePoolStatusRequest"): ("v1.39+", "v1.42+"),
+}
+
+_BY_MODEL = {kind.model: kind for kind in KINDS if kind.model is not AnyObject}
+_BY_KIND = {(kind.group_version(version), kind.kind): kind for kind in KINDS for version in kind.versions}
+_BY_PLURAL = {(kind.group_version(version), kind.plural): kind for kind in KINDS for version in kind.versions}
+
+
+def kind_of(model: Model | type[Model]) -> Kind:
+    """The kind that a struct, or its class, belongs to."""
+    wanted = model if isinstance(model, type) else type(model)
+    if wanted not in _BY_MODEL:
+        raise Unsupported(f"{wanted.__name__} is no kind of its own")
+    return _BY_MODEL[wanted]
+
+
+def find_kind(group_version: str, kind: str) -> Kind | None:
+    return _BY_KIND.get((group_version, kind))
+
+
+def find_plural(group_version: str, plural: str) -> Kind | None:
+    return _BY_PLURAL.get((group_version, plural))
+
+
+def served_in(group_version: str) -> tuple[Kind, ...]:
+    """The kinds of a group and version, in the order of their plural names."""
+    return tuple(sorted((kind for kind in KINDS if kind.serves(group_version)), key=lambda kind: kind.plural))
+
+
+def group_versions() -> tuple[str, ...]:
+    """Every group and version that is served, each group's preferred one first."""
+    return tuple(dict.fromkeys(kind.group_version(version) for kind in KINDS for version in kind.versions))
+
+
+def lookup(name: str) -> Kind:
+    """Find a kind as kubectl does: `pods`, `pod`, `po`, `Pod`, `resourceclaims.resource.k8s.io`, `…v1.resource.k8s.io`.
+
+    Of several the first counts: `events` are those of the core group. Raise Unsupported, with names that come close.
+    """
+    wanted = name.lower()
+    for kind in KINDS:
+        if any(wanted == spelling for spelling in _spellings(kind)):
+            return kind
+    bare = [spelling for kind in KINDS for spelling in (kind.plural, kind.singular, *kind.short_names)]
+    close = difflib.get_close_matches(wanted, bare, n=3)
+    hint = f"; did you mean {', '.join(close)}?" if close else ""
+    raise Unsupported(f'the server doesn\'t have a resource type "{name}"{hint}')
+
+
+def deprecation(group_version: str, kind: str) -> str | None:
+    """The warning that goes with an answer in a version that will go away."""
+    group, _, version = group_version.rpartition("/")
+    since = _DEPRECATED_KINDS.get((version, kind)) or _DEPRECATED.get(version)
+    if group != _RESOURCE or since is None:
+        return None
+    return f"{group_version} {kind} is deprecated in {since[0]}, unavailable in {since[1]}"
+
+
+def _spellings(kind: Kind) -> Iterable[str]:
+    for bare in (kind.plural, kind.singular, *kind.short_names):
+        yield bare
+        if kind.group:
+            yield f"{bare}.{kind.group}"
+        for version in kind.versions:
+            yield f"{bare}.{version}.{kind.group}"

@@ -1,0 +1,309 @@
+"""The form that plain data must have to be an object of some kind, and the form in which it is written.
+
+In:  plain data as a client sent it.
+Out: `read` gives the data without nulls, with canonical quantities and times, and logs every unknown and duplicate
+     field; a wrong type raises. `complete` gives the form that Kubernetes writes: what is empty is left out, what is
+     always written is there.
+
+A shape is compiled from a schema (see `shaping`). Places are linked tuples, rendered only when something is said.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from drakit.api.jsontext import Repeated
+from drakit.api.problems import DUPLICATE, UNKNOWN, WrongType
+from drakit.api.quantities import read_quantity
+from drakit.api.times import ZERO_TIME, TimeError
+from drakit.base.quantity import QuantityError
+
+# Parent place, segment (field, map key or index), and the struct that declares the field: empty for keys and indexes.
+Place = tuple[Any, "str | int", str] | None
+Log = list[tuple[str, Place]]
+
+
+def path_of(place: Place) -> str:
+    """`spec.devices.requests[0].exactly`."""
+    segments: list[str] = []
+    while place is not None:
+        parent, segment, _ = place
+        segments.append(f"[{segment}]" if isinstance(segment, int) else f".{segment}" if parent else segment)
+        place = parent
+    return "".join(reversed(segments))
+
+
+def word_for(value: object) -> str:
+    """What JSON calls the type of a value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
+
+
+class Shape:
+    """`go` is the type's name in Kubernetes' error texts; `leaf` says that `complete` changes nothing."""
+
+    leaf = True
+
+    def __init__(self, go: str) -> None:
+        self.go = go
+
+    def read(self, value: Any, place: Place, log: Log) -> Any:
+        raise NotImplementedError
+
+    def zero(self) -> Any:
+        """What a null inside a list or map stands for."""
+        raise NotImplementedError
+
+    def complete(self, value: Any) -> Any:
+        return value
+
+    def mismatch(self, value: object, place: Place, *, literal: bool = False) -> NoReturn:
+        word = word_for(value) + (f" {value}" if literal else "")
+        names: list[str] = []
+        owner, at = "", place
+        while at is not None:
+            parent, segment, struct = at
+            if struct:
+                names.append(str(segment))
+                owner = owner or struct
+            at = parent
+        target = f"Go struct field {owner}.{'.'.join(reversed(names))}" if names else "Go value"
+        raise WrongType(f"json: cannot unmarshal {word} into {target} of type {self.go}", path_of(place))
+
+
+class TextShape(Shape):
+    def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
+        return value if type(value) is str else self.mismatch(value, place)
+
+    def zero(self) -> Any:
+        return ""
+
+
+class BoolShape(Shape):
+    def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
+        return value if type(value) is bool else self.mismatch(value, place)
+
+    def zero(self) -> Any:
+        return False
+
+
+class IntShape(Shape):
+    def __init__(self, bits: int) -> None:
+        super().__init__(f"int{bits}")
+        self._limit = 1 << (bits - 1)
+
+    def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
+        if type(value) is int and -self._limit <= value < self._limit:
+            return value
+        return self.mismatch(value, place, literal=type(value) in (int, float))
+
+    def zero(self) -> Any:
+        return 0
+
+
+class NumberShape(Shape):
+    def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
+        return value if type(value) in (int, float) else self.mismatch(value, place)
+
+    def zero(self) -> Any:
+        return 0
+
+
+class IntOrTextShape(Shape):
+    def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
+        if type(value) is str or (type(value) is int and -(1 << 31) <= value < 1 << 31):
+            return value
+        return self.mismatch(value, place, literal=type(value) in (int, float))
+
+    def zero(self) -> Any:
+        return 0
+
+
+class BytesShape(Shape):
+    """Base64 text."""
+
+    def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
+        if type(value) is not str:
+            self.mismatch(value, place)
+        try:
+            base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise WrongType(f"illegal base64 data: {error}", path_of(place)) from None
+        return value
+
+    def zero(self) -> Any:
+        return ""
+
+
+class QuantityShape(Shape):
+    def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
+        try:
+            return str(read_quantity(value if type(value) is str else str(value)))
+        except QuantityError as error:
+            raise WrongType(str(error), path_of(place)) from None
+
+    def zero(self) -> Any:
+        return "0"
+
+
+class TimeShape(Shape):
+    def __init__(self, canonical: Callable[[str], str]) -> None:
+        super().__init__("string")
+        self._canonical = canonical
+
+    def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
+        if type(value) is not str:
+            self.mismatch(value, place)
+        try:
+            return None if value == ZERO_TIME else self._canonical(value)
+        except TimeError as error:
+            raise WrongType(str(error), path_of(place)) from None
+
+    def zero(self) -> Any:
+        return None
+
+
+class AnyShape(Shape):
+    """Raw JSON: kept as it is, nulls included."""
+
+    def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
+        return value
+
+    def zero(self) -> Any:
+        return None
+
+
+class ListShape(Shape):
+    def __init__(self, element: Shape) -> None:
+        super().__init__("[]" + element.go)
+        self.element = element
+        self.leaf = element.leaf
+
+    def read(self, value: Any, place: Place, log: Log) -> Any:
+        if type(value) is not list:
+            self.mismatch(value, place)
+        read = self.element.read
+        return [
+            self.element.zero() if each is None else read(each, (place, index, ""), log)
+            for index, each in enumerate(value)
+        ]
+
+    def zero(self) -> Any:
+        return []
+
+    def complete(self, value: Any) -> Any:
+        return value if self.leaf else [self.element.complete(each) for each in value]
+
+
+class MapShape(Shape):
+    def __init__(self, element: Shape) -> None:
+        super().__init__("map[string]" + element.go)
+        self.element = element
+        self.leaf = element.leaf
+
+    def read(self, value: Any, place: Place, log: Log) -> Any:
+        if not isinstance(value, dict):
+            self.mismatch(value, place)
+        result: dict[str, Any] = {}
+        for key, each in value.pairs if type(value) is Repeated else value.items():
+            here: Place = (place, key, "")
+            if key in result:
+                log.append((DUPLICATE, here))
+            result[key] = self.element.zero() if each is None else self.element.read(each, here, log)
+        return result
+
+    def zero(self) -> Any:
+        return {}
+
+    def complete(self, value: Any) -> Any:
+        return value if self.leaf else {key: self.element.complete(each) for key, each in value.items()}
+
+
+class Field:
+    """A struct's field, and when it is written.
+
+    `drop`: not when it is empty or zero. `always`: also when it is not there, as what the function gives.
+    """
+
+    __slots__ = ("always", "drop", "shape")
+
+    def __init__(self, shape: Shape, *, drop: bool, always: Callable[[], Any] | None) -> None:
+        self.shape = shape
+        self.drop = drop
+        self.always = always
+
+
+class StructShape(Shape):
+    """An object with known fields. `fields` is filled after construction: shapes may refer to each other."""
+
+    leaf = False
+
+    def __init__(self, name: str, go: str) -> None:
+        super().__init__(go)
+        self.name = name
+        self.fields: Mapping[str, Field] = {}
+        self.always: list[tuple[str, Callable[[], Any]]] = []
+
+    def declare(self, fields: Mapping[str, Field]) -> None:
+        self.fields = fields
+        self.always = [(name, field.always) for name, field in fields.items() if field.always is not None]
+
+    def read(self, value: Any, place: Place, log: Log) -> Any:
+        if type(value) is not dict:
+            return self._read_repeated(value, place, log)
+        result: dict[str, Any] = {}
+        for key, each in value.items():
+            field = self.fields.get(key)
+            here: Place = (place, key, self.name)
+            if field is None:
+                log.append((UNKNOWN, here))
+            elif each is not None and (item := field.shape.read(each, here, log)) is not None:
+                result[key] = item
+        return result
+
+    def _read_repeated(self, value: Any, place: Place, log: Log) -> Any:
+        """A field that is there twice is read twice: objects merge, of all else the last counts."""
+        if type(value) is not Repeated:
+            self.mismatch(value, place)
+        result: dict[str, Any] = {}
+        seen: set[str] = set()
+        for key, each in value.pairs:
+            here: Place = (place, key, self.name)
+            if key in seen and key in self.fields:
+                log.append((DUPLICATE, here))
+            once = self.read({key: each}, place, log)
+            seen.add(key)
+            result = _merge(result, once)
+        return result
+
+    def zero(self) -> Any:
+        return {}
+
+    def complete(self, value: Any) -> Any:
+        result: dict[str, Any] = {}
+        for key, each in value.items():
+            field = self.fields.get(key)
+            if field is None or each is None:
+                continue
+            item = each if field.shape.leaf else field.shape.complete(each)
+            if item or not field.drop:
+                result[key] = item
+        for key, make in self.always:
+            if key not in result:
+                result[key] = make()
+        return result
+
+
+def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    result = dict(old)
+    for key, value in new.items():
+        before = result.get(key)
+        both = isinstance(before, dict) and isinstance(value, dict)
+        result[key] = _merge(before, value) if both and before is not None else value
+    return result
