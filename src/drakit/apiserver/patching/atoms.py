@@ -1,0 +1,177 @@
+"""How values merge at each place of an object, compiled from its schema.
+
+In:  the schemas of a group and version, with their list types, map types and patch strategies.
+Out: `atom_of("resource.k8s.io/v1", "ResourceClaim")`, made once. An atom says what may stand at a place (a scalar, a
+     list, a map, or what is found there), how its parts are told apart, and who owns them: each part, or the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from drakit.api import schemas
+from drakit.api.schemas import Schema
+
+ATOMIC = "atomic"
+KEYED = "map"
+SET = "set"
+
+
+class Atom:
+    """`scalar`, `items` and `members` say which forms are allowed; more than one only for raw JSON.
+
+    Compiled on first use of its parts: schemas may refer to themselves. Nobody changes an atom.
+    """
+
+    __slots__ = ("items", "members", "merge_key", "scalar", "strategies")
+
+    def __init__(
+        self,
+        *,
+        scalar: str = "",
+        items: ListAtom | None = None,
+        members: MapAtom | None = None,
+        merge_key: str = "",
+        strategies: frozenset[str] = frozenset(),
+    ) -> None:
+        self.scalar = scalar
+        self.items = items
+        self.members = members
+        self.merge_key = merge_key
+        self.strategies = strategies
+
+    def at(self, name: str) -> Atom:
+        """What stands under a field or key; raw JSON where the schema does not say."""
+        return self.members.at(name) if self.members is not None else DEDUCED
+
+    @property
+    def element(self) -> Atom:
+        return self.items.element if self.items is not None else DEDUCED
+
+
+class ListAtom:
+    """`type` is `atomic`, `map` (elements are told apart by `keys`) or `set` (by their value)."""
+
+    __slots__ = ("element", "keys", "type")
+
+    def __init__(self, element: Atom, type_: str, keys: tuple[str, ...] = ()) -> None:
+        self.element = element
+        self.type = type_
+        self.keys = tuple(sorted(keys))
+
+    def key_default(self, key: str) -> Any:
+        members = self.element.members
+        return members.defaults.get(key) if members is not None else None
+
+
+class MapAtom:
+    """`fields` are known by name, `element` is what any other key holds: none, if other keys are not allowed."""
+
+    __slots__ = ("_compile", "_fields", "atomic", "defaults", "element")
+
+    def __init__(
+        self,
+        *,
+        properties: Mapping[str, Schema],
+        compiler: _Compiler | None,
+        element: Atom | None = None,
+        atomic: bool = False,
+    ) -> None:
+        self._compile = (compiler, properties)
+        self._fields: Mapping[str, Atom] | None = None
+        self.defaults = {name: each["default"] for name, each in properties.items() if "default" in each}
+        self.element = element
+        self.atomic = atomic
+
+    @property
+    def fields(self) -> Mapping[str, Atom]:
+        if self._fields is None:
+            compiler, properties = self._compile
+            made = {} if compiler is None else {name: compiler.atom(each) for name, each in properties.items()}
+            self._fields = made
+        return self._fields
+
+    def at(self, name: str) -> Atom:
+        return self.fields.get(name) or self.element or DEDUCED
+
+    def as_atomic(self) -> MapAtom:
+        compiler, properties = self._compile
+        return MapAtom(properties=properties, compiler=compiler, element=self.element, atomic=True)
+
+
+def _raw() -> tuple[Atom, Atom]:
+    """Raw JSON whose maps merge key by key and whose lists are one value; and raw JSON that is one value."""
+    whole = Atom(scalar="untyped")
+    whole.items = ListAtom(whole, ATOMIC)
+    whole.members = MapAtom(properties={}, compiler=None, element=whole, atomic=True)
+    deduced = Atom(scalar="untyped", items=ListAtom(whole, ATOMIC))
+    deduced.members = MapAtom(properties={}, compiler=None, element=deduced)
+    return deduced, whole
+
+
+DEDUCED, WHOLE = _raw()
+
+
+@cache
+def atom_of(group_version: str, kind: str) -> Atom:
+    """The atom of a kind; KeyError when the group and version has no such kind."""
+    group, _, version = group_version.rpartition("/")
+    wanted = {"group": group, "kind": kind, "version": version}
+    for name, schema in schemas.load(group_version).items():
+        if wanted in schema.get("x-kubernetes-group-version-kind", ()):
+            return _compiler(group_version).named(name)
+    raise KeyError(f"{group_version} has no kind {kind}")
+
+
+@cache
+def _compiler(group_version: str) -> _Compiler:
+    return _Compiler(schemas.load(group_version))
+
+
+class _Compiler:
+    def __init__(self, documents: Mapping[str, Schema]) -> None:
+        self._documents = documents
+        self._done: dict[str, Atom] = {}
+
+    def named(self, name: str) -> Atom:
+        if name not in self._done:
+            self._done[name] = self.atom(self._documents[name])
+        return self._done[name]
+
+    def atom(self, schema: Schema) -> Atom:
+        strategies = frozenset(filter(None, schema.get("x-kubernetes-patch-strategy", "").split(",")))
+        merge_key = schema.get("x-kubernetes-patch-merge-key", "")
+        found = self._form(schema)
+        atomic = schema.get("x-kubernetes-map-type") == ATOMIC
+        if not strategies and not merge_key and not (atomic and found.members and not found.members.atomic):
+            return found
+        members = found.members.as_atomic() if atomic and found.members else found.members
+        return Atom(scalar=found.scalar, items=found.items, members=members, merge_key=merge_key, strategies=strategies)
+
+    def _form(self, schema: Schema) -> Atom:
+        reference = schema.get("$ref") or next((each.get("$ref") for each in schema.get("allOf", ())), None)
+        if reference is not None:
+            return self.named(reference.rpartition("/")[2])
+        match schema.get("type"):
+            case "object":
+                return Atom(members=self._map(schema))
+            case "array":
+                keys = tuple(schema.get("x-kubernetes-list-map-keys", ()))
+                type_ = schema.get("x-kubernetes-list-type", ATOMIC)
+                return Atom(items=ListAtom(self.atom(schema["items"]), type_, keys))
+            case "string" if schema.get("format") not in ("int-or-string", "date-time", "byte"):
+                return Atom(scalar="string")
+            case "integer" | "number" | "boolean" as name:
+                return Atom(scalar=name)
+            case _:
+                return Atom(scalar="untyped")
+
+    def _map(self, schema: Schema) -> MapAtom:
+        properties = schema.get("properties", {})
+        additional = schema.get("additionalProperties")
+        element = None if properties else DEDUCED
+        if isinstance(additional, Mapping):
+            element = self.atom(additional)
+        return MapAtom(properties=properties, compiler=self, element=element)

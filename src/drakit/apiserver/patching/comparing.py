@@ -1,0 +1,212 @@
+"""What differs between two objects, and which fields an object has, as field sets.
+
+In:  an atom, and one or two plain values.
+Out: `compare` gives the fields added, modified and removed; `fields_of` those that an applied object speaks of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from drakit.apiserver.patching.atoms import ATOMIC, Atom, ListAtom, MapAtom
+from drakit.apiserver.patching.elements import ElementError, element_of, grouped
+from drakit.apiserver.patching.fieldsets import FieldSet, insert, render, union, without
+
+
+class _Missing(Enum):
+    MISSING = "missing"
+
+
+MISSING: Final = _Missing.MISSING
+"""No value, which is something else than null."""
+
+
+class Comparison(NamedTuple):
+    added: FieldSet
+    modified: FieldSet
+    removed: FieldSet
+
+    @property
+    def changed(self) -> FieldSet:
+        return union(self.added, self.modified)
+
+    def outside(self, ignored: FieldSet) -> Comparison:
+        """The same without fields that the write cannot touch."""
+        return Comparison(*(without(each, ignored) for each in self)) if ignored else self
+
+
+def form_of(atom: Atom, value: Any) -> MapAtom | ListAtom | None:
+    """How a value is to be read here; None is a scalar. A value that does not fit is read as the schema says."""
+    if isinstance(value, Mapping) and atom.members is not None:
+        return atom.members
+    if isinstance(value, list) and atom.items is not None:
+        return atom.items
+    if atom.scalar and value is not MISSING and value is not None:
+        return None
+    return atom.members if atom.members is not None else None if atom.scalar else atom.items
+
+
+def compare(atom: Atom, old: Any, new: Any) -> Comparison:
+    """Every field that differs. Containers that come or go are fields of their own, with all that they hold."""
+    walker = _Comparing()
+    walker.visit(atom, old, new, ())
+    return Comparison(walker.added, walker.modified, walker.removed)
+
+
+class _Comparing:
+    def __init__(self) -> None:
+        self.added: FieldSet = {}
+        self.modified: FieldSet = {}
+        self.removed: FieldSet = {}
+
+    def visit(self, atom: Atom, old: Any, new: Any, path: tuple[str, ...]) -> None:
+        if old is new or (old is not MISSING and new is not MISSING and old == new):
+            return
+        before, after = form_of(atom, old), form_of(atom, new)
+        if new is MISSING or old is MISSING or old is None or new is None or before is after:
+            form = before if new is MISSING or new is None else after
+            self._differ(form, old, new, path)
+            return
+        # Raw JSON that was one form and is now another: one goes, the other comes.
+        self._differ(before, old, MISSING, path)
+        self._differ(after, MISSING, new, path)
+
+    def _differ(self, form: MapAtom | ListAtom | None, old: Any, new: Any, path: tuple[str, ...]) -> None:
+        leaf = form is None or not (_filled(old) or _filled(new)) or _atomic(form)
+        if not leaf:
+            if isinstance(form, MapAtom):
+                self._maps(form, old, new, path)
+            elif form is not None:
+                self._lists(form, old, new, path)
+        if not path:
+            return
+        if old is MISSING:
+            insert(self.added, path)
+        elif new is MISSING:
+            insert(self.removed, path)
+        elif leaf:
+            insert(self.modified, path)
+
+    def _maps(self, form: MapAtom, old: Any, new: Any, path: tuple[str, ...]) -> None:
+        one = old if isinstance(old, Mapping) else {}
+        two = new if isinstance(new, Mapping) else {}
+        for key in one.keys() | two.keys():
+            self.visit(form.at(key), one.get(key, MISSING), two.get(key, MISSING), (*path, "f:" + key))
+
+    def _lists(self, form: ListAtom, old: Any, new: Any, path: tuple[str, ...]) -> None:
+        one = grouped(form, old) if isinstance(old, list) else {}
+        two = grouped(form, new) if isinstance(new, list) else {}
+        for element in one | two:
+            before, after = one.get(element, []), two.get(element, [])
+            here = (*path, element)
+            if len(before) <= 1 and len(after) <= 1:
+                self.visit(form.element, before[0] if before else MISSING, after[0] if after else MISSING, here)
+            else:
+                self._repeated(before, after, here)
+
+    def _repeated(self, before: list[Any], after: list[Any], here: tuple[str, ...]) -> None:
+        """Elements that are not told apart are one field."""
+        if not before:
+            insert(self.added, here)
+        elif not after:
+            insert(self.removed, here)
+        elif before != after:
+            insert(self.modified, here)
+
+
+def _filled(value: Any) -> bool:
+    return isinstance(value, Mapping | list) and bool(value)
+
+
+def _atomic(form: MapAtom | ListAtom) -> bool:
+    return form.atomic if isinstance(form, MapAtom) else form.type == ATOMIC
+
+
+def fields_of(atom: Atom, value: Any) -> FieldSet:
+    """The fields that an object speaks of: leaves, list elements, keys of maps, and what is empty or null."""
+    result: FieldSet = {}
+    _collect(atom, value, (), result)
+    return result
+
+
+def _collect(atom: Atom, value: Any, path: tuple[str, ...], result: FieldSet) -> None:
+    form = form_of(atom, value)
+    if form is None or _atomic(form):
+        insert(result, path)
+    elif isinstance(form, MapAtom) and isinstance(value, Mapping):
+        for key, each in value.items():
+            here = (*path, "f:" + key)
+            _collect(form.at(key), each, here, result)
+            if each is None or each == {} or key not in form.fields:
+                insert(result, here)
+    elif isinstance(form, ListAtom) and isinstance(value, list):
+        for element, items in grouped(form, value).items():
+            here = (*path, element)
+            if len(items) == 1:
+                _collect(form.element, items[0], here, result)
+            insert(result, here)
+
+
+def problems_of(atom: Atom, value: Any) -> list[tuple[str, str]]:
+    """Where an applied object does not fit its schema: path and reason, in the words of Kubernetes."""
+    found: list[tuple[str, str]] = []
+    _check(atom, value, "", found)
+    return found
+
+
+def _check(atom: Atom, value: Any, path: str, found: list[tuple[str, str]]) -> None:
+    form = form_of(atom, value)
+    if value is None:
+        return
+    if form is None:
+        if problem := _scalar_problem(atom.scalar, value):
+            found.append((path, problem))
+    elif isinstance(form, MapAtom):
+        _check_map(form, value, path, found)
+    else:
+        _check_list(form, value, path, found)
+
+
+def _check_map(form: MapAtom, value: Any, path: str, found: list[tuple[str, str]]) -> None:
+    if not isinstance(value, Mapping):
+        found.append((path, f"expected map, got {value!r}"))
+        return
+    for key, each in value.items():
+        if key not in form.fields and form.element is None:
+            found.append((f"{path}.{key}", "field not declared in schema"))
+        else:
+            _check(form.at(key), each, f"{path}.{key}", found)
+
+
+def _check_list(form: ListAtom, value: Any, path: str, found: list[tuple[str, str]]) -> None:
+    if not isinstance(value, list):
+        found.append((path, f"expected list, got {value!r}"))
+        return
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        if form.type != ATOMIC:
+            try:
+                element = element_of(form, item)
+            except ElementError as error:
+                found.append((path, f"element {index}: {error}"))
+                continue
+            if element in seen:
+                found.append((path, f"duplicate entries for key {render((element,))}"))
+            seen.add(element)
+        _check(form.element, item, f"{path}[{index}]", found)
+
+
+def _scalar_problem(wanted: str, value: Any) -> str:
+    if isinstance(value, Mapping | list):
+        return f"expected {'any scalar' if wanted == 'untyped' else wanted}, got {value!r}"
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    fits = {
+        "string": isinstance(value, str),
+        "boolean": isinstance(value, bool),
+        "integer": number,
+        "number": number,
+        "untyped": True,
+    }[wanted]
+    return "" if fits else f"expected {wanted}, got {value!r}"

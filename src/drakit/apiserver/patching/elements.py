@@ -1,0 +1,57 @@
+"""Tell the elements of a list apart.
+
+In:  a list and its atom.
+Out: for each element its path element (`k:{"uid":"u0"}` or `v:"a"`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drakit.apiserver.patching.atoms import KEYED, ListAtom
+from drakit.apiserver.patching.fieldsets import key_element, value_element
+
+
+class ElementError(ValueError):
+    """An element that cannot be told from others."""
+
+
+def element_of(atom: ListAtom, item: Any) -> str:
+    """The path element of a list's element; ElementError when it has none."""
+    return _keyed(atom, item) if atom.type == KEYED and atom.keys else _plain(item)
+
+
+def _keyed(atom: ListAtom, item: Any) -> str:
+    if item is None:
+        raise ElementError("associative list with keys may not have a null element")
+    if not isinstance(item, dict):
+        raise ElementError("associative list with keys may not have non-map elements")
+    found = tuple((key, value) for key in atom.keys if (value := item.get(key, atom.key_default(key))) is not None)
+    if not found:
+        names = "[" + " ".join(f'"{key}"' for key in atom.keys) + "]"
+        raise ElementError(
+            f"associative list with keys has an element that omits all key fields {names} "
+            "(and doesn't have default values for any key fields)"
+        )
+    return key_element(found)
+
+
+def _plain(item: Any) -> str:
+    if isinstance(item, dict):
+        raise ElementError("associative list without keys has an element that's a map type")
+    if isinstance(item, list):
+        raise ElementError("not supported: associative list with lists as elements")
+    if item is None:
+        raise ElementError("associative list without keys has an element that's an explicit null")
+    return value_element(item)
+
+
+def grouped(atom: ListAtom, items: list[Any]) -> dict[str, list[Any]]:
+    """The elements by path element, in order of first appearance; those without one are left out."""
+    result: dict[str, list[Any]] = {}
+    for item in items:
+        try:
+            result.setdefault(element_of(atom, item), []).append(item)
+        except ElementError:
+            continue
+    return result

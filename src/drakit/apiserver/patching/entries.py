@@ -1,0 +1,140 @@
+"""`metadata.managedFields`: who owns which fields.
+
+In:  the entries of an object, from the store or from a client.
+Out: Owners, an ownership record per manager; and entries again, in Kubernetes' order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from drakit.apiserver.patching.fieldsets import FieldSet, in_order, normalized, union
+
+APPLY = "Apply"
+UPDATE = "Update"
+MAX_UPDATERS = 10
+_ANCIENT = "ancient-changes"
+_UNKNOWN = "unknown"
+
+
+class Manager(NamedTuple):
+    """Who wrote, how and where. Appliers are the same in every version, so theirs is empty."""
+
+    name: str
+    operation: str
+    api_version: str = ""
+    subresource: str = ""
+
+    @property
+    def order(self) -> str:
+        """The text by which Kubernetes sorts managers: an entry without times and fields."""
+        given = {"manager": self.name, "operation": self.operation, "apiVersion": self.api_version}
+        given["subresource"] = self.subresource
+        return json.dumps({key: value for key, value in given.items() if value}, separators=(",", ":"))
+
+    @property
+    def words(self) -> str:
+        """As a conflict names it: `"editor" using resource.k8s.io/v1`."""
+        text = json.dumps(self.name, ensure_ascii=False)
+        if self.subresource:
+            text += f' with subresource "{self.subresource}"'
+        return f"{text} using {self.api_version}" if self.operation == UPDATE else text
+
+
+def updater(name: str, api_version: str, subresource: str = "") -> Manager:
+    return Manager(name or _UNKNOWN, UPDATE, api_version, subresource)
+
+
+def applier(name: str, subresource: str = "") -> Manager:
+    return Manager(name or _UNKNOWN, APPLY, "", subresource)
+
+
+class Owned(msgspec.Struct, frozen=True):
+    """What a manager owns, in the terms of `api_version`, since its last change at `time`."""
+
+    fields: FieldSet
+    api_version: str
+    time: str | None = None
+
+    def owning(self, fields: FieldSet) -> Owned:
+        return Owned(fields, self.api_version, self.time)
+
+
+Owners = dict[Manager, Owned]
+
+
+def read_owners(entries: Any) -> Owners:
+    """The owners that entries tell of; ValueError when one of them makes no sense."""
+    owners: Owners = {}
+    for index, entry in enumerate(entries or ()):
+        if not isinstance(entry, Mapping) or entry.get("operation") not in (APPLY, UPDATE):
+            raise ValueError("operation must be `Apply` or `Update`")
+        version = entry.get("apiVersion") or ""
+        if not version:
+            raise ValueError("apiVersion must not be empty")
+        if entry.get("fieldsType") != "FieldsV1":
+            raise ValueError(f"invalid fieldsType in managed fields entry {index}")
+        operation = entry["operation"]
+        known = version if operation == UPDATE else ""
+        manager = Manager(entry.get("manager") or "", operation, known, entry.get("subresource") or "")
+        owners[manager] = Owned(normalized(entry.get("fieldsV1") or {}), version, entry.get("time"))
+    return owners
+
+
+def write_owners(owners: Owners) -> list[dict[str, Any]]:
+    """The entries: appliers first, older before newer."""
+    entries = [_entry(manager, owned) for manager, owned in owners.items()]
+    return sorted(entries, key=_entry_order)
+
+
+def _entry(manager: Manager, owned: Owned) -> dict[str, Any]:
+    entry: dict[str, Any] = {"manager": manager.name} if manager.name else {}
+    entry |= {"operation": manager.operation, "apiVersion": owned.api_version}
+    if owned.time:
+        entry["time"] = owned.time
+    entry |= {"fieldsType": "FieldsV1", "fieldsV1": in_order(owned.fields)}
+    if manager.subresource:
+        entry["subresource"] = manager.subresource
+    return entry
+
+
+def _entry_order(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        entry["operation"],
+        entry.get("time") or "",
+        entry.get("manager", ""),
+        entry["apiVersion"],
+        entry.get("subresource", ""),
+    )
+
+
+def is_reset(entries: Any) -> bool:
+    """Whether a client asks to forget all owners: an empty list, or a list of one empty entry."""
+    return isinstance(entries, list) and entries in ([], [{}])
+
+
+def cap_updaters(owners: Owners) -> Owners:
+    """At most ten updaters: the oldest of a version become one, whose name says that they are ancient."""
+    updaters = [manager for manager in owners if manager.operation == UPDATE]
+    surplus = len(updaters) - MAX_UPDATERS
+    if surplus <= 0:
+        return owners
+    result = dict(owners)
+    first: dict[str, Manager] = {}
+    for manager in sorted(updaters, key=lambda each: (owners[each].time or "", each.order)):
+        if surplus == 0:
+            break
+        owned = result[manager]
+        if owned.api_version not in first:
+            first[owned.api_version] = manager
+            continue
+        bucket = Manager(_ANCIENT, UPDATE, owned.api_version)
+        kept = result.pop(bucket, None) or result.pop(first[owned.api_version])
+        del result[manager]
+        result[bucket] = Owned(union(owned.fields, kept.fields), owned.api_version, owned.time)
+        surplus -= 1
+    return result

@@ -1,0 +1,149 @@
+"""Who owns which field after a write: the rules of structured merge.
+
+In:  the object before and after, and its owners.
+Out: the owners after. A field that changes hands leaves its old owners; a field that goes leaves all. An apply may be
+     refused: then it says with whom it conflicts.
+
+Owners in other versions are served in theirs: `View` gives an object in any version that is still there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from drakit.apiserver.patching.atoms import Atom, atom_of
+from drakit.apiserver.patching.comparing import Comparison, compare, fields_of
+from drakit.apiserver.patching.entries import Manager, Owned, Owners
+from drakit.apiserver.patching.fieldsets import (
+    Elements,
+    FieldSet,
+    difference,
+    intersection,
+    paths,
+    union,
+    without,
+)
+from drakit.apiserver.patching.merging import merge, remove, with_containers
+
+Document = Mapping[str, Any]
+Convert = Callable[[Document, str], "Document | None"]
+"""An object in another version of its kind; None when that version is not served (any more)."""
+
+_SELF = Manager("", "current-operation")
+
+
+class ApplyConflicts(Exception):
+    """Others own what the apply would change; `conflicts` holds every field with its owner."""
+
+    def __init__(self, conflicts: list[tuple[Manager, Elements]]) -> None:
+        super().__init__(f"{len(conflicts)} conflicts")
+        self.conflicts = conflicts
+
+
+class Setting(NamedTuple):
+    """Where a write goes: kind and version, what it cannot touch, and how objects get to other versions."""
+
+    api_version: str
+    kind: str
+    ignored: FieldSet
+    convert: Convert
+
+    @property
+    def atom(self) -> Atom:
+        return atom_of(self.api_version, self.kind)
+
+
+def own_update(setting: Setting, live: Document, new: Document, owners: Owners) -> tuple[Owners, FieldSet]:
+    """The owners after a plain write, and the fields that the write takes."""
+    remaining, changes = _release(setting, live, new, owners, _SELF, force=True)
+    taken = without(union(changes.modified, changes.added), setting.ignored)
+    return remaining, taken
+
+
+def own_apply(
+    setting: Setting, live: Document, applied: Document, owners: Owners, manager: Manager, *, force: bool
+) -> tuple[Document, Owners]:
+    """The object after an apply and its owners; raise ApplyConflicts unless forced."""
+    atom = setting.atom
+    previous = owners.get(manager)
+    fields = without(fields_of(atom, applied), setting.ignored)
+    time = previous.time if previous else None
+    owners = {**owners, manager: Owned(fields, setting.api_version, time)}
+    merged = merge(atom, live, applied)
+    pruned = _prune(setting, merged, owners, previous)
+    remaining, _ = _release(setting, live, pruned, owners, manager, force=force)
+    return pruned, remaining
+
+
+def _release(
+    setting: Setting, live: Document, new: Document, owners: Owners, writer: Manager, *, force: bool
+) -> tuple[Owners, Comparison]:
+    """Take from every other owner what the write changes or removes."""
+    changes = compare(setting.atom, live, new)
+    seen: dict[str, Comparison | None] = {setting.api_version: changes.outside(setting.ignored)}
+    result: Owners = {}
+    conflicts: list[tuple[Manager, Elements]] = []
+    for manager, owned in owners.items():
+        if manager == writer:
+            result[manager] = owned
+            continue
+        if owned.api_version not in seen:
+            seen[owned.api_version] = _changes_in(setting, live, new, owned.api_version)
+        there = seen[owned.api_version]
+        if there is None:
+            continue  # in a version that is gone
+        lost = intersection(owned.fields, there.changed)
+        if lost and not force:
+            conflicts += [(manager, path) for path in paths(lost)]
+        result[manager] = owned.owning(difference(difference(owned.fields, lost), there.removed))
+    if conflicts:
+        raise ApplyConflicts(sorted(conflicts, key=lambda each: each[0].order))
+    return {manager: owned for manager, owned in result.items() if owned.fields}, changes
+
+
+def _changes_in(setting: Setting, live: Document, new: Document, version: str) -> Comparison | None:
+    before, after = setting.convert(live, version), setting.convert(new, version)
+    if before is None or after is None:
+        return None
+    return compare(atom_of(version, setting.kind), before, after).outside(setting.ignored)
+
+
+def _prune(setting: Setting, merged: Document, owners: Owners, previous: Owned | None) -> Document:
+    """Take out what this manager applied before, does not apply any more, and nobody else owns."""
+    if previous is None or not previous.fields:
+        return merged
+    version = previous.api_version
+    then = setting.convert(merged, version)
+    if then is None:
+        return merged
+    atom = atom_of(version, setting.kind)
+    pruned: Document = remove(atom, then, with_containers(atom, previous.fields))
+    pruned = _with_owned(setting, then, pruned, version, owners)
+    back = _convert_back(setting, pruned, version)
+    kept, all_ = (with_containers(atom, fields_of(atom, each)) for each in (back, then))
+    gone = intersection(difference(all_, kept), with_containers(atom, previous.fields))
+    result = remove(atom, then, gone) if gone else then
+    return setting.convert(result, setting.api_version) or merged
+
+
+def _convert_back(setting: Setting, document: Document, version: str) -> Document:
+    return setting.convert(document, version) or document
+
+
+def _with_owned(setting: Setting, merged: Document, pruned: Document, version: str, owners: Owners) -> Document:
+    """Put back what somebody owns, version by version; that of the previous apply first."""
+    by_version: dict[str, FieldSet] = {version: {}}
+    for owned in owners.values():
+        by_version[owned.api_version] = union(by_version.get(owned.api_version, {}), owned.fields)
+    for each, fields in by_version.items():
+        before, after = setting.convert(merged, each), setting.convert(pruned, each)
+        if not fields or before is None or after is None:
+            continue
+        atom = atom_of(each, setting.kind)
+        there, left, owned_there = (
+            with_containers(atom, some) for some in (fields_of(atom, before), fields_of(atom, after), fields)
+        )
+        gone = difference(there, union(left, owned_there))
+        merged, pruned = before, remove(atom, before, gone) if gone else before
+    return pruned

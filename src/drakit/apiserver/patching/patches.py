@@ -1,0 +1,45 @@
+"""Apply a patch of any plain type to an object.
+
+In:  the content type of the request, the object in the version of the request, and the body.
+Out: the object after, still to be decoded: fields may be unknown, values of the wrong type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drakit.apiserver.failures import unsupported_media_type
+from drakit.apiserver.patching.atoms import Atom
+from drakit.apiserver.patching.bodies import (
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    read_merge,
+    read_operations,
+    read_strategic,
+)
+from drakit.apiserver.patching.jsonpatches import apply_operations, merge_patch
+from drakit.apiserver.patching.rejections import inapplicable, malformed
+from drakit.apiserver.patching.strategic import ListOfLists, StrategicError, strategic_merge
+
+
+def apply_patch(content_type: str, live: Mapping[str, Any], body: bytes, *, schema: Atom) -> dict[str, Any]:
+    """The object with a JSON, merge or strategic merge patch applied; `live` stays as it is. Raises ApiError."""
+    if content_type == JSON_PATCH:
+        return apply_operations(live, read_operations(body))
+    if content_type == MERGE_PATCH:
+        merged: dict[str, Any] = merge_patch(live, read_merge(body))
+        return merged
+    if content_type == STRATEGIC_MERGE_PATCH:
+        return _strategic(schema, live, read_strategic(body))
+    raise unsupported_media_type()
+
+
+def _strategic(schema: Atom, live: Mapping[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return strategic_merge(schema, live, patch)
+    except ListOfLists:
+        raise inapplicable() from None
+    except StrategicError as error:
+        raise malformed(str(error)) from None

@@ -1,0 +1,280 @@
+"""Keep `metadata.managedFields` over every write, and serve applies.
+
+In:  an object before and after a plain write, or an object and what somebody applies to it; all in one version, in the
+     form in which the server writes it.
+Out: the object after, with its managedFields.
+
+A plain write is tracked from the object's creation on. An object without managedFields stays so until somebody
+applies: then all its fields belong to `before-first-apply`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from drakit.api.registry import find_kind
+from drakit.api.shaping import shape_of
+from drakit.api.versions import from_internal, to_internal
+from drakit.apiserver.patching.comparing import compare, fields_of, problems_of
+from drakit.apiserver.patching.entries import (
+    Owned,
+    Owners,
+    applier,
+    cap_updaters,
+    is_reset,
+    read_owners,
+    updater,
+    write_owners,
+)
+from drakit.apiserver.patching.fieldsets import Elements, FieldSet, difference, has, render, set_of, union
+from drakit.apiserver.patching.ownership import ApplyConflicts, Convert, Document, Setting, own_apply, own_update
+from drakit.apiserver.patching.rejections import conflicting, malformed, untyped
+from drakit.apiserver.patching.resetting import reset_fields
+from drakit.base.status import StatusCause
+
+MAX_NAME = 128
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_BEFORE = "before-first-apply"
+_KUBECTL = "kubectl"
+_NEVER_OWNED = set_of(
+    [
+        ("f:apiVersion",),
+        ("f:kind",),
+        ("f:metadata",),
+        *(
+            ("f:metadata", f"f:{name}")
+            for name in (
+                "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+                "managedFields", "resourceVersion",
+            )
+        ),
+    ]
+)  # fmt: skip
+
+
+def manager_name(field_manager: str, user_agent: str) -> str:
+    """Who writes: the `fieldManager` of the request, else what its User-Agent begins with."""
+    if field_manager:
+        return field_manager
+    prefix = user_agent.partition("/")[0]
+    printable = "".join(each for each in prefix if each.isprintable())
+    return printable.encode()[:MAX_NAME].decode(errors="ignore")
+
+
+def convert_version(document: Document, api_version: str) -> Document | None:
+    """An object in another version of its kind, by the conversions of the api room."""
+    current, kind = document["apiVersion"], document["kind"]
+    if current == api_version:
+        return document
+    known = find_kind(api_version, kind)
+    if known is None:
+        return None
+    data = from_internal(api_version, kind, to_internal(current, kind, dict(document)))
+    return {**data, "apiVersion": api_version}
+
+
+class FieldTracker:
+    """Tracks the writes to one endpoint: a kind in a version, or a subresource of it. Holds no state."""
+
+    __slots__ = ("_setting", "_subresource")
+
+    def __init__(
+        self, api_version: str, kind: str, *, subresource: str = "", convert: Convert = convert_version
+    ) -> None:
+        self._setting = Setting(api_version, kind, reset_fields(kind, subresource), convert)
+        self._subresource = subresource
+
+    def update(self, live: Document | None, new: Document, *, manager: str, now: str) -> dict[str, Any]:
+        """The new object with its managedFields after a create (`live` is None), update or plain patch.
+
+        `new` is decoded and defaulted, not yet admitted. A list of managedFields in it is taken at its word.
+        """
+        owners = self._owners_for_update(live, new)
+        document = _without_managed(new)
+        if not owners and live is not None:
+            return document
+        before = self._empty() if live is None else _without_managed(live)
+        return _with_managed(document, self._updated(before, document, owners, manager, now))
+
+    def _updated(self, live: Document, new: Document, owners: Owners, manager: str, now: str) -> Owners:
+        setting = self._setting
+        remaining, taken = own_update(setting, live, new, owners)
+        taken = difference(taken, _NEVER_OWNED)
+        if not taken:
+            return remaining
+        me = updater(manager, setting.api_version, self._subresource)
+        before = remaining.get(me)
+        fields = union(before.fields, taken) if before else taken
+        return cap_updaters({**remaining, me: Owned(fields, setting.api_version, now)})
+
+    def _owners_for_update(self, live: Document | None, new: Document) -> Owners:
+        """A client may write managedFields on the object itself; who does not know them sends none."""
+        if not self._subresource:
+            entries = _managed(new)
+            if is_reset(entries):
+                return {}
+            try:
+                if owners := read_owners(entries):
+                    return owners
+            except ValueError:
+                pass
+        return _owners_of(live)
+
+    def apply(
+        self, live: Document | None, applied: Document, *, manager: str, now: str, force: bool = False
+    ) -> dict[str, Any]:
+        """What becomes of the object; without one (`live` is None) the applied object is a new one.
+
+        The result is to be decoded, defaulted, validated and admitted as any other. Raises ApiError 400 and 409.
+        """
+        self._check_applied(applied)
+        owners = _owners_of(live, strict=True)
+        before = _without_managed(live) if live is not None else self._bare()
+        if not owners and live is not None:
+            owners = self._updated(self._empty(), before, {}, _BEFORE, now)
+        try:
+            document, owners = self._applied(before, applied, owners, manager, now, force=force)
+        except ApplyConflicts as refused:
+            raise _refusal(refused.conflicts) from None
+        result = _with_managed(dict(document), owners)
+        return _with_last_applied(result, applied) if manager == _KUBECTL else result
+
+    def _applied(
+        self, live: Document, applied: Document, owners: Owners, manager: str, now: str, *, force: bool
+    ) -> tuple[Document, Owners]:
+        setting = self._setting
+        me = applier(manager, self._subresource)
+        try:
+            document, owners = own_apply(setting, live, applied, owners, me, force=force)
+        except ApplyConflicts as refused:
+            allowed = self._kubectl_owns(live) if manager == _KUBECTL else {}
+            left = [(who, path) for who, path in refused.conflicts if not _contains(allowed, path)]
+            if left:
+                raise ApplyConflicts(left) from None
+            document, owners = own_apply(setting, live, applied, owners, me, force=True)
+        if me in owners:
+            fields = difference(owners[me].fields, _NEVER_OWNED)
+            time = now if document != live else owners[me].time
+            owners = {**owners, me: Owned(fields, setting.api_version, time)}
+            if not fields:
+                del owners[me]
+        return document, owners
+
+    def _kubectl_owns(self, live: Document) -> FieldSet:
+        """What a client-side apply of kubectl has set and nobody changed since: its server-side apply may take it."""
+        text = ((live.get("metadata") or {}).get("annotations") or {}).get(LAST_APPLIED)
+        try:
+            last = json.loads(text or "")
+        except ValueError:
+            return {}
+        atom = self._setting.atom
+        if not isinstance(last, dict) or last.get("apiVersion") != self._setting.api_version:
+            return {}
+        if problems_of(atom, last):
+            return {}
+        changes = compare(atom, last, live)
+        return difference(difference(fields_of(atom, last), changes.changed), changes.removed)
+
+    def _check_applied(self, applied: Document) -> None:
+        version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""
+        if (version, kind) != (self._setting.api_version, self._setting.kind):
+            raise malformed(f"invalid object type: {version}, Kind={kind}")
+        if _managed(applied) is not None:
+            raise malformed("metadata.managedFields must be nil")
+        if problems := problems_of(self._setting.atom, applied):
+            metadata = applied.get("metadata")
+            named = metadata if isinstance(metadata, Mapping) else {}
+            subject = f"{named.get('namespace', '')}/{named.get('name', '')}; {version}, Kind={kind}"
+            raise untyped(subject, problems)
+
+    def _bare(self) -> dict[str, Any]:
+        return {"apiVersion": self._setting.api_version, "kind": self._setting.kind}
+
+    def _empty(self) -> dict[str, Any]:
+        """An object with nothing set, as the server writes it: what a new object is compared with."""
+        empty: dict[str, Any] = shape_of(self._setting.api_version, self._setting.kind).complete(self._bare())
+        return empty
+
+
+def keep_times_if_idle(live: Document, new: dict[str, Any]) -> dict[str, Any]:
+    """The new object, with the live one's times in managedFields if nothing else differs: then nothing is written."""
+    old, fresh = _managed(live), _managed(new)
+    if not old or not fresh or old == fresh or len(old) != len(fresh):
+        return new
+    if [_timeless(each) for each in old] != [_timeless(each) for each in fresh]:
+        return new
+    return {**new, "metadata": {**new["metadata"], "managedFields": old}} if _rest(live) == _rest(new) else new
+
+
+def _timeless(entry: Document) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != "time"}
+
+
+def _rest(document: Document) -> dict[str, Any]:
+    return _without_managed(document)
+
+
+def _managed(document: Document) -> Any:
+    metadata = document.get("metadata")
+    return metadata.get("managedFields") if isinstance(metadata, Mapping) else None
+
+
+def _owners_of(live: Document | None, *, strict: bool = False) -> Owners:
+    try:
+        return read_owners(_managed(live)) if live is not None else {}
+    except ValueError as error:
+        if strict:
+            raise malformed(f"failed to decode managed fields: {error}") from None
+        return {}
+
+
+def _without_managed(document: Document) -> dict[str, Any]:
+    if _managed(document) is None:
+        return dict(document)
+    metadata = {key: value for key, value in document["metadata"].items() if key != "managedFields"}
+    return {**document, "metadata": metadata}
+
+
+def _with_managed(document: dict[str, Any], owners: Owners) -> dict[str, Any]:
+    if not owners:
+        return document
+    metadata = {**(document.get("metadata") or {}), "managedFields": write_owners(owners)}
+    return {**document, "metadata": metadata}
+
+
+def _with_last_applied(document: dict[str, Any], applied: Document) -> dict[str, Any]:
+    """kubectl's client-side annotation follows its server-side applies, so that one can go back."""
+    annotations = document["metadata"].get("annotations") or {}
+    if not annotations.get(LAST_APPLIED):
+        return document
+    metadata = dict(applied.get("metadata") or {})
+    kept = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
+    if "annotations" in metadata:
+        metadata["annotations"] = kept
+    text = json.dumps({**applied, "metadata": metadata}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    updated = {**document["metadata"], "annotations": {**annotations, LAST_APPLIED: text + "\n"}}
+    return {**document, "metadata": updated}
+
+
+def _contains(fields: FieldSet, path: Elements) -> bool:
+    node = fields
+    for element in path[:-1]:
+        node = node.get(element) or {}
+    return has(node, path[-1])
+
+
+def _refusal(conflicts: list[tuple[Any, Elements]]) -> Exception:
+    causes = [
+        StatusCause(reason="FieldManagerConflict", message=f"conflict with {who.words}", field=render(path))
+        for who, path in conflicts
+    ]
+    if len(causes) == 1:
+        return conflicting(f"Apply failed with 1 conflict: {causes[0].message}: {causes[0].field}", causes)
+    lines: list[str] = []
+    for index, (who, path) in enumerate(conflicts):
+        if index == 0 or conflicts[index - 1][0] != who:
+            lines.append(f"conflicts with {who.words}:")
+        lines.append(f"- {render(path)}")
+    return conflicting(f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines), causes)
