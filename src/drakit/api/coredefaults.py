@@ -167,6 +167,18 @@ def _replica_set(document: Document) -> None:
     _pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
 
 
+def _deployment(document: Document) -> None:
+    _replica_set(document)
+    spec = document["spec"]
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec.setdefault("progressDeadlineSeconds", 600)
+    strategy = spec.setdefault("strategy", {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", "25%")
+        rolling.setdefault("maxSurge", "25%")
+
+
 def _namespace(document: Document) -> None:
     if name := document["metadata"].get("name"):
         document["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = name
@@ -287,6 +299,7 @@ _RULES: Mapping[tuple[Any, Any], Callable[[Document], None]] = {
     ("v1", "Secret"): _secret,
     ("v1", "Service"): _service,
     ("apps/v1", "ReplicaSet"): _replica_set,
+    ("apps/v1", "Deployment"): _deployment,
     (f"{_RBAC}/v1", "RoleBinding"): _binding,
     (f"{_RBAC}/v1", "ClusterRoleBinding"): _binding,
     ("scheduling.k8s.io/v1", "PriorityClass"): _priority_class,

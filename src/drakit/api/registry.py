@@ -170,6 +170,10 @@ KINDS: tuple[Kind, ...] = (
         subresources=(Subresource("scale", STATUS_VERBS, "Scale", "autoscaling/v1"), _STATUS),
         model=cluster.ReplicaSet,
     ),
+    Kind(
+        group="apps", kind="Deployment", plural="deployments", short_names=("deploy",), categories=("all",),
+        subresources=(Subresource("scale", STATUS_VERBS, "Scale", "autoscaling/v1"), _STATUS),
+    ),
     Kind(group="events.k8s.io", kind="Event", plural="events", short_names=("ev",)),
     Kind(group=_RBAC, kind="Role", plural="roles", model=rbac.Role),
     Kind(group=_RBAC, kind="ClusterRole", plural="clusterroles", namespaced=False, model=rbac.ClusterRole),

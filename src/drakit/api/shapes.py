@@ -46,9 +46,13 @@ def word_for(value: object) -> str:
 
 
 class Shape:
-    """`go` is the type's name in Kubernetes' error texts; `leaf` says that `complete` changes nothing."""
+    """`go` is the type's name in Kubernetes' error texts; `leaf` says that `complete` changes nothing.
+
+    `exact` is the Python type whose every value is fine as it is: what has it needs no further reading.
+    """
 
     leaf = True
+    exact: type | None = None
 
     def __init__(self, go: str) -> None:
         self.go = go
@@ -78,6 +82,8 @@ class Shape:
 
 
 class TextShape(Shape):
+    exact = str
+
     def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
         return value if type(value) is str else self.mismatch(value, place)
 
@@ -86,6 +92,8 @@ class TextShape(Shape):
 
 
 class BoolShape(Shape):
+    exact = bool
+
     def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
         return value if type(value) is bool else self.mismatch(value, place)
 
@@ -188,7 +196,9 @@ class ListShape(Shape):
     def read(self, value: Any, place: Place, log: Log) -> Any:
         if type(value) is not list:
             self.mismatch(value, place)
-        read = self.element.read
+        exact, read = self.element.exact, self.element.read
+        if exact and all(type(each) is exact for each in value):
+            return value
         return [
             self.element.zero() if each is None else read(each, (place, index, ""), log)
             for index, each in enumerate(value)
@@ -231,10 +241,11 @@ class Field:
     `drop`: not when it is empty or zero. `always`: also when it is not there, as what the function gives.
     """
 
-    __slots__ = ("always", "drop", "shape")
+    __slots__ = ("always", "drop", "exact", "shape")
 
     def __init__(self, shape: Shape, *, drop: bool, always: Callable[[], Any] | None) -> None:
         self.shape = shape
+        self.exact = shape.exact
         self.drop = drop
         self.always = always
 
@@ -260,10 +271,11 @@ class StructShape(Shape):
         result: dict[str, Any] = {}
         for key, each in value.items():
             field = self.fields.get(key)
-            here: Place = (place, key, self.name)
             if field is None:
-                log.append((UNKNOWN, here))
-            elif each is not None and (item := field.shape.read(each, here, log)) is not None:
+                log.append((UNKNOWN, (place, key, self.name)))
+            elif type(each) is field.exact:
+                result[key] = each
+            elif each is not None and (item := field.shape.read(each, (place, key, self.name), log)) is not None:
                 result[key] = item
         return result
 
