@@ -1,0 +1,78 @@
+"""The Common Expression Language as Kubernetes configures it; nothing here knows of devices.
+
+In:  the text of an expression and an Environment (`kubernetes()`, extended with the host's variables).
+Out: a Program: types, worst case cost, and evaluation fast or counted.
+
+    text -> lexer, parser (macros) -> checker, validators -> cost -> plan (counted steps)
+                                                                 -> codegen (one Python function)
+"""
+
+from drakit.cel.declarations import Environment, Function, Overload
+from drakit.cel.errors import BudgetExceeded, CelError, CompileError, EvalError, Issue
+from drakit.cel.library import kubernetes
+from drakit.cel.library.quantities import QUANTITY, QuantityValue, quantity_value
+from drakit.cel.library.semvers import SEMVER, SemverValue
+from drakit.cel.program import Metered, Program, compile_program
+from drakit.cel.sizes import Size
+from drakit.cel.types import (
+    ANY,
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Type,
+    list_of,
+    map_of,
+    optional_of,
+    struct,
+)
+from drakit.cel.values import DefaultMap, Duration, Optional, Timestamp, Uint, Value, matches, type_name
+
+__all__ = [
+    "ANY",
+    "BOOL",
+    "BYTES",
+    "DOUBLE",
+    "DURATION",
+    "DYN",
+    "INT",
+    "QUANTITY",
+    "SEMVER",
+    "STRING",
+    "TIMESTAMP",
+    "UINT",
+    "BudgetExceeded",
+    "CelError",
+    "CompileError",
+    "DefaultMap",
+    "Duration",
+    "Environment",
+    "EvalError",
+    "Function",
+    "Issue",
+    "Metered",
+    "Optional",
+    "Overload",
+    "Program",
+    "QuantityValue",
+    "SemverValue",
+    "Size",
+    "Timestamp",
+    "Type",
+    "Uint",
+    "Value",
+    "compile_program",
+    "kubernetes",
+    "list_of",
+    "map_of",
+    "matches",
+    "optional_of",
+    "quantity_value",
+    "struct",
+    "type_name",
+]

@@ -1,0 +1,37 @@
+"""What the map comprehensions fold with: a map and one entry more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drakit.cel.declarations import Function, Overload
+from drakit.cel.errors import EvalError
+from drakit.cel.operators import text_of
+from drakit.cel.types import map_of, param
+from drakit.cel.values import Value, contains_key, keys, map_key
+
+_K, _V = param("K"), param("V")
+_MAP = map_of(_K, _V)
+
+
+def inserted(entries: dict[Any, Any], key: Value, value: Value) -> dict[Any, Any]:
+    if contains_key(entries, key):
+        raise EvalError(f"insert failed: key {text_of(key)} already exists")
+    return {**entries, map_key(key): value}
+
+
+def inserted_all(entries: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
+    for key, value in zip(keys(more), more.values(), strict=True):
+        entries = inserted(entries, key, value)
+    return entries
+
+
+FUNCTIONS = (
+    Function(
+        "cel.@mapInsert",
+        (
+            Overload("@mapInsert_map_key_value", (_MAP, _K, _V), _MAP, inserted, variadic=True),
+            Overload("@mapInsert_map_map", (_MAP, _MAP), _MAP, inserted_all),
+        ),
+    ),
+)

@@ -1,0 +1,77 @@
+"""Compile an expression, and run it: fast, or with every step counted.
+
+In:  text and an Environment.
+Out: a Program that holds the plan, the worst case cost and the types; CompileError otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from drakit.cel.checker import Checked, check
+from drakit.cel.cost import SizeOf, estimate
+from drakit.cel.declarations import Environment
+from drakit.cel.errors import CompileError, EvalError
+from drakit.cel.meter import Meter, Observer
+from drakit.cel.parser import MAX_LENGTH, parse
+from drakit.cel.plan import evaluate, plan
+from drakit.cel.source import Source
+from drakit.cel.steps import Step
+from drakit.cel.types import Type
+from drakit.cel.validators import validate
+from drakit.cel.values import Value
+
+TOO_DEEP = "expression is nested too deeply"
+
+
+class Metered(NamedTuple):
+    """A value, or the error in its place, and what it cost to get it."""
+
+    value: Value
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled expression. `max_cost` bounds the cost of any evaluation, as far as sizes are known."""
+
+    source: Source
+    checked: Checked
+    max_cost: int
+    _step: Step = field(repr=False)
+
+    @property
+    def result_type(self) -> Type:
+        return self.checked.result_type
+
+    def metered(
+        self, variables: dict[str, Value], *, limit: int | None = None, observer: Observer | None = None
+    ) -> Metered:
+        """Evaluate with every step counted; BudgetExceeded when that costs more than `limit`.
+
+        `observer` sees the id of each part of the tree with its value.
+        """
+        meter = Meter(limit, observer)
+        try:
+            value = evaluate(self._step, variables, meter)
+        except RecursionError:
+            value = EvalError(TOO_DEEP)
+        return Metered(value, meter.cost)
+
+
+def compile_program(
+    text: str, environment: Environment, *, size_of: SizeOf | None = None, max_length: int = MAX_LENGTH
+) -> Program:
+    """Read, check, estimate and plan an expression."""
+    source = Source(text)
+    try:
+        checked = check(parse(source, environment.macros, max_length=max_length), source, environment)
+        validate(checked, source)
+        step = plan(checked)
+        max_cost = estimate(checked, size_of or (lambda _: None))
+    except EvalError as error:
+        raise CompileError([source.issue(0, f"program instantiation failed: {error.message}")]) from None
+    except RecursionError:
+        raise CompileError([source.issue(0, TOO_DEEP)]) from None
+    return Program(source, checked, max_cost, step)

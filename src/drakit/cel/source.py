@@ -1,0 +1,32 @@
+"""The text of an expression and the way from an offset to a line, a column and a caret."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import cached_property
+
+from drakit.cel.errors import Issue
+
+
+class Source:
+    """Offsets count code points from 0; lines and columns count from 1, as people do."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(at + 1 for at, char in enumerate(self.text) if char == "\n")]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset."""
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+    def issue(self, offset: int, message: str) -> Issue:
+        """A fault at an offset, with the line it stands on."""
+        offset = max(0, min(offset, len(self.text)))
+        line, column = self.position(offset)
+        start = self._starts[line - 1]
+        text = self.text[start:].split("\n", 1)[0].replace("\t", " ")
+        return Issue(message, line, column, f"\n | {text}\n | {'.' * (column - 1)}^")

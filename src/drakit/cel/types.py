@@ -1,0 +1,117 @@
+"""Static types: what the checker knows of a value before there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class Kind(Enum):
+    ANY = auto()
+    BOOL = auto()
+    BYTES = auto()
+    DOUBLE = auto()
+    DURATION = auto()
+    DYN = auto()
+    ERROR = auto()
+    INT = auto()
+    LIST = auto()
+    MAP = auto()
+    NULL = auto()
+    OPAQUE = auto()
+    PARAM = auto()
+    STRING = auto()
+    STRUCT = auto()
+    TIMESTAMP = auto()
+    TYPE = auto()
+    UINT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """`name` is also the name of the value's type at run time; `params` are element, key and value types."""
+
+    kind: Kind
+    name: str
+    params: tuple[Type, ...] = ()
+
+    def __str__(self) -> str:
+        """The type as error messages spell it."""
+        match self.kind:
+            case Kind.ANY:
+                return "any"
+            case Kind.ERROR:
+                return "!error!"
+            case Kind.NULL:
+                return "null"
+            case Kind.DURATION | Kind.TIMESTAMP:
+                return self.name.rpartition(".")[2].lower()
+        if not self.params:
+            return self.name
+        return f"{self.name}({', '.join(map(str, self.params))})"
+
+
+ANY = Type(Kind.ANY, "google.protobuf.Any")
+BOOL = Type(Kind.BOOL, "bool")
+BYTES = Type(Kind.BYTES, "bytes")
+DOUBLE = Type(Kind.DOUBLE, "double")
+DURATION = Type(Kind.DURATION, "google.protobuf.Duration")
+DYN = Type(Kind.DYN, "dyn")
+ERROR = Type(Kind.ERROR, "error")
+INT = Type(Kind.INT, "int")
+NULL = Type(Kind.NULL, "null_type")
+STRING = Type(Kind.STRING, "string")
+TIMESTAMP = Type(Kind.TIMESTAMP, "google.protobuf.Timestamp")
+TYPE = Type(Kind.TYPE, "type")
+UINT = Type(Kind.UINT, "uint")
+
+
+def list_of(element: Type) -> Type:
+    return Type(Kind.LIST, "list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    return Type(Kind.MAP, "map", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    return Type(Kind.OPAQUE, "optional_type", (value,))
+
+
+def type_of(value: Type) -> Type:
+    return Type(Kind.TYPE, "type", (value,))
+
+
+def param(name: str) -> Type:
+    return Type(Kind.PARAM, name)
+
+
+def struct(name: str) -> Type:
+    return Type(Kind.STRUCT, name)
+
+
+def opaque(name: str, *params: Type) -> Type:
+    return Type(Kind.OPAQUE, name, params)
+
+
+def is_dynamic(t: Type) -> bool:
+    """Whether only the value decides."""
+    return t.kind is Kind.DYN or t.kind is Kind.ANY
+
+
+def is_optional(t: Type) -> bool:
+    return t.kind is Kind.OPAQUE and t.name == "optional_type"
+
+
+def unwrapped(t: Type) -> tuple[Type, bool]:
+    """What an optional holds, and whether it was one."""
+    return (t.params[0], True) if is_optional(t) else (t, False)
+
+
+def equivalent(a: Type, b: Type) -> bool:
+    """Equal but for the names of type parameters."""
+    if a.kind is not b.kind or len(a.params) != len(b.params):
+        return False
+    if a.kind is not Kind.PARAM and a.name != b.name:
+        return False
+    return all(map(equivalent, a.params, b.params))

@@ -1,0 +1,293 @@
+"""What expressions compute with, as Python values.
+
+    bool, str, bytes, float, None   themselves
+    int                             int within 64 bits
+    uint                            Uint
+    list                            tuple
+    map                             dict; `True` and `False` as keys are TRUE_KEY and FALSE_KEY, for Python takes 1 for True
+    timestamp, duration, optional   Timestamp, Duration, Optional
+    type                            TypeValue
+    Quantity, Semver, IP, ...       classes that derive from Opaque
+
+Invariant: no function changes a value that it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+from drakit.cel.errors import EvalError, no_such_overload
+
+INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+
+Value = Any  # the classes above; a union would say less to the checker than it costs the reader
+
+
+class Uint(int):
+    """An unsigned 64 bit integer."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{int(self)}u"
+
+
+class Opaque:
+    """A value of an extension type: no operators but equality, which is an error between different types.
+
+    Python asks the left operand first, and so does CEL.
+    """
+
+    __slots__ = ()
+    type_name: ClassVar[str] = ""
+
+    def same(self, other: Any) -> bool:
+        """Equality with a value of the same type."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Opaque) and other.type_name == self.type_name:
+            return self.same(other)
+        raise no_such_overload()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.type_name)
+
+
+class _BoolKey:
+    """A bool as the key of a map."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return str(self.value).lower()
+
+
+TRUE_KEY, FALSE_KEY = _BoolKey(True), _BoolKey(False)
+
+
+class DefaultMap(dict[Any, Any]):
+    """A map that answers every lookup, with an empty map where it has no entry; the entry is still not `in` it."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: object) -> dict[Any, Any]:
+        return _EMPTY
+
+
+_EMPTY: dict[Any, Any] = {}
+
+
+class Optional:
+    """A value, or none."""
+
+    __slots__ = ("_value", "present")
+
+    def __init__(self, value: Value = None, *, present: bool = True) -> None:
+        self._value = value
+        self.present = present
+
+    @property
+    def value(self) -> Value:
+        if not self.present:
+            raise EvalError("optional.none() dereference")
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"optional({self._value!r})" if self.present else "optional.none()"
+
+
+NONE = Optional(present=False)
+
+
+class TypeValue:
+    """A type as a value: what `type(x)` gives."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TypeValue) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Duration:
+    """Nanoseconds, within 64 bits."""
+
+    __slots__ = ("nanos",)
+
+    def __init__(self, nanos: int) -> None:
+        self.nanos = nanos
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Duration) and self.nanos == other.nanos
+
+    def __hash__(self) -> int:
+        return hash(("duration", self.nanos))
+
+
+class Timestamp:
+    """Nanoseconds since 1970 in UTC, and the offset in seconds that the text it came from was written in."""
+
+    __slots__ = ("nanos", "offset")
+
+    def __init__(self, nanos: int, offset: int = 0) -> None:
+        self.nanos = nanos
+        self.offset = offset
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timestamp) and self.nanos == other.nanos
+
+    def __hash__(self) -> int:
+        return hash(("timestamp", self.nanos))
+
+
+_NAMES: dict[type, str] = {
+    bool: "bool",
+    int: "int",
+    Uint: "uint",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    type(None): "null_type",
+    tuple: "list",
+    dict: "map",
+    DefaultMap: "map",
+    Optional: "optional_type",
+    TypeValue: "type",
+    Duration: "google.protobuf.Duration",
+    Timestamp: "google.protobuf.Timestamp",
+}
+
+
+def type_name(value: Value) -> str:
+    """The name of a value's type, as errors and `type()` give it."""
+    name = _NAMES.get(value.__class__)
+    return name if name is not None else value.type_name
+
+
+def map_key(key: Value) -> Value:
+    """A CEL key as the key of the dict behind a map."""
+    if key.__class__ is bool:
+        return TRUE_KEY if key else FALSE_KEY
+    return key
+
+
+def keys(entries: dict[Any, Any]) -> Iterator[Value]:
+    """The keys of a map as CEL values."""
+    for key in entries:
+        yield key.value if key.__class__ is _BoolKey else key
+
+
+_MISSING = object()
+
+
+def find(entries: dict[Any, Any], key: Value) -> tuple[Value, bool]:
+    """The value of a key and whether there is one; numbers find each other across their types."""
+    if isinstance(entries, DefaultMap):
+        return entries[key] if key.__class__ is str else _EMPTY, True
+    try:
+        value = entries.get(map_key(key), _MISSING)
+    except TypeError:  # a map is no key
+        return None, False
+    return (None, False) if value is _MISSING else (value, True)
+
+
+def contains_key(entries: dict[Any, Any], key: Value) -> bool:
+    try:
+        return map_key(key) in entries
+    except TypeError:
+        return False
+
+
+_NUMBERS = frozenset({int, Uint, float})
+_PLAIN = frozenset({str, int, float, bool, bytes, Uint})
+
+
+def equals(a: Value, b: Value) -> bool:
+    """`==`: false across types (but for numbers); an error where an extension type meets another type."""
+    kind = a.__class__
+    if kind is b.__class__ and kind in _PLAIN:
+        return bool(a == b)
+    if a is None or b is None:
+        return a is None and b is None
+    if kind in _NUMBERS:
+        return b.__class__ in _NUMBERS and same_number(a, b)
+    if kind in _PLAIN:
+        return False
+    compare = _EQUALITIES.get(kind)
+    return bool(a == b) if compare is None else compare(a, b)
+
+
+def same_number(a: int | float, b: int | float) -> bool:
+    """Numbers of two types compare as doubles when one of them is a double."""
+    if a.__class__ is float or b.__class__ is float:
+        return float(a) == float(b)
+    return a == b
+
+
+def _equal_lists(a: Value, b: Value) -> bool:
+    return b.__class__ is tuple and len(a) == len(b) and all(map(_not_unequal, a, b))
+
+
+def _not_unequal(a: Value, b: Value) -> bool:
+    """Inside lists and maps only a clear difference counts; elements that cannot be compared do not."""
+    try:
+        return equals(a, b)
+    except EvalError:
+        return True
+
+
+def _equal_maps(a: Value, b: Value) -> bool:
+    if not isinstance(b, dict) or len(a) != len(b):
+        return False
+    for key, value in a.items():
+        other, found = find(b, key)
+        if not found or not _not_unequal(value, other):
+            return False
+    return True
+
+
+def _equal_optionals(a: Value, b: Value) -> bool:
+    if b.__class__ is not Optional or a.present != b.present:
+        return False
+    return not a.present or equals(a.value, b.value)
+
+
+_EQUALITIES: dict[type, Callable[[Value, Value], bool]] = {
+    tuple: _equal_lists,
+    dict: _equal_maps,
+    DefaultMap: _equal_maps,
+    Optional: _equal_optionals,
+}
+
+
+def matches(a: Value, b: Value) -> bool:
+    """Equal, where an error means no: how members of lists are looked for."""
+    try:
+        return equals(a, b)
+    except EvalError:
+        return False
+
+
+def size(value: Value) -> int:
+    """Number of characters, bytes, elements or entries; 1 for what has no size."""
+    kind = value.__class__
+    if kind is str or kind is tuple or kind is dict or kind is bytes or kind is DefaultMap:
+        return len(value)
+    measure = getattr(value, "cel_size", None)
+    return 1 if measure is None else int(measure())

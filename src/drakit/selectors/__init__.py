@@ -1,0 +1,23 @@
+"""Device selectors: CEL bound to devices.
+
+In:  the text of a selector and devices of ResourceSlices.
+Out: `compile_selector(text)` gives a Selector, `bind(driver, device)` a BoundDevice, `selector.evaluate(bound)` an Outcome.
+"""
+
+from drakit.selectors.devices import BoundDevice, bind
+from drakit.selectors.environment import COST_LIMIT, MAX_LENGTH, Gates, environment
+from drakit.selectors.selector import MATCH, NO_MATCH, Outcome, Selector, compile_selector
+
+__all__ = [
+    "COST_LIMIT",
+    "MATCH",
+    "MAX_LENGTH",
+    "NO_MATCH",
+    "BoundDevice",
+    "Gates",
+    "Outcome",
+    "Selector",
+    "bind",
+    "compile_selector",
+    "environment",
+]
