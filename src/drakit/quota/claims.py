@@ -1,0 +1,69 @@
+"""What a ResourceClaim counts: itself, and the devices that it may get, by class and by extended resource.
+
+A claim counts what it may cost at worst: `All` as the most devices that a claim can have, a prioritized list as, per
+class, its largest alternative. The class's extended resource names count too, so that no way of asking for a device evades a
+quota on another. A claim that the scheduler made for a pod's extended resources counts against a name only what the
+pod itself does not count there already.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from drakit.api import ALL, DeviceClass, DeviceRequest, DeviceSubRequest, ExactDeviceRequest, Pod, ResourceClaim
+from drakit.api.footprint import pod_requests
+from drakit.base.quantity import Quantity
+
+MAX_DEVICES = 32
+DEVICES_SUFFIX = ".deviceclass.resource.k8s.io/devices"
+IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
+REQUESTS_PREFIX = "requests."
+
+ClassLookup = Callable[[str], DeviceClass | None]
+
+
+def claim_usage(claim: ResourceClaim, classes: ClassLookup, owner: Pod | None = None) -> dict[str, Quantity]:
+    """Amounts by quota name; `owner` is the pod for whose extended resources the claim was made, if it was."""
+    counted: Counter[str] = Counter()
+    already = pod_requests(owner, claims=False) if owner else {}
+    for class_name, devices in devices_by_class(claim).items():
+        counted[class_name + DEVICES_SUFFIX] += devices
+        device_class = classes(class_name)
+        if device_class is not None:
+            for name in extended_names(device_class):
+                counted[REQUESTS_PREFIX + name] += max(devices - _whole(already, name), 0)
+    return {name: Quantity.of(amount) for name, amount in counted.items()}
+
+
+def devices_by_class(claim: ResourceClaim) -> Counter[str]:
+    """The most devices of each class that the claim can get."""
+    total: Counter[str] = Counter()
+    for request in claim.spec.devices.requests:
+        total.update(_worst_case(request))
+    return total
+
+
+def extended_names(device_class: DeviceClass) -> list[str]:
+    """The names by which a pod can ask for a device of the class without a claim."""
+    explicit = device_class.spec.extended_resource_name
+    implicit = IMPLICIT_PREFIX + device_class.metadata.name
+    return [explicit, implicit] if explicit else [implicit]
+
+
+def _worst_case(request: DeviceRequest) -> Counter[str]:
+    worst: Counter[str] = Counter()
+    for alternative in (request.exactly,) if request.exactly else request.first_available:
+        name = alternative.device_class_name
+        worst[name] = max(worst[name], _count(alternative))
+    return worst
+
+
+def _count(request: ExactDeviceRequest | DeviceSubRequest) -> int:
+    if request.allocation_mode == ALL:
+        return MAX_DEVICES
+    return request.count or 1
+
+
+def _whole(amounts: Mapping[str, Quantity], name: str) -> int:
+    return amounts[name].value if name in amounts else 0

@@ -1,0 +1,65 @@
+"""Whether a quota has room for what an object would add.
+
+Nothing is enforced before the quota's status says what is hard: until then its usage has not been counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drakit.api import Pod, ResourceQuota
+from drakit.base.quantity import ZERO, Quantity
+from drakit.base.structs import Model
+from drakit.quota.pods import unspecified_names
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """Invariant: every name of `requested` exceeds its limit, and is in all three."""
+
+    quota: str
+    requested: Mapping[str, Quantity]
+    used: Mapping[str, Quantity]
+    limited: Mapping[str, Quantity]
+
+    def __str__(self) -> str:
+        return (
+            f"exceeded quota: {self.quota}, requested: {_listing(self.requested)}, "
+            f"used: {_listing(self.used)}, limited: {_listing(self.limited)}"
+        )
+
+
+def increase(new: Mapping[str, Quantity], old: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    """What an object counts more than it did; what it counts less is the usage controller's to find."""
+    grown = {name: amount - old.get(name, ZERO) for name, amount in new.items()}
+    return {name: amount for name, amount in grown.items() if amount.sign > 0}
+
+
+def excess(quota: ResourceQuota, added: Mapping[str, Quantity]) -> Excess | None:
+    """What of `added` the quota has no room for."""
+    hard, used = quota.status.hard, quota.status.used
+    over = [name for name, amount in added.items() if name in hard and used.get(name, ZERO) + amount > hard[name]]
+    if not over:
+        return None
+    return Excess(
+        quota.metadata.name,
+        {name: added[name] for name in over},
+        {name: used.get(name, ZERO) for name in over},
+        {name: hard[name] for name in over},
+    )
+
+
+def unspecified(quota: ResourceQuota, obj: Model | None) -> str:
+    """The complaint about a pod that leaves open what the quota limits; empty when it leaves nothing open."""
+    if not isinstance(obj, Pod):
+        return ""
+    missing = unspecified_names(obj, frozenset(quota.status.hard))
+    if not missing:
+        return ""
+    parts = "; ".join(f"{name} for: {','.join(containers)}" for name, containers in missing.items())
+    return f"failed quota: {quota.metadata.name}: must specify {parts}"
+
+
+def _listing(amounts: Mapping[str, Quantity]) -> str:
+    return ",".join(f"{name}={amount}" for name, amount in sorted(amounts.items()))

@@ -1,0 +1,161 @@
+"""What objects count against quotas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drakit.api import DeviceClass, Pod, ResourceClaim, ResourceQuota, from_plain
+from drakit.base.quantity import Quantity
+from drakit.quota import covers, excess, increase, tracked, unspecified, usage
+
+CLASS = from_plain(
+    DeviceClass, {"metadata": {"name": "mygpuclass"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+)
+DEVICES = "mygpuclass.deviceclass.resource.k8s.io/devices"
+EXPLICIT = "requests.example.com/gpu"
+IMPLICIT = "requests.deviceclass.resource.kubernetes.io/mygpuclass"
+
+
+def classes(name: str) -> DeviceClass | None:
+    return CLASS if name == CLASS.metadata.name else None
+
+
+def claim(*requests: dict[str, Any]) -> ResourceClaim:
+    named = [{"name": f"r{index}", **request} for index, request in enumerate(requests)]
+    return from_plain(ResourceClaim, {"metadata": {"name": "c"}, "spec": {"devices": {"requests": named}}})
+
+
+def exactly(count: int = 1, device_class: str = "mygpuclass") -> dict[str, Any]:
+    return {"exactly": {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": count}}
+
+
+def pod(requests: Any = None, limits: Any = None, *, phase: str = "") -> Pod:
+    container = {"name": "c", "resources": {"requests": requests or {}, "limits": limits or {}}}
+    return from_plain(Pod, {"metadata": {"name": "p"}, "spec": {"containers": [container]}, "status": {"phase": phase}})
+
+
+def quota(hard: dict[str, str], used: dict[str, str] | None = None, **spec: Any) -> ResourceQuota:
+    status = {"hard": hard, "used": used or dict.fromkeys(hard, "0")}
+    return from_plain(ResourceQuota, {"metadata": {"name": "q"}, "spec": {"hard": hard, **spec}, "status": status})
+
+
+def counted(obj: Any, owner: Pod | None = None) -> dict[str, int]:
+    plural, group = ("pods", "") if isinstance(obj, Pod) else ("resourceclaims", "resource.k8s.io")
+    return {name: amount.value for name, amount in usage(plural, group, obj, classes, owner=owner).items()}
+
+
+def test_the_worked_example_of_extended_resources_comes_out_as_5_4_4() -> None:
+    by_plugin = pod(requests={"example.com/gpu": "1"})
+    explicit = pod(requests={"example.com/gpu": "1"})
+    implicit = pod(requests={"deviceclass.resource.kubernetes.io/mygpuclass": "1"})
+    everything = [
+        counted(by_plugin),
+        counted(explicit),
+        counted(claim(exactly()), owner=explicit),
+        counted(implicit),
+        counted(claim(exactly()), owner=implicit),
+        counted(claim(exactly())),
+        counted(claim(exactly())),
+    ]
+    totals = [sum(each.get(name, 0) for each in everything) for name in (EXPLICIT, IMPLICIT, DEVICES)]
+    assert totals == [5, 4, 4]
+
+
+def test_all_counts_as_the_most_that_a_claim_can_have() -> None:
+    everything = {"exactly": {"deviceClassName": "mygpuclass", "allocationMode": "All"}}
+    assert counted(claim(everything))[DEVICES] == 32
+
+
+def test_a_prioritized_list_counts_its_largest_alternative_per_class() -> None:
+    alternatives = [
+        {"name": "x", "deviceClassName": "mygpuclass", "count": 1},
+        {"name": "y", "deviceClassName": "mygpuclass", "count": 3},
+        {"name": "z", "deviceClassName": "other", "count": 8},
+    ]
+    amounts = counted(claim({"firstAvailable": alternatives}, exactly(2)))
+    assert (amounts[DEVICES], amounts["other.deviceclass.resource.k8s.io/devices"]) == (5, 8)
+
+
+def test_a_class_that_is_not_there_counts_devices_only() -> None:
+    assert counted(claim(exactly(2, "other"))) == {
+        "count/resourceclaims.resource.k8s.io": 1,
+        "other.deviceclass.resource.k8s.io/devices": 2,
+    }
+
+
+def test_a_pod_counts_what_it_asks_for_until_it_has_ended() -> None:
+    asked = {"cpu": "2", "example.com/gpu": "1"}, {"cpu": "3"}
+    assert counted(pod(*asked)) == {
+        "count/pods": 1, "pods": 1, "cpu": 2, "requests.cpu": 2, "limits.cpu": 3, EXPLICIT: 1,
+    }  # fmt: skip
+    assert counted(pod(*asked, phase="Succeeded")) == {"count/pods": 1}
+
+
+def test_an_excess_names_what_is_over_and_nothing_else() -> None:
+    limited = quota({DEVICES: "3", "count/resourceclaims.resource.k8s.io": "9"}, {DEVICES: "2"})
+    added = {DEVICES: Quantity.of(2), "count/resourceclaims.resource.k8s.io": Quantity.of(1)}
+    assert str(excess(limited, added)) == (
+        f"exceeded quota: q, requested: {DEVICES}=2, used: {DEVICES}=2, limited: {DEVICES}=3"
+    )
+    assert excess(limited, {DEVICES: Quantity.of(1)}) is None
+
+
+def test_nothing_is_enforced_before_the_status_is_known() -> None:
+    fresh = from_plain(ResourceQuota, {"metadata": {"name": "q"}, "spec": {"hard": {DEVICES: "0"}}})
+    assert excess(fresh, {DEVICES: Quantity.of(1)}) is None
+
+
+def test_only_an_increase_is_charged() -> None:
+    one, two = Quantity.of(1), Quantity.of(2)
+    assert increase({"a": two, "b": one, "c": one}, {"a": one, "b": one, "d": one}) == {"a": one, "c": one}
+
+
+@pytest.mark.parametrize(
+    ("scopes", "best_effort", "expected"),
+    [
+        (["BestEffort"], True, True),
+        (["BestEffort"], False, False),
+        (["NotBestEffort"], False, True),
+        (["NotTerminating", "NotBestEffort"], False, True),
+        (["Terminating"], True, False),
+        (["Unheard"], True, False),
+    ],
+)
+def test_scopes_choose_pods(scopes: list[str], best_effort: bool, expected: bool) -> None:
+    candidate = pod() if best_effort else pod(requests={"cpu": "1"})
+    assert covers(quota({"pods": "1"}, scopes=scopes), candidate) is expected
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "expected"),
+    [("In", ["high"], True), ("NotIn", ["high"], False), ("Exists", [], True), ("DoesNotExist", [], False)],
+)
+def test_a_scope_selector_chooses_by_priority_class(operator: str, values: list[str], expected: bool) -> None:
+    selector = {"matchExpressions": [{"scopeName": "PriorityClass", "operator": operator, "values": values}]}
+    important = from_plain(Pod, {"spec": {"priorityClassName": "high"}})
+    assert covers(quota({"pods": "1"}, scopeSelector=selector), important) is expected
+
+
+def test_a_quota_with_scopes_is_not_about_claims() -> None:
+    assert not covers(quota({"pods": "1"}, scopes=["BestEffort"]), claim(exactly()))
+    assert covers(quota({DEVICES: "1"}), claim(exactly()))
+
+
+def test_a_pod_must_say_what_the_quota_limits() -> None:
+    limited = quota({"cpu": "4", "limits.memory": "1Gi", EXPLICIT: "1"})
+    assert unspecified(limited, pod()) == "failed quota: q: must specify cpu for: c; limits.memory for: c"
+    assert unspecified(limited, pod(requests={"cpu": "1"}, limits={"memory": "1Mi"})) == ""
+    assert unspecified(limited, claim(exactly())) == ""
+
+
+def test_names_that_a_resource_can_count_against() -> None:
+    claims = ("resourceclaims", "resource.k8s.io")
+    assert tracked(DEVICES, *claims)
+    assert tracked(EXPLICIT, *claims)
+    assert tracked("count/resourceclaims.resource.k8s.io", *claims)
+    assert not tracked("requests.cpu", *claims)
+    assert tracked("requests.cpu", "pods", "")
+    assert tracked("secrets", "secrets", "")
+    assert not tracked("pods", "secrets", "")
