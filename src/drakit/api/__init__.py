@@ -175,6 +175,7 @@ from drakit.api.rbac import (
 )
 from drakit.api.registry import (
     ALL_VERBS,
+    KINDS,
     STATUS_VERBS,
     Kind,
     Subresource,
@@ -277,6 +278,7 @@ __all__ = [
     "EXACT_COUNT",
     "EXTENDED_RESOURCES",
     "JSON",
+    "KINDS",
     "NOWHERE",
     "POOL_STATUS_LIMIT",
     "SCHEDULING_GROUP",

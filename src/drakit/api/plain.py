@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from drakit.api.quantities import read_quantity
 from drakit.base.errors import DecodeError
@@ -43,7 +44,7 @@ def from_plain(model: type[M], data: Any) -> M:
     try:
         return msgspec.convert(data, model, dec_hook=decode_hook)
     except msgspec.ValidationError:
-        return _read(model, lambda: msgspec.convert(without_nulls(data), model, dec_hook=decode_hook))
+        return _read(model, lambda: msgspec.convert(without_nulls(data, model), model, dec_hook=decode_hook))
 
 
 def to_plain(value: Model) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def from_json(model: type[M], data: bytes | str) -> M:
         return decoder(model).decode(data)
     except msgspec.ValidationError:
         return _read(
-            model, lambda: msgspec.convert(without_nulls(msgspec.json.decode(data)), model, dec_hook=decode_hook)
+            model, lambda: msgspec.convert(without_nulls(msgspec.json.decode(data), model), model, dec_hook=decode_hook)
         )
     except msgspec.DecodeError as error:
         raise DecodeError(f"{model.__name__}: {error}") from None
@@ -77,12 +78,26 @@ def decoder(model: type[M]) -> msgspec.json.Decoder[M]:
     return made
 
 
-def without_nulls(data: Any) -> Any:
-    """Plain data without the keys whose value is null."""
-    if isinstance(data, dict):
-        return {key: without_nulls(value) for key, value in data.items() if value is not None}
-    if isinstance(data, list):
-        return [without_nulls(value) for value in data]
+def without_nulls(data: Any, model: type[Model]) -> Any:
+    """Plain data without the fields that are null; what the model takes as it is, raw JSON, keeps its nulls."""
+    return _prune(data, inspect.type_info(model))
+
+
+def _prune(data: Any, info: inspect.Type) -> Any:
+    match info:
+        case inspect.StructType() if isinstance(data, dict):
+            types = {field.encode_name: field.type for field in info.fields}
+            return {
+                key: _prune(value, types[key]) if key in types else value
+                for key, value in data.items()
+                if value is not None
+            }
+        case inspect.VarTupleType() if isinstance(data, list):
+            return [_prune(value, info.item_type) for value in data]
+        case inspect.DictType() if isinstance(data, dict):
+            return {key: _prune(value, info.value_type) for key, value in data.items()}
+        case inspect.UnionType():
+            return _prune(data, next(each for each in info.types if not isinstance(each, inspect.NoneType)))
     return data
 
 

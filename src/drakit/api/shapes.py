@@ -163,13 +163,13 @@ class QuantityShape(Shape):
 class TimeShape(Shape):
     def __init__(self, canonical: Callable[[str], str]) -> None:
         super().__init__("string")
-        self._canonical = canonical
+        self.canonical = canonical
 
     def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
         if type(value) is not str:
             self.mismatch(value, place)
         try:
-            return None if value == ZERO_TIME else self._canonical(value)
+            return None if value == ZERO_TIME else self.canonical(value)
         except TimeError as error:
             raise WrongType(str(error), path_of(place)) from None
 

@@ -80,7 +80,8 @@ class _Compiler:
     def _field(self, struct: str, schema: Schema, name: str) -> Field:
         declared = schema["properties"][name]
         shape = self._shape(declared)
-        required = name in schema.get("required", ()) and not _ruled("omitted", struct, name)
+        kept = _ruled("kept", struct, name)
+        required = name in schema.get("required", ()) and not kept and not _ruled("omitted", struct, name)
         collection = isinstance(shape, ListShape | MapShape)
         if _ruled("null", struct, name) or (collection and required):
             return Field(shape, drop=collection, always=_nothing)
@@ -92,7 +93,7 @@ class _Compiler:
         if required or _ruled("written", struct, name):
             return Field(shape, drop=False, always=shape.zero)
         scalar = isinstance(shape, TextShape | BoolShape | IntShape | NumberShape | BytesShape)
-        return Field(shape, drop=scalar and not _ruled("kept", struct, name), always=None)
+        return Field(shape, drop=scalar and not kept, always=None)
 
     def _shape(self, declared: Mapping[str, Any]) -> Shape:
         reference = declared.get("$ref") or next((each["$ref"] for each in declared.get("allOf", ())), None)

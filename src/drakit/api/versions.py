@@ -13,6 +13,7 @@ Plain = dict[str, Any]
 
 _FLAT = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")
 _POINTERS = ("adminAccess", "capacity")
+_PLACES = ("nodeName", "allNodes")
 
 
 def to_internal(group_version: str, kind: str, data: Plain) -> Plain:
@@ -51,6 +52,14 @@ def _wrap_device(device: Plain) -> Plain:
     }
 
 
+def _without_empty_place(data: Plain) -> Plain:
+    """An empty `nodeName` and a false `allNodes` of a slice say nothing in v1beta1."""
+    spec = data.get("spec")
+    if not spec:
+        return data
+    return {**data, "spec": {name: value for name, value in spec.items() if value or name not in _PLACES}}
+
+
 def _each(path: tuple[str, ...], change: Callable[[Plain], Plain]) -> Callable[[Plain], Plain]:
     """A function that changes every element of the list at `path`, copying only what leads there."""
 
@@ -73,8 +82,9 @@ _REQUESTS: Mapping[str, tuple[str, ...]] = {
     "ResourceClaimTemplate": ("spec", "spec", "devices", "requests"),
 }
 _DEVICES = ("spec", "devices")
-_FROM_V1BETA1 = {kind: _each(path, _nest_request) for kind, path in _REQUESTS.items()} | {
-    "ResourceSlice": _each(_DEVICES, _unwrap_device)
+_FROM_V1BETA1: Mapping[str, Callable[[Plain], Plain]] = {
+    **{kind: _each(path, _nest_request) for kind, path in _REQUESTS.items()},
+    "ResourceSlice": lambda data: _without_empty_place(_at(data, _DEVICES, _unwrap_device)),
 }
 _TO_V1BETA1 = {kind: _each(path, _flatten_request) for kind, path in _REQUESTS.items()} | {
     "ResourceSlice": _each(_DEVICES, _wrap_device)
