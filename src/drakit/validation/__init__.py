@@ -1,0 +1,24 @@
+"""The rules: what may be created, how it may change, what its status may say.
+
+In:  objects in their internal form, with defaults; switches and what else a rule must know as a `Context`.
+Out: every broken rule as a FieldError with its path, in the words of Kubernetes. Pure: no clock, no I/O.
+
+`drop_disabled_fields` comes first, then one of the `validate_…` functions.
+"""
+
+from drakit.validation.context import Context, empty_lists
+from drakit.validation.dropping import drop_disabled_fields
+from drakit.validation.dropping_claims import drop_deallocated_devices
+from drakit.validation.metadata import check_field_manager
+from drakit.validation.rules import validate_create, validate_status_update, validate_update
+
+__all__ = [
+    "Context",
+    "check_field_manager",
+    "drop_deallocated_devices",
+    "drop_disabled_fields",
+    "empty_lists",
+    "validate_create",
+    "validate_status_update",
+    "validate_update",
+]
