@@ -15,7 +15,10 @@ from drakit.allocator.allocation import (
     allocate,
 )
 from drakit.allocator.inventory import Inventory
-from drakit.allocator.ledger import Ledger
+from drakit.allocator.ledger import Holding, Ledger, PoolUse
+from drakit.allocator.pools import Pool, PoolKey, PoolView, Problem
+from drakit.allocator.reasons import Cause, ClaimReasons, PoolTrouble, Reasons, Refusal, RequestReasons, tell
+from drakit.allocator.remedies import Remedy
 from drakit.allocator.search import Answer, Verdict
 
 __all__ = [
@@ -24,11 +27,25 @@ __all__ = [
     "AllocationError",
     "Allocator",
     "Answer",
+    "Cause",
+    "ClaimReasons",
+    "Holding",
     "Inventory",
     "Ledger",
     "NodeError",
     "OutOfTime",
+    "Pool",
+    "PoolKey",
+    "PoolTrouble",
+    "PoolUse",
+    "PoolView",
+    "Problem",
+    "Reasons",
+    "Refusal",
+    "Remedy",
+    "RequestReasons",
     "Unsatisfiable",
     "Verdict",
     "allocate",
+    "tell",
 ]

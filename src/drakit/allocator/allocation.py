@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from drakit.allocator.bounds import Outlook
 from drakit.allocator.checks import precheck
-from drakit.allocator.inventory import Inventory, Views
-from drakit.allocator.pools import PoolView, Problem
+from drakit.allocator.inventory import Inventory
+from drakit.allocator.pools import PoolView, Problem, Views
 from drakit.allocator.profiles import Layout, layout_of
 from drakit.allocator.requests import MAX_RESULTS
 from drakit.allocator.results import UnsupportedNodeSelectorError, build_results, site
@@ -88,6 +88,7 @@ class Allocator:
         self, inventory: Inventory, claims: Sequence[ResourceClaim], *, expired: Expired | None = None
     ) -> None:
         self._inventory = inventory.fork()
+        self._uses = self._inventory.ledger.pools.rows
         self._claims = tuple(claims)
         self._expired = expired
         self._plan = inventory.plans.of(
@@ -97,10 +98,21 @@ class Allocator:
     def answer(self, node: str) -> Answer:
         """The bare answer, without results or reasons: enough to know whether the node will do."""
         views = self._inventory.views(node)
+        uses = self._uses
+        use = uses.get(views[0].key) if len(views) == 1 else [uses.get(view.key) for view in views]
+        recent = self._plan.recent.get(node)
+        # Views and uses are immutable: the same objects mean the same answer.
+        if recent is not None and recent[0] is views and (recent[1] is use or (len(views) > 1 and recent[1] == use)):
+            return recent[2]
+        answer = self._work_out(views)
+        if answer.verdict is not Verdict.DEADLINE:
+            self._plan.recent[node] = (views, use, answer)
+        return answer
+
+    def _work_out(self, views: Views) -> Answer:
         layout = layout_of(self._plan, views)
-        ledger = self._inventory.ledger
-        usages = [ledger.usage(view) for view in views]
-        key = usages[0].key if len(usages) == 1 else tuple([usage.key for usage in usages])
+        usages = self._inventory.usages(views)
+        key = tuple([usage.key for usage in usages])
         found = layout.answers.get(key)
         if found is None:
             found = solve(layout, usages, self._expired)
@@ -168,7 +180,7 @@ class Allocator:
         if answer.verdict is Verdict.CONSTRAINT:
             why = "because a claim constraint would not be satisfied"
             return f"claim {claim}, request {request}: cannot add device {device} {why}"
-        shape = found.view.shapes[answer.subject - layout.offsets[layout.pool_of[answer.subject]]]
+        shape = found.view.content.shapes[answer.subject - layout.offsets[layout.pool_of[answer.subject]]]
         verdict = wanted.selection.verdict(shape)
         origin, number = wanted.selection.origin(verdict.refused_by)
         owner = f"class {wanted.class_name}" if origin == "class" else f"claim {claim}, request {request}"

@@ -62,8 +62,8 @@ class Outlook:
     def _may_prune(self) -> list[bool]:
         """Whether the subtree from each request on may be cut.
 
-        Nothing in it may abort, and nobody above may need to know why it failed: a request above that may abort must see
-        `EXCEEDED` exactly when the full search would, because it stops trying devices then.
+        Nothing in it may abort, and nobody above may need to know why it failed: a request above that may abort sees
+        `EXCEEDED` exactly when the full search would, as it stops trying then.
         """
         clean = [not any(_may_abort(option) for option in options) for options in self.options]
         everywhere = all(clean) or not self.can_exceed

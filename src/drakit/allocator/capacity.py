@@ -17,7 +17,7 @@ NO_AMOUNTS: Mapping[str, Quantity] = {}
 def consumption(
     requested: Mapping[str, Quantity], capacities: Mapping[str, DeviceCapacity]
 ) -> Mapping[str, Quantity] | None:
-    """What one allocation takes of an empty device; None when it lacks a capacity, is too small, or a policy forbids."""
+    """What one allocation takes of an empty device; None when it is too small or a policy forbids it."""
     if not requested.keys() <= capacities.keys():
         return None
     taken: dict[str, Quantity] = {}

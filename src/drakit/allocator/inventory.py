@@ -9,17 +9,18 @@ Updating one slice touches its pool alone. Everything held is immutable, so a fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from weakref import WeakValueDictionary
 
 from drakit.allocator.ledger import Ledger, Usage
-from drakit.allocator.pools import Place, Pool, PoolKey, PoolView, Settings
+from drakit.allocator.pools import Place, Pool, PoolKey, PoolView, Settings, Views
 from drakit.allocator.requests import Plans
 from drakit.allocator.shapes import Shapes
-from drakit.allocator.tables import Table
+from drakit.allocator.tables import Cache, Table
 from drakit.allocator.taints import Rules, read_rule
 from drakit.api import AllocationResult, DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceSlice
 from drakit.base.gates import FeatureGates
-
-Views = tuple[PoolView, ...]
+from drakit.selectors import Gates
 
 
 class Inventory:
@@ -29,7 +30,8 @@ class Inventory:
         self.gates = gates or FeatureGates.defaults()
         self.plans = Plans()
         self.ledger = Ledger(consumable=self.gates.enabled("DRAConsumableCapacity"))
-        self._settings = Settings(Shapes(), Rules().taints_of, self.gates.enabled("DRAPartitionableDevices"))
+        partitions = self.gates.enabled("DRAPartitionableDevices")
+        self._settings = Settings(Shapes(), WeakValueDictionary(), Rules().taints_of, partitions)
         self._slices: Table[str, ResourceSlice] = Table()
         self._pools: Table[PoolKey, Pool] = Table()
         self._nodes: Table[str, Place] = Table()
@@ -39,7 +41,7 @@ class Inventory:
         self._homes: Table[str, frozenset[PoolKey]] = Table()
         self._wide: Table[PoolKey, None] = Table()
         self._troubled: Table[PoolKey, None] = Table()
-        self._views: Table[str, Views] = Table()
+        self._views: Cache[str, Views] = Cache()
 
     def fork(self) -> Inventory:
         """An inventory with the same content; changes to one are not seen by the other."""
@@ -58,11 +60,11 @@ class Inventory:
         place = Place(node.metadata.name, node.metadata.labels)
         if self._nodes.get(place.name) != place:
             self._nodes.put(place.name, place)
-            self._views.drop(place.name)
+            self._views.forget(place.name)
 
     def remove_node(self, name: str) -> None:
         self._nodes.drop(name)
-        self._views.drop(name)
+        self._views.forget(name)
 
     @property
     def nodes(self) -> Mapping[str, Place]:
@@ -115,9 +117,9 @@ class Inventory:
         troubled = not pool.wide and pool.foreign is not None and pool.foreign.problem is not None
         changed = _mark(self._troubled, pool.key, on=troubled) or troubled or changed
         if changed:
-            self._views.clear()
+            self._views.forget_all()
         for node in old | pool.homes:
-            self._views.drop(node)
+            self._views.forget(node)
 
     # Classes and taint rules
 
@@ -152,12 +154,11 @@ class Inventory:
     def _apply_rules(self) -> None:
         if not (self.gates.enabled("DRADeviceTaints") and self.gates.enabled("DRADeviceTaintRules")):
             return
-        lists = self.gates.enabled("DRAListTypeAttributes")
-        read = [read_rule(self._rules.rows[name], self._classes.rows, lists=lists) for name in sorted(self._rules)]
+        gates = Gates(self.gates.enabled("DRAListTypeAttributes"), self.gates.enabled("DRAConsumableCapacity"))
+        read = [read_rule(self._rules.rows[name], self._classes.rows, gates) for name in sorted(self._rules)]
         rules = Rules(rule for rule in read if rule)
-        settings = Settings(self._settings.shapes, rules.taints_of, self._settings.partitions)
-        self._settings = settings
-        self._views.clear()
+        settings = self._settings = replace(self._settings, taints_of=rules.taints_of)
+        self._views.forget_all()
         for key, pool in list(self._pools.rows.items()):
             self._pools.put(key, pool.resettled(settings))
 
@@ -182,7 +183,7 @@ class Inventory:
         found = self._views.rows.get(node)
         if found is None:
             found = self._look(self.place(node))
-            self._views.put(node, found)
+            self._views.rows[node] = found
         return found
 
     def usages(self, views: Iterable[PoolView]) -> tuple[Usage, ...]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from drakit.allocator.shapes import Shape
 from drakit.base.errors import SelectorInvalid
-from drakit.selectors import Selector, compile_selector
+from drakit.selectors import Gates, Selector, compile_selector
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +30,19 @@ MATCH = Verdict(True)
 class Selection:
     """The selectors of one class and one request, tried in order until one does not match."""
 
-    __slots__ = ("class_count", "lists", "texts")
+    __slots__ = ("class_count", "gates", "texts")
 
-    def __init__(self, class_texts: tuple[str, ...], texts: tuple[str, ...], *, lists: bool) -> None:
+    def __init__(self, class_texts: tuple[str, ...], texts: tuple[str, ...], *, gates: Gates) -> None:
         self.texts = class_texts + texts
         self.class_count = len(class_texts)
-        self.lists = lists
+        self.gates = gates
 
     @staticmethod
-    def of(class_texts: Sequence[str], texts: Sequence[str], *, lists: bool) -> Selection:
-        return Selection(tuple(class_texts), tuple(texts), lists=lists)
+    def of(class_texts: Sequence[str], texts: Sequence[str], *, gates: Gates) -> Selection:
+        return Selection(tuple(class_texts), tuple(texts), gates=gates)
 
     def verdict(self, shape: Shape) -> Verdict:
-        key = (self.texts, self.lists)
+        key = (self.texts, self.gates)
         found = shape.verdicts.get(key)
         if found is None:
             found = self._judge(shape)
@@ -51,7 +51,7 @@ class Selection:
 
     def _judge(self, shape: Shape) -> Verdict:
         for number, text in enumerate(self.texts):
-            found = judge(text, shape, lists=self.lists)
+            found = judge(text, shape, gates=self.gates)
             if not found.matches:
                 return Verdict(False, number, found.error)
         return MATCH
@@ -63,9 +63,9 @@ class Selection:
         return "request", number - self.class_count
 
 
-def judge(text: str, shape: Shape, *, lists: bool) -> Verdict:
+def judge(text: str, shape: Shape, *, gates: Gates) -> Verdict:
     """One expression on one shape. An expression that does not compile fails on every device, and only there."""
-    compiled = _compiled(text, lists=lists)
+    compiled = _compiled(text, gates=gates)
     if isinstance(compiled, str):
         return Verdict(False, 0, compiled)
     outcome = compiled.evaluate(shape.bound)
@@ -75,8 +75,10 @@ def judge(text: str, shape: Shape, *, lists: bool) -> Verdict:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(text: str, *, lists: bool) -> Selector | str:
+def _compiled(text: str, *, gates: Gates) -> Selector | str:
     try:
-        return compile_selector(text, list_attributes=lists)
+        return compile_selector(
+            text, list_attributes=gates.list_attributes, consumable_capacity=gates.consumable_capacity
+        )
     except SelectorInvalid as error:
         return f"CEL compile error: {error}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from drakit.allocator.shapes import CounterKey, Shape, Shapes, counter_use
 from drakit.api import Device, DeviceTaint, NodeSelector, ResourceSlice
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from drakit.allocator.profiles import Profile
 
 PoolKey = tuple[str, str]
+Views = tuple["PoolView", ...]
 TaintsOf = Callable[[ResourceSlice, Device, Shape], tuple[DeviceTaint, ...]]
 Consumes = Mapping[CounterKey, int]
 
@@ -48,46 +50,67 @@ class Settings:
     """What building a view needs beside the slices. Replaced, never changed, when a taint rule changes."""
 
     shapes: Shapes
+    contents: WeakValueDictionary[object, Content]
     taints_of: TaintsOf
     partitions: bool
 
 
+class Content:
+    """What a search can tell of a pool: its devices without their names. Interned, so that pools alike share it.
+
+    Devices whose own node selection leaves a node out are listed all the same, as selectors run on them first; the bits
+    of `reachable` are those of the other ones. `profiles` remembers what plans made of the content.
+    """
+
+    __slots__ = ("__weakref__", "counters", "problem", "profiles", "reachable", "shapes", "taints")
+
+    def __init__(
+        self,
+        shapes: tuple[Shape, ...] = (),
+        taints: tuple[tuple[DeviceTaint, ...], ...] = (),
+        reachable: int = 0,
+        counters: tuple[CounterKey, ...] = (),
+        problem: Problem | None = None,
+    ) -> None:
+        self.shapes = shapes
+        self.taints = taints
+        self.reachable = reachable
+        self.counters = counters
+        self.problem = problem
+        self.profiles: dict[int, Profile] = {}
+
+
 class PoolView:
-    """One pool as some nodes see it. Immutable but for the profiles, which remember what plans made of it."""
+    """One pool as some nodes see it. Immutable."""
 
     __slots__ = (
         "__dict__",
         "binding",
         "consumers",
+        "content",
         "counters",
         "devices",
         "idle",
         "key",
-        "problem",
-        "profiles",
-        "reachable",
         "reason",
-        "shapes",
         "slices",
-        "taints",
     )
 
     def __init__(self, key: PoolKey, *, problem: Problem | None = None, reason: str = "") -> None:
         self.key = key
-        self.problem = problem
         self.reason = reason
+        self.content = Content(problem=problem)
         self.devices: tuple[Device, ...] = ()
-        self.shapes: tuple[Shape, ...] = ()
         self.slices: tuple[ResourceSlice, ...] = ()
-        self.taints: tuple[tuple[DeviceTaint, ...], ...] = ()
-        # Devices whose own node selection leaves this node out are listed all the same: selectors run on them first.
-        self.reachable = 0
         self.counters: Mapping[CounterKey, int] = {}
         # All devices of the pool that use counters, those on other nodes included.
         self.consumers: tuple[tuple[str, Consumes], ...] = ()
         self.binding = False
-        self.profiles: dict[int, Profile] = {}
         self.idle: Usage | None = None
+
+    @property
+    def problem(self) -> Problem | None:
+        return self.content.problem
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -187,18 +210,26 @@ class Pool:
             return self._unusable(Problem.INVALID, f"duplicate device name {name}")
         if self.settings.partitions and (reason := _take_counters(view, mine, whole)):
             return self._unusable(Problem.INVALID, reason)
-        driver, (shapes, taints_of) = self.key[0], (self.settings.shapes, self.settings.taints_of)
         view.devices = tuple(device for _, device in listed)
         view.slices = tuple(each for each, _ in listed)
-        view.shapes = tuple(shapes.of(driver, device) for device in view.devices)
-        view.taints = tuple(
-            taints_of(each, device, shape) for (each, device), shape in zip(listed, view.shapes, strict=True)
-        )
-        view.binding = any(shape.binding for shape in view.shapes)
+        view.content = self._content(view, node)
+        view.binding = any(shape.binding for shape in view.content.shapes)
+        return view
+
+    def _content(self, view: PoolView, node: Place) -> Content:
+        made, taints_of = self.settings.shapes, self.settings.taints_of
+        listed = list(zip(view.slices, view.devices, strict=True))
+        shapes = tuple(made.of(self.key[0], device) for device in view.devices)
+        taints = tuple(taints_of(each, device, shape) for (each, device), shape in zip(listed, shapes, strict=True))
+        reachable = 0
         for position, (each, device) in enumerate(listed):
             if not each.spec.per_device_node_selection or _reaches(device, node):
-                view.reachable |= 1 << position
-        return view
+                reachable |= 1 << position
+        key = (shapes, taints, reachable, tuple(view.counters))
+        found = self.settings.contents.get(key)
+        if found is None:
+            found = self.settings.contents[key] = Content(*key)
+        return found
 
 
 def accessible(node: Place, node_name: str | None, selector: NodeSelector | None, *, all_nodes: bool | None) -> bool:

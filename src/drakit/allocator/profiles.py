@@ -18,7 +18,7 @@ from drakit.base.taints import untolerated
 
 if TYPE_CHECKING:
     from drakit.allocator.bounds import Outlook
-    from drakit.allocator.pools import PoolView, Problem
+    from drakit.allocator.pools import Content, PoolView, Problem
     from drakit.allocator.requests import Alternative, Plan
     from drakit.allocator.search import Answer
     from drakit.allocator.shapes import CounterKey, Shape
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Amounts = tuple[tuple[str, int], ...]
 _MAX_KNOWN = 100_000
+_MAX_PROFILES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +58,25 @@ class Profile:
 
 
 def profile_of(plan: Plan, view: PoolView) -> Profile:
-    """The profile of a view, remembered with the view."""
-    found = view.profiles.get(plan.id)
+    """The profile of a view, remembered with its content."""
+    profiles = view.content.profiles
+    found = profiles.get(plan.id)
     if found is None:
-        if len(view.profiles) >= 256:
-            view.profiles.clear()
-        found = view.profiles[plan.id] = _make_profile(plan, view)
+        if len(profiles) >= _MAX_PROFILES:
+            profiles.clear()
+        found = profiles[plan.id] = _make_profile(plan, view.content)
     return found
 
 
-def _make_profile(plan: Plan, view: PoolView) -> Profile:
+def _make_profile(plan: Plan, content: Content) -> Profile:
     traits = tuple(
-        _trait_of(plan, shape, taints, bool(view.reachable >> position & 1))
-        for position, (shape, taints) in enumerate(zip(view.shapes, view.taints, strict=True))
+        _trait_of(plan, shape, taints, bool(content.reachable >> position & 1))
+        for position, (shape, taints) in enumerate(zip(content.shapes, content.taints, strict=True))
     )
-    counters = tuple(view.counters)
-    key = (tuple(map(id, traits)), counters, view.problem)
+    key = (tuple(map(id, traits)), content.counters, content.problem)
     found = plan.profiles.get(key)
     if found is None:
-        found = plan.profiles[key] = Profile(traits, counters, view.problem)
+        found = plan.profiles[key] = Profile(traits, content.counters, content.problem)
     return found
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count as counter
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -30,9 +31,14 @@ from drakit.api import (
     to_json,
 )
 from drakit.base.gates import FeatureGates
+from drakit.selectors import Gates
+
+if TYPE_CHECKING:
+    from drakit.allocator.pools import Views
+    from drakit.allocator.search import Answer
 
 MAX_RESULTS = 32
-_MAX_PLANS = 128
+_MAX_PLANS = 32
 _numbers = counter(1)
 
 
@@ -131,6 +137,7 @@ class Plan:
     known_traits: dict[object, Trait] = field(default_factory=dict)
     profiles: dict[object, Profile] = field(default_factory=dict)
     layouts: dict[tuple[Profile, ...], Layout] = field(default_factory=dict)
+    recent: dict[str, tuple[Views, object, Answer]] = field(default_factory=dict)
 
 
 class Plans:
@@ -295,4 +302,5 @@ class _Reader:
                 f"{called}: class {spec.device_class_name}: CEL expression empty (unsupported selector type?)"
             )
         texts = [each.cel.expression for each in spec.selectors if each.cel]
-        return Selection.of([text for text in class_texts if text is not None], texts, lists=self.features.lists)
+        gates = Gates(self.features.lists, self.features.consumable)
+        return Selection.of([text for text in class_texts if text is not None], texts, gates=gates)

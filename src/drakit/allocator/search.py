@@ -120,7 +120,7 @@ Frame = _Choice | _Fill | _Whole
 
 
 class Search:
-    """One run. State is changed by `_take` and restored by `_give_back`, always in pairs."""
+    """One run. State is changed by `take` and restored by `give_back`, always in pairs."""
 
     def __init__(self, layout: Layout, outlook: Outlook, usages: Sequence[Usage], expired: Expired | None) -> None:
         self.layout = layout
@@ -167,7 +167,7 @@ class Search:
                 outcome = self._leave_whole(stack, frame, outcome)
         return outcome or Outcome.FAILED
 
-    # Each of these returns None after it pushed a frame, otherwise the outcome of the frame that it popped or never pushed.
+    # Each returns None after it pushed a frame, otherwise the outcome of the frame that it popped or never pushed.
 
     def _enter_request(self, stack: list[Frame], request: int) -> Outcome | None:
         if request >= len(self.outlook.options):
@@ -223,7 +223,7 @@ class Search:
         option = frame.option
         while True:
             if frame.taken >= 0 and outcome is not None:
-                self._give_back(option, frame.taken, frame.before)
+                self.give_back(option, frame.taken, frame.before)
                 frame.taken = -1
                 if outcome is Outcome.EXCEEDED:
                     return self._leave_fill(stack, frame, outcome)
@@ -234,7 +234,7 @@ class Search:
             device = low.bit_length() - 1
             if low & option.failing:
                 raise Stop(Answer(Verdict.SELECTOR, self.steps, alternative=option.index, subject=device))
-            before = self._take(option, device)
+            before = self.take(option, device)
             if before is None:
                 continue
             frame.taken, frame.before = device, before
@@ -258,10 +258,10 @@ class Search:
         for device in bits_of(option.selected):
             bit = 1 << device
             before = None
-            if not bit & blocked and bit & option.usable and self._counters_suffice(device):
+            if not bit & blocked and bit & option.usable and self.counters_suffice(device):
                 if self._constrained(option, device) is None:
                     raise Stop(Answer(Verdict.CONSTRAINT, self.steps, alternative=option.index, subject=device))
-                before = self._take(option, device)
+                before = self.take(option, device)
             if before is None:
                 self._give_back_all(frame)
                 return Outcome.FAILED
@@ -277,13 +277,13 @@ class Search:
 
     def _give_back_all(self, frame: _Whole) -> None:
         for device, before in reversed(frame.undo):
-            self._give_back(frame.option, device, before)
+            self.give_back(frame.option, device, before)
 
     # One device
 
-    def _take(self, option: Option, device: int) -> tuple[Values | None, ...] | None:
+    def take(self, option: Option, device: int) -> tuple[Values | None, ...] | None:
         """Use the device, and return the constraint states as they were; None when it cannot be used now."""
-        if not self._counters_suffice(device):
+        if not self.counters_suffice(device):
             return None
         amounts = option.takes.get(device)
         if amounts is not None and not self._capacity_suffices(device, amounts):
@@ -302,7 +302,7 @@ class Search:
         self.in_claim[option.claim] += 1
         return before
 
-    def _give_back(self, option: Option, device: int, before: tuple[Values | None, ...]) -> None:
+    def give_back(self, option: Option, device: int, before: tuple[Values | None, ...]) -> None:
         pick = self.picks.pop()
         self.in_claim[option.claim] -= 1
         for each, state in zip(option.constraints, before, strict=True):
@@ -327,7 +327,7 @@ class Search:
             states.append(state)
         return states
 
-    def _counters_suffice(self, device: int) -> bool:
+    def counters_suffice(self, device: int) -> bool:
         consumes = self.layout.consumes[device]
         if not consumes or self._is_charged(device):
             return True

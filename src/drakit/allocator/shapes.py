@@ -12,12 +12,12 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from drakit.api import Device, to_json
+from drakit.selectors import BoundDevice, bind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from drakit.allocator.matching import Verdict
-    from drakit.selectors import BoundDevice
 
 CounterKey = tuple[str, str]
 _MAX_VERDICTS = 512
@@ -44,8 +44,6 @@ class Shape:
     def bound(self) -> BoundDevice:
         """The device as selectors see it."""
         if self._bound is None:
-            from drakit.selectors import bind
-
             self._bound = bind(self.driver, self.device)
         return self._bound
 

@@ -39,9 +39,6 @@ class Table(Generic[K, V]):
         self._own()
         return self.rows.pop(key)
 
-    def clear(self) -> None:
-        self.rows, self._borrowed = {}, False
-
     def get(self, key: K) -> V | None:
         return self.rows.get(key)
 
@@ -62,3 +59,29 @@ class Table(Generic[K, V]):
     def _own(self) -> None:
         if self._borrowed:
             self.rows, self._borrowed = dict(self.rows), False
+
+
+class Cache(Generic[K, V]):
+    """What was worked out per key, shared by forks for as long as they agree.
+
+    Invariant: forks that share `rows` would work out the same value for every key. Whoever fills in a row does it for
+    all of them; whoever forgets one starts rows of its own first.
+    """
+
+    __slots__ = ("_shared", "rows")
+
+    def __init__(self, rows: dict[K, V] | None = None, *, shared: bool = False) -> None:
+        self.rows: dict[K, V] = {} if rows is None else rows
+        self._shared = shared
+
+    def fork(self) -> Cache[K, V]:
+        self._shared = True
+        return Cache(self.rows, shared=True)
+
+    def forget(self, key: K) -> None:
+        if self._shared:
+            self.rows, self._shared = dict(self.rows), False
+        self.rows.pop(key, None)
+
+    def forget_all(self) -> None:
+        self.rows, self._shared = {}, False

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from drakit.allocator.matching import Selection
 from drakit.allocator.shapes import Shape
 from drakit.api import Device, DeviceClass, DeviceTaint, DeviceTaintRule, ResourceSlice
+from drakit.selectors import Gates
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +49,7 @@ class Rules:
         return device.taints + added if added else device.taints
 
 
-def read_rule(rule: DeviceTaintRule, classes: Mapping[str, DeviceClass], *, lists: bool) -> Rule | None:
+def read_rule(rule: DeviceTaintRule, classes: Mapping[str, DeviceClass], gates: Gates) -> Rule | None:
     """None when the rule selects nothing: it has no device selector, or names a class that is not there."""
     wanted = rule.spec.device_selector
     if wanted is None:
@@ -60,5 +61,5 @@ def read_rule(rule: DeviceTaintRule, classes: Mapping[str, DeviceClass], *, list
         if named is None:
             return None
         class_texts = [each.cel.expression for each in named.spec.selectors if each.cel]
-    selection = Selection.of(class_texts, texts, lists=lists) if class_texts or texts else None
+    selection = Selection.of(class_texts, texts, gates=gates) if class_texts or texts else None
     return Rule(wanted.driver, wanted.pool, wanted.device, selection, rule.spec.taint)

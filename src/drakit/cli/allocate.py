@@ -1,0 +1,214 @@
+"""`drakit allocate`: give claims their devices, or say why that is not possible.
+
+In:  files with slices, classes, claims, nodes and taint rules. Claims that have an allocation are in use; all others
+     are allocated together, as the claims of one pod.
+Out: the allocations of the first node that has all devices, as a table, YAML or JSON; or what is in the way.
+     Exit code 0 when allocated, 1 when not, 2 when the input is wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any
+from uuid import uuid4
+
+import msgspec
+import typer
+
+from drakit.allocator import (
+    Allocated,
+    Allocation,
+    AllocationError,
+    Allocator,
+    Inventory,
+    NodeError,
+    OutOfTime,
+    Reasons,
+    Unsatisfiable,
+    tell,
+)
+from drakit.api import DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceSlice
+from drakit.api.codec import to_wire
+from drakit.api.yamldump import dump_yaml
+from drakit.base.gates import FeatureGates
+from drakit.cli.manifests import BadManifests, Manifests, read_manifests
+from drakit.cli.tables import print_table
+
+COLUMNS = ("claim", "request", "driver", "pool", "device", "node")
+WIDE = (*COLUMNS, "share", "consumed", "admin", "tolerations", "config")
+
+
+class Output(StrEnum):
+    YAML = "yaml"
+    JSON = "json"
+    WIDE = "wide"
+
+
+def allocate(
+    files: Annotated[
+        list[str],
+        typer.Option("-f", "--filename", help="A YAML or JSON file, a folder of them, or - for standard input."),
+    ],
+    node: Annotated[str | None, typer.Option("--node", help="The only node to try.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Say why a node does not fit, device by device.")] = False,
+    output: Annotated[Output | None, typer.Option("-o", "--output", help="Another form than the table.")] = None,
+    feature_gates: Annotated[
+        str | None, typer.Option("--feature-gates", help="Name=bool, separated by commas; all are on otherwise.")
+    ] = None,
+) -> None:
+    """Allocate the claims of the files on a node, all together, or say why that is not possible."""
+    gates = FeatureGates.all_on() if feature_gates is None else FeatureGates.parse(feature_gates)
+    manifests = _read(files, gates)
+    claims = [claim for claim in manifests.of(ResourceClaim) if claim.status.allocation is None]
+    inventory = _inventory(manifests, gates)
+    nodes = _nodes(inventory, manifests, node)
+    if not claims:
+        typer.echo("nothing to allocate: every claim has an allocation", err=True)
+        return
+    tried = _try_nodes(Allocator(inventory, claims), nodes, explain=explain)
+    found = tried[-1]
+    if isinstance(found, Allocated):
+        _show_allocated(found, claims, output)
+        return
+    _show_failed(tried, output)
+    raise typer.Exit(1)
+
+
+def _read(files: Sequence[str], gates: FeatureGates) -> Manifests:
+    try:
+        return read_manifests(files, gates=gates, now=datetime.now(UTC))
+    except BadManifests as bad:
+        for problem in bad.problems:
+            typer.echo(f"error: {problem}", err=True)
+        raise typer.Exit(2) from None
+
+
+def _inventory(manifests: Manifests, gates: FeatureGates) -> Inventory:
+    inventory = Inventory(gates)
+    for node in manifests.of(Node):
+        inventory.put_node(node)
+    for each in manifests.of(DeviceClass):
+        inventory.put_class(each)
+    for rule in manifests.of(DeviceTaintRule):
+        inventory.put_rule(rule)
+    for published in manifests.of(ResourceSlice):
+        inventory.put_slice(published)
+    for claim in manifests.of(ResourceClaim):
+        if claim.status.allocation is not None:
+            inventory.put_claim(_with_uid(claim))
+    return inventory
+
+
+def _with_uid(claim: ResourceClaim) -> ResourceClaim:
+    """Claims written by hand have no uid; the ledger tells claims apart by it."""
+    if claim.metadata.uid:
+        return claim
+    uid = f"{claim.metadata.namespace}/{claim.metadata.name}"
+    return msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, uid=uid))
+
+
+def _nodes(inventory: Inventory, manifests: Manifests, node: str | None) -> list[str]:
+    """The nodes to try, by name: those that are given, or else those that slices name."""
+    homes = {each.spec.node_name for each in manifests.of(ResourceSlice) if each.spec.node_name}
+    known = sorted(inventory.nodes or homes)
+    if node is not None:
+        if known and node not in known and node not in homes:
+            typer.echo(f"error: --node {node}: no such node in the files; there are {', '.join(known)}", err=True)
+            raise typer.Exit(2)
+        return [node]
+    if not known:
+        typer.echo("error: no nodes: the files have no Node, and no slice names one; use --node", err=True)
+        raise typer.Exit(2)
+    return known
+
+
+def _try_nodes(allocator: Allocator, nodes: Iterable[str], *, explain: bool) -> list[Allocation]:
+    """Node after node until one fits, or until an error says that no node can."""
+    tried: list[Allocation] = []
+    for name in nodes:
+        tried.append(allocator.allocate(name, new_uid=lambda: str(uuid4()), explain=explain))
+        if isinstance(tried[-1], Allocated | AllocationError):
+            break
+    return tried
+
+
+def _show_allocated(found: Allocated, claims: Sequence[ResourceClaim], output: Output | None) -> None:
+    if output in (Output.YAML, Output.JSON):
+        items = [
+            to_wire(msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, allocation=allocation)))
+            for claim, allocation in zip(claims, found.allocations, strict=True)
+        ]
+        _dump({"apiVersion": "v1", "kind": "List", "items": items}, output)
+        return
+    rows = [
+        row for claim, number in zip(claims, range(len(claims)), strict=True) for row in _rows(claim, found, number)
+    ]
+    columns = WIDE if output is Output.WIDE else COLUMNS
+    print_table(columns, [row[: len(columns)] for row in rows])
+
+
+def _rows(claim: ResourceClaim, found: Allocated, number: int) -> list[tuple[str, ...]]:
+    allocation = found.allocations[number]
+    name = f"{claim.metadata.namespace}/{claim.metadata.name}"
+    config = ", ".join(each.source for each in allocation.devices.config)
+    return [
+        (
+            name,
+            each.request,
+            each.driver,
+            each.pool,
+            each.device,
+            found.node,
+            each.share_id or "",
+            ", ".join(f"{capacity}={amount}" for capacity, amount in each.consumed_capacity.items()),
+            "yes" if each.admin_access else "",
+            ", ".join(f"{toleration.key or '*'}:{toleration.effect or '*'}" for toleration in each.tolerations),
+            config,
+        )
+        for each in allocation.devices.results
+    ]
+
+
+def _show_failed(tried: Sequence[Allocation], output: Output | None) -> None:
+    if output in (Output.YAML, Output.JSON):
+        _dump({"allocated": False, "nodes": [_plain(each) for each in tried]}, output)
+        return
+    last = tried[-1]
+    if isinstance(last, AllocationError):
+        typer.echo(f"error: {last.message}", err=True)
+        return
+    typer.echo(f"cannot allocate all claims on any of {len(tried)} node{'s' * (len(tried) != 1)}")
+    for each in tried:
+        typer.echo(f"node {each.node}: {_summary(each)}")
+        reasons = getattr(each, "reasons", None)
+        for line in tell(reasons) if reasons else ():
+            typer.echo(f"  {line}")
+
+
+def _summary(each: Allocation) -> str:
+    match each:
+        case NodeError() | AllocationError():
+            return each.message
+        case OutOfTime():
+            return "the time given was too short"
+        case _:
+            return "not all devices are available"
+
+
+def _plain(each: Allocation) -> dict[str, Any]:
+    kinds = {Unsatisfiable: "none", NodeError: "node-error", AllocationError: "error", OutOfTime: "out-of-time"}
+    plain: dict[str, Any] = {"node": each.node, "outcome": kinds[type(each)], "message": _summary(each)}
+    reasons: Reasons | None = getattr(each, "reasons", None)
+    if reasons:
+        plain["reasons"] = msgspec.to_builtins(reasons)
+    return plain
+
+
+def _dump(value: dict[str, Any], output: Output | None) -> None:
+    if output is Output.JSON:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    else:
+        sys.stdout.write(dump_yaml(value))

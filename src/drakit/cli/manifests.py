@@ -1,0 +1,199 @@
+"""Manifests: the objects of files that a command works on.
+
+In:  paths of YAML or JSON files or of folders, or `-` for standard input; lists as `kubectl get -o yaml` writes them.
+Out: objects with defaults, in the order of the files; or every problem of every file, with its place.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from drakit.api import ObjectMeta
+from drakit.api.codec import Decoded, Object, decode_plain, parse_documents, read_text
+from drakit.api.defaults import set_defaults
+from drakit.api.jsontext import key_positions as json_positions
+from drakit.api.problems import Malformed, Problem, WrongType
+from drakit.api.registry import kind_of
+from drakit.api.shapes import Place
+from drakit.api.views import Partial
+from drakit.api.yamltext import key_positions as yaml_positions
+from drakit.base.errors import DecodeError, DrakitError
+from drakit.base.gates import FeatureGates
+from drakit.base.structs import Model
+from drakit.validation import Context, validate_create
+
+SUFFIXES = (".yaml", ".yml", ".json")
+STDIN = "-"
+M = TypeVar("M", bound=Model)
+
+
+class BadManifests(DrakitError):
+    """Files that cannot be used; `problems` holds all that is wrong with them."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An object and where it stands."""
+
+    place: str
+    object: Object
+
+    @property
+    def view(self) -> Model:
+        return self.object.view if isinstance(self.object, Partial) else self.object
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        found: ObjectMeta = self.view.metadata  # type: ignore[attr-defined]
+        return found
+
+
+class Manifests:
+    """All objects that were read."""
+
+    def __init__(self, objects: Iterable[Manifest]) -> None:
+        self.objects = tuple(objects)
+
+    def of(self, model: type[M]) -> list[M]:
+        """The objects of one kind, in the order of the files."""
+        return [each.view for each in self.objects if isinstance(each.view, model)]
+
+    def place(self, view: Model) -> str:
+        return next((each.place for each in self.objects if each.view is view), "")
+
+
+def read_manifests(paths: Iterable[str], *, gates: FeatureGates, now: datetime) -> Manifests:
+    """Read everything; raise BadManifests with every problem found."""
+    problems: list[str] = []
+    found: list[Manifest] = []
+    for name, data in _contents(paths, problems):
+        found += _read_text(name, data, problems, gates=gates, now=now)
+    problems += _repeated(found)
+    if problems:
+        raise BadManifests(problems)
+    return Manifests(found)
+
+
+def _contents(paths: Iterable[str], problems: list[str]) -> Iterator[tuple[str, bytes]]:
+    for path in paths:
+        if path == STDIN:
+            yield "standard input", sys.stdin.buffer.read()
+            continue
+        for file in _files(Path(path)):
+            try:
+                yield str(file), file.read_bytes()
+            except OSError as error:
+                problems.append(f"{file}: {error.strerror or error}")
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES)
+
+
+def _read_text(
+    name: str, data: bytes, problems: list[str], *, gates: FeatureGates, now: datetime
+) -> Iterator[Manifest]:
+    try:
+        text = read_text(data, name)
+        documents = parse_documents(text, source=name)
+    except Malformed as error:
+        problems.append(str(error))
+        return
+    wrong: list[tuple[int, str, str]] = []
+    for index, document in enumerate(documents):
+        for item, place in _items(document):
+            decoded = _decode(item, place, index, wrong)
+            if decoded is not None:
+                where = f"{name}: {_title(decoded.object)}"
+                ready = set_defaults(_placed(decoded.object, namespaced=decoded.kind.namespaced), now)
+                errors = validate_create(ready, Context(gates=gates))
+                problems += [f"{where}: {error}" for error in errors]
+                yield Manifest(where, ready)
+    problems += _located(name, text, wrong)
+
+
+def _decode(item: Any, place: Place, index: int, wrong: list[tuple[int, str, str]]) -> Decoded | None:
+    """The object; what is wrong goes to the list as index of the document, path, message."""
+    try:
+        decoded = decode_plain(item, place=place)
+    except WrongType as error:
+        wrong.append((index, error.path, error.reason))
+        return None
+    except DecodeError as error:
+        wrong.append((index, "", str(error)))
+        return None
+    wrong += [(index, problem.path, _message(problem)) for problem in decoded.problems]
+    return None if decoded.problems else decoded
+
+
+def _message(problem: Problem) -> str:
+    return f'{problem.kind} field "{problem.path}"'
+
+
+def _items(document: Any) -> Iterator[tuple[Any, Place]]:
+    """The document itself, or what a list of it holds."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    items = document.get("items") if isinstance(document, dict) else None
+    if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
+        yield document, None
+        return
+    types = {} if kind == "List" else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+    for index, item in enumerate(items):
+        place: Place = ((None, "items", ""), index, "")
+        yield ({**types, **item} if isinstance(item, dict) else item), place
+
+
+def _located(name: str, text: str, wrong: list[tuple[int, str, str]]) -> Iterator[str]:
+    """The problems with line and column, where the place can be found."""
+    paths = frozenset(path for _, path, _ in wrong if path)
+    places = _positions(text, paths) if paths else {}
+    for index, path, message in wrong:
+        line, column = places.get((index, path), (0, 0))
+        where = f"line {line}, column {column}: " if line else ""
+        yield f"{name}: {where}{message}" if where or not index else f"{name}: document {index + 1}: {message}"
+
+
+def _positions(text: str, paths: frozenset[str]) -> Mapping[tuple[int, str], tuple[int, int]]:
+    try:
+        found = list(json_positions(text, paths)) if text.lstrip().startswith("{") else []
+        found = found or list(yaml_positions(text, paths))
+    except Malformed:
+        return {}
+    return {(index, path): (line, column) for index, path, line, column in found}
+
+
+def _placed(value: Object, *, namespaced: bool) -> Object:
+    """The object with the namespace that kubectl would give it."""
+    if isinstance(value, Partial) or not namespaced:
+        return value
+    meta: ObjectMeta = value.metadata  # type: ignore[attr-defined]
+    if meta.namespace:
+        return value
+    return msgspec.structs.replace(value, metadata=msgspec.structs.replace(meta, namespace="default"))
+
+
+def _title(value: Object) -> str:
+    kind = value.document["kind"] if isinstance(value, Partial) else kind_of(value).kind
+    return f"{kind} {Manifest('', value).metadata.name}"
+
+
+def _repeated(found: Iterable[Manifest]) -> Iterator[str]:
+    seen: dict[object, str] = {}
+    for each in found:
+        key = (type(each.view), each.metadata.namespace, each.metadata.name)
+        if key in seen:
+            yield f"{each.place}: is there twice, first as {seen[key]}"
+        seen.setdefault(key, each.place)
