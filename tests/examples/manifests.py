@@ -28,7 +28,9 @@ def name_of(path: Path) -> str:
 
 
 def objects(path: Path) -> list[Manifest]:
-    return [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
+    """The objects of a file; a `List`, as kubectl saves one, stands for its items."""
+    documents = [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
+    return [item for document in documents for item in document.get("items", [document])]
 
 
 def every_object() -> Iterator[tuple[Path, Manifest]]:
