@@ -30,11 +30,15 @@ class Model:
 
     def __init__(self) -> None:
         self.log: list[Event] = []
-        self.compacted = 0
+        self.compacted = 1
+
+    @property
+    def revision(self) -> int:
+        return 1 + len(self.log)
 
     def state(self, revision: int) -> dict[str, Record]:
         records: dict[str, Record] = {}
-        for event in self.log[:revision]:
+        for event in self.log[: revision - 1]:
             if event.record is None:
                 del records[event.key]
             else:
@@ -42,10 +46,10 @@ class Model:
         return dict(sorted(records.items()))
 
     def now(self) -> dict[str, Record]:
-        return self.state(len(self.log))
+        return self.state(self.revision)
 
     def write(self, key: str, value: bytes | None) -> Event:
-        previous, revision = self.now().get(key), len(self.log) + 1
+        previous, revision = self.now().get(key), self.revision + 1
         created = revision if previous is None else previous.created
         record = None if value is None else Record(key, value, created, revision)
         self.log.append(Event(revision, key, record, previous))
@@ -57,7 +61,7 @@ class Model:
         return Page(shown, revision, len(found) - len(shown))
 
     def since(self, prefix: str, revision: int) -> list[Event]:
-        return [event for event in self.log[revision:] if event.key.startswith(prefix)]
+        return [event for event in self.log[revision - 1 :] if event.key.startswith(prefix)]
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -85,7 +89,7 @@ class StoreMachine(RuleBasedStateMachine):
         shutil.rmtree(self.directory)
 
     def revision(self, data: st.DataObject) -> int:
-        return data.draw(st.integers(0, len(self.model.log)))
+        return data.draw(st.integers(0, self.model.revision))
 
     @rule(key=KEYS, value=VALUES)
     def create(self, key: str, value: bytes) -> None:
@@ -127,7 +131,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(key=KEYS, data=st.data())
     def get_at(self, key: str, data: st.DataObject) -> None:
         revision = self.revision(data)
-        expected = self.model.state(revision).get(key)
+        expected = self.model.state(revision).get(key) if revision else None
         if revision < self.model.compacted:
             with pytest.raises(Compacted):
                 self.run(self.store.get(key, revision=revision))
@@ -169,7 +173,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def compact(self, data: st.DataObject) -> None:
-        self.model.compacted = data.draw(st.integers(self.model.compacted, len(self.model.log)))
+        self.model.compacted = data.draw(st.integers(self.model.compacted, self.model.revision))
         self.run(self.store.compact(self.model.compacted))
 
     @precondition(lambda self: self.engine_name != "memory")
@@ -181,16 +185,16 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def current_state_agrees(self) -> None:
-        log = self.model.log
-        assert self.run(self.store.list("")) == self.model.page("", len(log), 0, "")
+        model = self.model
+        assert self.run(self.store.list("")) == model.page("", model.revision, 0, "")
         stats = self.run(self.store.stats())
-        assert (stats.revision, stats.compacted, stats.keys) == (len(log), self.model.compacted, len(self.model.now()))
+        assert (stats.revision, stats.compacted, stats.keys) == (model.revision, model.compacted, len(model.now()))
 
     @invariant()
     def bookmarks_are_true(self) -> None:
         for watch, prefix, after in self.watches:
             unread = self.model.since(prefix, after)
-            assert watch.progress == (unread[0].revision - 1 if unread else len(self.model.log))
+            assert watch.progress == (unread[0].revision - 1 if unread else self.model.revision)
 
 
 class MemoryMachine(StoreMachine):

@@ -14,13 +14,13 @@ from tests.store.engines import Engine, on_loop, read
 CALLS: dict[str, Callable[[Store], Awaitable[Any]]] = {
     "revision": lambda store: store.revision(),
     "create": lambda store: store.create("/b", b""),
-    "update": lambda store: store.update("/a", b"", expected=1),
-    "delete": lambda store: store.delete("/a", expected=1),
+    "update": lambda store: store.update("/a", b"", expected=2),
+    "delete": lambda store: store.delete("/a", expected=2),
     "get": lambda store: store.get("/a"),
     "list": lambda store: store.list("/"),
     "count": lambda store: store.count("/"),
-    "watch": lambda store: store.watch("/", after=0),
-    "compact": lambda store: store.compact(1),
+    "watch": lambda store: store.watch("/", after=1),
+    "compact": lambda store: store.compact(2),
     "stats": lambda store: store.stats(),
 }
 
@@ -46,18 +46,18 @@ async def test_closing_twice_or_at_the_same_time_is_closing_once(engine: Engine)
 @on_loop
 async def test_writes_under_way_are_finished_first(engine: Engine) -> None:
     store = await engine.open()
-    watch = await store.watch("/", after=0)
+    watch = await store.watch("/", after=1)
     writing = [asyncio.ensure_future(store.create(f"/{n}", b"")) for n in range(20)]
     await asyncio.sleep(0)
     await store.close()
-    assert sorted([(await write).revision for write in writing]) == list(range(1, 21))
+    assert sorted([(await write).revision for write in writing]) == list(range(2, 22))
     assert len(await watch.take()) == 20
 
 
 @on_loop
 async def test_watchers_read_what_is_there_and_then_learn_that_the_store_is_closed(engine: Engine) -> None:
     store = await engine.open()
-    idle, behind = await store.watch("/none", after=0), await store.watch("/", after=0)
+    idle, behind = await store.watch("/none", after=1), await store.watch("/", after=1)
     waiting = asyncio.ensure_future(anext(idle))
     await asyncio.sleep(0)
     await store.create("/a", b"1")
@@ -67,12 +67,12 @@ async def test_watchers_read_what_is_there_and_then_learn_that_the_store_is_clos
     assert [event.key for event in await read(behind, 1)] == ["/a"]
     with pytest.raises(StoreClosed):
         await anext(behind)
-    assert behind.progress == idle.progress == 1
+    assert behind.progress == idle.progress == 2
 
 
 @on_loop
 async def test_a_watch_can_be_closed_after_its_store(engine: Engine) -> None:
     store = await engine.open()
-    watch = await store.watch("/", after=0)
+    watch = await store.watch("/", after=1)
     await store.close()
     await watch.close()

@@ -19,7 +19,7 @@ async def test_list_is_in_key_order_and_stays_within_the_prefix(engine: Engine) 
             await store.create(key, b"")
         page = await store.list("/p/")
         assert keys(page) == ["/p/a", "/p/a/x", "/p/b", "/p/ü"]
-        assert (page.revision, page.remaining) == (7, 0)
+        assert (page.revision, page.remaining) == (8, 0)
         assert keys(await store.list("")) == ["/p", "/p/a", "/p/a/x", "/p/b", "/p/ü", "/p0", "/q/a"]
 
 
@@ -27,7 +27,7 @@ async def test_list_is_in_key_order_and_stays_within_the_prefix(engine: Engine) 
 async def test_an_empty_range_still_says_its_revision(engine: Engine) -> None:
     async with await engine.open() as store:
         await store.create("/a", b"")
-        assert await store.list("/none/") == Page([], 1, 0)
+        assert await store.list("/none/") == Page([], 2, 0)
 
 
 @on_loop
@@ -52,17 +52,17 @@ async def test_pages_at_a_revision_are_one_snapshot_whatever_is_written_meanwhil
     async with await engine.open() as store:
         await fill(store, "/k/", 6)
         first = await store.list("/k/", limit=2)
-        await store.delete("/k/003", expected=4)
-        await store.update("/k/004", b"new", expected=5)
+        await store.delete("/k/003", expected=5)
+        await store.update("/k/004", b"new", expected=6)
         await store.create("/k/002a", b"new")
-        await store.delete("/k/000", expected=1)
+        await store.delete("/k/000", expected=2)
         rest = await store.list("/k/", revision=first.revision, limit=3, after="/k/001")
         assert [(record.key, record.value) for record in rest.records] == [
             ("/k/002", b"2"),
             ("/k/003", b"3"),
             ("/k/004", b"4"),
         ]
-        assert (rest.revision, rest.remaining) == (6, 1)
+        assert (rest.revision, rest.remaining) == (7, 1)
         assert keys(await store.list("/k/", limit=3, after="/k/001")) == ["/k/002", "/k/002a", "/k/004"]
 
 
@@ -70,11 +70,11 @@ async def test_pages_at_a_revision_are_one_snapshot_whatever_is_written_meanwhil
 async def test_every_revision_of_a_key_can_be_read(engine: Engine) -> None:
     async with await engine.open() as store:
         await store.create("/a", b"1")
-        await store.update("/a", b"2", expected=1)
-        await store.delete("/a", expected=2)
+        await store.update("/a", b"2", expected=2)
+        await store.delete("/a", expected=3)
         await store.create("/a", b"4")
-        assert [(await store.get("/a", revision=at)).value for at in (1, 2, 4)] == [b"1", b"2", b"4"]
-        for at in (0, 3):
+        assert [(await store.get("/a", revision=at)).value for at in (2, 3, 5)] == [b"1", b"2", b"4"]
+        for at in (1, 4):
             with pytest.raises(KeyNotFound):
                 await store.get("/a", revision=at)
             assert keys(await store.list("/", revision=at)) == []
@@ -84,22 +84,22 @@ async def test_every_revision_of_a_key_can_be_read(engine: Engine) -> None:
 async def test_a_key_changed_and_deleted_since_is_listed_as_it_was(engine: Engine) -> None:
     async with await engine.open() as store:
         await store.create("/a", b"1")
-        await store.update("/a", b"2", expected=1)
-        await store.delete("/a", expected=2)
-        assert [record.value for record in (await store.list("/", revision=1)).records] == [b"1"]
+        await store.update("/a", b"2", expected=2)
+        await store.delete("/a", expected=3)
+        assert [record.value for record in (await store.list("/", revision=2)).records] == [b"1"]
 
 
 @on_loop
 async def test_a_revision_that_has_not_come_yet_is_refused(engine: Engine) -> None:
     async with await engine.open() as store:
         await store.create("/a", b"1")
-        with pytest.raises(FutureRevision, match="revision 2 is too large: the store is at 1") as caught:
-            await store.get("/a", revision=2)
-        assert caught.value.current == 1
+        with pytest.raises(FutureRevision, match="revision 3 is too large: the store is at 2") as caught:
+            await store.get("/a", revision=3)
+        assert caught.value.current == 2
         with pytest.raises(FutureRevision):
-            await store.list("/", revision=2)
+            await store.list("/", revision=3)
         with pytest.raises(FutureRevision):
-            await store.watch("/", after=2)
+            await store.watch("/", after=3)
 
 
 @on_loop
@@ -107,7 +107,7 @@ async def test_count_follows_creation_and_deletion(engine: Engine) -> None:
     async with await engine.open() as store:
         await fill(store, "/k/", 3)
         await store.create("/j", b"")
-        await store.delete("/k/001", expected=2)
+        await store.delete("/k/001", expected=3)
         assert await store.count("/k/") == 2
         assert await store.count("") == 3
         assert (await store.stats()).keys == 3

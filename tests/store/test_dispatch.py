@@ -21,7 +21,7 @@ def test_a_thousand_idle_watches_are_not_touched(monkeypatch: pytest.MonkeyPatch
         return push(watch, event)
 
     monkeypatch.setattr(BufferedWatch, "push", noted)
-    dispatcher = Dispatcher()
+    dispatcher = Dispatcher(0)
     for number in range(1000):
         dispatcher.add(f"/registry/pods/{number:04d}/", (), 10)
     dispatcher.dispatch(event(1, "/registry/pods/0007/web"))
@@ -30,14 +30,14 @@ def test_a_thousand_idle_watches_are_not_touched(monkeypatch: pytest.MonkeyPatch
 
 
 def test_every_prefix_of_a_key_matches_the_empty_and_the_whole_one_too() -> None:
-    dispatcher = Dispatcher()
+    dispatcher = Dispatcher(0)
     watches = {prefix: dispatcher.add(prefix, (), 10) for prefix in ("", "/", "/a", "/a/b", "/a/bc", "/b")}
     dispatcher.dispatch(event(1, "/a/b"))
     assert [prefix for prefix, watch in watches.items() if watch.progress == 0] == ["", "/", "/a", "/a/b"]
 
 
 def test_a_removed_watch_leaves_its_neighbours_of_the_same_prefix_and_length() -> None:
-    dispatcher = Dispatcher()
+    dispatcher = Dispatcher(0)
     gone, same, long = (dispatcher.add(prefix, (), 10) for prefix in ("/a", "/a", "/b"))
     dispatcher.remove(gone)
     dispatcher.remove(gone)
@@ -48,7 +48,7 @@ def test_a_removed_watch_leaves_its_neighbours_of_the_same_prefix_and_length() -
 
 
 def test_a_watch_dropped_during_dispatch_leaves_the_others_served() -> None:
-    dispatcher = Dispatcher()
+    dispatcher = Dispatcher(0)
     slow, quick = dispatcher.add("/", (), 0), dispatcher.add("/", (), 10)
     dispatcher.dispatch(event(1, "/a"))
     assert len(dispatcher) == 1
@@ -56,7 +56,7 @@ def test_a_watch_dropped_during_dispatch_leaves_the_others_served() -> None:
 
 
 def test_closing_empties_the_dispatcher() -> None:
-    dispatcher = Dispatcher()
+    dispatcher = Dispatcher(0)
     dispatcher.add("/", (), 10)
     dispatcher.close(StoreClosed())
     assert len(dispatcher) == 0

@@ -79,8 +79,8 @@ async def test_writes_that_come_while_the_disk_is_busy_wait_for_the_next_commit(
             later.append(asyncio.ensure_future(store.create(f"/{number}", b"")))
             await asyncio.sleep(0)
         disk.go.set()
-        assert (await first).revision == 1
-        assert [record.revision for record in await asyncio.gather(*later)] == [2, 3, 4, 5, 6]
+        assert (await first).revision == 2
+        assert [record.revision for record in await asyncio.gather(*later)] == [3, 4, 5, 6, 7]
     assert disk.groups == [1, 5]
 
 
@@ -95,13 +95,13 @@ async def test_a_group_is_bounded_in_changes_and_bytes(path: Path, disk: Disk) -
 
 @on_loop
 async def test_a_write_is_invisible_until_it_is_durable(path: Path, disk: Disk) -> None:
-    async with await SQLiteStore.open(path) as store, await store.watch("/", after=0) as watch:
+    async with await SQLiteStore.open(path) as store, await store.watch("/", after=1) as watch:
         await disk.hold()
         writing = asyncio.ensure_future(store.create("/a", b"1"))
         await disk.reached()
         with pytest.raises(KeyNotFound):
             await store.get("/a")
-        assert (await store.revision(), await store.count("/"), watch.progress) == (0, 0, 0)
+        assert (await store.revision(), await store.count("/"), watch.progress) == (1, 0, 1)
         disk.go.set()
         assert await store.get((await writing).key)
 
@@ -136,24 +136,24 @@ async def test_when_a_write_fails_the_next_writer_of_the_key_gets_its_chance(pat
             await first
         disk.fail = False
         assert (await second).value == b"2"
-        assert (await store.get("/a")).revision == 1
+        assert (await store.get("/a")).revision == 2
 
 
 @on_loop
 async def test_a_failed_group_leaves_state_revision_and_watchers_as_they_were(path: Path, disk: Disk) -> None:
-    async with await SQLiteStore.open(path) as store, await store.watch("/", after=0) as watch:
+    async with await SQLiteStore.open(path) as store, await store.watch("/", after=1) as watch:
         kept = await store.create("/a", b"1")
         disk.fail = True
-        calls = (store.create("/b", b""), store.update("/a", b"2", expected=1), store.create("/c", b""))
+        calls = (store.create("/b", b""), store.update("/a", b"2", expected=2), store.create("/c", b""))
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
         assert len({id(outcome) for outcome in outcomes}) == 3
         with pytest.raises(StoreUnavailable):
-            await store.delete("/a", expected=1)
+            await store.delete("/a", expected=2)
         assert (await store.list("/")).records == [kept]
         disk.fail = False
-        assert (await store.update("/a", b"3", expected=1)).revision == 2
-        assert [event.revision for event in await watch.take()] == [1, 2]
+        assert (await store.update("/a", b"3", expected=2)).revision == 3
+        assert [event.revision for event in await watch.take()] == [2, 3]
 
 
 @on_loop
@@ -183,14 +183,14 @@ async def test_closing_waits_for_queued_groups_and_refuses_those_who_waited_for_
     first = asyncio.ensure_future(store.create("/a", b"1"))
     await disk.reached()
     queued = asyncio.ensure_future(store.create("/b", b"1"))
-    waiting = asyncio.ensure_future(store.update("/a", b"2", expected=1))
+    waiting = asyncio.ensure_future(store.update("/a", b"2", expected=2))
     await asyncio.sleep(0)
     closing = asyncio.ensure_future(store.close())
     await asyncio.sleep(0)
     assert not closing.done()
     disk.go.set()
     await closing
-    assert ((await first).revision, (await queued).revision) == (1, 2)
+    assert ((await first).revision, (await queued).revision) == (2, 3)
     with pytest.raises(StoreClosed):
         await waiting
 
@@ -200,7 +200,7 @@ async def test_a_conflict_is_decided_by_the_order_of_the_calls(path: Path, disk:
     async with await SQLiteStore.open(path) as store:
         await store.create("/a", b"0")
         outcomes = await asyncio.gather(
-            store.update("/a", b"1", expected=1), store.update("/a", b"2", expected=1), return_exceptions=True
+            store.update("/a", b"1", expected=2), store.update("/a", b"2", expected=2), return_exceptions=True
         )
         assert isinstance(outcomes[1], Conflict)
         assert outcomes[1].current == outcomes[0]
@@ -221,4 +221,22 @@ async def test_a_bug_in_the_journal_reaches_the_writer_and_no_further(
             with pytest.raises(StoreUnavailable, match="the write failed: oops"):
                 await store.create("/a", b"1")
         store._group._write = store._journal.append
-        assert (await store.create("/a", b"1")).revision == 1
+        assert (await store.create("/a", b"1")).revision == 2
+
+
+@on_loop
+async def test_a_loop_that_never_rests_steps_aside_for_a_write_that_takes_long(
+    path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    def step_aside(outcomes: object, timeout: float) -> None:
+        waits.append(timeout)
+        if len(waits) == 3:
+            disk.go.set()
+
+    monkeypatch.setattr(committing, "wait", step_aside)
+    async with await SQLiteStore.open(path) as store:
+        await disk.hold()
+        assert (await store.create("/a", b"1")).revision == 2
+        assert waits[:3] == [committing.STEP_ASIDE] * 3

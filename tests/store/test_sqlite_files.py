@@ -63,32 +63,32 @@ async def test_state_history_and_revision_survive_a_restart(path: Path) -> None:
     async with await SQLiteStore.open(path) as store:
         await store.create("/a", b"1")
         await store.create("/b", b"2")
-        await store.update("/a", b"3", expected=1)
-        await store.delete("/b", expected=2)
+        await store.update("/a", b"3", expected=2)
+        await store.delete("/b", expected=3)
     async with await SQLiteStore.open(path) as store:
-        assert await store.revision() == 4
-        assert (await store.list("/")).records == [Record("/a", b"3", created=1, revision=3)]
-        assert (await store.get("/b", revision=3)).value == b"2"
-        async with await store.watch("/", after=2) as watch:
+        assert await store.revision() == 5
+        assert (await store.list("/")).records == [Record("/a", b"3", created=2, revision=4)]
+        assert (await store.get("/b", revision=4)).value == b"2"
+        async with await store.watch("/", after=3) as watch:
             events = await watch.take()
             assert [(event.type, event.previous_value) for event in events] == [
                 (EventType.MODIFIED, b"1"),
                 (EventType.DELETED, b"2"),
             ]
-        assert (await store.create("/b", b"5")).revision == 5
+        assert (await store.create("/b", b"5")).revision == 6
 
 
 @on_loop
 async def test_the_revision_does_not_go_back_when_the_latest_writes_were_deletions_and_compacted(path: Path) -> None:
     async with await SQLiteStore.open(path) as store:
         await store.create("/a", b"1")
-        await store.delete("/a", expected=1)
-        await store.compact(2)
+        await store.delete("/a", expected=2)
+        await store.compact(3)
     assert rows(path) == []
     async with await SQLiteStore.open(path) as store:
-        assert await store.revision() == 2
+        assert await store.revision() == 3
         with pytest.raises(Compacted):
-            await store.watch("/", after=1)
+            await store.watch("/", after=2)
 
 
 @on_loop
@@ -96,13 +96,13 @@ async def test_compaction_deletes_exactly_the_rows_that_nothing_refers_to(path: 
     async with await SQLiteStore.open(path) as store:
         await store.create("/a", b"1")
         await store.create("/b", b"2")
-        await store.update("/a", b"3", expected=1)
-        await store.delete("/b", expected=2)
-        await store.update("/a", b"5", expected=3)
-        await store.compact(4)
-    assert rows(path) == [3, 5]
+        await store.update("/a", b"3", expected=2)
+        await store.delete("/b", expected=3)
+        await store.update("/a", b"5", expected=4)
+        await store.compact(5)
+    assert rows(path) == [4, 6]
     async with await SQLiteStore.open(path) as store:
-        assert (await store.get("/a", revision=4)).value == b"3"
+        assert (await store.get("/a", revision=5)).value == b"3"
 
 
 @on_loop
@@ -123,9 +123,9 @@ async def test_a_longer_history_than_wanted_is_cut_when_a_file_is_opened(path: P
             current = await store.update("/a", b"x", expected=current.revision)
     async with await SQLiteStore.open(path, retention=Retention(events=5)) as store:
         stats = await store.stats()
-        assert (stats.history_events, stats.compacted, stats.revision) == (5, 16, 21)
-        await store.compact(20)
-    assert rows(path) == [20, 21]
+        assert (stats.history_events, stats.compacted, stats.revision) == (5, 17, 22)
+        await store.compact(21)
+    assert rows(path) == [21, 22]
 
 
 @on_loop
@@ -239,12 +239,12 @@ async def test_a_database_of_something_else_is_refused_and_left_alone(path: Path
 
 
 DAMAGE = {
-    "a write is missing": "DELETE FROM log WHERE revision = 2",
-    "a key is no text": "UPDATE log SET key = x'00' WHERE revision = 2",
-    "a key is no unicode": "UPDATE log SET key = CAST(x'ff' AS TEXT) WHERE revision = 2",
-    "a value is no blob": "UPDATE log SET value = 7 WHERE revision = 2",
-    "a deletion deletes nothing": "UPDATE log SET key = '/other' WHERE revision = 3",
-    "a creation is misdated": "UPDATE log SET created = 1 WHERE revision = 2",
+    "a write is missing": "DELETE FROM log WHERE revision = 3",
+    "a key is no text": "UPDATE log SET key = x'00' WHERE revision = 3",
+    "a key is no unicode": "UPDATE log SET key = CAST(x'ff' AS TEXT) WHERE revision = 3",
+    "a value is no blob": "UPDATE log SET value = 7 WHERE revision = 3",
+    "a deletion deletes nothing": "UPDATE log SET key = '/other' WHERE revision = 4",
+    "a creation is misdated": "UPDATE log SET created = 2 WHERE revision = 3",
     "the compaction is unknown": "DELETE FROM compaction",
     "the log is gone": "DROP TABLE log",
 }
@@ -255,7 +255,7 @@ DAMAGE = {
 async def test_a_damaged_file_is_refused_and_left_alone(path: Path, damage: str) -> None:
     async with await SQLiteStore.open(path) as store:
         await fill(store, "/k/", 2)
-        await store.delete("/k/001", expected=2)
+        await store.delete("/k/001", expected=3)
     change(path, DAMAGE[damage])
     before = content(path)
     with pytest.raises(Corrupt, match="damaged"):
@@ -334,9 +334,9 @@ async def test_a_read_only_file_is_refused_and_left_alone() -> None:
 async def test_watching_from_before_a_restart_goes_on_after_it(path: Path) -> None:
     async with await SQLiteStore.open(path) as store:
         await fill(store, "/k/", 3)
-        async with await store.watch("/k/", after=0) as watch:
+        async with await store.watch("/k/", after=1) as watch:
             await read(watch, 2)
             progress = watch.progress
     async with await SQLiteStore.open(path) as store, await store.watch("/k/", after=progress) as watch:
         await fill(store, "/k/new", 2)
-        assert [event.revision for event in await read(watch, 3)] == [3, 4, 5]
+        assert [event.revision for event in await read(watch, 3)] == [4, 5, 6]

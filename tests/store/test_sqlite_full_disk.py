@@ -41,7 +41,7 @@ async def write_until_full(store: SQLiteStore) -> list[Record]:
 
 async def check_nothing_is_damaged(store: SQLiteStore, made: list[Record]) -> None:
     assert (await store.list("/big/")).records == made
-    assert await store.revision() == len(made)
+    assert await store.revision() == 1 + len(made)
     with pytest.raises(KeyNotFound):
         await store.get(f"/big/{len(made):02d}")
 
@@ -50,14 +50,14 @@ async def check_nothing_is_damaged(store: SQLiteStore, made: list[Record]) -> No
 async def test_a_full_disk_fails_the_write_alone(tiny_disk: Path) -> None:
     ballast = tiny_disk / "ballast"
     ballast.write_bytes(bytes(100_000))
-    async with await SQLiteStore.open(tiny_disk / "store.db") as store, await store.watch("/", after=0) as watch:
+    async with await SQLiteStore.open(tiny_disk / "store.db") as store, await store.watch("/", after=1) as watch:
         made = await write_until_full(store)
         await check_nothing_is_damaged(store, made)
-        assert watch.progress == 0
+        assert watch.progress == 1
         assert [event.record for event in await watch.take()] == made
         ballast.unlink()
         small = await store.create("/small", b"1")
-        assert small.revision == len(made) + 1
+        assert small.revision == len(made) + 2
         assert (await anext(watch)).record == small
     async with await SQLiteStore.open(tiny_disk / "store.db") as store:
         assert (await store.list("/")).records == [*made, small]
@@ -75,9 +75,9 @@ async def test_a_store_on_a_full_disk_can_be_opened_and_read(tiny_disk: Path) ->
         assert await store.count("/k/") == 3
         with pytest.raises(StoreUnavailable, match=r"no space left|disk I/O error"):
             await store.create("/big", BIG)
-        assert await store.revision() == 3
+        assert await store.revision() == 4
         ballast.unlink()
-        assert (await store.create("/big", BIG)).revision == 4
+        assert (await store.create("/big", BIG)).revision == 5
 
 
 @on_loop
@@ -91,7 +91,7 @@ async def test_a_store_cannot_be_made_on_a_full_disk_and_leaves_nothing_behind(t
 
 @on_loop
 async def test_all_writers_of_a_group_that_does_not_fit_are_told(tmp_path: Path) -> None:
-    async with await SQLiteStore.open(tmp_path / "store.db") as store, await store.watch("/", after=0) as watch:
+    async with await SQLiteStore.open(tmp_path / "store.db") as store, await store.watch("/", after=1) as watch:
         await store.create("/first", b"1")
         pages = store._journal._connection.execute("PRAGMA page_count").fetchone()[0]
         store._journal._connection.execute(f"PRAGMA max_page_count = {pages + 5}")
@@ -100,10 +100,10 @@ async def test_all_writers_of_a_group_that_does_not_fit_are_told(tmp_path: Path)
         )
         assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes)
         assert "no space left" in str(outcomes[0])
-        assert (await store.count("/"), await store.revision()) == (1, 1)
+        assert (await store.count("/"), await store.revision()) == (1, 2)
         assert len(await watch.take()) == 1
         store._journal._connection.execute("PRAGMA max_page_count = 100000")
-        assert (await store.create("/3", b"later")).revision == 2
+        assert (await store.create("/3", b"later")).revision == 3
     async with await SQLiteStore.open(tmp_path / "store.db") as store:
         assert [record.key for record in (await store.list("/")).records] == ["/3", "/first"]
 
@@ -123,9 +123,9 @@ async def main(path):
                 made += 1
         except StoreUnavailable as error:
             print(error)
-        assert await store.count("/") == made + 1 == await store.revision(), made
+        assert await store.count("/") == made + 1 == await store.revision() - 1, made
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        assert (await store.create("/last", b"1")).revision == made + 2
+        assert (await store.create("/last", b"1")).revision == made + 3
         print(made)
 
 asyncio.run(main(sys.argv[1]))
@@ -141,5 +141,5 @@ async def test_a_file_that_may_not_grow_fails_the_write_alone(tmp_path: Path) ->
     message, made = answer.stdout.splitlines()
     assert "store.db" in message
     async with await SQLiteStore.open(path) as store:
-        assert await store.revision() == int(made) + 2
+        assert await store.revision() == int(made) + 3
         assert await store.count("/") == int(made) + 2

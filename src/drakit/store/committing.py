@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, wait
 from contextlib import suppress
 from functools import partial
 
@@ -22,6 +22,8 @@ from drakit.store.errors import StoreUnavailable
 from drakit.store.records import Event
 
 Change = tuple[str, bytes | None]
+PATIENCE = 0.003
+STEP_ASIDE = 0.0005
 MAX_CHANGES = 512
 MAX_BYTES = 8 * 1024 * 1024
 
@@ -100,7 +102,20 @@ class GroupCommit:
         self._scheduled = False
         self._current = batch = self._queue.popleft()
         events = self._number(batch.changes)
-        self._executor.submit(self._write, events).add_done_callback(partial(self._written, batch, events))
+        outcome = self._executor.submit(self._write, events)
+        outcome.add_done_callback(partial(self._written, batch, events))
+        self._loop.call_later(PATIENCE, self._step_aside, outcome)
+
+    def _step_aside(self, outcome: Future[None]) -> None:
+        """Let the journal's thread have the interpreter when a write takes longer than a disk usually does.
+
+        A loop that is never idle gives the interpreter lock up at each poll, and has it back before a thread that
+        waits for it has woken: that thread, its flush long done, then starves for seconds. Waiting here, for at most
+        STEP_ASIDE, lets it through. If it is the disk that is slow, that costs a part of the loop's time, no more.
+        """
+        if not outcome.done():
+            wait((outcome,), timeout=STEP_ASIDE)
+            self._loop.call_later(PATIENCE, self._step_aside, outcome)
 
     def _written(self, batch: Batch, events: list[Event], outcome: Future[None]) -> None:
         """In the journal's thread: hand the outcome to the loop; if that is gone, nobody is left to be told."""

@@ -20,6 +20,9 @@ from typing import Self
 
 from drakit.store.records import Event, Page, Record, Stats
 
+EMPTY_REVISION = 1
+"""Where an empty store stands. Not 0: clients of Kubernetes read that as "any revision"."""
+
 DEFAULT_BUFFER = 4096
 
 
@@ -28,6 +31,8 @@ class Watch(ABC):
 
     Cancelling a read loses no event: the next read returns it.
     """
+
+    __slots__ = ()
 
     def __aiter__(self) -> Self:
         return self

@@ -12,6 +12,7 @@ from itertools import islice
 
 import msgspec
 
+from drakit.store.contract import EMPTY_REVISION
 from drakit.store.records import Event
 
 _OVERHEAD = 400  # an event, its record and its key without their texts, rounded up
@@ -37,7 +38,7 @@ class History:
 
     def __init__(self, retention: Retention) -> None:
         self.retention = retention
-        self.compacted = 0
+        self.compacted = EMPTY_REVISION
         self.bytes = 0
         self._events: deque[Event] = deque()
         self._times: deque[float] = deque()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Self
 
 from drakit.base.errors import DrakitError
+from drakit.store.contract import EMPTY_REVISION
 from drakit.store.errors import Corrupt, SchemaTooNew, StoreLocked, StoreUnavailable
 from drakit.store.records import Event
 from drakit.store.replaying import Row
@@ -30,11 +31,11 @@ _SCHEMA = f"""
 BEGIN;
 CREATE TABLE log (revision INTEGER PRIMARY KEY, key TEXT NOT NULL, value BLOB, created INTEGER NOT NULL);
 CREATE TABLE compaction (only INTEGER PRIMARY KEY CHECK (only = 1), revision INTEGER NOT NULL);
-INSERT INTO compaction VALUES (1, 0);
+INSERT INTO compaction VALUES (1, {EMPTY_REVISION});
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
-"""  # noqa: S608 -- both numbers are constants of this file
+"""  # noqa: S608 -- its numbers are constants of this file
 
 
 class Journal:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from drakit.store.contract import EMPTY_REVISION
 from drakit.store.history import Retention
 from drakit.store.records import Record
 from drakit.store.state import State
@@ -67,6 +68,6 @@ def _replay(state: State, row: Row, now: float) -> None:
 def _checked(row: Row) -> Row:
     revision, key, value, created = row
     sound = isinstance(key, str) and isinstance(value, bytes | None) and isinstance(created, int)
-    if not sound or revision < 1 or not 0 <= created <= revision:
+    if not sound or revision <= EMPTY_REVISION or not 0 <= created <= revision:
         raise Unsound(f"revision {revision} holds no write")
     return row

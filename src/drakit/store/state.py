@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from drakit.store.contract import EMPTY_REVISION
 from drakit.store.errors import Compacted, FutureRevision
 from drakit.store.history import History, Retention
 from drakit.store.keys import KeyIndex, end_of
@@ -22,7 +23,7 @@ class State:
     """
 
     def __init__(self, retention: Retention) -> None:
-        self.revision = 0
+        self.revision = EMPTY_REVISION
         self.records: dict[str, Record] = {}
         self.history = History(retention)
         self._keys = KeyIndex()

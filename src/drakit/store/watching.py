@@ -117,7 +117,7 @@ class BufferedWatch(Watch):
 class Dispatcher:
     """The open watches, by prefix. Invariant: `_lengths` counts the keys of `_watches` by their length."""
 
-    def __init__(self, revision: int = 0) -> None:
+    def __init__(self, revision: int) -> None:
         self.revision = revision
         self._watches: dict[str, dict[BufferedWatch, None]] = {}  # ordered: first come, first served
         self._lengths: dict[int, int] = {}
