@@ -18,6 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from drakit.api import ObjectMeta, Partial, ResourceClaim, decode_plain, set_defaults, to_plain, to_wire
+from drakit.api.codec import parse_documents
 from drakit.api.registry import Kind, find_plural
 from drakit.base.fields import FieldError
 from drakit.base.gates import FeatureGates
@@ -33,7 +34,7 @@ from drakit.validation import (
 from tests.conformance.vectors import Case, read_vectors
 
 DATA = Path(__file__).parent / "data" / "api"
-GROUPS = ("validation/", "update/")
+GROUPS = ("validation/", "update/", "conversion", "defaulting", "authz/admin-access")
 ACCEPTED = (200, 201)
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NAMES = {"${ID}": "x0a1b0001", "${NS}": "n0a1b0001"}
@@ -85,15 +86,16 @@ class StandIn:
                 return self.update(path, subresource, self.body(step))
             case "PATCH":
                 strategic = "strategic" in step["headers"]["Content-Type"]
-                before = to_wire(self.objects[path], self.version(path))
+                before = to_wire(self.objects[self.key(path)], self.version(path))
                 return self.update(path, subresource, merge(before, self.body(step), strategic=strategic))
             case "DELETE":
                 return self.delete(path)
-        return (), to_wire(self.objects[path], self.version(path))
+        found = self.objects.get(self.key(path))
+        return (), to_wire(found, self.version(path)) if found is not None else {}
 
     @staticmethod
     def body(step: Plain) -> Plain:
-        body: Plain = json.loads(step["raw"]) if "raw" in step else step["body"]
+        body: Plain = parse_documents(step["raw"])[0] if "raw" in step else step["body"]
         return body
 
     def create(self, path: str, body: Plain) -> tuple[Verdict, Plain]:
@@ -115,7 +117,7 @@ class StandIn:
         return self.store(f"{path}/{meta.name}", obj, errors)
 
     def update(self, path: str, subresource: str, body: Plain) -> tuple[Verdict, Plain]:
-        old = self.objects[path]
+        old = self.objects[self.key(path)]
         before = self.meta(old)
         new = self.decode(body, self.kind(path), self.version(path))
         conditional = getattr(old, "kind", "") == "ResourcePoolStatusRequest"
@@ -142,10 +144,10 @@ class StandIn:
         return self.store(path, new, validate_update(new, old, context))
 
     def delete(self, path: str) -> tuple[Verdict, Plain]:
-        obj = self.objects[path]
+        obj = self.objects[self.key(path)]
         meta = self.meta(obj)
         if not meta.finalizers:
-            return (), to_wire(self.objects.pop(path), self.version(path))
+            return (), to_wire(self.objects.pop(self.key(path)), self.version(path))
         deleted = replace(meta, deletion_timestamp="2026-01-02T03:04:05Z", deletion_grace_period_seconds=0)
         return self.store(path, self.with_parts(obj, deleted, status_of=obj), ())
 
@@ -154,8 +156,8 @@ class StandIn:
             return errors, {}
         self.revision += 1
         meta = replace(self.meta(obj), resource_version=str(self.revision))
-        self.objects[path] = self.with_parts(obj, meta, status_of=obj)
-        return (), to_wire(self.objects[path], self.version(path))
+        self.objects[self.key(path)] = self.with_parts(obj, meta, status_of=obj)
+        return (), to_wire(self.objects[self.key(path)], self.version(path))
 
     def decode(self, body: Plain, kind: Kind, version: str) -> Any:
         document = {"apiVersion": kind.group_version(version), "kind": kind.kind, **body}
@@ -185,6 +187,12 @@ class StandIn:
     @staticmethod
     def version(path: str) -> str:
         return path.split("/")[2] if path.startswith("/api/") else path.split("/")[3]
+
+    @staticmethod
+    def key(path: str) -> str:
+        """An object is the same in every version."""
+        parts = path.split("/")
+        return path if parts[1] == "api" else "/".join(parts[:3] + parts[4:])
 
     @staticmethod
     def namespace(path: str) -> str:

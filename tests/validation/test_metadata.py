@@ -1,0 +1,113 @@
+"""Object metadata, on kinds of every scope."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from drakit.base.fields import Path
+from drakit.validation import check_field_manager, validate_create, validate_update
+from tests.validation.objects import claim, device_class, made, told
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({"name": "", "generateName": "x-"}, []),
+        ({"name": ""}, [("metadata.name", "Required")]),
+        ({"name": "", "generateName": "X_"}, [("metadata.generateName", "Invalid")]),
+        ({"namespace": "A"}, [("metadata.namespace", "Invalid")]),
+        ({"namespace": ""}, [("metadata.namespace", "Required")]),
+        ({"generation": -1}, [("metadata.generation", "Invalid")]),
+        ({"labels": {"a": "b c"}}, [("metadata.labels", "Invalid")]),
+        ({"annotations": {"Upper.Case/x": "any value at all!"}}, []),
+        ({"annotations": {"a": "x" * 262144}}, [("metadata.annotations", "TooLong")]),
+        ({"finalizers": ["kubernetes", "a.b/c"]}, []),
+        ({"finalizers": ["orphan", "foregroundDeletion"]}, [("metadata.finalizers", "Invalid")]),
+        ({"managedFields": [{"operation": "Patch"}]}, [("metadata.managedFields[0].operation", "NotSupported")]),
+        (
+            {"managedFields": [{"manager": "m" * 129, "fieldsType": "F", "subresource": "s" * 257}]},
+            [
+                ("metadata.managedFields[0].operation", "Required"),
+                ("metadata.managedFields[0].fieldsType", "Invalid"),
+                ("metadata.managedFields[0].manager", "TooLong"),
+                ("metadata.managedFields[0].subresource", "TooLong"),
+            ],
+        ),
+    ],
+)
+def test_metadata_of_a_new_object(metadata: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert told(validate_create(claim(metadata=metadata))) == expected
+
+
+def _owner(**changes: Any) -> dict[str, Any]:
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "n", "uid": "u", **changes}
+
+
+@pytest.mark.parametrize(
+    ("owners", "expected"),
+    [
+        ([_owner()], []),
+        ([_owner(apiVersion="a/b/c")], [("metadata.ownerReferences.apiVersion", "Invalid")]),
+        ([_owner(apiVersion="apps/")], [("metadata.ownerReferences.apiVersion", "Invalid")]),
+        ([_owner(apiVersion="v1", kind="Event")], [("metadata.ownerReferences", "Invalid")]),
+        ([_owner(controller=True), _owner(controller=True, name="m")], [("metadata.ownerReferences", "Invalid")]),
+    ],
+)
+def test_owners_of_a_new_object(owners: list[dict[str, Any]], expected: list[tuple[str, str]]) -> None:
+    assert told(validate_create(claim(metadata={"ownerReferences": owners}))) == expected
+
+
+def test_a_cluster_object_has_no_namespace() -> None:
+    errors = validate_create(made("DeviceClass", {"metadata": {"namespace": "ns"}, "spec": {}}))
+    assert told(errors) == [("metadata.namespace", "Forbidden")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"name": "other"}, "metadata.name"),
+        ({"namespace": "other"}, "metadata.namespace"),
+        ({"uid": "other"}, "metadata.uid"),
+        ({"creation_timestamp": "2026-01-01T00:00:00Z"}, "metadata.creationTimestamp"),
+        ({"deletion_timestamp": "2026-01-01T00:00:00Z"}, "metadata.deletionTimestamp"),
+        ({"deletion_grace_period_seconds": 3}, "metadata.deletionGracePeriodSeconds"),
+        ({"generation": 1}, "metadata.generation"),
+    ],
+)
+def test_an_update_cannot_change_what_an_object_is(changes: dict[str, Any], path: str) -> None:
+    old = claim(metadata={"uid": "u", "generation": 2})
+    new = replace(old, metadata=replace(old.metadata, **changes))
+    assert told(validate_update(new, old)) == [(path, "Invalid")]
+
+
+def test_no_finalizer_is_added_to_an_object_that_goes_away() -> None:
+    old = claim(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.b/c"]})
+    new = replace(old, metadata=replace(old.metadata, finalizers=("a.b/c", "a.b/d")))
+    (error,) = validate_update(new, old)
+    assert error.detail.endswith('found new finalizers []string{"a.b/d"}')
+    assert validate_update(replace(old, metadata=replace(old.metadata, finalizers=())), old) == ()
+
+
+def test_a_field_manager_is_printable_and_short() -> None:
+    assert list(check_field_manager("kubectl", Path("fieldManager"))) == []
+    (error,) = check_field_manager("a\x07", Path("fieldManager"))
+    assert error.detail == "invalid character U+0007 (at position 1)"
+
+
+def test_a_class_keeps_selectors_that_an_older_server_let_in() -> None:
+    selectors = [{"cel": {"expression": "no such thing"}}]
+    old = device_class(selectors=selectors)
+    assert told(validate_create(old)) == [("spec.selectors[0].cel.expression", "Invalid")]
+    assert validate_update(device_class(selectors=selectors, extendedResourceName="a.b/c"), old) == ()
+    reordered = device_class(selectors=[{"cel": {"expression": "true"}}, *selectors])
+    assert told(validate_update(reordered, old)) == [("spec.selectors[1].cel.expression", "Invalid")]
+
+
+def test_a_class_keeps_parameters_that_were_too_large_when_limits_came() -> None:
+    config = [{"opaque": {"driver": "a.b", "parameters": {"x": "y" * 20000}}}]
+    old = device_class(config=config)
+    assert told(validate_create(old)) == [("spec.config[0].opaque.parameters", "TooLong")]
+    assert validate_update(device_class(config=config, extendedResourceName="a.b/c"), old) == ()
