@@ -96,3 +96,18 @@ def test_what_a_slice_belongs_to_does_not_change() -> None:
         ("spec.driver", "Invalid"),
         ("spec.nodeName", "Invalid"),
     ]
+
+
+def test_an_empty_list_beside_a_value_is_one_value_too_many() -> None:
+    device = {"name": "d", "attributes": {"a": {"int": 1, "strings": []}}}
+    errors = validate_create(device_slice(device), Context(empty_lists=empty_lists({"spec": {"devices": [device]}})))
+    assert told(errors) == [
+        ("spec.devices[0].attributes[a].strings", "Invalid"),
+        ("spec.devices[0].attributes[a]", "Invalid"),
+    ]
+
+
+@pytest.mark.parametrize("value", ["x" * 65, "é" * 33, "日" * 22])
+def test_the_length_of_a_value_counts_bytes(value: str) -> None:
+    errors = validate_create(device_slice({"name": "d", "attributes": {"a": {"string": value}}}))
+    assert told(errors) == [("spec.devices[0].attributes[a].string", "TooLong")]

@@ -81,14 +81,24 @@ def _check_sizes(device: Device, path: Path) -> Iterator[FieldError]:
 
 
 def _count_values(attribute: DeviceAttribute) -> int:
-    return sum(len(getattr(attribute, name)) for name in _LISTS) or 1
+    return sum(len(getattr(attribute, name)) for name in _LISTS) if has_lists(attribute) else 1
 
 
 def _check_attributes(attributes: Mapping[str, DeviceAttribute], path: Path, ctx: Context) -> Iterator[FieldError]:
     for name, attribute in attributes.items():
         if not is_qualified(name):
             yield from check_qualified(name, path)
-        yield from _check_attribute(attribute, path.key(cut(name, QUALIFIED_LENGTH)), ctx)
+        if ctx.empty_lists or not _is_simple(attribute):
+            yield from _check_attribute(attribute, path.key(cut(name, QUALIFIED_LENGTH)), ctx)
+
+
+def _is_simple(attribute: DeviceAttribute) -> bool:
+    """Whether it is obviously good: one short value. Slices have thousands of these, and paths cost."""
+    if attribute.version is not None or has_lists(attribute):
+        return False
+    values = (attribute.int_, attribute.bool_, attribute.string)
+    text = attribute.string
+    return values.count(None) == 2 and (text is None or len(text) <= VALUE_LENGTH and text.isascii())
 
 
 def _check_attribute(attribute: DeviceAttribute, path: Path, ctx: Context) -> Iterator[FieldError]:
@@ -128,7 +138,12 @@ def _check_capacities(device: Device, path: Path) -> Iterator[FieldError]:
     def check(capacity: DeviceCapacity, where: Path) -> Iterator[FieldError]:
         return check_capacity(capacity, where, shared=shared)
 
-    yield from each_entry(device.capacity, path, check_qualified, check, longest_key=QUALIFIED_LENGTH)
+    questionable = {
+        name: capacity
+        for name, capacity in device.capacity.items()
+        if capacity.request_policy is not None or not is_qualified(name)
+    }
+    yield from each_entry(questionable, path, check_qualified, check, longest_key=QUALIFIED_LENGTH)
 
 
 def _check_consumption(consumption: DeviceCounterConsumption, path: Path) -> Iterator[FieldError]:
