@@ -7,8 +7,6 @@ Out: `agree N of M`, the ids that differ, the share of exact costs. `python -m t
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 import sys
 from collections import Counter
@@ -19,6 +17,7 @@ from typing import Any
 
 from drakit.base.errors import SelectorInvalid
 from drakit.selectors import Outcome, bind, compile_selector
+from tests.conformance.vectors import read_vectors
 
 DATA = Path(__file__).parent / "data" / "cel.jsonl.gz"
 
@@ -45,15 +44,6 @@ class Report:
         yield f"exact cost {self.exact} of {self.costed} ({self.share:.2f} %)"
         for construct, count in self.constructs.most_common(20):
             yield f"  {count:5d} with inexact cost use {construct}"
-
-
-def read(path: Path) -> Iterator[dict[str, Any]]:
-    """The cases of a file, zipped or not."""
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as lines:
-        for line in lines:
-            if line.strip():
-                yield json.loads(line)
 
 
 def run(cases: Iterable[dict[str, Any]]) -> Report:
@@ -95,9 +85,9 @@ def _result(expect: dict[str, Any], outcome: Outcome) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    report = run(case for name in arguments or [str(DATA)] for case in read(Path(name)))
+    report = run(read_vectors(arguments or [DATA]))
     print("\n".join(report.lines()))
-    return 1 if report.differing else 0
+    return 1 if report.differing or not report.total else 0
 
 
 if __name__ == "__main__":

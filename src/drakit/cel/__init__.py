@@ -7,6 +7,7 @@ Out: a Program: types, worst case cost, and evaluation fast or counted.
                                                                  -> codegen (one Python function)
 """
 
+from drakit.cel.codegen import Results, as_eval_error
 from drakit.cel.declarations import Environment, Function, Overload
 from drakit.cel.errors import BudgetExceeded, CelError, CompileError, EvalError, Issue
 from drakit.cel.library import kubernetes
@@ -60,12 +61,14 @@ __all__ = [
     "Overload",
     "Program",
     "QuantityValue",
+    "Results",
     "SemverValue",
     "Size",
     "Timestamp",
     "Type",
     "Uint",
     "Value",
+    "as_eval_error",
     "compile_program",
     "kubernetes",
     "list_of",

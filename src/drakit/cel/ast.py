@@ -1,6 +1,6 @@
 """The tree of an expression, macros already unfolded.
 
-Invariant: ids are unique per node object; a node may stand in two places (the variable of `filter`), never with two ids.
+Invariant: ids are unique per node object; a node may stand in two places (the variable of `filter`), with one id.
 `offset` is where the caret of an error goes: the operator, the name, the opening bracket of a call.
 """
 

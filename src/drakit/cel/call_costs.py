@@ -59,7 +59,35 @@ Estimate = Callable[[Argument | None, Arguments], CallCost | None]
 
 _FREE_TEXT = frozenset({"cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"})
 _ONE = frozenset(
-    ["masked", "prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast", "isLinkLocalUnicast", "isGlobalUnicast", "format.named", "sign", "asInteger", "isInteger", "asApproximateFloat", "isGreaterThan", "isLessThan", "compareTo", "add", "sub", "major", "minor", "patch", "getScheme", "getHostname", "getHost", "getPort", "getEscapedPath", "getQuery"]
+    [
+        "masked",
+        "prefixLength",
+        "family",
+        "isUnspecified",
+        "isLoopback",
+        "isLinkLocalMulticast",
+        "isLinkLocalUnicast",
+        "isGlobalUnicast",
+        "format.named",
+        "sign",
+        "asInteger",
+        "isInteger",
+        "asApproximateFloat",
+        "isGreaterThan",
+        "isLessThan",
+        "compareTo",
+        "add",
+        "sub",
+        "major",
+        "minor",
+        "patch",
+        "getScheme",
+        "getHostname",
+        "getHost",
+        "getPort",
+        "getEscapedPath",
+        "getQuery",
+    ]
 )
 _MAX_FORMAT_REGEX = 128
 _MAX_FORMAT_SIZE = 64
@@ -266,9 +294,17 @@ def _sorts() -> dict[str, Estimate]:
     )
     for name in names:
         factor = 2.0 + TRAVERSAL if name in {"string", "bytes"} else 2.0
-        rules[f"list_{name}_sort"] = lambda target, _, factor=factor: _self_comparison(target, factor)
-        rules[f"list_{name}_sortByAssociatedKeys"] = lambda _, args, factor=factor: _self_comparison(args[0], factor)
+        rules[f"list_{name}_sort"] = _sort(factor)
+        rules[f"list_{name}_sortByAssociatedKeys"] = _sort_by(factor)
     return rules
+
+
+def _sort(factor: float) -> Estimate:
+    return lambda target, _: _self_comparison(target, factor)
+
+
+def _sort_by(factor: float) -> Estimate:
+    return lambda _, args: _self_comparison(args[0], factor)
 
 
 def _sets(factor: float) -> Estimate:

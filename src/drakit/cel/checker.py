@@ -241,10 +241,8 @@ class _Checker:
 
     def _no_overload(self, expr: Call, name: str, given: list[Type]) -> Type:
         types = [str(self.known.resolve(t, free_as_dyn=True)) for t in given]
-        if expr.target is None:
-            signature = f"({', '.join(types)})"
-        else:
-            signature = f"{types[0]}.({', '.join(types[1:])})"
+        first = "" if expr.target is None else f"{types.pop(0)}."
+        signature = f"{first}({', '.join(types)})"
         return self._report(expr, f"found no matching overload for '{name}' applied to '{signature}'")
 
     # --- literals

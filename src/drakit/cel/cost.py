@@ -20,12 +20,19 @@ Path = tuple[str, ...]
 SizeOf = Callable[[Path], Size | None]
 
 _SCALARS = frozenset({Kind.BOOL, Kind.DOUBLE, Kind.DURATION, Kind.INT, Kind.TIMESTAMP, Kind.UINT})
+_OPTIONAL_STEPS = frozenset(
+    {"select_optional_field", "map_optindex_optional_value", "optional_orValue_value", "optional_value"}
+)
 _SELECTABLE = frozenset({Kind.MAP, Kind.STRUCT, Kind.PARAM})
 
 
-def estimate(checked: Checked, size_of: SizeOf) -> int:
-    """The most that one evaluation can cost. `size_of` gives the bounds of a path such as device.attributes.@values."""
-    return _Estimator(checked, size_of).cost(checked.tree.root)
+def estimate(checked: Checked, size_of: SizeOf, *, through_optionals: bool = False) -> int:
+    """The most that one evaluation can cost. `size_of` gives the bounds of a path such as device.attributes.@values.
+
+    Upstream loses sight of sizes behind `.?` and `orValue`. With `through_optionals` they are followed, which gives the
+    number to decide by whether an evaluation needs counting at all.
+    """
+    return _Estimator(checked, size_of, through_optionals).cost(checked.tree.root)
 
 
 @dataclass(slots=True)
@@ -39,6 +46,7 @@ class _Local:
 class _Estimator:
     checked: Checked
     size_of: SizeOf
+    through_optionals: bool
     paths: dict[int, Path] = field(default_factory=dict)
     sizes: dict[int, Size] = field(default_factory=dict)
     entries: dict[int, EntrySize] = field(default_factory=dict)
@@ -140,6 +148,8 @@ class _Estimator:
                 result = estimated.size if result is None else result.union(estimated.size)
             if overload in {"index_list", "index_map"}:
                 result = self._indexed(expr, overload)
+            elif self.through_optionals and overload in _OPTIONAL_STEPS:
+                result = self._through_optional(expr, overload)
             if result is None:
                 result = self._size(expr)
         if result is not None:
@@ -151,6 +161,16 @@ class _Estimator:
         step = "@items" if overload == "index_list" else "@values"
         self.paths[expr.id] = (*self._path(expr.args[0]), step)
         return None if entries is None else entries.value
+
+    def _through_optional(self, expr: Call, overload: str) -> Size | None:
+        if overload == "optional_orValue_value" and expr.target is not None:
+            return self._size_or_unknown(expr.target).union(self._size_or_unknown(expr.args[0]))
+        held = expr.target if expr.target is not None else expr.args[0]
+        if overload == "select_optional_field" and isinstance(expr.args[1], Literal):
+            self.paths[expr.id] = (*self._path(held), str(expr.args[1].value))
+        elif overload == "map_optindex_optional_value":
+            self.paths[expr.id] = (*self._path(held), "@values")
+        return self._size(expr) if self.paths.get(expr.id) else self._size(held)
 
     def _overload(
         self, expr: Call, overload: str, target: Argument | None, args: list[Argument], costs: list[int]

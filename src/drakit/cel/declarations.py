@@ -59,7 +59,11 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """All that an expression may name. `call_costs` bounds the cost of the host's own overloads; others cost 1."""
+    """All that an expression may name.
+
+    `call_costs` bounds the cost of the host's own overloads; others cost 1. `total` names fields (struct, field) whose
+    maps are DefaultMaps: no lookup in them fails.
+    """
 
     functions: Mapping[str, Function]
     macros: Mapping[tuple[str, int, bool], Macro]
@@ -67,6 +71,7 @@ class Environment:
     structs: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
     types: Mapping[str, Type] = field(default_factory=dict)
     call_costs: Mapping[str, int] = field(default_factory=dict)
+    total: frozenset[tuple[str, str]] = frozenset()
 
     def extended(
         self,
@@ -76,6 +81,7 @@ class Environment:
         variables: Mapping[str, Type] | None = None,
         structs: Mapping[str, Mapping[str, Type]] | None = None,
         call_costs: Mapping[str, int] | None = None,
+        total: frozenset[tuple[str, str]] = frozenset(),
     ) -> Environment:
         """A wider environment; this one stays as it is."""
         return Environment(
@@ -85,6 +91,7 @@ class Environment:
             structs={**self.structs, **(structs or {})},
             types=self.types,
             call_costs={**self.call_costs, **(call_costs or {})},
+            total=self.total | total,
         )
 
 

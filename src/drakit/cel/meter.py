@@ -28,10 +28,12 @@ class Meter:
         self._limit = limit
         self._observer = observer
         self._stack: list[tuple[int, Value]] = []
+        self._waiting: dict[int, int] = {}  # how many values of a step are on the stack
 
     def pushed(self, step: int, value: Value) -> None:
         """A step is done; its own cost has been added."""
         self._stack.append((step, value))
+        self._waiting[step] = self._waiting.get(step, 0) + 1
         if self._observer is not None:
             self._observer(step, value)
         if self._limit is not None and self.cost > self._limit:
@@ -40,22 +42,24 @@ class Meter:
     def drop(self, *steps: int) -> None:
         """Forget a step and all that came after it, for each step that is there."""
         for step in steps:
-            for index in range(len(self._stack) - 1, -1, -1):
-                if self._stack[index][0] == step:
-                    del self._stack[index:]
-                    break
+            if self._waiting.get(step):
+                self._pop(step)
+
+    def _pop(self, step: int) -> Value:
+        """The latest value of a step, off the stack with all above it."""
+        while True:
+            top, value = self._stack.pop()
+            self._waiting[top] -= 1
+            if top == step:
+                return value
 
     def take(self, steps: Sequence[int]) -> list[Value] | None:
         """The values of a call's arguments, off the stack; None when one of them is missing."""
         values: list[Value] = []
         for step in reversed(steps):
-            for index in range(len(self._stack) - 1, -1, -1):
-                if self._stack[index][0] == step:
-                    values.append(self._stack[index][1])
-                    del self._stack[index:]
-                    break
-            else:
+            if not self._waiting.get(step):
                 return None
+            values.append(self._pop(step))
         values.reverse()
         return values
 
@@ -241,7 +245,14 @@ def _contains(_: str, args: list[Value], __: Value) -> int:
 
 _STANDARD: Mapping[str, Rule] = {
     **dict.fromkeys(
-        ["starts_with_string", "ends_with_string", "string_to_bytes", "bytes_to_string", "strings_quote", "string_format"],
+        [
+            "starts_with_string",
+            "ends_with_string",
+            "string_to_bytes",
+            "bytes_to_string",
+            "strings_quote",
+            "string_format",
+        ],
         _per_character,
     ),
     "in_list": _in_list,

@@ -16,6 +16,7 @@ from drakit.cel.values import (
     NONE,
     UINT_MAX,
     Duration,
+    GrowingList,
     Optional,
     Timestamp,
     Uint,
@@ -27,6 +28,7 @@ from drakit.cel.values import (
     type_name,
 )
 
+MAX_ELEMENTS = 1_000_000
 MIN_TIME, MAX_TIME = -62135596800 * 10**9, 253402300799 * 10**9 + 999_999_999
 
 
@@ -60,17 +62,29 @@ def add(a: Value, b: Value) -> Value:
     if kind is other:
         if kind is int:
             return int_range(a + b)
-        if kind is str or kind is float or kind is tuple or kind is bytes:
+        if kind is str or kind is float or kind is bytes:
             return a + b
+        if kind is tuple:
+            return _joined(a, b)
         if kind is Uint:
             return uint_range(int(a) + int(b))
         if kind is Duration:
             return _duration(a.nanos + b.nanos)
+    elif kind is GrowingList and other is tuple:
+        a.extend(b)
+        return a
     elif kind is Timestamp and other is Duration:
         return _timestamp(a.nanos + b.nanos, a.offset)
     elif kind is Duration and other is Timestamp:
         return _timestamp(a.nanos + b.nanos, b.offset)
     raise no_such_overload()
+
+
+def _joined(a: tuple[Value, ...], b: tuple[Value, ...]) -> tuple[Value, ...]:
+    # Joining costs one unit whatever the lists hold, so their growth needs a bound of its own.
+    if len(a) + len(b) > MAX_ELEMENTS:
+        raise EvalError(f"list is longer than {MAX_ELEMENTS} elements")
+    return a + b
 
 
 def subtract(a: Value, b: Value) -> Value:
@@ -166,11 +180,11 @@ def compare(a: Value, b: Value) -> int:
     """-1, 0 or 1; numbers compare across their types."""
     kind, other = a.__class__, b.__class__
     if kind is other and (kind is int or kind is str or kind is bytes or kind is bool or kind is Uint):
-        return (a > b) - (a < b)
+        return int(a > b) - int(a < b)
     if kind in _NUMBERS and other in _NUMBERS:
         return _compare_numbers(a, b)
     if kind is other and (kind is Duration or kind is Timestamp):
-        return (a.nanos > b.nanos) - (a.nanos < b.nanos)
+        return int(a.nanos > b.nanos) - int(a.nanos < b.nanos)
     raise no_such_overload()
 
 

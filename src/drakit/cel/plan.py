@@ -146,7 +146,8 @@ class _Planner:
         self.bound.extend(names)
         parts = self.step(expr.condition), self.step(expr.step), self.step(expr.result)
         del self.bound[-len(names) :]
-        return Fold(expr.id, over, expr.variable, expr.variable2, expr.accumulator, init, *parts)
+        grows = expr.macro != "bind"
+        return Fold(expr.id, over, expr.variable, expr.variable2, expr.accumulator, init, *parts, grows)
 
 
 def _nowhere() -> Scope:

@@ -6,10 +6,12 @@ Out: a Program that holds the plan, the worst case cost and the types; CompileEr
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from drakit.cel.checker import Checked, check
+from drakit.cel.codegen import Results, generate
 from drakit.cel.cost import SizeOf, estimate
 from drakit.cel.declarations import Environment
 from drakit.cel.errors import CompileError, EvalError
@@ -34,16 +36,27 @@ class Metered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compiled expression. `max_cost` bounds the cost of any evaluation, as far as sizes are known."""
+    """A compiled expression.
+
+    `max_cost` bounds the cost of any evaluation the way upstream does, `bound` more closely where that is possible.
+    """
 
     source: Source
     checked: Checked
     max_cost: int
+    bound: int
     _step: Step = field(repr=False)
 
     @property
     def result_type(self) -> Type:
         return self.checked.result_type
+
+    def function(self, attributes: Mapping[str, str], results: Results) -> Callable[[Any], Any] | None:
+        """Python for the expression: a function of one object whose `attributes` hold the variables.
+
+        Nothing is counted, so it is for expressions whose `bound` is within the limit. None when Python cannot take it.
+        """
+        return generate(self.checked, attributes, results)
 
     def metered(
         self, variables: dict[str, Value], *, limit: int | None = None, observer: Observer | None = None
@@ -69,9 +82,11 @@ def compile_program(
         checked = check(parse(source, environment.macros, max_length=max_length), source, environment)
         validate(checked, source)
         step = plan(checked)
-        max_cost = estimate(checked, size_of or (lambda _: None))
+        sizes = size_of or (lambda _: None)
+        max_cost = estimate(checked, sizes)
+        bound = min(max_cost, estimate(checked, sizes, through_optionals=True))
     except EvalError as error:
         raise CompileError([source.issue(0, f"program instantiation failed: {error.message}")]) from None
     except RecursionError:
         raise CompileError([source.issue(0, TOO_DEEP)]) from None
-    return Program(source, checked, max_cost, step)
+    return Program(source, checked, max_cost, bound, step)

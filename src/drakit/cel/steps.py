@@ -17,7 +17,7 @@ from drakit.cel.errors import EvalError, no_such_overload
 from drakit.cel.meter import Meter
 from drakit.cel.operators import element, element_if_present, text_of
 from drakit.cel.sizes import LIST_COST, MAP_COST
-from drakit.cel.values import NONE, Optional, Value, keys, map_key, type_name
+from drakit.cel.values import NONE, GrowingList, GrowingMap, Optional, Value, keys, map_key, type_name
 
 
 class Scope:
@@ -390,10 +390,17 @@ class FoldScope(Scope):
         self._accumulated = value
         self._started = True
 
+    def _initial(self) -> Value:
+        """The accumulator to start with; one that is going to grow grows in place."""
+        value = self._fold.init.value(self._outer)
+        if self._fold.grows and value == ():
+            return GrowingList()
+        return GrowingMap() if self._fold.grows and value == {} else value
+
     def lookup(self, name: str) -> Value:
         if name == self._fold.accumulator:
             if not self._started:
-                self.accumulate(self._fold.init.value(self._outer))
+                self.accumulate(self._initial())
             return self._accumulated
         if not self.finished:
             if name == self._fold.variable:
@@ -414,6 +421,7 @@ class Fold(Step):
     condition: Step
     step: Step
     result: Step
+    grows: bool
 
     def value(self, scope: Scope) -> Value:
         result = self._folded(scope)
@@ -434,7 +442,10 @@ class Fold(Step):
                 break
             inner.accumulate(self.step.value(inner))
         inner.finished = True
-        return self.result.value(inner)
+        result = self.result.value(inner)
+        if result.__class__ is GrowingList:
+            return tuple(result)
+        return dict(result) if result.__class__ is GrowingMap else result
 
 
 def iterated(over: Value, *, two: bool) -> Sequence[tuple[Value, Value]] | EvalError:

@@ -4,7 +4,7 @@
     int                             int within 64 bits
     uint                            Uint
     list                            tuple
-    map                             dict; `True` and `False` as keys are TRUE_KEY and FALSE_KEY, for Python takes 1 for True
+    map                             dict; bools as keys are TRUE_KEY and FALSE_KEY, for Python takes 1 for True
     timestamp, duration, optional   Timestamp, Duration, Optional
     type                            TypeValue
     Quantity, Semver, IP, ...       classes that derive from Opaque
@@ -83,6 +83,18 @@ class DefaultMap(dict[Any, Any]):
 
 
 _EMPTY: dict[Any, Any] = {}
+
+
+class GrowingList(list[Any]):
+    """The list that a comprehension is folding: adding to it adds in place. Only the fold itself ever sees it."""
+
+    __slots__ = ()
+
+
+class GrowingMap(dict[Any, Any]):
+    """The same for a map."""
+
+    __slots__ = ()
 
 
 class Optional:
@@ -167,6 +179,8 @@ _NAMES: dict[type, str] = {
     tuple: "list",
     dict: "map",
     DefaultMap: "map",
+    GrowingList: "list",
+    GrowingMap: "map",
     Optional: "optional_type",
     TypeValue: "type",
     Duration: "google.protobuf.Duration",
@@ -233,11 +247,11 @@ def equals(a: Value, b: Value) -> bool:
     return bool(a == b) if compare is None else compare(a, b)
 
 
-def same_number(a: int | float, b: int | float) -> bool:
+def same_number(a: Value, b: Value) -> bool:
     """Numbers of two types compare as doubles when one of them is a double."""
     if a.__class__ is float or b.__class__ is float:
         return float(a) == float(b)
-    return a == b
+    return bool(a == b)
 
 
 def _equal_lists(a: Value, b: Value) -> bool:
@@ -284,10 +298,13 @@ def matches(a: Value, b: Value) -> bool:
         return False
 
 
+_SIZED = frozenset({str, tuple, dict, bytes, DefaultMap, GrowingList, GrowingMap})
+
+
 def size(value: Value) -> int:
     """Number of characters, bytes, elements or entries; 1 for what has no size."""
     kind = value.__class__
-    if kind is str or kind is tuple or kind is dict or kind is bytes or kind is DefaultMap:
+    if kind in _SIZED:
         return len(value)
     measure = getattr(value, "cel_size", None)
     return 1 if measure is None else int(measure())

@@ -1,7 +1,8 @@
 """Device selectors: CEL bound to devices.
 
 In:  the text of a selector and devices of ResourceSlices.
-Out: `compile_selector(text)` gives a Selector, `bind(driver, device)` a BoundDevice, `selector.evaluate(bound)` an Outcome.
+Out: `compile_selector(text)` gives a Selector, `bind(driver, device)` a BoundDevice, and
+     `selector.evaluate(bound)` an Outcome.
 """
 
 from drakit.selectors.devices import BoundDevice, bind

@@ -62,7 +62,7 @@ class BrokenDevice(BoundDevice):
     def device(self) -> dict[str, Value]:  # type: ignore[override]
         raise EvalError(self._fault)
 
-    scalar_device = device  # type: ignore[assignment]
+    scalar_device = device
 
 
 def bind(driver: str, device: Device | Mapping[str, Any]) -> BoundDevice:

@@ -60,6 +60,7 @@ def environment(gates: Gates) -> Environment:
         structs={_DEVICE.name: fields},
         functions=(includes_function,) if gates.list_attributes else (),
         call_costs={_INCLUDES: MAX_LIST},
+        total=frozenset({(_DEVICE.name, "attributes"), (_DEVICE.name, "capacity")}),
     )
 
 

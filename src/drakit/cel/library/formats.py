@@ -77,7 +77,8 @@ _SUBDOMAIN_WORDS = (
 )
 _LABEL_1035_WORDS = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
-    f" and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{_LABEL_1035}')"
+    f" and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123',"
+    f" regex used for validation is '{_LABEL_1035}')"
 )
 _WORD_WORDS = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
@@ -97,7 +98,8 @@ _name_part = _name(_WORD, 63, _WORD_WORDS)
 def _qualified_name(text: str) -> Iterator[str]:
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
-        yield f"a qualified name {_WORD_WORDS} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        example = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        yield f"a qualified name {_WORD_WORDS} {example}"
         return
     if slash and not prefix:
         yield "prefix part must be non-empty"

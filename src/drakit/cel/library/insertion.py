@@ -8,7 +8,7 @@ from drakit.cel.declarations import Function, Overload
 from drakit.cel.errors import EvalError
 from drakit.cel.operators import text_of
 from drakit.cel.types import map_of, param
-from drakit.cel.values import Value, contains_key, keys, map_key
+from drakit.cel.values import GrowingMap, Value, contains_key, keys, map_key
 
 _K, _V = param("K"), param("V")
 _MAP = map_of(_K, _V)
@@ -17,6 +17,9 @@ _MAP = map_of(_K, _V)
 def inserted(entries: dict[Any, Any], key: Value, value: Value) -> dict[Any, Any]:
     if contains_key(entries, key):
         raise EvalError(f"insert failed: key {text_of(key)} already exists")
+    if entries.__class__ is GrowingMap:
+        entries[map_key(key)] = value
+        return entries
     return {**entries, map_key(key): value}
 
 

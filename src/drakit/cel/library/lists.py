@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cmp_to_key
+from itertools import pairwise
 
 from drakit.cel.declarations import Function, Overload
 from drakit.cel.errors import EvalError, no_such_overload
@@ -53,7 +54,7 @@ def _order(a: Value, b: Value) -> int:
 
 
 def _is_sorted(values: List) -> bool:
-    return all(_order(a, b) <= 0 for a, b in zip(values, values[1:], strict=False))
+    return all(_order(a, b) <= 0 for a, b in pairwise(values))
 
 
 def _sum(zero: Value) -> Callable[[List], Value]:
@@ -124,6 +125,10 @@ def sort(values: Value) -> List:
     return sort_by(values, values)
 
 
+def _by_key(a: tuple[Value, Value], b: tuple[Value, Value]) -> int:
+    return ordered(a[0], b[0])
+
+
 def sort_by(values: Value, sort_keys: Value) -> List:
     """The values in the order of their keys, which must be of one type."""
     if values.__class__ is not tuple or sort_keys.__class__ is not tuple:
@@ -137,8 +142,8 @@ def sort_by(values: Value, sort_keys: Value) -> List:
             ordered(sort_keys[0], sort_keys[0])
         except EvalError:
             raise EvalError("list elements must be comparable") from None
-    order = sorted(range(len(values)), key=cmp_to_key(lambda i, j: ordered(sort_keys[i], sort_keys[j])))
-    return tuple(values[index] for index in order)
+    pairs = sorted(zip(sort_keys, values, strict=True), key=cmp_to_key(_by_key))
+    return tuple(value for _, value in pairs)
 
 
 def _range(count: int) -> List:

@@ -21,7 +21,7 @@ from drakit.cel.types import (
     map_of,
     param,
 )
-from drakit.cel.values import DefaultMap, Value
+from drakit.cel.values import DefaultMap, Value, equals
 
 _A, _B = param("A"), param("B")
 _LIST, _MAP = list_of(_A), map_of(_A, _B)
@@ -92,7 +92,7 @@ FUNCTIONS = (
     Function("_||_", (Overload("logical_or", (BOOL, BOOL), BOOL),)),
     Function("!_", (Overload("logical_not", (BOOL,), BOOL),), single=operators.negate_bool),
     Function("@not_strictly_false", (Overload("not_strictly_false", (BOOL,), BOOL),), single=not_strictly_false),
-    Function("_==_", (Overload("equals", (_A, _A), BOOL),), single=operators.equals),
+    Function("_==_", (Overload("equals", (_A, _A), BOOL),), single=equals),
     Function("_!=_", (Overload("not_equals", (_A, _A), BOOL),), single=operators.not_equals),
     _arithmetic(
         "+",

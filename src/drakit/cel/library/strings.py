@@ -9,12 +9,13 @@ from drakit.cel.operators import text_of
 from drakit.cel.types import DYN, INT, STRING, Type, list_of
 from drakit.cel.values import Value
 
+MAX_TEXT = 10_000_000
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _UPPER = {lower: lower - 32 for lower in range(ord("a"), ord("z") + 1)}
 _QUOTED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 _QUOTED |= {"\\": "\\\\", '"': '\\"'}
 # What Go's unicode.IsSpace takes for space; Python's strip() also takes the separators \x1c to \x1f.
-_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 def _out_of_range(index: int) -> EvalError:
@@ -49,6 +50,9 @@ def last_index_of_from(text: str, part: str, offset: int) -> int:
 
 
 def replace(text: str, old: str, new: str, count: int = -1) -> str:
+    # The cost of a call is that of its input; only this bounds what a few calls can grow it to.
+    if len(new) > len(old) and (len(text) + 1) * len(new) > MAX_TEXT:
+        raise EvalError(f"string is longer than {MAX_TEXT} characters")
     return text.replace(old, new, max(count, -1))
 
 
@@ -143,7 +147,6 @@ FUNCTIONS = (
                 replace,
                 member=True,
                 variadic=True,
-                raises=False,
             ),
             Overload(
                 "string_replace_string_string_int",
@@ -152,7 +155,6 @@ FUNCTIONS = (
                 replace,
                 member=True,
                 variadic=True,
-                raises=False,
             ),
         ),
     ),

@@ -1,0 +1,186 @@
+"""Python for comprehensions: loops that stop as early as the language lets them.
+
+`all` and `exists` keep an error back, for a later element may decide. The other forms fail with the first error: once
+their accumulator is an error, nothing makes it a value again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drakit.cel.ast import Call, Comprehension, Expr, ListExpr
+from drakit.cel.codegen_operators import as_bool
+from drakit.cel.library.insertion import inserted, inserted_all
+from drakit.cel.steps import iterated
+from drakit.cel.types import BOOL, DYN, INT, STRING, Kind, Type
+from drakit.cel.values import GrowingMap, Value, keys
+from drakit.cel.writer import Code
+
+if TYPE_CHECKING:
+    from drakit.cel.codegen import Generator
+
+
+def emit_comprehension(gen: Generator, expr: Comprehension) -> Code:
+    if expr.macro == "bind":
+        return _bind(gen, expr)
+    with _Scoped(gen):
+        header = _loop(gen, expr)
+        if expr.macro in {"all", "exists"}:
+            return _quantifier(gen, expr, header)
+        if expr.macro == "exists_one":
+            return _exists_one(gen, expr, header)
+        return _collected(gen, expr, header)
+
+
+class _Scoped:
+    """Variables that are bound inside are forgotten behind it."""
+
+    def __init__(self, gen: Generator) -> None:
+        self._gen = gen
+        self._before = dict(gen.scope)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._gen.scope = self._before
+
+
+def _bind(gen: Generator, expr: Comprehension) -> Code:
+    """`cel.bind`: computed at once; an error is only raised where the name is used."""
+    writer = gen.writer
+    with writer.captured() as lines:
+        init = gen.expr(expr.init)
+    with _Scoped(gen):
+        if not lines and not init.raises:
+            gen.scope[expr.accumulator] = writer.spilled(init)
+            return _result(gen, expr)
+        name, error = writer.name(), writer.name()
+        writer.line(f"{name} = {error} = None")
+        with writer.indented("try:"):
+            writer.place(lines)
+            writer.line(f"{name} = {init.text}")
+        with writer.indented("except ERRORS as caught:"):
+            writer.line(f"{error} = caught")
+        used = f"({name} if {error} is None else {writer.known(_throw)}({error}))"
+        gen.scope[expr.accumulator] = Code(used, init.type)
+        return _result(gen, expr)
+
+
+def _result(gen: Generator, expr: Comprehension) -> Code:
+    code = gen.expr(expr.result)
+    return code.typed(gen.type_of(expr)) if code.dynamic else code
+
+
+def _throw(error: Exception) -> Value:
+    raise error
+
+
+def _loop(gen: Generator, expr: Comprehension) -> str:
+    """The `for` over the range; its variables are bound."""
+    writer = gen.writer
+    over = gen.expr(expr.range)
+    first, second = writer.name(), writer.name()
+    known: tuple[Type, ...] = over.type.params if over.type.kind in {Kind.LIST, Kind.MAP} else (DYN, DYN)
+    if expr.variable2:
+        is_list = over.type.kind is Kind.LIST
+        types = (INT, known[0]) if is_list else known
+        source = f"enumerate({over.text})" if is_list else f"{writer.known(_pairs)}({over.text})"
+        gen.scope[expr.variable] = Code(first, types[0], raises=False, atom=True)
+        gen.scope[expr.variable2] = Code(second, types[1], raises=False, atom=True)
+        return f"for {first}, {second} in {source}:"
+    gen.scope[expr.variable] = Code(first, known[0], raises=False, atom=True)
+    if over.type.kind is Kind.LIST or (over.type.kind is Kind.MAP and known[0] == STRING):
+        return f"for {first} in {over.text}:"
+    return f"for {first} in {writer.known(_elements)}({over.text}):"
+
+
+def _pairs(over: Value) -> Any:
+    pairs = iterated(over, two=True)
+    if isinstance(pairs, Exception):
+        raise pairs
+    return pairs
+
+
+def _elements(over: Value) -> Any:
+    if over.__class__ is tuple:
+        return over
+    if isinstance(over, dict):
+        return keys(over)
+    return _throw(iterated(over, two=False))  # type: ignore[arg-type]
+
+
+def _quantifier(gen: Generator, expr: Comprehension, header: str) -> Code:
+    writer, result, error = gen.writer, gen.writer.name(), gen.writer.name()
+    decisive, neutral = ("False", "True") if expr.macro == "all" else ("True", "False")
+    with writer.captured() as lines:
+        body = as_bool(writer, gen.expr(_arguments(expr.step)[1]))
+    guarded = body.raises or bool(lines)
+    writer.line(f"{result} = {neutral}")
+    if guarded:
+        writer.line(f"{error} = None")
+    with writer.indented(header):
+        stop = f"if {'not ' if expr.macro == 'all' else ''}{body.text}:"
+        if guarded:
+            with writer.indented("try:"):
+                writer.place(lines)
+                _decide(gen, stop, result, decisive)
+            with writer.indented("except ERRORS as caught:"):
+                writer.line(f"{error} = {error} or caught")
+        else:
+            _decide(gen, stop, result, decisive)
+    if guarded:
+        writer.line(f"if {error} is not None and {result} is {neutral}: raise {error}")
+    return Code(result, BOOL, raises=False, atom=True)
+
+
+def _decide(gen: Generator, stop: str, result: str, decisive: str) -> None:
+    with gen.writer.indented(stop):
+        gen.writer.line(f"{result} = {decisive}")
+        gen.writer.line("break")
+
+
+def _exists_one(gen: Generator, expr: Comprehension, header: str) -> Code:
+    writer, count = gen.writer, gen.writer.name()
+    writer.line(f"{count} = 0")
+    with writer.indented(header):
+        body = as_bool(writer, gen.expr(_arguments(expr.step)[0]))
+        with writer.indented(f"if {body.text}:"):
+            writer.line(f"{count} += 1")
+    return Code(f"({count} == 1)", BOOL, raises=False)
+
+
+def _collected(gen: Generator, expr: Comprehension, header: str) -> Code:
+    """`map`, `filter` and the transforms: an element or entry for each element that passes."""
+    writer, result = gen.writer, gen.writer.name()
+    step = expr.step
+    makes_map = expr.macro in {"transformMap", "transformMapEntry"}
+    writer.line(f"{result} = {writer.known(GrowingMap)}()" if makes_map else f"{result} = []")
+    with writer.indented(header):
+        level = writer.level
+        if isinstance(step, Call) and step.function == "_?_:_":
+            condition = as_bool(writer, gen.expr(step.args[0]))
+            writer.line(f"if {condition.text}:")
+            writer.level += 1
+            step = step.args[1]
+        if makes_map:
+            _insert(gen, step, result)
+        else:
+            added = _arguments(step)[1]
+            assert isinstance(added, ListExpr)  # noqa: S101 - the macro adds a list of one
+            writer.line(f"{result}.append({gen.expr(added.elements[0]).text})")
+        writer.level = level
+    t = gen.type_of(expr)
+    return Code(f"{'dict' if makes_map else 'tuple'}({result})", t, raises=False)
+
+
+def _insert(gen: Generator, step: Expr, result: str) -> None:
+    _, *parts = _arguments(step)
+    args = ", ".join(code.text for code in gen.operands(parts))
+    insert = gen.writer.known(inserted if len(parts) == 2 else inserted_all)
+    gen.writer.line(f"{insert}({result}, {args})")
+
+
+def _arguments(step: Expr) -> list[Expr]:
+    assert isinstance(step, Call)  # noqa: S101 - macros fold with calls
+    return step.args
