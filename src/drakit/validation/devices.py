@@ -98,7 +98,7 @@ def _is_simple(attribute: DeviceAttribute) -> bool:
         return False
     values = (attribute.int_, attribute.bool_, attribute.string)
     text = attribute.string
-    return values.count(None) == 2 and (text is None or len(text) <= VALUE_LENGTH and text.isascii())
+    return values.count(None) == 2 and (text is None or (len(text) <= VALUE_LENGTH and text.isascii()))
 
 
 def _check_attribute(attribute: DeviceAttribute, path: Path, ctx: Context) -> Iterator[FieldError]:

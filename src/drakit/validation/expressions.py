@@ -40,7 +40,11 @@ def check_expression(text: str, path: Path, ctx: Context) -> Iterator[FieldError
         yield too_long(path, EXPRESSION_LENGTH)
         return
     try:
-        selector = compile_selector(text, list_attributes=ctx.gates.enabled("DRAListTypeAttributes"))
+        selector = compile_selector(
+            text,
+            list_attributes=ctx.gates.enabled("DRAListTypeAttributes"),
+            consumable_capacity=ctx.gates.enabled("DRAConsumableCapacity"),
+        )
     except SelectorInvalid as error:
         yield invalid(path, text, str(error))
         return
