@@ -210,3 +210,34 @@ def clusters(draw: st.DrawFn) -> Plain:
         "allocatedClaims": [draw(holders(number, device)) for number, device in enumerate(used)],
         "claims": [draw(claims(number)) for number in range(draw(st.integers(1, 2)))],
     }
+
+
+@st.composite
+def crowded_clusters(draw: st.DrawFn) -> Plain:
+    """Many devices alike and hardly enough of them: much to try, little to find."""
+    kinds = [draw(attributes(lists=False)) for _ in range(draw(st.integers(1, 3)))]
+    counted = draw(st.booleans())
+    listed = []
+    for position in range(draw(st.integers(3, 7))):
+        device: Plain = {"name": f"dev-{position}", "attributes": draw(st.sampled_from(kinds))}
+        if counted:
+            use = {"mem": {"value": draw(st.sampled_from(["2", "3"]))}, "sm": {"value": "1"}}
+            device["consumesCounters"] = [{"counterSet": "set", "counters": use}]
+        if draw(st.integers(0, 4)) == 0:
+            device["allowMultipleAllocations"] = True
+            device["capacity"] = {"memory": {"value": "4", "requestPolicy": {"default": "2"}}}
+        listed.append(device)
+    pool = {"name": "pool-0", "generation": 1, "resourceSliceCount": 1 + counted}
+    here = {"driver": GPU, "pool": pool, "nodeName": "node-a"}
+    slices = [{"metadata": {"name": "slice-0"}, "spec": {**here, "devices": listed}}]
+    if counted:
+        slices.append({"metadata": {"name": "slice-1"}, "spec": {**here, "sharedCounters": COUNTERS}})
+    used = [(GPU, "pool-0", each["name"]) for each in listed if draw(st.integers(0, 5)) == 0]
+    return {
+        "featureGates": GATES,
+        "node": NODE,
+        "slices": slices,
+        "classes": CLASSES,
+        "allocatedClaims": [draw(holders(number, device)) for number, device in enumerate(used)],
+        "claims": [draw(claims(number)) for number in range(draw(st.integers(1, 2)))],
+    }

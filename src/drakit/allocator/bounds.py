@@ -7,14 +7,15 @@ Out: the devices worth trying for a request, whether a subtree is hopeless, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import accumulate
 from operator import or_
 from typing import TYPE_CHECKING
 
 from drakit.allocator.constraints import Constraint, Values
-from drakit.allocator.profiles import Amounts, Layout
+from drakit.allocator.profiles import Amounts, Layout, bits_of
 
 if TYPE_CHECKING:
     from drakit.allocator.search import Search
@@ -37,6 +38,15 @@ class Option:
     usable: int
     constraints: tuple[Constraint, ...]
     takes: dict[int, Amounts]
+    # Per counter, what the k cheapest devices take of it at least, for every k.
+    drains: tuple[tuple[int, tuple[int, ...]], ...]
+
+    def least(self, counter: int, devices: int) -> int:
+        """What that many devices take of a counter at least; devices beyond those that exist take nothing more."""
+        for each, sums in self.drains:
+            if each == counter:
+                return sums[min(devices, len(sums) - 1)]
+        return 0
 
 
 class Outlook:
@@ -105,6 +115,7 @@ class Outlook:
             and any(each.index in live for option in self.options[later] for each in option.constraints)
         ]
         needs = sum(min(option.count for option in options) for options in self.options[request:])
+        drains = tuple((counter, self._drain(request, counter)) for counter in range(len(self.layout.counters)))
         mergeable = not any(option.admin for option in rest) and not wanted & self.layout.shared
         return _Future(
             wanted,
@@ -114,7 +125,12 @@ class Outlook:
             bool(anything & self.layout.shared),
             tuple(linked),
             needs if mergeable else 0,
+            tuple((counter, amount) for counter, amount in drains if amount),
         )
+
+    def _drain(self, request: int, counter: int) -> int:
+        """What the requests from one on take of a counter at least."""
+        return sum(min(each.least(counter, each.count) for each in options) for options in self.options[request:])
 
     # Candidates
 
@@ -146,6 +162,8 @@ class Outlook:
         future = self.future[request]
         if future.needs and (future.wanted & ~search.held & ~search.taken).bit_count() < future.needs:
             return True
+        if any(search.left[counter] < amount for counter, amount in future.drains):
+            return True
         return any(not self._servable(search, later) for later in range(request, len(self.options)))
 
     def _servable(self, search: Search, request: int) -> bool:
@@ -161,6 +179,9 @@ class Outlook:
         """Whether `left` cannot hold the devices that are still needed."""
         needed = option.count - have
         if left.bit_count() < needed:
+            return True
+        # A counter below zero bothers nobody who takes nothing of it.
+        if any(max(search.left[each], 0) < sums[min(needed, len(sums) - 1)] for each, sums in option.drains):
             return True
         if any(self._value_too_rare(each, search.states[each.index], needed, left) for each in option.constraints):
             return True
@@ -206,6 +227,7 @@ class _Future:
     shares: bool
     linked: tuple[int, ...]
     needs: int
+    drains: tuple[tuple[int, int], ...]
 
 
 def _shares(search: Search) -> Sequence[object]:
@@ -241,4 +263,17 @@ def _option(layout: Layout, index: int) -> Option:
         usable=layout.usable[index],
         constraints=each.constraints,
         takes=takes,
+        drains=tuple(_drains(layout, selected)),
     )
+
+
+def _drains(layout: Layout, devices: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Shared devices count as free: their counters may be charged already."""
+    chosen = list(bits_of(devices))
+    for counter in range(len(layout.counters)):
+        amounts = sorted(
+            0 if layout.traits[device].shared else dict(layout.consumes[device]).get(counter, 0) for device in chosen
+        )
+        sums = tuple(accumulate(amounts, initial=0))
+        if sums[-1]:
+            yield counter, sums

@@ -34,13 +34,13 @@ _MAX_STEPS = 5_000
 
 
 class Cause(Enum):
-    """What was in the way of a device, in the order in which it is checked."""
+    """What was in the way of a device, in the order in which it is told."""
 
-    IN_USE = "in use"
     BINDING = "binding conditions"
     SELECTOR = "selector"
     SELECTOR_ERROR = "selector error"
     NODE = "node"
+    IN_USE = "in use"
     CAPACITY = "capacity"
     GATE = "feature gate"
     COUNTER = "counter"
@@ -215,11 +215,18 @@ class _Inquiry:
         return "/".join((*found.view.key, found.device.name))
 
     def _refusal(self, wanted: Alternative, device: int) -> tuple[Cause, str] | None:
-        """The first check that the device fails, in the order of the search."""
+        """The first check that the device fails.
+
+        Selectors come before use, other than in the search: that a device of no interest is in use interests nobody.
+        But a selector that would fail is not told of a device in use: the search never came to evaluate it.
+        """
         found = site(self.layout, self.views, device)
+        used, unselected = self._in_use(wanted, device, found), self._not_selected(wanted, device, found)
+        if used and unselected and unselected[0] is Cause.SELECTOR_ERROR:
+            unselected = None
         return (
-            self._in_use(wanted, device, found)
-            or self._not_selected(wanted, device, found)
+            unselected
+            or used
             or self._capacity(wanted, device, found)
             or self._counters(device)
             or self._taint(wanted, device)
