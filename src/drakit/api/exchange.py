@@ -18,8 +18,6 @@ from drakit.base.structs import Model
 
 JSON = "application/json"
 
-EMPTY: Mapping[str, Any] = {}
-
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
     """Who is asking, after authentication."""
@@ -84,8 +82,8 @@ class Document(Content):
         return msgspec.json.encode(self.document) + b"\n"
 
 
-class Failure(Content):
-    """A Status."""
+class Outcome(Content):
+    """A Status: why it failed, or that it is done."""
 
     __slots__ = ("status",)
 

@@ -1,1 +1,9 @@
-"""The API server: HTTP in, stored objects out."""
+"""The API server: HTTP, discovery, authentication, authorization, admission, and everything a client can ask of it.
+
+`build_server` puts one together over a store; `Server.handle` answers a request; `listening` serves it on a socket.
+"""
+
+from drakit.apiserver.building import Settings, build_server
+from drakit.apiserver.server import Limits, Server
+
+__all__ = ["Limits", "Server", "Settings", "build_server"]

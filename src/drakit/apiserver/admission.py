@@ -1,0 +1,87 @@
+"""What stands between a request that is allowed and the store: plugins that complete an object, then some that refuse.
+
+In:  a Change: who wants which object to become what.
+Out: the same change, completed; or an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from drakit.api.exchange import User
+from drakit.api.registry import Kind
+from drakit.apiserver.failures import ApiError
+from drakit.apiserver.objects import Plain
+from drakit.base import status
+from drakit.base.errors import UsageError
+
+CREATE = "CREATE"
+UPDATE = "UPDATE"
+DELETE = "DELETE"
+
+
+@dataclass(slots=True)
+class Change:
+    """`new` (none for a deletion) belongs to the request: `admit` may change it. `old` is shared with every reader."""
+
+    operation: str
+    kind: Kind
+    version: str
+    namespace: str
+    name: str
+    user: User
+    new: Plain | None = None
+    old: Mapping[str, Any] | None = None
+    subresource: str = ""
+    dry_run: bool = False
+    sent: Any = None
+    """What the client literally sent, where it sent an object."""
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def document(self) -> Plain:
+        """The new object, where there must be one."""
+        if self.new is None:
+            raise ValueError(f"{self.operation} of {self.name!r} has no new object")
+        return self.new
+
+    def forbid(self, why: str) -> ApiError:
+        return ApiError(status.forbidden(self.kind.plural, self.kind.group, self.name, why))
+
+
+class Plugin:
+    """Does nothing. Subclasses override what they need; both raise ApiError to refuse."""
+
+    name = ""
+
+    async def admit(self, change: Change) -> None:
+        """Complete the object."""
+
+    async def validate(self, change: Change) -> None:
+        """Look at what would be stored, and change nothing."""
+
+
+class Admission:
+    """The plugins, in order."""
+
+    def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
+        self.plugins = tuple(plugins)
+
+    async def admit(self, change: Change) -> None:
+        for plugin in self.plugins:
+            await plugin.admit(change)
+
+    async def validate(self, change: Change) -> None:
+        for plugin in self.plugins:
+            await plugin.validate(change)
+
+
+def choose(plugins: Sequence[Plugin], *, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> Admission:
+    """All plugins but the disabled ones; names that nobody has are a mistake in a flag."""
+    known = {plugin.name for plugin in plugins}
+    for name in (*enable, *disable):
+        if name not in known:
+            raise UsageError(f"unknown admission plugin {name!r}: known are {', '.join(sorted(known))}")
+    return Admission([plugin for plugin in plugins if plugin.name not in disable or plugin.name in enable])

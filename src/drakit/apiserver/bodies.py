@@ -1,0 +1,123 @@
+"""What a client sends: bytes to an object of the kind that its path names.
+
+In:  a body in JSON, YAML or, for a few kinds, protobuf; or an object, from a client in this process.
+Out: the object in its storage version with defaults, and the warnings that go with it. What cannot be read is 400.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from drakit.api.codec import Decoded, decode_plain, parse_documents, read_text, to_wire
+from drakit.api.defaults import set_defaults
+from drakit.api.exchange import Request
+from drakit.api.plain import to_plain
+from drakit.api.problems import Malformed
+from drakit.api.protobuf import decode_protobuf
+from drakit.api.registry import Kind, find_kind
+from drakit.apiserver.failures import ApiError, bad_request, too_large, unsupported_media_type
+from drakit.apiserver.objects import Plain
+from drakit.base.errors import DecodeError
+from drakit.base.structs import Model
+
+MAX_BODY = 3 * 1024 * 1024
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_SYNTAX = {"": "json", "application/json": "json", "application/yaml": "yaml"}
+_SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
+
+
+class Incoming(msgspec.Struct, frozen=True):
+    """`document` is in the storage version, with defaults, and belongs to the request."""
+
+    document: Plain
+    decoded: Decoded
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.decoded.warnings
+
+
+def media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def read_body(request: Request) -> Any:
+    """The body as plain data; none when there is no body."""
+    if request.document is not None:
+        return to_plain(request.document) if isinstance(request.document, Model) else request.document
+    if len(request.body) > MAX_BODY:
+        raise too_large(MAX_BODY)
+    if not request.body:
+        return None
+    kind = media_type(request)
+    if kind == PROTOBUF:
+        return _protobuf(request.body)
+    if kind not in _SYNTAX:
+        raise unsupported_media_type()
+    return parse_body(request.body, _SYNTAX[kind])
+
+
+def parse_body(body: bytes, syntax: str) -> Any:
+    try:
+        documents = parse_documents(read_text(body), syntax=syntax)
+    except Malformed as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    if len(documents) != 1:
+        raise bad_request(f"expected one object in the body, found {len(documents)}")
+    return documents[0]
+
+
+def _protobuf(body: bytes) -> Any:
+    try:
+        return decode_protobuf(body)
+    except DecodeError as error:
+        raise bad_request(str(error)) from None
+
+
+def incoming(kind: Kind, version: str, plain: Any, now: datetime, *, strict: bool) -> Incoming:
+    """An object of this kind from plain data that a client sent to this version's path."""
+    document = _named(kind, version, plain)
+    try:
+        decoded = decode_plain(document, strict=strict)
+    except DecodeError as error:
+        raise _unhandled(kind, document, str(error)) from None
+    value = set_defaults(decoded.object, now)
+    return Incoming(to_wire(value), decoded)
+
+
+def _named(kind: Kind, version: str, plain: Any) -> Plain:
+    """The data with its kind and version: what is left out is what the path says, anything else must agree."""
+    if not isinstance(plain, dict):
+        found = "array" if isinstance(plain, list) else type(plain).__name__
+        raise bad_request(f"couldn't get version/kind; json parse error: json: cannot unmarshal {found} into an object")
+    expected = kind.group_version(version)
+    given, name = plain.get("apiVersion") or expected, plain.get("kind") or kind.kind
+    if not isinstance(given, str) or not isinstance(name, str):
+        raise bad_request("couldn't get version/kind; json parse error: apiVersion and kind must be strings")
+    _check_kind(kind, expected, given, name)
+    if plain.get("apiVersion") and plain.get("kind"):
+        return plain
+    return {**plain, "apiVersion": given, "kind": name}
+
+
+def _check_kind(kind: Kind, expected: str, given: str, name: str) -> None:
+    document = {"apiVersion": given, "kind": name}
+    found = find_kind(given, name.removesuffix("List"))
+    if found is None:
+        raise _unhandled(kind, document, f'no kind "{name}" is registered for version "{given}" {_SCHEME}')
+    if name != kind.kind or found.group != kind.group:
+        version = given.rpartition("/")[2]
+        internal = found.group.partition(".")[0] or "core"
+        why = f"converting ({version}.{name}) to ({internal}.{kind.kind}): unknown conversion"
+        raise _unhandled(kind, document, why)
+    if given != expected:
+        raise bad_request(f"the API version in the data ({given}) does not match the expected API version ({expected})")
+
+
+def _unhandled(kind: Kind, document: Mapping[str, Any], why: str) -> ApiError:
+    version = str(document["apiVersion"]).rpartition("/")[2]
+    return bad_request(f'{document["kind"]} in version "{version}" cannot be handled as a {kind.kind}: {why}')

@@ -1,0 +1,103 @@
+"""Put a server together.
+
+In:  a store, a clock, and how the server is to behave.
+Out: a Server, ready to handle requests; the objects that every cluster has are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from drakit.apiserver.admission import choose
+from drakit.apiserver.authentication import (
+    Authentication,
+    BearerTokens,
+    ClientCertificates,
+    StaticTokens,
+    TokenSource,
+)
+from drakit.apiserver.authorization import AlwaysAllow, Authorizer
+from drakit.apiserver.bootstrap import bootstrap
+from drakit.apiserver.discovery import Discovery
+from drakit.apiserver.documents import OpenAPIPages
+from drakit.apiserver.health import Health
+from drakit.apiserver.keeping import Keeper
+from drakit.apiserver.machinery import Machinery, random_uid
+from drakit.apiserver.metrics import Metrics
+from drakit.apiserver.plugins import standard_plugins
+from drakit.apiserver.resources import Resources
+from drakit.apiserver.reviews import Reviewer
+from drakit.apiserver.routing import Routes
+from drakit.apiserver.rules import MetadataRules, Rules
+from drakit.apiserver.server import Limits, Server
+from drakit.apiserver.serving import served_kinds
+from drakit.apiserver.tokens import ServiceAccountTokens, new_key
+from drakit.base.clock import Clock, RealClock
+from drakit.base.gates import FeatureGates
+from drakit.store import Store
+
+ISSUER = "https://kubernetes.default.svc"
+
+
+@dataclass(slots=True)
+class Settings:
+    """How a server behaves. The defaults are those of a server that is used from within its process."""
+
+    gates: FeatureGates = field(default_factory=FeatureGates.defaults)
+    runtime_config: str = ""
+    tokens: StaticTokens | None = None
+    anonymous: bool = True
+    authorizer: Authorizer = field(default_factory=AlwaysAllow)
+    rules: Rules = field(default_factory=MetadataRules)
+    enable_plugins: Sequence[str] = ()
+    disable_plugins: Sequence[str] = ()
+    limits: Limits = field(default_factory=Limits)
+    random: Random = field(default_factory=Random)
+    new_uid: Callable[[], str] = random_uid
+    signing_key: ec.EllipticCurvePrivateKey | None = None
+
+
+async def build_server(store: Store, *, clock: Clock | None = None, settings: Settings | None = None) -> Server:
+    settings = settings or Settings()
+    clock = clock or RealClock()
+    keeper = Keeper(store)
+    machinery = Machinery(
+        keeper=keeper,
+        clock=clock,
+        gates=settings.gates,
+        admission=choose(standard_plugins(keeper), enable=settings.enable_plugins, disable=settings.disable_plugins),
+        authorizer=settings.authorizer,
+        rules=settings.rules,
+        random=settings.random,
+        new_uid=settings.new_uid,
+    )
+    accounts = ServiceAccountTokens(settings.signing_key or new_key(), ISSUER, (ISSUER,), clock)
+    sources: list[TokenSource] = [*([settings.tokens] if settings.tokens else []), accounts]
+    figures = Metrics()
+    served = served_kinds(settings.runtime_config)
+    await bootstrap(machinery)
+    return Server(
+        machinery,
+        authentication=Authentication([ClientCertificates(), BearerTokens(sources)], anonymous=settings.anonymous),
+        routes=Routes(served),
+        discovery=Discovery(served),
+        documents=OpenAPIPages(served),
+        health=_health(store),
+        figures=figures,
+        resources=Resources(machinery, figures, Reviewer(settings.authorizer, sources), accounts),
+        limits=settings.limits,
+    )
+
+
+def _health(store: Store) -> Health:
+    async def answers() -> None:
+        await store.revision()
+
+    async def ping() -> None:
+        return
+
+    return Health({"ping": ping, "store": answers})

@@ -1,0 +1,138 @@
+"""Create an object.
+
+In:  a POST to a collection (or an apply, or an update, of an object that is not there and may be made so).
+Out: the stored object; 409 when the name is taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drakit.api.shaping import shape_of
+from drakit.apiserver import rules
+from drakit.apiserver.admission import CREATE, Change
+from drakit.apiserver.bodies import Incoming, incoming, read_body
+from drakit.apiserver.failures import ApiError, bad_request
+from drakit.apiserver.keeping import KeyExists
+from drakit.apiserver.machinery import Call, Machinery
+from drakit.apiserver.objects import Kept, Plain
+from drakit.apiserver.options import WriteOptions, write_options
+from drakit.apiserver.tracking import manager_of, track
+from drakit.base import names, status
+from drakit.base.status import StatusDetails
+
+_TRIES = 8
+_SERVER_SET = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+async def create(machinery: Machinery, call: Call) -> Kept:
+    """Handle a POST."""
+    options = write_options(call.request, "CreateOptions")
+    sent = read_body(call.request)
+    found = read_object(machinery, call, sent, options)
+    check_place(call, found.document)
+    return await create_object(machinery, call, found.document, options, sent=sent)
+
+
+def read_object(machinery: Machinery, call: Call, sent: Any, options: WriteOptions) -> Incoming:
+    """The object in the body, and warnings about what in it is not understood."""
+    if sent is None:
+        raise bad_request("the body of the request is empty: expected an object")
+    strict = options.validation == "Strict"
+    found = incoming(call.kind, call.version, sent, machinery.now(), strict=strict)
+    if options.validation == "Warn":
+        call.warnings.extend(found.warnings)
+    return found
+
+
+def check_place(call: Call, document: Plain) -> None:
+    """The namespace is the path's; the name too, where the path has one."""
+    metadata = document.setdefault("metadata", {})
+    namespace = call.namespace
+    if metadata.get("namespace", namespace) not in (namespace, ""):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if namespace:
+        metadata["namespace"] = namespace
+    name = metadata.get("name", "")
+    if call.name and not name:
+        raise bad_request(
+            f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
+        )
+    if call.name and name != call.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+
+
+async def create_object(
+    machinery: Machinery, call: Call, document: Plain, options: WriteOptions, *, sent: Any = None, applied: bool = False
+) -> Kept:
+    """Store a new object, under another generated name if the first one is taken."""
+    if document["metadata"].pop("resourceVersion", ""):
+        raise bad_request("resourceVersion should not be set on objects to be created")
+    generated = not document["metadata"].get("name") and document["metadata"].get("generateName")
+    for attempt in range(_TRIES):
+        new = {**document, "metadata": dict(document["metadata"])}
+        if generated:
+            new["metadata"]["name"] = names.generate_name(generated, machinery.random)
+        try:
+            return await _try_create(machinery, call, new, options, sent=sent, applied=applied)
+        except KeyExists:
+            if not generated or attempt == _TRIES - 1:
+                raise _taken(call, new["metadata"]["name"], generated=bool(generated)) from None
+    raise AssertionError("unreachable")
+
+
+async def _try_create(
+    machinery: Machinery, call: Call, new: Plain, options: WriteOptions, *, sent: Any, applied: bool
+) -> Kept:
+    metadata, now = new["metadata"], machinery.timestamp()
+    for name in _SERVER_SET:
+        metadata.pop(name, None)
+    metadata.update(uid=machinery.new_uid(), creationTimestamp=now)
+    if not applied:
+        track(call, None, new, manager_of(call.request, options), now)
+    change = call.change(CREATE, metadata.get("name", ""), new=new, old=None, dry_run=options.dry_run, sent=sent)
+    await machinery.admission.admit(change)
+    prepare(call, new)
+    rules.require(call.kind, metadata.get("name", ""), machinery.rules.create(change))
+    await machinery.admission.validate(change)
+    return await _store(machinery, change, new)
+
+
+def prepare(call: Call, new: Plain) -> None:
+    """What the kind sets on creation."""
+    call.strategy.prepare_create(new)
+    new["metadata"].pop("generation", None)
+    if call.strategy.generation:
+        new["metadata"]["generation"] = 1
+    complete(call, new)
+
+
+def complete(call: Call, new: Plain) -> None:
+    """Give a document that was changed the form in which it is written again."""
+    written = shape_of(call.kind.internal_version, call.kind.kind).complete(new)
+    new.clear()
+    new.update(written)
+
+
+async def _store(machinery: Machinery, change: Change, new: Plain) -> Kept:
+    if not change.dry_run:
+        return await machinery.keeper.create(change.kind, new["metadata"].get("namespace", ""), new)
+    found = await machinery.keeper.find(change.kind, new["metadata"].get("namespace", ""), change.name)
+    if found is not None:
+        raise _exists(change)
+    return machinery.keeper.unsaved(change.kind, new["metadata"].get("namespace", ""), new)
+
+
+def _exists(change: Change) -> ApiError:
+    return ApiError(status.already_exists(change.kind.plural, change.kind.group, change.name))
+
+
+def _taken(call: Call, name: str, *, generated: bool) -> ApiError:
+    kind = call.kind
+    if not generated:
+        return ApiError(status.already_exists(kind.plural, kind.group, name))
+    message = (
+        f'{kind.qualified} "{name}" already exists, the server was not able to generate a unique name for the object'
+    )
+    details = StatusDetails(name=name, group=kind.group, kind=kind.plural)
+    return ApiError(status.failure(409, "AlreadyExists", message, details))

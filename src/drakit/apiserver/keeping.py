@@ -1,0 +1,117 @@
+"""Objects in and out of the store.
+
+In:  kinds, namespaces, names, documents.
+Out: Kept objects, each decoded once per write, whoever reads it; errors in the words of the API.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from drakit.api.registry import Kind
+from drakit.apiserver.failures import ApiError
+from drakit.apiserver.objects import Kept, Plain, storage_form
+from drakit.base import status
+from drakit.store import Conflict, Event, KeyExists, KeyNotFound, Record, Store
+
+CACHED = 131_072
+CHANGED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def prefix_of(kind: Kind, namespace: str = "") -> str:
+    """Where the objects of a kind are, of all namespaces or of one."""
+    place = f"/registry/{kind.group or 'core'}/{kind.plural}/"
+    return f"{place}{namespace}/" if namespace else place
+
+
+def key_of(kind: Kind, namespace: str, name: str) -> str:
+    return prefix_of(kind, namespace if kind.namespaced else "") + name
+
+
+def not_found(kind: Kind, name: str) -> ApiError:
+    return ApiError(status.not_found(kind.plural, kind.group, name))
+
+
+def conflict(kind: Kind, name: str, why: str = CHANGED) -> ApiError:
+    return ApiError(status.conflict(kind.plural, kind.group, name, why))
+
+
+class Keeper:
+    """The store, seen as objects. Invariant: one Kept per revision while it is cached; the oldest goes first."""
+
+    def __init__(self, store: Store, *, cached: int = CACHED) -> None:
+        self.store = store
+        self._cached = cached
+        self._cache: OrderedDict[int, Kept] = OrderedDict()
+
+    def kept(self, kind: Kind, record: Record) -> Kept:
+        """The object of a record: a revision names one write, so it names the object."""
+        found = self._cache.get(record.revision)
+        if found is not None:
+            return found
+        return self._remember(Kept(kind, record.key, record.value, record.revision))
+
+    def departed(self, kind: Kind, event: Event) -> Kept:
+        """The object that an event took away: as it was last, at the revision of its deletion."""
+        found = self._cache.get(event.revision)
+        if found is not None:
+            return found
+        return self._remember(Kept(kind, event.key, event.previous_value or b"", event.revision))
+
+    async def find(self, kind: Kind, namespace: str, name: str) -> Kept | None:
+        try:
+            return self.kept(kind, await self.store.get(key_of(kind, namespace, name)))
+        except KeyNotFound:
+            return None
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Kept:
+        found = await self.find(kind, namespace, name)
+        if found is None:
+            raise not_found(kind, name)
+        return found
+
+    async def create(self, kind: Kind, namespace: str, document: Plain) -> Kept:
+        """Raise KeyExists: what that means depends on who chose the name."""
+        record = await self.store.create(
+            key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document)
+        )
+        return self._fresh(kind, record, document)
+
+    async def update(self, old: Kept, document: Plain) -> Kept:
+        """Raise store.Conflict when somebody else wrote meanwhile."""
+        try:
+            record = await self.store.update(old.key, storage_form(old.kind, document), expected=old.revision)
+        except KeyNotFound:
+            raise not_found(old.kind, old.name) from None
+        return self._fresh(old.kind, record, document)
+
+    async def delete(self, old: Kept) -> Kept:
+        """The object as it was, at the revision of its deletion. Raise store.Conflict as `update`."""
+        try:
+            record = await self.store.delete(old.key, expected=old.revision)
+        except KeyNotFound:
+            raise not_found(old.kind, old.name) from None
+        return Kept(old.kind, old.key, record.value, record.revision)
+
+    def unsaved(self, kind: Kind, namespace: str, document: Plain, revision: int = 0) -> Kept:
+        """An object that a dry run did not write."""
+        return Kept(kind, key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document), revision)
+
+    def _fresh(self, kind: Kind, record: Record, document: Plain) -> Kept:
+        """What was just written: decoded already."""
+        found = self._cache.get(record.revision)
+        if found is not None:  # a watcher was quicker
+            return found
+        metadata: Mapping[str, Any] = {**document["metadata"], "resourceVersion": str(record.revision)}
+        return self._remember(Kept(kind, record.key, record.value, record.revision, {**document, "metadata": metadata}))
+
+    def _remember(self, kept: Kept) -> Kept:
+        self._cache[kept.revision] = kept
+        if len(self._cache) > self._cached:
+            self._cache.popitem(last=False)
+        return kept
+
+
+__all__ = ["CHANGED", "Conflict", "Keeper", "KeyExists", "conflict", "key_of", "not_found", "prefix_of"]

@@ -1,0 +1,160 @@
+"""Listen on a socket: TLS, connections, signals.
+
+In:  a server, an address, certificates.
+Out: HTTP until somebody says stop; then requests under way may finish, watches end at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from drakit.apiserver.asgi import CERTIFICATE, Application
+from drakit.apiserver.certificates import Pair
+from drakit.apiserver.server import Server
+
+KEEP_ALIVE_SECONDS = 75
+HEADER_SECONDS = 30.0
+_BACKLOG = 2048
+
+
+class Protocol(HttpToolsProtocol):
+    """HTTP/1.1 that knows the client's certificate, and hangs up on those who never finish their first request."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        connection = transport.get_extra_info("ssl_object")
+        if connection is not None and (certificate := connection.getpeercert(binary_form=True)):
+            self.app_state = {**self.app_state, CERTIFICATE: certificate}
+        self._waiting = self.loop.call_later(HEADER_SECONDS, self._hang_up)
+
+    def on_headers_complete(self) -> None:
+        self._waiting.cancel()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._waiting.cancel()
+        super().connection_lost(exc)
+
+    def _hang_up(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+class Security(msgspec.Struct, frozen=True):
+    """The server's certificate, and the CAs whose client certificates it takes for what they say."""
+
+    certificate: Pair
+    client_cas: tuple[Path, ...] = ()
+
+    def context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self.certificate.certificate, self.certificate.key)
+        context.set_alpn_protocols(["http/1.1"])
+        for authority in self.client_cas:
+            context.load_verify_locations(authority)
+            context.verify_mode = ssl.CERT_OPTIONAL
+        return context
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; port zero is any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError:
+        bound.close()
+        raise
+    bound.setblocking(False)
+    return bound
+
+
+def bind_unix(path: Path) -> socket.socket:
+    """A socket in the file system, for its owner alone. A stale one of an earlier run is replaced."""
+    if path.is_socket():
+        path.unlink()
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    bound.bind(str(path))
+    path.chmod(0o600)
+    bound.setblocking(False)
+    return bound
+
+
+class _Uvicorn(uvicorn.Server):
+    """Says when it has started, and lets the application know before it waits for connections to end."""
+
+    def __init__(self, config: uvicorn.Config, application: Application) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+        self._application = application
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._application.drain()
+        await super().shutdown(sockets)
+
+
+class Listener:
+    """Serves one socket. `serve` returns when `stop` was called, or a signal came that uvicorn handles."""
+
+    def __init__(self, server: Server, bound: socket.socket, security: Security | None = None) -> None:
+        application = Application(server)
+        config = uvicorn.Config(
+            application,
+            http=Protocol,
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_level="warning",
+            log_config=None,
+            backlog=_BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=2,
+            server_header=False,
+            date_header=True,
+        )
+        config.load()
+        if security is not None:
+            config.ssl = security.context()
+        self._uvicorn = _Uvicorn(config, application)
+        self._socket = bound
+
+    async def serve(self, *, signals: bool = False) -> None:
+        try:
+            if signals:
+                await self._uvicorn.serve(sockets=[self._socket])
+            else:
+                await self._uvicorn._serve(sockets=[self._socket])
+        finally:
+            self._socket.close()
+
+    def stop(self) -> None:
+        self._uvicorn.should_exit = True
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve in the background as long as the context is open."""
+        task = asyncio.create_task(self.serve())
+        try:
+            started = asyncio.create_task(self._uvicorn.listening.wait())
+            await asyncio.wait((task, started), return_when=asyncio.FIRST_COMPLETED)
+            started.cancel()
+            yield
+        finally:
+            self.stop()
+            await task

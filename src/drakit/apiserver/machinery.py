@@ -1,0 +1,104 @@
+"""What every handler needs, in one hand; and what it knows about the request at hand."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from random import Random
+from typing import Any
+
+from drakit.api.exchange import Request, User
+from drakit.api.registry import Kind
+from drakit.api.times import format_time
+from drakit.apiserver.admission import Admission, Change
+from drakit.apiserver.authorization import Authorizer
+from drakit.apiserver.keeping import Keeper
+from drakit.apiserver.objects import Plain
+from drakit.apiserver.routing import Target
+from drakit.apiserver.rules import Rules
+from drakit.apiserver.strategies import Strategy, strategy_of
+from drakit.base.clock import Clock
+from drakit.base.gates import FeatureGates
+
+
+def random_uid() -> str:
+    return str(uuid.uuid4())
+
+
+@dataclass(slots=True)
+class Machinery:
+    keeper: Keeper
+    clock: Clock
+    gates: FeatureGates
+    admission: Admission
+    authorizer: Authorizer
+    rules: Rules
+    random: Random
+    new_uid: Callable[[], str] = random_uid
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def timestamp(self) -> str:
+        return format_time(self.clock.now())
+
+
+@dataclass(slots=True)
+class Call:
+    """One request for a resource."""
+
+    request: Request
+    target: Target
+    user: User
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def kind(self) -> Kind:
+        return self.target.kind
+
+    @property
+    def version(self) -> str:
+        return self.target.version
+
+    @property
+    def namespace(self) -> str:
+        return self.target.namespace if self.kind.namespaced else ""
+
+    @property
+    def name(self) -> str:
+        return self.target.name
+
+    @property
+    def subresource(self) -> str:
+        return self.target.subresource.name if self.target.subresource else ""
+
+    @property
+    def strategy(self) -> Strategy:
+        return strategy_of(self.kind)
+
+    def change(
+        self,
+        operation: str,
+        name: str,
+        *,
+        new: Plain | None,
+        old: Mapping[str, Any] | None,
+        dry_run: bool,
+        sent: Any = None,
+    ) -> Change:
+        return Change(
+            operation=operation,
+            kind=self.kind,
+            version=self.version,
+            namespace=self.target.namespace,
+            name=name,
+            user=self.user,
+            new=new,
+            old=old,
+            subresource=self.subresource,
+            dry_run=dry_run,
+            sent=sent,
+            warnings=self.warnings,
+        )

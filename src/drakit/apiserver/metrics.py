@@ -1,0 +1,86 @@
+"""Figures about requests, watches and the store, in Prometheus' text format.
+
+In:  observations of the server, and the store's own figures at the time of asking.
+Out: the page of `/metrics`.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from drakit.store import Stats
+
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_LABELS = ("verb", "group", "version", "resource", "subresource", "scope")
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+
+
+class Metrics:
+    """One registry per server: several servers in one process do not mix."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "apiserver_request_total", "Requests by verb, resource and code.", (*_LABELS, "code"),
+            registry=self.registry,
+        )  # fmt: skip
+        self._durations = Histogram(
+            "apiserver_request_duration_seconds", "Time from request to response.", _LABELS,
+            buckets=_BUCKETS, registry=self.registry,
+        )  # fmt: skip
+        self._inflight = Gauge(
+            "apiserver_current_inflight_requests", "Requests under way.", ("request_kind",), registry=self.registry
+        )
+        self._rejected = Counter(
+            "apiserver_rejected_requests_total", "Requests refused because too many were under way.",
+            registry=self.registry,
+        )  # fmt: skip
+        self._watches = Gauge(
+            "apiserver_longrunning_requests", "Open watches.", ("group", "version", "resource"), registry=self.registry
+        )
+        self._events = Counter(
+            "apiserver_watch_events_total", "Events sent to watchers.", ("group", "version", "resource"),
+            registry=self.registry,
+        )  # fmt: skip
+        self._store = {
+            name: Gauge(f"apiserver_storage_{name}", text, registry=self.registry)
+            for name, text in (
+                ("revision", "The latest revision of the store."),
+                ("compacted_revision", "History before this revision is gone."),
+                ("objects", "Keys in the store."),
+                ("history_events", "Events kept for watches that start in the past."),
+                ("history_bytes", "Bytes of those events."),
+                ("watchers", "Watches on the store."),
+            )
+        }
+
+    def observe(self, labels: tuple[str, ...], code: int, seconds: float) -> None:
+        """`labels` are verb, group, version, resource, subresource and scope."""
+        self._requests.labels(*labels, str(code)).inc()
+        self._durations.labels(*labels).observe(seconds)
+
+    def inflight(self, kind: str, count: int) -> None:
+        self._inflight.labels(kind).set(count)
+
+    def rejected(self) -> None:
+        self._rejected.inc()
+
+    def watch_opened(self, group: str, version: str, resource: str) -> None:
+        self._watches.labels(group, version, resource).inc()
+
+    def watch_closed(self, group: str, version: str, resource: str, events: int) -> None:
+        self._watches.labels(group, version, resource).dec()
+        self._events.labels(group, version, resource).inc(events)
+
+    def page(self, stats: Stats) -> bytes:
+        figures = {
+            "revision": stats.revision,
+            "compacted_revision": stats.compacted,
+            "objects": stats.keys,
+            "history_events": stats.history_events,
+            "history_bytes": stats.history_bytes,
+            "watchers": stats.watchers,
+        }
+        for name, value in figures.items():
+            self._store[name].set(value)
+        return generate_latest(self.registry)

@@ -1,0 +1,161 @@
+"""How the kinds around pods are written: namespaces, nodes, quotas, events, workloads, policies."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from drakit.apiserver.objects import Plain
+from drakit.apiserver.strategies.base import Strategy, dotted, keep
+
+UNSUPPORTED = "field label not supported: {name}"
+_INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+
+
+class NamespaceStrategy(Strategy):
+    """A namespace ends when its finalizers, which are part of its spec, are gone."""
+
+    returns_deleted = True
+    has_status = True
+    status_metadata = True
+    extra_fields = dotted("status.phase")
+    unselectable = UNSUPPORTED
+
+    def prepare_create(self, new: Plain) -> None:
+        new["status"] = {"phase": "Active"}
+        spec = new.setdefault("spec", {})
+        if "kubernetes" not in spec.get("finalizers", ()):
+            spec["finalizers"] = [*spec.get("finalizers", ()), "kubernetes"]
+
+    def prepare_update(self, new: Plain, old: Mapping[str, Any]) -> None:
+        super().prepare_update(new, old)
+        keep(new, old, "spec")
+
+    def prepare(self, subresource: str, new: Plain, old: Mapping[str, Any], now: str) -> None:
+        if subresource == "finalize":
+            keep(new, old, "status")
+        else:
+            super().prepare(subresource, new, old, now)
+
+
+class NodeStrategy(Strategy):
+    """A node brings its status along when it registers."""
+
+    status_metadata = True
+    extra_fields = dotted("spec.unschedulable")
+    unselectable = UNSUPPORTED
+
+    def prepare_update(self, new: Plain, old: Mapping[str, Any]) -> None:
+        keep(new, old, "status")
+
+    def fields(self, document: Mapping[str, Any]) -> dict[str, str]:
+        found = super().fields(document)
+        found["spec.unschedulable"] = found["spec.unschedulable"] or "false"
+        return found
+
+
+class EventStrategy(Strategy):
+    create_on_update = True
+    unselectable = UNSUPPORTED
+    extra_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **{f"involvedObject.{name}": ("involvedObject", name) for name in _INVOLVED},
+        **dotted("reason", "type"),
+        "reportingComponent": ("reportingComponent",),
+        "source": ("source", "component"),
+    }
+
+    def fields(self, document: Mapping[str, Any]) -> dict[str, str]:
+        found = super().fields(document)
+        found["source"] = found["source"] or found["reportingComponent"]
+        return found
+
+
+class SecretStrategy(Strategy):
+    extra_fields = dotted("type")
+
+    def prepare_create(self, new: Plain) -> None:
+        _fold_texts(new)
+
+    def prepare_update(self, new: Plain, old: Mapping[str, Any]) -> None:  # noqa: ARG002
+        _fold_texts(new)
+
+
+def _fold_texts(secret: Plain) -> None:
+    """`stringData` is for writing: it is read back as `data`."""
+    texts = secret.pop("stringData", None)
+    if texts:
+        encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+        secret["data"] = {**(secret.get("data") or {}), **encoded}
+
+
+class ServiceAccountStrategy(Strategy):
+    unconditional = False
+    returns_deleted = True
+
+
+class QuotaStrategy(Strategy):
+    returns_deleted = True
+    has_status = True
+    status_metadata = True
+
+
+class ServiceStrategy(Strategy):
+    returns_deleted = True
+    has_status = True
+    status_metadata = True
+    extra_fields = dotted("spec.clusterIP", "spec.type")
+
+
+class LeaseStrategy(Strategy):
+    create_on_update = True
+    unconditional = False
+
+
+class RoleStrategy(Strategy):
+    create_on_update = True
+
+
+class PriorityClassStrategy(Strategy):
+    generation = True
+
+    def changes_generation(self, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        return False
+
+
+class ReplicaSetStrategy(Strategy):
+    generation = True
+    has_status = True
+    status_metadata = True
+    extra_fields = dotted("status.replicas")
+
+    def fields(self, document: Mapping[str, Any]) -> dict[str, str]:
+        found = super().fields(document)
+        found["status.replicas"] = found["status.replicas"] or "0"
+        return found
+
+
+class ControllerStrategy(Strategy):
+    """Deployments and daemon sets, as plain objects."""
+
+    generation = True
+    has_status = True
+    status_metadata = True
+
+
+class PolicyStrategy(Strategy):
+    """Admission policies and webhook configurations."""
+
+    generation = True
+    unconditional = False
+
+    def prepare_create(self, new: Plain) -> None:
+        if self.kind.subresource("status"):
+            new.pop("status", None)
+
+    def prepare_update(self, new: Plain, old: Mapping[str, Any]) -> None:
+        if self.kind.subresource("status"):
+            keep(new, old, "status")
+
+    def changes_generation(self, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+        return any(new.get(part) != old.get(part) for part in ("spec", "webhooks"))

@@ -1,0 +1,66 @@
+"""How the kinds of dynamic resource allocation, and the groups and workloads around them, are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drakit.apiserver.objects import Plain
+from drakit.apiserver.strategies.base import Strategy, dotted
+
+PODGROUP_FINALIZER = "scheduling.k8s.io/podgroup-protection"
+
+
+class ClassStrategy(Strategy):
+    generation = True
+    returns_deleted = True
+
+
+class ClaimStrategy(Strategy):
+    returns_deleted = True
+    has_status = True
+
+
+class TemplateStrategy(Strategy):
+    returns_deleted = True
+
+
+class SliceStrategy(Strategy):
+    generation = True
+    returns_deleted = True
+    select_namespace = False
+    extra_fields = dotted("spec.nodeName", "spec.driver")
+    unselectable = "field label not supported for {group_version}, Kind=ResourceSlice: {name}"
+
+
+class TaintRuleStrategy(Strategy):
+    generation = True
+    returns_deleted = True
+    has_status = True
+
+    def prepare(self, subresource: str, new: Plain, old: Mapping[str, Any], now: str) -> None:
+        """A taint with another effect is a new one: it counts from now, unless the client says since when."""
+        super().prepare(subresource, new, old, now)
+        taint, before = new.get("spec", {}).get("taint", {}), old.get("spec", {}).get("taint", {})
+        if taint.get("effect") != before.get("effect") and taint.get("timeAdded") == before.get("timeAdded"):
+            taint["timeAdded"] = now
+
+
+class PoolStatusStrategy(Strategy):
+    unconditional = False
+    returns_deleted = True
+    has_status = True
+
+
+class PodGroupStrategy(Strategy):
+    has_status = True
+
+    def prepare_create(self, new: Plain) -> None:
+        super().prepare_create(new)
+        finalizers = new["metadata"].setdefault("finalizers", [])
+        if PODGROUP_FINALIZER not in finalizers:
+            new["metadata"]["finalizers"] = [*finalizers, PODGROUP_FINALIZER]
+
+
+class WorkloadStrategy(Strategy):
+    pass

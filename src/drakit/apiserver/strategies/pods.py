@@ -1,0 +1,131 @@
+"""How pods are written: their first status, their quality of service, their time to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from drakit.apiserver.objects import Plain
+from drakit.apiserver.strategies.base import Strategy, dotted, keep
+from drakit.base.quantity import Quantity
+
+_COMPUTE = ("cpu", "memory")
+DEFAULT_GRACE = 30
+
+
+class PodStrategy(Strategy):
+    generation = True
+    returns_deleted = True
+    has_status = True
+    status_metadata = True
+    unselectable = "field label not supported: {name}"
+    extra_fields = dotted(
+        "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+        "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
+    )  # fmt: skip
+
+    def prepare_create(self, new: Plain) -> None:
+        new["status"] = {"phase": "Pending", "qosClass": quality_of_service(new["spec"])}
+        if new["spec"].get("schedulingGates"):
+            new["status"]["conditions"] = [
+                {
+                    "type": "PodScheduled", "status": "False", "observedGeneration": 1, "reason": "SchedulingGated",
+                    "message": "Scheduling is blocked due to non-empty scheduling gates",
+                    "lastProbeTime": None, "lastTransitionTime": None,
+                }
+            ]  # fmt: skip
+
+    def prepare(self, subresource: str, new: Plain, old: Mapping[str, Any], now: str) -> None:
+        if subresource == "resize":
+            _only_resources(new, old)
+        elif subresource == "ephemeralcontainers":
+            wanted = new.get("spec", {}).get("ephemeralContainers")
+            _set_back(new, old)
+            if wanted is not None:
+                new["spec"]["ephemeralContainers"] = wanted
+        else:
+            super().prepare(subresource, new, old, now)
+
+    def prepare_status(self, new: Plain, old: Mapping[str, Any]) -> None:
+        super().prepare_status(new, old)
+        keep(new["metadata"], old["metadata"], "ownerReferences")
+        keep(new["metadata"], old["metadata"], "generation")
+        status, before = new.setdefault("status", {}), old.get("status", {})
+        if not status.get("qosClass") and before.get("qosClass"):
+            status["qosClass"] = before["qosClass"]
+
+    def default_grace(self, document: Mapping[str, Any], asked: int | None) -> int | None:
+        spec, status = document.get("spec", {}), document.get("status", {})
+        period = asked if asked is not None else spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE)
+        ended = status.get("phase") in ("Succeeded", "Failed")
+        if not spec.get("nodeName") or ended:
+            return 0
+        # A negative period stands for the shortest one.
+        return max(int(period), 1) if period < 0 else int(period)
+
+    def fields(self, document: Mapping[str, Any]) -> dict[str, str]:
+        found = super().fields(document)
+        found["spec.hostNetwork"] = found["spec.hostNetwork"] or "false"
+        addresses = document.get("status", {}).get("podIPs") or ()
+        found["status.podIPs"] = ",".join(each.get("ip", "") for each in addresses)
+        return found
+
+
+def _set_back(new: Plain, old: Mapping[str, Any]) -> None:
+    """All but managedFields and resourceVersion as it was, ready to take one change."""
+    metadata = {**old["metadata"]}
+    for name in ("managedFields", "resourceVersion"):
+        keep(metadata, new["metadata"], name)
+    new.clear()
+    new.update({**old, "metadata": metadata, "spec": dict(old["spec"])})
+
+
+def _only_resources(new: Plain, old: Mapping[str, Any]) -> None:
+    """A resize changes what containers ask for, and nothing else."""
+    wanted = new.get("spec", {})
+    _set_back(new, old)
+    for part in ("containers", "initContainers"):
+        asked = {each.get("name"): each for each in wanted.get(part) or ()}
+        if part in old["spec"]:
+            new["spec"][part] = [_resized(each, asked.get(each["name"])) for each in old["spec"][part]]
+    if wanted.get("resources"):
+        new["spec"]["resources"] = wanted["resources"]
+
+
+def _resized(container: Mapping[str, Any], asked: Mapping[str, Any] | None) -> Plain:
+    if asked is None:
+        return dict(container)
+    return {**container, **{name: asked[name] for name in ("resources", "resizePolicy") if name in asked}}
+
+
+def quality_of_service(spec: Mapping[str, Any]) -> str:
+    """Guaranteed, Burstable or BestEffort: by what the containers, or the pod as a whole, ask for and are held to."""
+    whole = spec.get("resources") or {}
+    if whole.get("requests") or whole.get("limits"):
+        return _quality([whole])
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    return _quality([each.get("resources") or {} for each in containers])
+
+
+def _quality(claims: list[Mapping[str, Any]]) -> str:
+    requests = _sums(each.get("requests") or {} for each in claims)
+    limits = _sums(each.get("limits") or {} for each in claims)
+    if not requests and not limits:
+        return "BestEffort"
+    held = all(all(_positive(each.get("limits") or {}, name) for name in _COMPUTE) for each in claims)
+    if held and requests.keys() == limits.keys() and all(requests[name] == limits[name] for name in requests):
+        return "Guaranteed"
+    return "Burstable"
+
+
+def _sums(lists: Iterable[Mapping[str, str]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for quantities in lists:
+        for name in _COMPUTE:
+            if _positive(quantities, name):
+                total[name] = total.get(name, 0) + Quantity.parse(quantities[name]).nanos
+    return total
+
+
+def _positive(quantities: Mapping[str, str], name: str) -> bool:
+    return name in quantities and Quantity.parse(quantities[name]).nanos > 0

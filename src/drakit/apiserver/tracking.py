@@ -1,0 +1,50 @@
+"""Who manages which fields: metadata.managedFields of plain writes.
+
+In:  the object before and after a write, and who wrote.
+Out: the new object with its managedFields brought up to date.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from drakit.api.exchange import Request
+from drakit.apiserver.machinery import Call
+from drakit.apiserver.objects import Kept, Plain, convert
+from drakit.apiserver.options import WriteOptions
+from drakit.apiserver.patching import FieldTracker, manager_name
+
+UNKNOWN = "unknown"
+
+
+def manager_of(request: Request, options: WriteOptions) -> str:
+    """The field manager that the client names, else the beginning of its User-Agent."""
+    return manager_name(options.manager, request.headers.get("user-agent", "")) or UNKNOWN
+
+
+@cache
+def tracker(group_version: str, kind: str, subresource: str) -> FieldTracker:
+    return FieldTracker(group_version, kind, subresource=subresource)
+
+
+def tracker_of(call: Call) -> FieldTracker:
+    return tracker(call.target.group_version, call.kind.kind, call.subresource)
+
+
+def track(call: Call, old: Kept | None, new: Plain, manager: str, now: str) -> None:
+    """Set managedFields of an object that was created, updated or patched, before admission has its say.
+
+    What stands there already is what the client sent: it is taken at its word.
+    """
+    before = old.document_in(call.version) if old is not None else None
+    after = tracker_of(call).update(before, in_version(call, new), manager=manager, now=now)
+    entries = after["metadata"].get("managedFields")
+    if entries:
+        new["metadata"]["managedFields"] = entries
+    else:
+        new["metadata"].pop("managedFields", None)
+
+
+def in_version(call: Call, document: Plain) -> Plain:
+    """The object in the version in which the client speaks of its fields."""
+    return document if call.version == call.kind.internal else convert(call.kind, document, call.version)

@@ -1,0 +1,157 @@
+"""Replace an object, or its status.
+
+In:  a PUT; or what a patch made of an object.
+Out: the stored object. One that is on its way out and has lost its last finalizer is removed instead; a write that
+     changes nothing writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drakit.apiserver import rules
+from drakit.apiserver.admission import UPDATE
+from drakit.apiserver.bodies import read_body
+from drakit.apiserver.creating import check_place, complete, create_object, read_object
+from drakit.apiserver.failures import ApiError
+from drakit.apiserver.keeping import Conflict, conflict, not_found
+from drakit.apiserver.machinery import Call, Machinery
+from drakit.apiserver.objects import Kept, Plain
+from drakit.apiserver.options import WriteOptions, parse_revision, write_options
+from drakit.apiserver.strategies.base import keep
+from drakit.apiserver.tracking import manager_of, track
+from drakit.base import fields, status
+from drakit.base.fields import Path
+
+TRIES = 5
+_SERVER_KEPT = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
+
+
+async def update(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
+    """Handle a PUT; whether the object is new."""
+    options = write_options(call.request, "UpdateOptions")
+    sent = read_body(call.request)
+    document = read_object(machinery, call, sent, options).document
+    check_place(call, document)
+    for attempt in range(TRIES):
+        old = await machinery.keeper.find(call.kind, call.namespace, call.name)
+        if old is None:
+            if not call.strategy.create_on_update or call.subresource:
+                raise not_found(call.kind, call.name)
+            return await create_object(machinery, call, document, options, sent=sent), True
+        _check_uid(call, old, document)
+        new = {**document, "metadata": dict(document["metadata"])}
+        conditional = check_revision(call, old, new)
+        try:
+            return await replace(machinery, call, old, new, options, sent=sent), False
+        except Conflict:
+            if conditional or attempt == TRIES - 1:
+                raise conflict(call.kind, call.name) from None
+    raise AssertionError("unreachable")
+
+
+def _check_uid(call: Call, old: Kept, document: Plain) -> None:
+    """An update that names a uid is meant for that object, not for another of the same name."""
+    given = document["metadata"].get("uid", "")
+    if given and given != old.uid:
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {old.key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {given}, UID in object meta: {old.uid}"
+        )
+        raise conflict(call.kind, call.name, why)
+
+
+def check_revision(call: Call, old: Kept, new: Plain) -> bool:
+    """Whether the client has said which version it changes; it must be the stored one."""
+    given = new["metadata"].get("resourceVersion", "")
+    if given and given != "0":
+        if parse_revision(given) != old.revision:
+            raise conflict(call.kind, call.name)
+        return True
+    if not call.strategy.unconditional:
+        error = fields.invalid(Path("metadata") / "resourceVersion", 0, "must be specified for an update")
+        raise ApiError(status.invalid(call.kind.kind, call.kind.group, call.name, [error]))
+    new["metadata"]["resourceVersion"] = str(old.revision)
+    return False
+
+
+async def replace(
+    machinery: Machinery,
+    call: Call,
+    old: Kept,
+    new: Plain,
+    options: WriteOptions,
+    *,
+    sent: Any = None,
+    applied: bool = False,
+) -> Kept:
+    """Store `new` in the place of `old`. Raise store.Conflict when somebody was quicker."""
+    now = machinery.timestamp()
+    if not applied:
+        track(call, old, new, manager_of(call.request, options), now)
+    carry_over(call, new, old.document)
+    prepare(call, new, old.document, now)
+    change = call.change(UPDATE, call.name, new=new, old=old.document, dry_run=options.dry_run, sent=sent)
+    await machinery.admission.admit(change)
+    rules.require(call.kind, call.name, machinery.rules.update(change))
+    await machinery.admission.validate(change)
+    return await store(machinery, call, old, new, dry_run=options.dry_run)
+
+
+def carry_over(call: Call, new: Plain, old: Mapping[str, Any]) -> None:
+    """What the server alone sets stays as it was; what a client may leave out is filled in."""
+    for name in _SERVER_KEPT:
+        keep(new["metadata"], old["metadata"], name)
+    new["metadata"].setdefault("uid", old["metadata"].get("uid", ""))
+    new["metadata"].setdefault("name", call.name)
+
+
+def prepare(call: Call, new: Plain, old: Mapping[str, Any], now: str) -> None:
+    """What the kind sets back on an update through this door, and the generation that follows from it."""
+    strategy = call.strategy
+    strategy.prepare(call.subresource, new, old, now)
+    complete(call, new)
+    if strategy.generation and strategy.changes_generation(new, old):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+async def store(machinery: Machinery, call: Call, old: Kept, new: Plain, *, dry_run: bool) -> Kept:
+    if ends(call, new, old.document):
+        if dry_run:
+            return machinery.keeper.unsaved(call.kind, call.namespace, new, old.revision)
+        gone = await machinery.keeper.delete(old)
+        return machinery.keeper.unsaved(call.kind, call.namespace, new, gone.revision)
+    if same(new, old.document):
+        return old
+    if dry_run:
+        return machinery.keeper.unsaved(call.kind, call.namespace, new, old.revision)
+    return await machinery.keeper.update(old, new)
+
+
+def ends(call: Call, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Whether this write takes away the last thing that kept an object that is being deleted."""
+    metadata = new["metadata"]
+    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
+        return False
+    if call.kind.kind == "Namespace" and not call.kind.group:
+        return not new.get("spec", {}).get("finalizers")
+    return bool(old["metadata"].get("deletionGracePeriodSeconds") == 0)
+
+
+def same(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Equal but for resourceVersion and the times in managedFields: not worth a write."""
+    if new.keys() != old.keys():
+        return False
+    if any(new[name] != old[name] for name in new if name != "metadata"):
+        return False
+    return _comparable(new["metadata"]) == _comparable(old["metadata"])
+
+
+def _comparable(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: value for name, value in metadata.items() if name != "resourceVersion"}
+    found["managedFields"] = [
+        {name: value for name, value in entry.items() if name != "time"}
+        for entry in metadata.get("managedFields") or ()
+    ]
+    return found
