@@ -228,7 +228,7 @@ class _Builder:
 
     def _binary(self, event: Any) -> str:
         try:
-            return base64.b64decode(event.value, validate=False).decode()
+            return base64.b64decode("".join(event.value.split()), validate=True).decode()
         except (binascii.Error, UnicodeDecodeError):
             raise self._error("expected base64 of UTF-8 text", event) from None
 

@@ -1,0 +1,196 @@
+"""Text that is no object: an error that says where and what was expected, quickly, and no crash."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from drakit.api import Malformed, NotAnObject, WrongType, decode, decode_all, decode_file, encode, parse_documents
+from drakit.base.errors import DecodeError
+
+HEAD = '"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice"'
+QUICKLY = 2.0  # seconds; every one of these takes a fraction of it
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "expected"),
+    [
+        ('{"kind": ', 1, 10, "unexpected end of JSON input: expected a value"),
+        ('{"kind": "Pod"\n "a": 1}', 2, 2, "expected ',' or the end of the list or object"),
+        ('{"kind" "Pod"}', 1, 9, "expected ':' after the key"),
+        ("{\n  kind: 1}", 2, 3, "expected a key in double quotes"),
+        ('{"kind": "Pod', 1, 10, "unexpected end of JSON input: expected a closing double quote for the string"),
+        ('{"a": tru}', 1, 7, "expected a value"),
+        ('{"a": 1} x', 1, 10, "expected a value"),
+        ('{"a": "\\q"}', 1, 8, "invalid \\escape"),
+    ],
+)
+def test_json_errors_say_where_and_what_was_expected(text: str, line: int, column: int, expected: str) -> None:
+    with pytest.raises(Malformed) as error:
+        parse_documents(text, syntax="json", source="f.json")
+    position = error.value.position
+    assert (position.source, position.line, position.column) == ("f.json", line, column)
+    assert error.value.expected.lower().startswith(expected.lower())
+    assert str(error.value).startswith(f"f.json: line {line}, column {column}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        ("a: [1", 2, "while parsing a flow sequence: expected ',' or ']'"),
+        ("a: b: c", 1, "mapping values are not allowed in this context"),
+        ("a:\n\t- b", 2, "while scanning for the next token: found character that cannot start any token"),
+        ('a: "x', 1, "while scanning a quoted scalar: found unexpected end of stream"),
+        ("- a\nb: c", 2, "while parsing a block collection: expected '-' indicator"),
+        ("a: *x", 1, "expected an anchor: unknown anchor 'x'"),
+        ("a: &a [*a]", 1, "expected an anchor: anchor 'a' value contains itself"),
+        ("a: .nan", 1, "expected a number that JSON has: .nan is none"),
+        ("a: .inf", 1, "expected a number that JSON has: .inf is none"),
+        ("? [a]\n: b", 1, "expected a text as key, not a list or object"),
+        ("~: b", 1, "expected a text as key"),
+        ("a: {<<: 1}", 1, "expected an object, or a list of objects, after '<<'"),
+        ("a: !!int x", 1, "expected a value of type int"),
+        ("a: !!binary '*'", 1, "expected base64 of UTF-8 text"),
+        ("a: \x00", 1, "expected YAML: control characters are not allowed"),
+    ],
+)
+def test_yaml_errors_say_where_and_what_was_expected(text: str, line: int, expected: str) -> None:
+    with pytest.raises(Malformed) as error:
+        parse_documents(text, syntax="yaml", source="f.yaml")
+    assert error.value.expected.startswith(expected)
+    assert error.value.position.source == "f.yaml"
+    assert error.value.position.line in (line, 0)
+
+
+def test_a_malformed_file_names_itself(tmp_path: Path) -> None:
+    path = tmp_path / "claim.yaml"
+    path.write_text("apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nspec: [\n")
+    with pytest.raises(Malformed, match=r"claim.yaml: line 4, column 1: while parsing a flow node"):
+        decode_file(path)
+
+
+def test_a_wrong_type_in_a_file_has_a_place(tmp_path: Path) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text("apiVersion: v1\nkind: Pod\nspec:\n  nodeName: n1\n  containers:\n  - 3\n")
+    with pytest.raises(WrongType, match=r"pod.yaml: line 5, column 3: json: cannot unmarshal number") as error:
+        decode_file(path)
+    assert error.value.path == "spec.containers[0]"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ('{"pool":{"generation":9223372036854775808}}', "number 9223372036854775808 into Go struct field"),
+        ('{"pool":{"generation":-9223372036854775809}}', "ResourcePool.spec.pool.generation of type int64"),
+        ('{"pool":{"generation":1.0}}', "cannot unmarshal number 1.0 into"),
+        ('{"pool":{"generation":1e2}}', "cannot unmarshal number 100.0 into"),
+        ('{"pool":{"generation":true}}', "cannot unmarshal bool into"),
+        (
+            '{"pool":[]}',
+            "cannot unmarshal array into Go struct field ResourceSliceSpec.spec.pool of type v1.ResourcePool",
+        ),
+        ('{"driver":7}', "cannot unmarshal number into Go struct field ResourceSliceSpec.spec.driver of type string"),
+        (
+            '{"devices":{}}',
+            "cannot unmarshal object into Go struct field ResourceSliceSpec.spec.devices of type []v1.Device",
+        ),
+        (
+            '{"devices":["d"]}',
+            "cannot unmarshal string into Go struct field ResourceSliceSpec.spec.devices of type v1.Device",
+        ),
+        (
+            '{"allNodes":"yes"}',
+            "cannot unmarshal string into Go struct field ResourceSliceSpec.spec.allNodes of type bool",
+        ),
+        ('{"devices":[{"attributes":[]}]}', "of type map[string]v1.DeviceAttribute"),
+        ('{"devices":[{"capacity":{"m":{"value":"1 Gi"}}}]}', "quantities must match the regular expression"),
+        ('{"devices":[{"capacity":{"m":{"value":{}}}}]}', "quantities must match the regular expression"),
+        ('{"devices":[{"taints":[{"timeAdded":"soon"}]}]}', 'cannot parse "soon" as "2006"'),
+    ],
+)
+def test_values_of_the_wrong_type_are_refused_in_the_words_of_kubernetes(spec: str, message: str) -> None:
+    with pytest.raises(WrongType) as error:
+        decode(f'{{{HEAD},"spec":{spec}}}')
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(("literal", "why"), [("NaN", "NaN is none"), ("-Infinity", "is none"), ("1e400", "too large")])
+def test_numbers_that_json_does_not_have_are_refused(literal: str, why: str) -> None:
+    with pytest.raises(Malformed, match=why):
+        decode(f'{{{HEAD},"spec":{{"x":{literal}}}}}', syntax="json")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "expected an object with apiVersion and kind, found []"),
+        ("{}", "Object 'Kind' is missing in '{}'"),
+        ('{"kind":"Pod"}', "Object 'apiVersion' is missing in"),
+        ('{"kind":"Pod","apiVersion":7}', "Object 'apiVersion' is missing in"),
+        ('{"kind":"Pod","apiVersion":"v9"}', 'no kind "Pod" is registered for version "v9"'),
+        ('{"kind":"PodList","apiVersion":"v1","items":[]}', 'no kind "PodList" is registered for version "v1"'),
+        ("", "expected one object, found 0"),
+        ("kind: Pod\n---\nkind: Pod", "expected one object, found 2"),
+    ],
+)
+def test_what_is_no_object_of_a_known_kind_is_refused(text: str, message: str) -> None:
+    with pytest.raises(NotAnObject) as error:
+        decode(text)
+    assert message in str(error.value)
+
+
+def test_bytes_that_are_no_utf8_have_a_place() -> None:
+    with pytest.raises(Malformed, match=r"f.yaml: line 2, column 4: expected UTF-8"):
+        decode(b"a: 1\nb: \xff", source="f.yaml")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
+    assert decode(b'\xef\xbb\xbf{"apiVersion":"v1","kind":"Pod"}').kind.kind == "Pod"
+
+
+def alias_bomb() -> str:
+    lines = ["a: &a [x,x,x,x,x,x,x,x,x]"]
+    for before, here in zip("abcdefghij", "bcdefghijk", strict=True):
+        lines.append(f"{here}: &{here} [{','.join(['*' + before] * 9)}]")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: "[" * 10_000_000,
+        lambda: '{"a":' * 2_000_000,
+        lambda: "- " + "[" * 10_000_000,
+        lambda: "- " * 5_000_000,
+        lambda: "? " * 5_000_000,
+        lambda: "".join(" " * depth + "a:\n" for depth in range(4_000)),
+        alias_bomb,
+        lambda: f'{{{HEAD},"spec":{{"pool":{{"generation":{"9" * 1_000_000}}}}}}}',
+        lambda: f'{{"apiVersion":"v1","kind":"Node","status":{{"capacity":{{"cpu":"{"9" * 5_000_000}"}}}}}}',
+        lambda: '{"apiVersion":"v1","kind":"Node","status":{"capacity":{"cpu":"1e999999999"}}}',
+        lambda: f'{{{HEAD},"spec":{{"x":[{"1," * 1_000_000}1]}}}}',
+    ],
+    ids=["json lists", "json objects", "yaml flow", "yaml sequences", "yaml keys", "yaml mappings", "aliases",
+         "digits", "quantity digits", "quantity exponent", "unknown field of a million"],
+)  # fmt: skip
+def test_a_bomb_is_an_error_and_quickly(make: Callable[[], str]) -> None:
+    text = make()
+    start = time.process_time()
+    with pytest.raises(DecodeError):
+        decode_all(text)
+    assert time.process_time() - start < QUICKLY
+
+
+def test_deep_but_allowed_parameters_are_read_and_written() -> None:
+    deep = '{"a":' * 500 + "1" + "}" * 500
+    head = '{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","spec":{"config":[{"opaque":'
+    decoded = decode(f'{head}{{"driver":"d","parameters":{deep}}}}}]}}}}')
+    assert deep.encode() in encode(decoded.object)
+
+
+def test_half_a_surrogate_pair_is_read_as_the_replacement_character() -> None:
+    decoded = decode('{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a\\ud800":"\\udc00b"}}}')
+    assert decoded.object.document["metadata"]["annotations"] == {"a\ufffd": "\ufffdb"}  # type: ignore[union-attr]
