@@ -130,7 +130,8 @@ async def _body(headers: dict[str, str], receive: Receive) -> bytes:
 
 
 def _headers(response: Response, *, length: int | None) -> Headers:
-    headers: Headers = [(b"content-type", response.content_type.encode())]
+    # Of an answer that has not changed there is nothing to describe: caches would take it for the content's.
+    headers: Headers = [] if response.code == 304 else [(b"content-type", response.content_type.encode())]
     headers += [(name.encode(), value.encode()) for name, value in response.headers]
     if not any(name == "cache-control" for name, _ in response.headers):
         headers.append(_NO_CACHE)

@@ -6,6 +6,7 @@ Out: the object in its storage version with defaults, and the warnings that go w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -21,7 +22,7 @@ from drakit.api.protobuf import decode_protobuf
 from drakit.api.registry import Kind, find_kind
 from drakit.apiserver.failures import ApiError, bad_request, too_large, unsupported_media_type
 from drakit.apiserver.objects import Plain
-from drakit.base.errors import DecodeError
+from drakit.base.errors import DecodeError, Unsupported
 from drakit.base.structs import Model
 
 MAX_BODY = 3 * 1024 * 1024
@@ -71,9 +72,25 @@ def parse_body(body: bytes, syntax: str) -> Any:
     return documents[0]
 
 
+def sent_loosely(request: Request, document: Plain) -> bool:
+    """Whether a class's opaque parameters are JSON with spaces between its tokens.
+
+    Kubernetes compares these parameters by their text. A patch writes them anew, without spaces: to it, parameters that
+    were sent with spaces have changed, and the class gets a new generation.
+    """
+    if media_type(request) not in ("", "application/json") or not request.body:
+        return False
+    configs = (document.get("spec") or {}).get("config") or ()
+    parameters = [(each.get("opaque") or {}).get("parameters") for each in configs]
+    texts = [json.dumps(each, separators=(",", ":"), ensure_ascii=False) for each in parameters if each is not None]
+    return any(text.encode() not in request.body for text in texts)
+
+
 def _protobuf(body: bytes) -> Any:
     try:
         return decode_protobuf(body)
+    except Unsupported:
+        raise unsupported_media_type() from None
     except DecodeError as error:
         raise bad_request(str(error)) from None
 

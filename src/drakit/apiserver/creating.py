@@ -11,7 +11,7 @@ from typing import Any
 from drakit.api.shaping import shape_of
 from drakit.apiserver import rules
 from drakit.apiserver.admission import CREATE, Change
-from drakit.apiserver.bodies import Incoming, incoming, read_body
+from drakit.apiserver.bodies import Incoming, incoming, read_body, sent_loosely
 from drakit.apiserver.failures import ApiError, bad_request
 from drakit.apiserver.keeping import KeyExists
 from drakit.apiserver.machinery import Call, Machinery
@@ -42,6 +42,7 @@ def read_object(machinery: Machinery, call: Call, sent: Any, options: WriteOptio
     found = incoming(call.kind, call.version, sent, machinery.now(), strict=strict)
     if options.validation == "Warn":
         call.warnings.extend(found.warnings)
+    call.loose = call.strategy.opaque and sent_loosely(call.request, found.document)
     return found
 
 
@@ -95,7 +96,7 @@ async def _try_create(
     prepare(call, new)
     rules.require(call.kind, metadata.get("name", ""), machinery.rules.create(change))
     await machinery.admission.validate(change)
-    return await _store(machinery, change, new)
+    return await _store(machinery, change, new, loose=call.loose)
 
 
 def prepare(call: Call, new: Plain) -> None:
@@ -114,9 +115,9 @@ def complete(call: Call, new: Plain) -> None:
     new.update(written)
 
 
-async def _store(machinery: Machinery, change: Change, new: Plain) -> Kept:
+async def _store(machinery: Machinery, change: Change, new: Plain, *, loose: bool) -> Kept:
     if not change.dry_run:
-        return await machinery.keeper.create(change.kind, new["metadata"].get("namespace", ""), new)
+        return await machinery.keeper.create(change.kind, new["metadata"].get("namespace", ""), new, loose=loose)
     found = await machinery.keeper.find(change.kind, new["metadata"].get("namespace", ""), change.name)
     if found is not None:
         raise _exists(change)

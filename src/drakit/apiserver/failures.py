@@ -104,6 +104,8 @@ def translate(error: Exception) -> ApiError:
             return too_new(error.revision, error.current)
         case errors.DecodeError() | errors.UsageError():
             return bad_request(str(error))
+        case RecursionError():
+            return bad_request("exceeded max depth: expected fewer nested lists and objects")
         case errors.Retryable():
             return unavailable(str(error))
         case _:

@@ -72,17 +72,18 @@ class Keeper:
             raise not_found(kind, name)
         return found
 
-    async def create(self, kind: Kind, namespace: str, document: Plain) -> Kept:
+    async def create(self, kind: Kind, namespace: str, document: Plain, *, loose: bool = False) -> Kept:
         """Raise KeyExists: what that means depends on who chose the name."""
         record = await self.store.create(
-            key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document)
+            key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document, loose=loose)
         )
         return self._fresh(kind, record, document)
 
-    async def update(self, old: Kept, document: Plain) -> Kept:
+    async def update(self, old: Kept, document: Plain, *, loose: bool | None = None) -> Kept:
         """Raise store.Conflict when somebody else wrote meanwhile."""
+        value = storage_form(old.kind, document, loose=old.loose if loose is None else loose)
         try:
-            record = await self.store.update(old.key, storage_form(old.kind, document), expected=old.revision)
+            record = await self.store.update(old.key, value, expected=old.revision)
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
         return self._fresh(old.kind, record, document)

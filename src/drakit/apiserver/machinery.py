@@ -53,6 +53,8 @@ class Call:
     target: Target
     user: User
     warnings: list[str] = field(default_factory=list)
+    loose: bool = False
+    """Whether opaque parameters came with spaces between their tokens, see `bodies.sent_loosely`."""
 
     @property
     def kind(self) -> Kind:

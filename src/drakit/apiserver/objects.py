@@ -27,6 +27,8 @@ from drakit.base.structs import Model
 Plain = dict[str, Any]
 
 _METADATA = b'"metadata":{'
+_LOOSE = b',"opaque":"loose"}'
+"""Ends the storage form of an object whose opaque parameters were sent with spaces between their tokens."""
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -43,11 +45,12 @@ def decode_document(value: bytes) -> Plain:
     return document
 
 
-def storage_form(kind: Kind, document: Mapping[str, Any]) -> bytes:
+def storage_form(kind: Kind, document: Mapping[str, Any], *, loose: bool = False) -> bytes:
     """What goes into the store: the head first, no resourceVersion."""
     metadata = {key: value for key, value in document["metadata"].items() if key != "resourceVersion"}
     head = {"kind": kind.kind, "apiVersion": kind.internal_version, "metadata": metadata}
-    return encode_document(head | {key: value for key, value in document.items() if key not in head})
+    value = encode_document(head | {key: value for key, value in document.items() if key not in head})
+    return value[:-1] + _LOOSE if loose else value
 
 
 @cache
@@ -60,15 +63,16 @@ def head_of(kind: Kind, version: str) -> bytes:
 class Kept:
     """An object as one write left it. Invariant: whatever it hands out belongs to `revision`, and nobody changes it."""
 
-    __slots__ = ("_bodies", "_document", "_lines", "_typed", "_value", "fields", "key", "kind", "revision")
+    __slots__ = ("_bodies", "_document", "_lines", "_typed", "_value", "fields", "key", "kind", "loose", "revision")
 
     def __init__(self, kind: Kind, key: str, value: bytes, revision: int, document: Plain | None = None) -> None:
         self.kind = kind
         self.key = key
         self.revision = revision
+        self.loose = value.endswith(_LOOSE)
         self.fields: Mapping[str, str] | None = None
         """What field selectors see, once somebody has asked."""
-        self._value = value
+        self._value = value[: -len(_LOOSE)] + b"}" if self.loose else value
         self._document = document
         self._typed: Model | None = None
         self._bodies: dict[str, bytes] = {}

@@ -91,7 +91,7 @@ async def replace(
     if not applied:
         track(call, old, new, manager_of(call.request, options), now)
     carry_over(call, new, old.document)
-    prepare(call, new, old.document, now)
+    prepare(call, new, old, now)
     change = call.change(UPDATE, call.name, new=new, old=old.document, dry_run=options.dry_run, sent=sent)
     await machinery.admission.admit(change)
     rules.require(call.kind, call.name, machinery.rules.update(change))
@@ -107,13 +107,13 @@ def carry_over(call: Call, new: Plain, old: Mapping[str, Any]) -> None:
     new["metadata"].setdefault("name", call.name)
 
 
-def prepare(call: Call, new: Plain, old: Mapping[str, Any], now: str) -> None:
+def prepare(call: Call, new: Plain, old: Kept, now: str) -> None:
     """What the kind sets back on an update through this door, and the generation that follows from it."""
     strategy = call.strategy
-    strategy.prepare(call.subresource, new, old, now)
+    strategy.prepare(call.subresource, new, old.document, now)
     complete(call, new)
-    if strategy.generation and strategy.changes_generation(new, old):
-        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    if strategy.generation and (strategy.changes_generation(new, old.document) or call.loose != old.loose):
+        new["metadata"]["generation"] = old.metadata.get("generation", 0) + 1
 
 
 async def store(machinery: Machinery, call: Call, old: Kept, new: Plain, *, dry_run: bool) -> Kept:
@@ -126,7 +126,7 @@ async def store(machinery: Machinery, call: Call, old: Kept, new: Plain, *, dry_
         return old
     if dry_run:
         return machinery.keeper.unsaved(call.kind, call.namespace, new, old.revision)
-    return await machinery.keeper.update(old, new)
+    return await machinery.keeper.update(old, new, loose=call.loose)
 
 
 def ends(call: Call, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:

@@ -28,6 +28,8 @@ class Strategy:
     returns_deleted = False
     """Whether the answer to a deletion is the object that is gone."""
     has_status = False
+    opaque = False
+    """Whether there are opaque parameters, whose text counts for the generation."""
     status_metadata = False
     """Whether an update of the status may change labels and the like."""
     extra_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}

@@ -13,6 +13,7 @@ PODGROUP_FINALIZER = "scheduling.k8s.io/podgroup-protection"
 
 class ClassStrategy(Strategy):
     generation = True
+    opaque = True
     returns_deleted = True
 
 
