@@ -20,6 +20,7 @@ from drakit.api.plain import to_plain
 from drakit.api.problems import Malformed
 from drakit.api.protobuf import decode_protobuf
 from drakit.api.registry import Kind, find_kind
+from drakit.apiserver.eventforms import CORE, GROUP_VERSION, to_core
 from drakit.apiserver.failures import ApiError, bad_request, too_large, unsupported_media_type
 from drakit.apiserver.objects import Plain
 from drakit.base.errors import DecodeError, Unsupported
@@ -102,8 +103,8 @@ def incoming(kind: Kind, version: str, plain: Any, now: datetime, *, strict: boo
         decoded = decode_plain(document, strict=strict)
     except DecodeError as error:
         raise _unhandled(kind, document, str(error)) from None
-    value = set_defaults(decoded.object, now)
-    return Incoming(to_wire(value), decoded)
+    wire = to_wire(set_defaults(decoded.object, now))
+    return Incoming(to_core(wire) if kind is CORE and version == GROUP_VERSION else wire, decoded)
 
 
 def _named(kind: Kind, version: str, plain: Any) -> Plain:
@@ -126,7 +127,7 @@ def _check_kind(kind: Kind, expected: str, given: str, name: str) -> None:
     found = find_kind(given, name.removesuffix("List"))
     if found is None:
         raise _unhandled(kind, document, f'no kind "{name}" is registered for version "{given}" {_SCHEME}')
-    if name != kind.kind or found.group != kind.group:
+    if name != kind.kind or found.group != expected.rpartition("/")[0]:
         version = given.rpartition("/")[2]
         internal = found.group.partition(".")[0] or "core"
         why = f"converting ({version}.{name}) to ({internal}.{kind.kind}): unknown conversion"

@@ -22,6 +22,7 @@ from drakit.api.registry import Kind
 from drakit.api.shaping import shape_of
 from drakit.api.versions import from_internal
 from drakit.api.views import Partial
+from drakit.apiserver.eventforms import CORE, from_core
 from drakit.base.structs import Model
 
 Plain = dict[str, Any]
@@ -161,7 +162,7 @@ class Kept:
 def convert(kind: Kind, document: Plain, version: str) -> Plain:
     """A document of the storage version in another served one."""
     group_version = kind.group_version(version)
-    data = from_internal(group_version, kind.kind, document)
+    data = from_core(document) if kind is CORE else from_internal(group_version, kind.kind, document)
     made: Plain = shape_of(group_version, kind.kind).complete({**data, "apiVersion": group_version})
     return made
 

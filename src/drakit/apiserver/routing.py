@@ -15,6 +15,7 @@ import msgspec
 
 from drakit.api.exchange import Request
 from drakit.api.registry import Kind, Subresource
+from drakit.apiserver.eventforms import CORE, GROUP_VERSION
 from drakit.apiserver.failures import bad_request, method_not_allowed, resource_not_found
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
@@ -48,15 +49,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     place: Place
     kind: Kind
+    version: str
+    """As the kind counts its versions; another group, for an event of that group."""
     subresource: Subresource | None = None
 
     @property
     def verb(self) -> str:
         return self.place.verb
-
-    @property
-    def version(self) -> str:
-        return self.place.version
 
     @property
     def namespace(self) -> str:
@@ -151,7 +150,7 @@ class Routes:
             raise resource_not_found()
         if place.verb not in kind.verbs:
             raise method_not_allowed()
-        return Target(place=place, kind=kind)
+        return _target(place, kind)
 
     def _subresource(self, place: Place, kind: Kind) -> Target:
         found = kind.subresource(place.subresource)
@@ -159,7 +158,13 @@ class Routes:
             raise resource_not_found()
         if place.verb not in found.verbs:
             raise method_not_allowed()
-        return Target(place=place, kind=kind, subresource=found)
+        return _target(place, kind, found)
+
+
+def _target(place: Place, kind: Kind, subresource: Subresource | None = None) -> Target:
+    if place.group_version == GROUP_VERSION and kind.kind == CORE.kind:
+        return Target(place=place, kind=CORE, version=GROUP_VERSION, subresource=subresource)
+    return Target(place=place, kind=kind, version=place.version, subresource=subresource)
 
 
 def _unplaced(place: Place, kind: Kind) -> bool:

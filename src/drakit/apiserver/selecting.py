@@ -7,6 +7,7 @@ Out: a test for objects, and the narrowest place to look.
 from __future__ import annotations
 
 from drakit.api.registry import Kind
+from drakit.apiserver.eventforms import GROUP_VERSION, core_field
 from drakit.apiserver.failures import bad_request
 from drakit.apiserver.keeping import key_of, prefix_of
 from drakit.apiserver.objects import Kept
@@ -22,6 +23,8 @@ class Selection:
         self._strategy = strategy_of(kind)
         self._labels = options.labels
         self._fields = _with_name(options.fields, name)
+        if group_version == GROUP_VERSION:
+            self._fields = _in_core_terms(self._fields)
         for term in self._fields.terms:
             if term.field not in self._strategy.selectable:
                 unselectable = self._strategy.unselectable
@@ -54,6 +57,12 @@ class Selection:
     @property
     def label_text(self) -> str:
         return str(self._labels)
+
+
+def _in_core_terms(fields: fieldselectors.FieldSelector) -> fieldselectors.FieldSelector:
+    return fieldselectors.FieldSelector(
+        tuple(fieldselectors.Term(core_field(term.field), term.value, term.equal) for term in fields.terms)
+    )
 
 
 def _with_name(fields: fieldselectors.FieldSelector, name: str) -> fieldselectors.FieldSelector:
