@@ -15,6 +15,7 @@ from drakit.cel.library.quantities import QUANTITY, QuantityValue, quantity_valu
 from drakit.cel.library.semvers import SEMVER, SemverValue
 from drakit.cel.program import Metered, Program, compile_program
 from drakit.cel.sizes import Size
+from drakit.cel.trace import TraceLine, show, trace
 from drakit.cel.types import (
     ANY,
     BOOL,
@@ -32,6 +33,7 @@ from drakit.cel.types import (
     optional_of,
     struct,
 )
+from drakit.cel.unparse import unparse
 from drakit.cel.values import DefaultMap, Duration, Optional, Timestamp, Uint, Value, matches, type_name
 
 __all__ = [
@@ -65,6 +67,7 @@ __all__ = [
     "SemverValue",
     "Size",
     "Timestamp",
+    "TraceLine",
     "Type",
     "Uint",
     "Value",
@@ -76,6 +79,9 @@ __all__ = [
     "matches",
     "optional_of",
     "quantity_value",
+    "show",
     "struct",
+    "trace",
     "type_name",
+    "unparse",
 ]

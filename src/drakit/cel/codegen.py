@@ -35,12 +35,12 @@ def as_eval_error(error: Exception) -> EvalError:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the function answers with, instead of True, False, any other value, and an error."""
+    """What the function answers with, instead of True, False, any other value, and an error (of which argument)."""
 
     true: object
     false: object
     other: Callable[[Value], object]
-    error: Callable[[Exception], object]
+    error: Callable[[Exception, Any], object]
 
 
 def generate(checked: Checked, attributes: Mapping[str, str], results: Results) -> Callable[[Any], Any] | None:
@@ -82,7 +82,7 @@ class Generator:
                 other = f"{writer.known(results.other)}({value})"
                 writer.line(f"return {yes} if {value} is True else {no} if {value} is False else {other}")
         lines = [(1, "try:"), *((level + 2, text) for level, text in [*writer.lines, *body])]
-        lines += [(1, "except ERRORS as error:"), (2, "return on_error(error)")]
+        lines += [(1, "except ERRORS as error:"), (2, "return on_error(error, argument)")]
         source = "def evaluate(argument):\n" + "\n".join("    " * level + text for level, text in lines)
         names = {**writer.names, "ERRORS": ERRORS, "on_error": results.error, "__builtins__": _BUILTINS}
         module = compile(source, "<expression>", "exec", dont_inherit=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drakit.cel.ast import Call, Comprehension, Expr, ListExpr
-from drakit.cel.codegen_operators import as_bool
+from drakit.cel.ast import Call, Comprehension, Expr, Ident, ListExpr, Literal, walk
+from drakit.cel.codegen_operators import as_bool, membership
 from drakit.cel.library.insertion import inserted, inserted_all
 from drakit.cel.steps import iterated
 from drakit.cel.types import BOOL, DYN, INT, STRING, Kind, Type
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 def emit_comprehension(gen: Generator, expr: Comprehension) -> Code:
     if expr.macro == "bind":
         return _bind(gen, expr)
+    if (member := _member(gen, expr)) is not None:
+        return member
     with _Scoped(gen):
         header = _loop(gen, expr)
         if expr.macro in {"all", "exists"}:
@@ -30,6 +32,24 @@ def emit_comprehension(gen: Generator, expr: Comprehension) -> Code:
         if expr.macro == "exists_one":
             return _exists_one(gen, expr, header)
         return _collected(gen, expr, header)
+
+
+def _member(gen: Generator, expr: Comprehension) -> Code | None:
+    """`["a", "b"].exists(x, x == y)` with a `y` that does not depend on x: y is one of them."""
+    if expr.macro != "exists" or expr.variable2 or not isinstance(expr.range, ListExpr) or not expr.range.elements:
+        return None
+    body = _arguments(expr.step)[1]
+    if not isinstance(body, Call) or body.function != "_==_":
+        return None
+    variable, wanted = body.args
+    is_variable = isinstance(variable, Ident) and variable.name == expr.variable
+    uses = (node for node in walk(wanted) if isinstance(node, Ident))
+    if not is_variable or any(node.name == expr.variable for node in uses):
+        return None
+    members = [element.value for element in expr.range.elements if isinstance(element, Literal)]
+    if len(members) != len(expr.range.elements) or not all(member.__class__ in {str, int} for member in members):
+        return None
+    return membership(gen.writer, gen.expr(wanted), gen.expr(expr.range))
 
 
 class _Scoped:

@@ -38,23 +38,27 @@ class Metered(NamedTuple):
 class Program:
     """A compiled expression.
 
-    `max_cost` bounds the cost of any evaluation the way upstream does, `bound` more closely where that is possible.
+    `max_cost` bounds the cost of any evaluation, as far as sizes are known.
     """
 
     source: Source
     checked: Checked
     max_cost: int
-    bound: int
+    _size_of: SizeOf = field(repr=False)
     _step: Step = field(repr=False)
 
     @property
     def result_type(self) -> Type:
         return self.checked.result_type
 
+    def within(self, limit: int) -> bool:
+        """Whether no evaluation can cost more; sees further than `max_cost`, which has to agree with upstream."""
+        return self.max_cost <= limit or estimate(self.checked, self._size_of, through_optionals=True) <= limit
+
     def function(self, attributes: Mapping[str, str], results: Results) -> Callable[[Any], Any] | None:
         """Python for the expression: a function of one object whose `attributes` hold the variables.
 
-        Nothing is counted, so it is for expressions whose `bound` is within the limit. None when Python cannot take it.
+        Nothing is counted, so it is for expressions that stay `within` the limit. None when Python cannot take it.
         """
         return generate(self.checked, attributes, results)
 
@@ -84,9 +88,8 @@ def compile_program(
         step = plan(checked)
         sizes = size_of or (lambda _: None)
         max_cost = estimate(checked, sizes)
-        bound = min(max_cost, estimate(checked, sizes, through_optionals=True))
     except EvalError as error:
         raise CompileError([source.issue(0, f"program instantiation failed: {error.message}")]) from None
     except RecursionError:
         raise CompileError([source.issue(0, TOO_DEEP)]) from None
-    return Program(source, checked, max_cost, bound, step)
+    return Program(source, checked, max_cost, sizes, step)

@@ -7,6 +7,7 @@ Out: a Selector. Whatever a device does to it, `evaluate` answers with an Outcom
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,13 +21,16 @@ from drakit.cel import (
     EvalError,
     Program,
     Results,
+    TraceLine,
     Value,
     as_eval_error,
     compile_program,
+    trace,
     type_name,
 )
 from drakit.selectors.devices import BoundDevice
 from drakit.selectors.environment import COST_LIMIT, MAX_LENGTH, Gates, environment, size_of
+from drakit.selectors.hints import explained
 
 
 class Outcome(NamedTuple):
@@ -37,6 +41,7 @@ class Outcome(NamedTuple):
     cost: int | None = None
 
 
+_ERROR = "error: "
 MATCH, NO_MATCH = Outcome(True), Outcome(False)
 
 
@@ -57,7 +62,7 @@ class Selector:
 
     def _function(self) -> Callable[[BoundDevice], Outcome] | None:
         """The fast way, when no device can make the expression cost more than it may."""
-        if self.program.bound > COST_LIMIT:
+        if not self.program.within(COST_LIMIT):
             return None
         attribute = "device" if self.gates.list_attributes else "scalar_device"
         return self.program.function({"device": attribute}, _RESULTS)
@@ -73,18 +78,36 @@ class Selector:
             return Outcome(False, str(error))
         if value.__class__ is bool:
             return Outcome(value, "", cost)
-        return Outcome(False, refused(value), cost)
+        return Outcome(False, explained(refused(value), bound), cost)
+
+    def trace(self, bound: BoundDevice) -> tuple[TraceLine, ...]:
+        """Every part of the expression with its place and its value on one device."""
+        try:
+            device = bound.device if self.gates.list_attributes else bound.scalar_device
+        except EvalError as error:
+            return (TraceLine(1, 1, 0, self.text, f"error: {error.message}", 1),)
+        return _hinted(trace(self.program, {"device": device}, limit=COST_LIMIT), bound)
 
     def __repr__(self) -> str:
         return f"Selector({self.text!r})"
 
 
-def _failed(error: Exception) -> Outcome:
-    return Outcome(False, as_eval_error(error).message)
+def _failed(error: Exception, bound: BoundDevice) -> Outcome:
+    return Outcome(False, explained(as_eval_error(error).message, bound))
 
 
 def _no_answer(value: Value) -> Outcome:
     return Outcome(False, refused(value))
+
+
+def _hinted(lines: tuple[TraceLine, ...], bound: BoundDevice) -> tuple[TraceLine, ...]:
+    """Explain each error once, where it comes from: the innermost part that has it."""
+    origins = {line.value: index for index, line in enumerate(lines) if line.value.startswith(_ERROR)}
+    hinted = list(lines)
+    for value, index in origins.items():
+        message = explained(value.removeprefix(_ERROR), bound)
+        hinted[index] = replace(lines[index], value=_ERROR + message)
+    return tuple(hinted)
 
 
 def refused(value: Value) -> str:

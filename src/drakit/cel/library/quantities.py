@@ -27,11 +27,12 @@ class QuantityValue(Opaque):
     right side of `==` it is taken for another type.
     """
 
-    __slots__ = ("derived", "nanos", "scale")
+    __slots__ = ("derived", "format", "nanos", "scale")
     type_name = "kubernetes.Quantity"
 
-    def __init__(self, nanos: int, scale: int | None, *, derived: bool = False) -> None:
-        self.nanos = nanos
+    def __init__(self, amount: Quantity, scale: int | None, *, derived: bool = False) -> None:
+        self.nanos = amount.nanos
+        self.format = amount.format
         self.scale = scale
         self.derived = derived
 
@@ -44,7 +45,7 @@ class QuantityValue(Opaque):
         return hash(self.nanos)
 
     def __repr__(self) -> str:
-        return str(Quantity(self.nanos))
+        return str(Quantity(self.nanos, self.format))
 
 
 def quantity_value(quantity: Quantity) -> QuantityValue:
@@ -55,7 +56,7 @@ def quantity_value(quantity: Quantity) -> QuantityValue:
 @lru_cache(maxsize=4096)
 def quantity_from_text(text: str) -> QuantityValue:
     try:
-        return QuantityValue(Quantity.parse(text).nanos, _scale(text))
+        return QuantityValue(Quantity.parse(text), _scale(text))
     except QuantityError as error:
         raise EvalError(str(error)) from None
 
@@ -117,7 +118,7 @@ def _sum(a: QuantityValue, nanos: int, scale: int | None) -> QuantityValue:
         held = None if a.scale is None or scale is None else min(a.scale, scale)
     if held is not None and not INT_MIN <= total // 10 ** (9 + held) <= INT_MAX:
         held = None
-    return QuantityValue(total, held, derived=True)
+    return QuantityValue(Quantity(total, a.format), held, derived=True)
 
 
 def _add(a: QuantityValue, b: QuantityValue) -> QuantityValue:
