@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from drakit.api import Pod, ResourceClaim, ResourceSlice, from_json, from_plain, to_json, to_plain
+from drakit.api import (
+    Partial,
+    Pod,
+    ResourceClaim,
+    ResourceSlice,
+    from_json,
+    from_plain,
+    list_from_json,
+    to_json,
+    to_plain,
+)
 from drakit.base.errors import DecodeError
 
 
@@ -56,3 +66,23 @@ def test_numbers_of_any_size_survive_in_raw_json() -> None:
     claim = from_plain(ResourceClaim, {"spec": {"devices": {"config": config}}})
     assert from_json(ResourceClaim, to_json(claim)) == claim
     assert to_plain(claim)["spec"]["devices"]["config"] == config
+
+
+def test_a_list_is_decoded_item_by_item() -> None:
+    text = (
+        b'{"kind":"ResourceClaimList","apiVersion":"resource.k8s.io/v1","metadata":{"resourceVersion":"7","continue":"x"},'
+        b'"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"spec":{"devices":{"requests":null}}}]}'
+    )
+    listed = list_from_json(ResourceClaim, text)
+    assert [claim.metadata.name for claim in listed.items] == ["a", "b"]
+    assert (listed.metadata.resource_version, listed.metadata.continue_) == ("7", "x")
+    assert listed.items[1].api_version == "resource.k8s.io/v1"
+    assert list_from_json(Pod, b'{"metadata":{},"items":null}').items == ()
+
+
+def test_a_document_and_its_view_come_from_the_same_bytes() -> None:
+    pair = Partial.from_json(Pod, b'{"metadata":{"name":"p"},"spec":{"hostPID":true}}')
+    assert pair.view.metadata.name == "p"
+    assert pair.document["spec"] == {"hostPID": True}
+    with pytest.raises(DecodeError, match="Pod: "):
+        Partial.from_json(Pod, b"{")

@@ -99,8 +99,10 @@ from drakit.api.meta import (
     find_condition,
 )
 from drakit.api.plain import (
+    ObjectList,
     from_json,
     from_plain,
+    list_from_json,
     to_json,
     to_plain,
 )
@@ -360,6 +362,7 @@ __all__ = [
     "NodeSpec",
     "NodeStatus",
     "NotAnObject",
+    "ObjectList",
     "ObjectMeta",
     "ObjectReference",
     "OpaqueDeviceConfiguration",
@@ -467,6 +470,7 @@ __all__ = [
     "is_sidecar",
     "kind_and_version",
     "kind_of",
+    "list_from_json",
     "lookup",
     "matching_group_claim",
     "named_requests",

@@ -9,7 +9,7 @@ What a client or a file sends goes through `drakit.api.codec`, which reports eve
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -17,9 +17,17 @@ from msgspec import inspect
 from drakit.api.quantities import read_quantity
 from drakit.base.errors import DecodeError
 from drakit.base.quantity import Quantity
+from drakit.base.status import ListMeta
 from drakit.base.structs import Model
 
 M = TypeVar("M", bound=Model)
+
+
+class ObjectList(Model, Generic[M]):
+    """A server's answer to a list request; `metadata` says as of when, and whether there is more."""
+
+    metadata: ListMeta = ListMeta()
+    items: tuple[M, ...] = ()
 
 
 def decode_hook(wanted: type, value: object) -> object:
@@ -63,6 +71,11 @@ def from_json(model: type[M], data: bytes | str) -> M:
         )
     except msgspec.DecodeError as error:
         raise DecodeError(f"{model.__name__}: {error}") from None
+
+
+def list_from_json(model: type[M], data: bytes | str) -> ObjectList[M]:
+    """Decode a server's list of objects of one kind, whose items do not say what they are."""
+    return from_json(ObjectList[model], data)  # type: ignore[valid-type]
 
 
 def to_json(value: Model) -> bytes:

@@ -15,6 +15,7 @@ import msgspec
 from drakit.api.meta import ObjectMeta
 from drakit.api.plain import from_plain
 from drakit.api.wire import nested
+from drakit.base.errors import DecodeError
 from drakit.base.structs import Model
 
 V = TypeVar("V", bound=Model)
@@ -30,6 +31,14 @@ class Partial(msgspec.Struct, Generic[V], frozen=True):
     def of(model: type[V], document: Mapping[str, Any]) -> Partial[V]:
         """Pair a document with a view of it."""
         return Partial(document, from_plain(model, document))
+
+    @staticmethod
+    def from_json(model: type[V], data: bytes | str) -> Partial[V]:
+        """Pair the document in trusted bytes with a view of it."""
+        try:
+            return Partial.of(model, msgspec.json.decode(data))
+        except msgspec.DecodeError as error:
+            raise DecodeError(f"{model.__name__}: {error}") from None
 
 
 class AnyObject(Model):
