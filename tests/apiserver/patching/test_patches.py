@@ -220,3 +220,37 @@ def test_strict_decoding_finds_duplicates_and_strange_operations() -> None:
     body = b'[{"op":"add","path":"/a","value":1,"values":2}]'
     assert findings(JSON_PATCH, body) == ('json patch unknown field "[0].values"',)
     assert findings(STRATEGIC_MERGE_PATCH, b'{"a":{"b":1}}') == ()
+
+
+def test_copies_cannot_make_an_object_grow_without_bound() -> None:
+    seed = {"op": "add", "path": "/metadata/annotations", "value": {"a": ["x" * 1000]}}
+    double = {"op": "copy", "from": "/metadata/annotations", "path": "/metadata/annotations/b"}
+    nested = [{**double, "path": f"/metadata/annotations/b{index}"} for index in range(40)]
+    assert refused(JSON_PATCH, json.dumps([seed, *nested]).encode()).status.code == 422
+
+
+def test_a_small_copy_is_made() -> None:
+    result = patched(JSON_PATCH, [{"op": "copy", "from": "/metadata/labels", "path": "/metadata/annotations"}])
+    assert result["metadata"]["annotations"] == {"a": "1"}
+
+
+def test_depth_is_an_error_of_the_patch() -> None:
+    body = b'{"metadata":{"labels":' + b'{"a":' * 800 + b"1" + b"}" * 802
+    with pytest.raises(ApiError) as caught:
+        apply_patch(STRATEGIC_MERGE_PATCH, json.loads(body), body, schema=atom_of("v1", "Pod"))
+    assert caught.value.status.code == 400
+
+
+def test_long_lists_merge_in_linear_time() -> None:
+    containers = [{"name": f"c{index}"} for index in range(30_000)]
+    live = {**POD, "spec": {"containers": containers}}
+    order = [{"name": each["name"]} for each in reversed(containers)]
+    patch = {"spec": {"$setElementOrder/containers": order, "containers": [{"$patch": "delete", "name": "c5"}, *order]}}
+    result = apply_patch(STRATEGIC_MERGE_PATCH, live, json.dumps(patch).encode(), schema=atom_of("v1", "Pod"))
+    assert len(result["spec"]["containers"]) == 30_000
+
+
+def test_the_kinds_of_subresources_have_schemas_too() -> None:
+    assert atom_of("autoscaling/v1", "Scale").at("spec").at("replicas").scalar == "integer"
+    with pytest.raises(KeyError):
+        atom_of("v1", "Nothing")

@@ -317,3 +317,26 @@ def test_the_manager_is_named_by_parameter_or_user_agent() -> None:
     assert manager_name("", "kubectl/v1.32 (linux)") == "kubectl"
     assert manager_name("", "a\x00b\n") == "ab"
     assert len(manager_name("", "x" * 500)) == 128
+
+
+def deep(levels: int) -> dict[str, Any]:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return {"driver": "d", "pool": "p", "device": "x", "data": value}
+
+
+def test_raw_json_of_any_depth_does_no_harm() -> None:
+    live = created()
+    new = {**live, "status": {"devices": [deep(900)]}}
+    assert STATUS.update(live, new, manager="x", now=T1)["status"] == new["status"]
+    assert conflict(live, {**reserved(), "status": {"devices": [deep(900)]}}, STATUS).status.code == 400
+
+
+def test_what_is_equal_at_any_depth_is_not_owned() -> None:
+    live = created()
+    live["status"] = {"devices": [deep(20)]}
+    new = {**live, "status": {"devices": [{**deep(20), "data": {**deep(20)["data"], "b": 1}}]}}
+    fields = owners(STATUS.update(live, new, manager="x", now=T1))["x"]
+    key = 'k:{"device":"x","driver":"d","pool":"p"}'
+    assert fields == {"f:status": {"f:devices": {key: {"f:data": {"f:b": {}}}}}}

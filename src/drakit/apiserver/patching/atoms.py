@@ -116,12 +116,14 @@ DEDUCED, WHOLE = _raw()
 
 @cache
 def atom_of(group_version: str, kind: str) -> Atom:
-    """The atom of a kind; KeyError when the group and version has no such kind."""
+    """The atom of a kind; KeyError when there is no such kind. Kinds of subresources stand in other groups' files."""
     group, _, version = group_version.rpartition("/")
     wanted = {"group": group, "kind": kind, "version": version}
-    for name, schema in schemas.load(group_version).items():
-        if wanted in schema.get("x-kubernetes-group-version-kind", ()):
-            return _compiler(group_version).named(name)
+    known = schemas.group_versions()
+    for each in sorted(known, key=lambda other: other != group_version):
+        for name, schema in schemas.load(each).items():
+            if wanted in schema.get("x-kubernetes-group-version-kind", ()):
+                return _compiler(each).named(name)
     raise KeyError(f"{group_version} has no kind {kind}")
 
 

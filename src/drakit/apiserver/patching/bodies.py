@@ -8,6 +8,7 @@ Out: plain data, or the 400 that Kubernetes gives, in its words. What strict dec
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,9 +77,10 @@ def _operation_findings(operations: list[Any]) -> Iterator[str]:
 
 def _repeated(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, Repeated):
-        names = [name for name, _ in value.pairs]
-        for name in dict.fromkeys(each for each in names if names.count(each) > 1):
-            yield f'duplicate field "{f"{path}.{name}" if path else name}"'
+        counts = Counter(name for name, _ in value.pairs)
+        for name, count in counts.items():
+            if count > 1:
+                yield f'duplicate field "{f"{path}.{name}" if path else name}"'
     if isinstance(value, dict):
         for name, each in value.items():
             yield from _repeated(each, f"{path}.{name}" if path else name)

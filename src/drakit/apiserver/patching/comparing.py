@@ -23,6 +23,9 @@ MISSING: Final = _Missing.MISSING
 """No value, which is something else than null."""
 
 
+_COMPARED_WHOLE = 8  # to this depth, equal parts are passed over at once; below, comparing each level whole adds up
+
+
 class Comparison(NamedTuple):
     added: FieldSet
     modified: FieldSet
@@ -62,7 +65,7 @@ class _Comparing:
         self.removed: FieldSet = {}
 
     def visit(self, atom: Atom, old: Any, new: Any, path: tuple[str, ...]) -> None:
-        if old is new or (old is not MISSING and new is not MISSING and old == new):
+        if old is new or (len(path) < _COMPARED_WHOLE and old is not MISSING and new is not MISSING and old == new):
             return
         before, after = form_of(atom, old), form_of(atom, new)
         if new is MISSING or old is MISSING or old is None or new is None or before is after:
@@ -86,7 +89,7 @@ class _Comparing:
             insert(self.added, path)
         elif new is MISSING:
             insert(self.removed, path)
-        elif leaf:
+        elif leaf and old != new:
             insert(self.modified, path)
 
     def _maps(self, form: MapAtom, old: Any, new: Any, path: tuple[str, ...]) -> None:

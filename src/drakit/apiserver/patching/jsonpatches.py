@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonpatch
 import jsonpointer
+import msgspec
 
 from drakit.apiserver.patching.rejections import (
     MAX_OPERATIONS,
@@ -17,14 +18,23 @@ from drakit.apiserver.patching.rejections import (
     too_many_operations,
 )
 
+_MAX_COPIED = 3 * 1024 * 1024  # bytes that `copy` may add in all: each could double the object
+
 
 def apply_operations(live: Mapping[str, Any], operations: list[Any]) -> dict[str, Any]:
     """The object after all operations, one after the other; if one fails, nothing is done."""
     if len(operations) > MAX_OPERATIONS:
         raise too_many_operations(len(operations))
+    result: Any = copy.deepcopy(dict(live))
+    copied = 0
     try:
-        result = jsonpatch.JsonPatch([_known(each) for each in operations]).apply(copy.deepcopy(dict(live)))
-    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError, ValueError):
+        for operation in operations:
+            if operation.get("op") == "copy":
+                copied += len(msgspec.json.encode(jsonpointer.resolve_pointer(result, operation["from"])))
+            if copied > _MAX_COPIED:
+                raise inapplicable()
+            result = jsonpatch.JsonPatch([_known(operation)]).apply(result, in_place=True)
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, LookupError, ValueError):
         raise inapplicable() from None
     if not isinstance(result, dict):
         raise invalid_result(json.dumps(result), "json: cannot unmarshal the patched document into an object")

@@ -20,12 +20,19 @@ from drakit.apiserver.patching.bodies import (
     read_strategic,
 )
 from drakit.apiserver.patching.jsonpatches import apply_operations, merge_patch
-from drakit.apiserver.patching.rejections import inapplicable, malformed
+from drakit.apiserver.patching.rejections import TOO_DEEP, inapplicable, malformed
 from drakit.apiserver.patching.strategic import ListOfLists, StrategicError, strategic_merge
 
 
 def apply_patch(content_type: str, live: Mapping[str, Any], body: bytes, *, schema: Atom) -> dict[str, Any]:
     """The object with a JSON, merge or strategic merge patch applied; `live` stays as it is. Raises ApiError."""
+    try:
+        return _apply(content_type, live, body, schema)
+    except RecursionError:
+        raise malformed(TOO_DEEP) from None
+
+
+def _apply(content_type: str, live: Mapping[str, Any], body: bytes, schema: Atom) -> dict[str, Any]:
     if content_type == JSON_PATCH:
         return apply_operations(live, read_operations(body))
     if content_type == MERGE_PATCH:

@@ -10,6 +10,7 @@ from drakit.base.fields import Path, invalid
 from drakit.base.status import StatusCause, StatusDetails
 
 MAX_OPERATIONS = 10_000
+TOO_DEEP = "exceeded max depth: expected fewer nested lists and objects"
 
 
 def malformed(message: str) -> ApiError:

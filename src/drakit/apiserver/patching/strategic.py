@@ -64,9 +64,9 @@ def _directed(patch: Mapping[str, Any]) -> dict[str, Any]:
 def _retained(live: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     if _RETAIN not in patch:
         return dict(live)
-    names = patch[_RETAIN]
-    if not isinstance(names, list):
+    if not isinstance(patch[_RETAIN], list):
         raise StrategicError("invalid patch format of retainKeys")
+    names = {each for each in patch[_RETAIN] if isinstance(each, str)}
     for key, value in patch.items():
         if key != _RETAIN and value is not None and not key.startswith((_ORDER, _DELETE)) and key not in names:
             raise StrategicError("invalid patch format of retainKeys")
@@ -127,13 +127,14 @@ def _merged_list(atom: Atom, live: list[Any], patch: list[Any]) -> list[Any]:
         raise StrategicError("cannot merge lists without merge key")
     base, additions = _without_directives(live, patch, key)
     merged = list(base)
+    places = {_rank(each[key]): index for index, each in reversed(list(enumerate(merged))) if key in each}
     for item in additions:
-        value = _key_of(item, key)
-        at = _find(merged, key, value)
-        if at is None:
-            merged.append(item)
+        value = _rank(_key_of(item, key))
+        if value in places:
+            merged[places[value]] = strategic_merge(atom.element, merged[places[value]], item)
         else:
-            merged[at] = strategic_merge(atom.element, merged[at], item)
+            places[value] = len(merged)
+            merged.append(item)
     return _in_order(merged, additions, base, key)
 
 
@@ -155,7 +156,7 @@ def _scalar(value: Any) -> Hashable:
 
 def _without_directives(live: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
     """The live list after deletions, and what is to be merged into it; a replace leaves only what is patched in."""
-    base = live
+    gone: set[Any] = set()
     additions: list[Any] = []
     replace = False
     for item in patch:
@@ -163,15 +164,16 @@ def _without_directives(live: list[Any], patch: list[Any], key: str) -> tuple[li
             case None if _PATCH not in item:
                 additions.append(item)
             case "delete":
-                gone = _key_of(item, key)
-                base = [each for each in base if each.get(key) != gone]
+                gone.add(_rank(_key_of(item, key)))
             case "replace":
                 replace = True
             case "merge":
                 raise StrategicError("merging lists cannot yet be specified in the patch")
             case unknown:
                 raise StrategicError(f"unknown patch type: {unknown} in map: {dict(item)}")
-    return (additions, []) if replace else (base, additions)
+    if replace:
+        return additions, []
+    return [each for each in live if key not in each or _rank(each[key]) not in gone], additions
 
 
 def _key_of(item: Any, key: str) -> Any:
@@ -180,14 +182,11 @@ def _key_of(item: Any, key: str) -> Any:
     return item[key]
 
 
-def _find(items: list[Any], key: str, value: Any) -> int | None:
-    return next((index for index, each in enumerate(items) if key in each and each[key] == value), None)
-
-
 def _deleted(live: list[Any], gone: Any) -> list[Any]:
     if not isinstance(gone, list):
         raise StrategicError("invalid patch format of primitive list")
-    return [each for each in live if each not in gone]
+    names = {_rank(each) for each in gone}
+    return [each for each in live if _rank(each) not in names]
 
 
 def _ordered(atom: Atom, result: dict[str, Any], patch: dict[str, Any], name: str, order: Any) -> None:

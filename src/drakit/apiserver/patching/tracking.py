@@ -30,7 +30,7 @@ from drakit.apiserver.patching.entries import (
 )
 from drakit.apiserver.patching.fieldsets import Elements, FieldSet, difference, has, render, set_of, union
 from drakit.apiserver.patching.ownership import ApplyConflicts, Convert, Document, Setting, own_apply, own_update
-from drakit.apiserver.patching.rejections import conflicting, malformed, untyped
+from drakit.apiserver.patching.rejections import TOO_DEEP, conflicting, malformed, untyped
 from drakit.apiserver.patching.resetting import reset_fields
 from drakit.base.status import StatusCause
 
@@ -96,7 +96,10 @@ class FieldTracker:
         if not owners and live is not None:
             return document
         before = self._empty() if live is None else _without_managed(live)
-        return _with_managed(document, self._updated(before, document, owners, manager, now))
+        try:
+            return _with_managed(document, self._updated(before, document, owners, manager, now))
+        except RecursionError:  # raw JSON deeper than the stack: the write goes on, its fields stay with their owners
+            return _with_managed(document, owners)
 
     def _updated(self, live: Document, new: Document, owners: Owners, manager: str, now: str) -> Owners:
         setting = self._setting
@@ -129,6 +132,14 @@ class FieldTracker:
 
         The result is to be decoded, defaulted, validated and admitted as any other. Raises ApiError 400 and 409.
         """
+        try:
+            return self._apply(live, applied, manager, now, force=force)
+        except RecursionError:
+            raise malformed(TOO_DEEP) from None
+
+    def _apply(
+        self, live: Document | None, applied: Document, manager: str, now: str, *, force: bool
+    ) -> dict[str, Any]:
         self._check_applied(applied)
         owners = _owners_of(live, strict=True)
         before = _without_managed(live) if live is not None else self._bare()
