@@ -1,0 +1,308 @@
+"""What no server says: each warning of lint, with a text that has it and one that has not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from drakit.api.yamldump import dump_yaml
+from drakit.base.gates import FeatureGates
+from drakit.lint import Finding, Report, Severity, lint
+from drakit.lint.attributes import Name, names_in
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+DRIVER = "gpu.example.com"
+
+
+def check(*documents: dict[str, Any], gates: FeatureGates | None = None) -> Report:
+    text = "---\n".join(map(dump_yaml, documents))
+    return lint({"it.yaml": text}, gates=gates or FeatureGates.all_on(), now=NOW)
+
+
+def warnings(*documents: dict[str, Any]) -> list[tuple[str, str]]:
+    report = check(*documents)
+    assert report.errors == 0, report.findings
+    return [(finding.rule, finding.path) for finding in report.findings]
+
+
+def device_slice(
+    *devices: dict[str, Any], name: str = "s", node: str | None = "node-a", version: str = "v1", **pool: Any
+) -> dict[str, Any]:
+    where: dict[str, Any] = {"nodeName": node} if node else {"allNodes": True}
+    spec = {
+        "driver": DRIVER,
+        "pool": {"name": name, "generation": 1, "resourceSliceCount": 1, **pool},
+        **where,
+        "devices": list(devices),
+    }
+    api = f"resource.k8s.io/{version}"
+    return {"apiVersion": api, "kind": "ResourceSlice", "metadata": {"name": f"slice-{name}"}, "spec": spec}
+
+
+def gpu(name: str, model: str = "a100", numa: int = 0) -> dict[str, Any]:
+    attributes = {"model": {"string": model}, "numa": {"int": numa}}
+    return {"name": name, "attributes": attributes, "capacity": {"memory": {"value": "80Gi"}}}
+
+
+def device_class(name: str = "gpu", expression: str | None = None, **spec: Any) -> dict[str, Any]:
+    selectors = [{"cel": {"expression": expression}}] if expression else []
+    body = {"selectors": selectors, **spec}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": body}
+
+
+def claim(
+    expression: str | None = None, *, count: int = 1, constraints: Any = (), exactly: Any = None
+) -> dict[str, Any]:
+    asked: dict[str, Any] = {"deviceClassName": "gpu", "count": count, **(exactly or {})}
+    if expression:
+        asked["selectors"] = [{"cel": {"expression": expression}}]
+    devices = {"requests": [{"name": "r", "exactly": asked}], "constraints": list(constraints)}
+    meta = {"name": "c"}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta, "spec": {"devices": devices}}
+
+
+EXPRESSION = "spec.devices.requests[0].exactly.selectors[0].cel.expression"
+
+
+def test_good_manifests_have_no_findings() -> None:
+    model = f'device.attributes["{DRIVER}"].model == "a100"'
+    assert warnings(device_slice(gpu("d0"), gpu("d1")), device_class("gpu", "true"), claim(model, count=2)) == []
+
+
+def test_a_selector_that_matches_nothing() -> None:
+    model = f'device.attributes["{DRIVER}"].model == "h100"'
+    found = warnings(device_slice(gpu("d0")), claim(model))
+    assert found == [("selector-matches-nothing", EXPRESSION)]
+    assert warnings(claim(model)) == []
+
+
+def test_a_selector_that_only_fails_says_why() -> None:
+    report = check(device_slice(gpu("d0")), claim(f'device.attributes["{DRIVER}"].modell == "a100"'))
+    unknown, nothing = report.findings
+    assert (unknown.rule, nothing.rule) == ("unknown-attribute", "selector-matches-nothing")
+    assert unknown.message == (
+        f'no device of the slices has attribute "{DRIVER}/modell"; the nearest is "{DRIVER}/model"'
+    )
+    assert nothing.message.startswith("matches none of the 1 devices in the slices: no such key: modell")
+
+
+def test_selectors_of_classes_and_rules_are_looked_at_too() -> None:
+    never = 'device.driver == "other"'
+    spec = {"deviceSelector": {"selectors": [{"cel": {"expression": never}}]}, "taint": {"key": "k", "effect": "None"}}
+    rule = {
+        "apiVersion": "resource.k8s.io/v1beta2",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "r"},
+        "spec": spec,
+    }
+    assert warnings(device_slice(gpu("d0")), device_class("gpu", never), rule) == [
+        ("selector-matches-nothing", "spec.selectors[0].cel.expression"),
+        ("selector-matches-nothing", "spec.deviceSelector.selectors[0].cel.expression"),
+    ]
+
+
+def test_selectors_that_match_apart_but_not_together() -> None:
+    first = f'device.attributes["{DRIVER}"].model == "a100"'
+    second = f'device.attributes["{DRIVER}"].model == "h100"'
+    found = warnings(device_slice(gpu("d0"), gpu("d1", "h100")), device_class("gpu", first), claim(second))
+    assert found == [("request-matches-nothing", "spec.devices.requests[0].exactly")]
+
+
+def test_a_class_that_is_not_there() -> None:
+    assert warnings(device_class("other"), claim()) == [
+        ("unknown-class", "spec.devices.requests[0].exactly.deviceClassName")
+    ]
+    assert warnings(claim()) == []
+
+
+def test_a_count_that_no_node_has() -> None:
+    nodes = (device_slice(gpu("d0"), name="a"), device_slice(gpu("d0"), gpu("d1"), name="b", node="node-b"))
+    assert warnings(*nodes, claim(count=2)) == []
+    report = check(*nodes, claim(count=3))
+    (finding,) = report.findings
+    assert (finding.rule, finding.path) == ("count-too-large", "spec.devices.requests[0].exactly.count")
+    assert finding.message == "asks for 3, but no node has so many devices that match: node-b has 2"
+
+
+def test_devices_that_every_node_sees_count_everywhere() -> None:
+    shared = device_slice(gpu("d0"), name="a", node=None)
+    assert warnings(shared, device_slice(gpu("d0"), name="b"), claim(count=2)) == []
+    assert warnings(shared, claim(count=2)) == [("count-too-large", "spec.devices.requests[0].exactly.count")]
+
+
+def test_a_device_for_several_claims_is_never_too_few() -> None:
+    nic = {"name": "n", "allowMultipleAllocations": True}
+    assert warnings(device_slice(nic), claim(count=9)) == []
+
+
+def test_a_constraint_that_cannot_hold() -> None:
+    same = {"matchAttribute": f"{DRIVER}/numa"}
+    apart = device_slice(gpu("d0", numa=0), gpu("d1", numa=1))
+    together = device_slice(gpu("d0"), gpu("d1"))
+    assert warnings(together, device_class(), claim(count=2, constraints=[same])) == []
+    assert warnings(apart, device_class(), claim(count=2, constraints=[same])) == [
+        ("impossible-constraint", "spec.devices.constraints[0]")
+    ]
+
+
+def test_constraints_that_cannot_hold_together() -> None:
+    devices = device_slice(gpu("d0", "a100", 0), gpu("d1", "h100", 0), gpu("d2", "h100", 1))
+    both = [{"matchAttribute": f"{DRIVER}/numa"}, {"matchAttribute": f"{DRIVER}/model"}]
+    assert warnings(devices, device_class(), claim(count=2, constraints=both)) == [
+        ("impossible-constraint", "spec.devices.constraints")
+    ]
+
+
+def test_names_in_constraints_and_capacity_requests() -> None:
+    bad = claim(constraints=[{"matchAttribute": f"{DRIVER}/numma"}], exactly={"capacity": {"requests": {"mem": "1"}}})
+    assert sorted(warnings(device_slice(gpu("d0")), bad)) == [
+        ("unknown-attribute", "spec.devices.constraints[0].matchAttribute"),
+        ("unknown-attribute", "spec.devices.requests[0].exactly.capacity.requests[mem]"),
+    ]
+    good = claim(
+        constraints=[{"matchAttribute": f"{DRIVER}/numa"}], exactly={"capacity": {"requests": {"memory": "1"}}}
+    )
+    assert warnings(device_slice(gpu("d0")), good) == []
+
+
+@pytest.mark.parametrize(
+    ("slices", "reason"),
+    [
+        ([device_slice(gpu("d0"), resourceSliceCount=2)], "1 of its 2 slices are published"),
+        (
+            [device_slice(gpu("d0")), {**device_slice(gpu("d1")), "metadata": {"name": "more"}}],
+            "it has 2 slices, more than its resourceSliceCount 1",
+        ),
+        (
+            [
+                device_slice(gpu("d0"), resourceSliceCount=2),
+                {**device_slice(gpu("d1"), resourceSliceCount=3), "metadata": {"name": "more"}},
+            ],
+            "its slices disagree on resourceSliceCount: 2, 3",
+        ),
+        (
+            [
+                device_slice(gpu("d0"), resourceSliceCount=2),
+                {**device_slice(gpu("d0"), resourceSliceCount=2), "metadata": {"name": "more"}},
+            ],
+            "duplicate device name d0",
+        ),
+    ],
+)
+def test_slices_of_one_pool_that_disagree(slices: list[dict[str, Any]], reason: str) -> None:
+    (finding,) = check(*slices).findings
+    assert (finding.rule, finding.path) == ("pool-disagrees", "spec.pool")
+    assert finding.message == f"pool s of driver {DRIVER} cannot be used: {reason}"
+
+
+def test_slices_of_an_older_generation() -> None:
+    old = {**device_slice(gpu("d0"), generation=0), "metadata": {"name": "old"}}
+    assert warnings(device_slice(gpu("d0")), old) == [("pool-disagrees", "spec.pool.generation")]
+
+
+def test_an_extended_resource_name_of_two_classes() -> None:
+    name = {"extendedResourceName": "example.com/gpu"}
+    found = warnings(device_class("a", **name), device_class("b", **name), device_class("c"))
+    assert found == [("extended-resource-twice", "spec.extendedResourceName")] * 2
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [("v1", []), ("v1beta2", ["apiVersion"]), ("v1beta1", ["apiVersion"])]
+)
+def test_a_version_that_will_go_away(version: str, expected: list[str]) -> None:
+    slice_ = device_slice(version=version)
+    assert warnings(slice_) == [("deprecated-version", path) for path in expected]
+
+
+def test_an_object_with_two_contents() -> None:
+    assert warnings(device_class("a"), device_class("a")) == []
+    assert warnings(device_class("a"), device_class("a", "true")) == [("repeated-object", "metadata.name")]
+
+
+def test_fields_of_features_that_are_off() -> None:
+    report = check(
+        device_class("a", extendedResourceName="a.b/c"), gates=FeatureGates.of({"DRAExtendedResource": False})
+    )
+    assert [finding.rule for finding in report.findings] == ["dropped-field"]
+
+
+def test_kinds_that_are_none_of_ours_are_passed_over() -> None:
+    other = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "d"}, "spec": {"anything": 1}}
+    report = check(other, device_class())
+    assert (report.checked, report.skipped, report.findings) == (1, 1, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('device.attributes["a.b"].c == 1', [("attribute", "a.b/c")]),
+        ("device.attributes['a.b'].?c.orValue(1) == 1", [("attribute", "a.b/c")]),
+        ('device.attributes["a.b"]["c"] == 1 && has(device.attributes["a.b"].d)', ["a.b/c", "a.b/d"]),
+        ('device.capacity["a.b"].m.compareTo(quantity("1")) >= 0', [("capacity", "a.b/m")]),
+        ('cel.bind(x, device.attributes["a.b"], x.c == 1 && x.?d.hasValue())', ["a.b/c", "a.b/d"]),
+        ('device.attributes["a.b"].exists(k, k == "c")', []),
+        ('device.driver == "d" // device.attributes["a.b"].c', []),
+    ],
+)
+def test_names_that_an_expression_reads(text: str, names: list[Any]) -> None:
+    wanted = [Name("attribute", name) if isinstance(name, str) else Name(*name) for name in names]
+    assert names_in(text) == wanted
+
+
+def test_findings_tell_where_they_are_in_the_text() -> None:
+    text = "\n".join(
+        (
+            "apiVersion: v1",
+            "kind: List",
+            "items:",
+            "- apiVersion: resource.k8s.io/v1beta1",
+            "  kind: ResourceClaim",
+            "  metadata: {name: c}",
+            "  spec:",
+            "    devices:",
+            "      requests:",
+            "      - name: r",
+            "        deviceClassName: gpu",
+            "        count: -1",
+            "        nonsense: true",
+        )
+    )
+    report = lint({"a.yaml": text}, gates=FeatureGates.all_on(), now=NOW)
+    assert [(each.line, each.column, each.severity, each.rule) for each in report.findings] == [
+        (4, 3, Severity.WARNING, "deprecated-version"),
+        (12, 9, Severity.ERROR, "invalid"),
+        (13, 9, Severity.ERROR, "unknown-field"),
+    ]
+    assert str(report.findings[1]) == (
+        "a.yaml:12:9: error: ResourceClaim default/c: spec.devices.requests[0].exactly.count: "
+        "Invalid value: -1: must be greater than zero [invalid]"
+    )
+
+
+def test_what_cannot_be_decoded_is_an_error_with_its_place() -> None:
+    text = '{"apiVersion": "resource.k8s.io/v1",\n "kind": "DeviceClass",\n "spec": {"selectors": {}}}'
+    wrong = lint({"a.json": text}, gates=FeatureGates.all_on(), now=NOW)
+    assert [(each.rule, each.line) for each in wrong.findings] == [("wrong-type", 3)]
+    unknown = check({"apiVersion": "resource.k8s.io/v9", "kind": "DeviceClass"}, {"a": 1})
+    assert [finding.rule for finding in unknown.findings] == ["unknown-kind", "unknown-kind"]
+
+
+def test_a_text_that_is_no_text_does_not_hide_the_others() -> None:
+    texts = {"bad.yaml": "a: [", "good.yaml": dump_yaml(device_class("A"))}
+    report = lint(texts, gates=FeatureGates.all_on(), now=NOW)
+    assert len(report.unread) == 1
+    assert "bad.yaml" in report.unread[0]
+    assert [finding.source for finding in report.findings] == ["good.yaml"]
+
+
+def test_the_status_of_a_saved_claim_is_checked() -> None:
+    result = {"request": "x", "driver": DRIVER, "pool": "p", "device": "d"}
+    saved = {**claim(), "status": {"allocation": {"devices": {"results": [result]}}}}
+    assert [finding.path for finding in check(saved).findings] == ["status.allocation.devices.results[0].request"]
+
+
+def test_a_finding_without_a_place_names_its_text() -> None:
+    finding = Finding(severity=Severity.WARNING, rule="r", source="s", message="m")
+    assert str(finding) == "s: warning: m [r]"
