@@ -6,14 +6,14 @@ Out: the same change, completed; or an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from drakit.api.exchange import User
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError
-from drakit.apiserver.objects import Plain
+from drakit.apiserver.objects import Kept, Plain
 from drakit.base import status
 from drakit.base.errors import UsageError
 
@@ -33,7 +33,7 @@ class Change:
     name: str
     user: User
     new: Plain | None = None
-    old: Mapping[str, Any] | None = None
+    old: Kept | None = None
     subresource: str = ""
     dry_run: bool = False
     sent: Any = None

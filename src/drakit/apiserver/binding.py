@@ -82,7 +82,7 @@ async def _assign(
     now = machinery.timestamp()
     new = _assigned(old.document, binding, now)
     track(call, old, new, manager_of(call.request, options), now)
-    change = call.change(UPDATE, call.name, new=new, old=old.document, dry_run=options.dry_run, sent=binding)
+    change = call.change(UPDATE, call.name, new=new, old=old, dry_run=options.dry_run, sent=binding)
     await machinery.admission.admit(change)
     await machinery.admission.validate(change)
     if not options.dry_run:

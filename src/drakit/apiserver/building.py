@@ -32,7 +32,7 @@ from drakit.apiserver.plugins import standard_plugins
 from drakit.apiserver.resources import Resources
 from drakit.apiserver.reviews import Reviewer
 from drakit.apiserver.routing import Routes
-from drakit.apiserver.rules import MetadataRules, Rules
+from drakit.apiserver.rules import ObjectRules
 from drakit.apiserver.server import Limits, Server
 from drakit.apiserver.serving import served_kinds
 from drakit.apiserver.tokens import ServiceAccountTokens, new_key
@@ -52,7 +52,6 @@ class Settings:
     tokens: StaticTokens | None = None
     anonymous: bool = True
     authorizer: Authorizer = field(default_factory=AlwaysAllow)
-    rules: Rules = field(default_factory=MetadataRules)
     enable_plugins: Sequence[str] = ()
     disable_plugins: Sequence[str] = ()
     limits: Limits = field(default_factory=Limits)
@@ -71,7 +70,7 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
         gates=settings.gates,
         admission=choose(standard_plugins(keeper), enable=settings.enable_plugins, disable=settings.disable_plugins),
         authorizer=settings.authorizer,
-        rules=settings.rules,
+        rules=ObjectRules(settings.gates, keeper),
         random=settings.random,
         new_uid=settings.new_uid,
     )

@@ -94,7 +94,8 @@ async def _try_create(
     change = call.change(CREATE, metadata.get("name", ""), new=new, old=None, dry_run=options.dry_run, sent=sent)
     await machinery.admission.admit(change)
     prepare(call, new)
-    rules.require(call.kind, metadata.get("name", ""), machinery.rules.create(change))
+    machinery.rules.drop(change)
+    await rules.require(machinery.rules, change)
     await machinery.admission.validate(change)
     return await _store(machinery, change, new, loose=call.loose)
 

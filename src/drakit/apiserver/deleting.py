@@ -57,7 +57,7 @@ async def delete_object(
     for attempt in range(TRIES):
         old = await machinery.keeper.get(call.kind, place, name)
         check_preconditions(call.kind, old, options.preconditions)
-        change = call.change(DELETE, name, new=None, old=old.document, dry_run=options.dry_run)
+        change = call.change(DELETE, name, new=None, old=old, dry_run=options.dry_run)
         await machinery.admission.admit(change)
         await machinery.admission.validate(change)
         try:

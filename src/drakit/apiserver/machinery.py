@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from random import Random
@@ -15,7 +15,7 @@ from drakit.api.times import format_time
 from drakit.apiserver.admission import Admission, Change
 from drakit.apiserver.authorization import Authorizer
 from drakit.apiserver.keeping import Keeper
-from drakit.apiserver.objects import Plain
+from drakit.apiserver.objects import Kept, Plain
 from drakit.apiserver.routing import Target
 from drakit.apiserver.rules import Rules
 from drakit.apiserver.strategies import Strategy, strategy_of
@@ -86,7 +86,7 @@ class Call:
         name: str,
         *,
         new: Plain | None,
-        old: Mapping[str, Any] | None,
+        old: Kept | None,
         dry_run: bool,
         sent: Any = None,
     ) -> Change:

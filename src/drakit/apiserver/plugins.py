@@ -69,8 +69,8 @@ class Priority(Plugin):
             return
         if change.operation == CREATE:
             await self._complete(change, change.new["spec"])
-        elif change.old is not None and "priority" not in change.new["spec"] and "priority" in change.old["spec"]:
-            change.new["spec"]["priority"] = change.old["spec"]["priority"]
+        elif change.old is not None and "priority" in change.old.document["spec"]:
+            change.new["spec"].setdefault("priority", change.old.document["spec"]["priority"])
 
     async def _complete(self, change: Change, spec: Plain) -> None:
         name = spec.get("priorityClassName", "")

@@ -1,59 +1,103 @@
 """The rules that an object must keep: the one place where the server asks the room `validation`.
 
 In:  a change, after defaults, preparation and admission.
-Out: every broken rule; one or more of them end the request with 422.
+Out: the object without the fields whose feature is off; every broken rule, in one answer with 422.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
-from drakit.api.meta import ObjectMeta
+from drakit.api.claims import ResourceClaim
+from drakit.api.codec import to_wire
 from drakit.api.plain import from_plain
 from drakit.api.registry import Kind
-from drakit.apiserver.admission import Change
+from drakit.api.views import Partial
+from drakit.apiserver.admission import CREATE, Change
 from drakit.apiserver.failures import ApiError
-from drakit.base import names, status
+from drakit.apiserver.keeping import Keeper
+from drakit.apiserver.objects import Kept, Plain
+from drakit.apiserver.serving import known_kind
+from drakit.base import status
 from drakit.base.fields import FieldError
-from drakit.validation.metadata import NameRule, check_metadata, check_metadata_update
+from drakit.base.gates import FeatureGates
+from drakit.base.structs import Model
+from drakit.validation import (
+    Context,
+    drop_deallocated_devices,
+    drop_disabled_fields,
+    empty_lists,
+    validate_create,
+    validate_status_update,
+    validate_update,
+)
 
-_NAME_RULES: dict[str, NameRule] = {
-    "Namespace": names.check_dns_label,
-    "Role": names.check_path_segment,
-    "ClusterRole": names.check_path_segment,
-    "RoleBinding": names.check_path_segment,
-    "ClusterRoleBinding": names.check_path_segment,
-    "Service": names.check_dns1035_label,
-}
+ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
+_NAMESPACE = known_kind("v1", "Namespace")
+_ADMIN_KINDS = ("ResourceClaim", "ResourceClaimTemplate")
+
+Object = Model | Partial[Any]
 
 
 class Rules(Protocol):
-    def create(self, change: Change) -> Iterable[FieldError]:
-        """What is wrong with `change.new`."""
+    def drop(self, change: Change) -> None:
+        """Take out of `change.new` what belongs to a feature that is off."""
         ...
 
-    def update(self, change: Change) -> Iterable[FieldError]:
-        """What is wrong with `change.new` in the place of `change.old`; `subresource` says which door it came by."""
+    async def check(self, change: Change) -> Sequence[FieldError]:
+        """What is wrong with `change.new`, as a new object or in the place of `change.old`."""
         ...
 
 
-class MetadataRules:
-    """The rules that all kinds share: those of metadata."""
+class ObjectRules:
+    """The rules of every kind, from the room `validation`."""
 
-    def create(self, change: Change) -> Iterator[FieldError]:
-        meta = from_plain(ObjectMeta, change.document["metadata"])
-        rule = _NAME_RULES.get(change.kind.kind, names.check_dns_subdomain)
-        yield from check_metadata(meta, namespaced=change.kind.namespaced, name_rule=rule)
+    def __init__(self, gates: FeatureGates, keeper: Keeper) -> None:
+        self._gates = gates
+        self._keeper = keeper
 
-    def update(self, change: Change) -> Iterator[FieldError]:
-        old = change.old or change.document
-        new, before = (from_plain(ObjectMeta, each["metadata"]) for each in (change.document, old))
-        yield from check_metadata_update(new, before)
+    def drop(self, change: Change) -> None:
+        new = typed(change.kind, change.document)
+        old = typed_kept(change.old) if change.old is not None else None
+        dropped = drop_disabled_fields(new, old, self._gates)
+        if change.subresource == "status" and isinstance(dropped, ResourceClaim) and isinstance(old, ResourceClaim):
+            dropped = drop_deallocated_devices(dropped, old)
+        if dropped is not new:
+            change.document.update(to_wire(dropped))
+
+    async def check(self, change: Change) -> Sequence[FieldError]:
+        new = typed(change.kind, change.document)
+        context = Context(
+            gates=self._gates,
+            empty_lists=empty_lists(change.sent) if isinstance(change.sent, dict) else frozenset(),
+            admin_namespace=await self._is_admin_namespace(change),
+        )
+        if change.operation == CREATE or change.old is None:
+            return validate_create(new, context)
+        old = typed_kept(change.old)
+        if change.subresource == "status":
+            return validate_status_update(new, old, context)
+        return validate_update(new, old, context)
+
+    async def _is_admin_namespace(self, change: Change) -> bool | None:
+        if change.kind.kind not in _ADMIN_KINDS:
+            return None
+        namespace = await self._keeper.find(_NAMESPACE, "", change.namespace)
+        return namespace is not None and namespace.labels.get(ADMIN_ACCESS) == "true"
 
 
-def require(kind: Kind, name: str, found: Iterable[FieldError]) -> None:
+def typed(kind: Kind, document: Plain) -> Object:
+    """The object that rules are about: a struct, or a document with a view of it."""
+    return from_plain(kind.model, document) if kind.whole else Partial.of(kind.model, document)
+
+
+def typed_kept(kept: Kept) -> Object:
+    return kept.typed if kept.kind.whole else kept.partial
+
+
+async def require(rules: Rules, change: Change) -> None:
     """Raise 422 with every error, if there is one."""
-    errors = tuple(found)
+    errors = await rules.check(change)
     if errors:
-        raise ApiError(status.invalid(kind.kind, kind.group, name, errors))
+        raise ApiError(status.invalid(change.kind.kind, change.kind.group, change.name, errors))

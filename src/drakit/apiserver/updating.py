@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from drakit.apiserver import rules
-from drakit.apiserver.admission import UPDATE
+from drakit.apiserver.admission import UPDATE, Change
 from drakit.apiserver.bodies import read_body
 from drakit.apiserver.creating import check_place, complete, create_object, read_object
 from drakit.apiserver.failures import ApiError
@@ -91,10 +91,10 @@ async def replace(
     if not applied:
         track(call, old, new, manager_of(call.request, options), now)
     carry_over(call, new, old.document)
-    prepare(call, new, old, now)
-    change = call.change(UPDATE, call.name, new=new, old=old.document, dry_run=options.dry_run, sent=sent)
+    change = call.change(UPDATE, call.name, new=new, old=old, dry_run=options.dry_run, sent=sent)
+    prepare(machinery, call, change, old, now)
     await machinery.admission.admit(change)
-    rules.require(call.kind, call.name, machinery.rules.update(change))
+    await rules.require(machinery.rules, change)
     await machinery.admission.validate(change)
     return await store(machinery, call, old, new, dry_run=options.dry_run)
 
@@ -107,10 +107,11 @@ def carry_over(call: Call, new: Plain, old: Mapping[str, Any]) -> None:
     new["metadata"].setdefault("name", call.name)
 
 
-def prepare(call: Call, new: Plain, old: Kept, now: str) -> None:
+def prepare(machinery: Machinery, call: Call, change: Change, old: Kept, now: str) -> None:
     """What the kind sets back on an update through this door, and the generation that follows from it."""
-    strategy = call.strategy
+    strategy, new = call.strategy, change.document
     strategy.prepare(call.subresource, new, old.document, now)
+    machinery.rules.drop(change)
     complete(call, new)
     if strategy.generation and (strategy.changes_generation(new, old.document) or call.loose != old.loose):
         new["metadata"]["generation"] = old.metadata.get("generation", 0) + 1
