@@ -3,7 +3,7 @@
 In:  the text, and which macros exist.
 Out: a Tree, or CompileError with the place of every fault that was found.
 
-Operators are parsed with explicit stacks, so that the Python stack grows only with brackets, not with operators.
+Operators are parsed with explicit stacks, so that the Python stack grows only with brackets.
 """
 
 from __future__ import annotations
@@ -153,32 +153,34 @@ class Parser:
 
     # --- grammar
 
-    def _expression(self) -> Expr:
-        self._nesting += 1
-        if self._nesting > MAX_DEPTH:
-            raise _SyntaxFault(self._token.offset, f"expression recursion limit exceeded: {MAX_DEPTH}")
-        condition = self._operators()
-        if question := self._accept("?"):
-            then = self._operators()
-            self._expect(":")
-            other = self._expression()
-            parts = (condition, then, other)
-            condition = self._measured(self.call(question.offset, "_?_:_", *parts), *parts, counted=True)
-        self._nesting -= 1
-        return condition
+    # Brackets are where the Python stack grows: from `_expression` to the next one there are three calls, no more.
 
-    def _operators(self) -> Expr:
-        """Unary terms joined by infix operators, by precedence, without recursion."""
-        terms, pending = [self._unary()], list[Token]()
+    def _expression(self, *, whole: bool = True) -> Expr:
+        """Operands joined by infix operators, by precedence; `whole` with `? :` behind them."""
+        if whole:
+            self._enter()
+        terms, pending = [self._operand()], list[Token]()
         while (token := self._token).text in _PRECEDENCE and token.kind in {"op", "ident"}:
             self._take()
             while pending and _PRECEDENCE[pending[-1].text] >= _PRECEDENCE[token.text]:
                 self._reduce(terms, pending)
             pending.append(token)
-            terms.append(self._unary())
+            terms.append(self._operand())
         while pending:
             self._reduce(terms, pending)
+        if whole:
+            if question := self._accept("?"):
+                then = self._expression(whole=False)
+                self._expect(":")
+                parts = (terms[0], then, self._expression())
+                terms[0] = self._measured(self.call(question.offset, "_?_:_", *parts), *parts, counted=True)
+            self._nesting -= 1
         return terms[0]
+
+    def _enter(self) -> None:
+        self._nesting += 1
+        if self._nesting > MAX_DEPTH:
+            raise _SyntaxFault(self._token.offset, f"expression recursion limit exceeded: {MAX_DEPTH}")
 
     def _reduce(self, terms: list[Expr], pending: list[Token]) -> None:
         operator = pending.pop()
@@ -193,22 +195,10 @@ class Parser:
             node = self.call(operator.offset, name, left, right)
             terms.append(self._measured(node, left, right, counted=not logical))
 
-    def _unary(self) -> Expr:
+    def _operand(self) -> Expr:
+        """Signs, what they stand before, and all that is selected from it."""
         first = self._token
-        if first.text not in {"!", "-"} or first.kind != "op":
-            return self._member()
-        if first.text == "-" and self._tokens[self._at + 1].kind in {"int", "float"}:
-            return self._member()  # the sign belongs to the number
-        count = 0
-        while self._accept(first.text):
-            count += 1
-        operand = self._member()
-        if count % 2 == 0:
-            return operand
-        name = "!_" if first.text == "!" else "-_"
-        return self._measured(self.call(first.offset, name, operand), operand)
-
-    def _member(self) -> Expr:
+        odd = self._signs(first)
         node = self._primary()
         while True:
             if dot := self._accept("."):
@@ -219,7 +209,19 @@ class Parser:
                 self._expect("]")
                 node = self._measured(self.call(bracket.offset, name, node, index), node, index, counted=True)
             else:
-                return node
+                break
+        return self._measured(self.call(first.offset, f"{first.text}_", node), node) if odd else node
+
+    def _signs(self, first: Token) -> bool:
+        """Take all equal signs; whether they come to one. The one sign of a number belongs to the number."""
+        if first.kind != "op" or first.text not in {"!", "-"}:
+            return False
+        if first.text == "-" and self._tokens[self._at + 1].kind in {"int", "float"}:
+            return False
+        count = 0
+        while self._accept(first.text):
+            count += 1
+        return count % 2 == 1
 
     def _selection(self, operand: Expr, dot: Token) -> Expr:
         optional = self._accept("?")
@@ -264,29 +266,30 @@ class Parser:
 
     def _primary(self) -> Expr:
         token = self._token
+        if token.kind == "op" and token.text == "(":
+            self._take()
+            inner = self._expression()
+            self._expect(")")
+            self._closed.add(inner.id)
+            return inner
         if token.kind == "op":
-            return self._bracketed(token)
+            return self._symbol(token)
         if token.kind == "ident" and token.text not in _KEYWORDS:
             return self._name()
         return self._literal(self._take())
 
-    def _bracketed(self, token: Token) -> Expr:
-        match token.text:
-            case "(":
-                self._take()
-                inner = self._expression()
-                self._expect(")")
-                self._closed.add(inner.id)
-                return inner
-            case "[":
-                return self._list()
-            case "{":
-                return self._map(self._take())
-            case "." if self._tokens[self._at + 1].kind == "ident":
-                return self._name()
-            case "-" if self._tokens[self._at + 1].kind in {"int", "float"}:
-                self._take()
-                return self._literal(self._take(), negative=True, offset=token.offset)
+    def _symbol(self, token: Token) -> Expr:
+        """What starts with a symbol: a list, a map, a signed number, a name with a dot in front."""
+        following = self._tokens[self._at + 1].kind if token.text in {".", "-"} else ""
+        if token.text == "[":
+            return self._list()
+        if token.text == "{":
+            return self._map(self._take())
+        if token.text == "." and following == "ident":
+            return self._name()
+        if token.text == "-" and following in {"int", "float"}:
+            self._take()
+            return self._literal(self._take(), negative=True, offset=token.offset)
         raise self._unexpected("an expression")
 
     def _name(self) -> Expr:

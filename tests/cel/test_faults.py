@@ -1,0 +1,117 @@
+"""What does not compile, and what is said about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from drakit.cel import CompileError, compile_program, kubernetes
+from tests.cel.evaluation import faults
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "1:1 Syntax error: mismatched input '<EOF>' expecting an expression"),
+        ("1 +", "1:4 Syntax error: mismatched input '<EOF>' expecting an expression"),
+        ("(1", "1:3 Syntax error: mismatched input '<EOF>' expecting ')'"),
+        ("1 2", "1:3 Syntax error: mismatched input '2' expecting <EOF>"),
+        ("a.", "1:3 Syntax error: mismatched input '<EOF>' expecting IDENTIFIER"),
+        ("a.in", "1:3 Syntax error: mismatched input 'in' expecting IDENTIFIER"),
+        ("f(1,)", "1:5 Syntax error: mismatched input ')' expecting an expression"),
+        ("!-x", "1:2 Syntax error: mismatched input '-' expecting an expression"),
+        ("'a", "1:1 Syntax error: token recognition error at: '''"),
+        ("1 = 2", "1:3 Syntax error: token recognition error at: '='"),
+        (r'"\q"', "1:1 Syntax error: token recognition error at: '\"'"),
+        (r'"\ud800"', "1:1 invalid unicode code point"),
+        (r"b'\u0041'", "1:1 unable to unescape string"),
+        ("9223372036854775808", "1:1 invalid int literal"),
+        ("18446744073709551616u", "1:1 invalid uint literal"),
+        ("1e999", "1:1 invalid double literal"),
+        ("for", "1:1 reserved identifier: for"),
+        ("x.`a`", "1:3 unsupported syntax: '`'"),
+        ("has(1)", "1:5 invalid argument to has() macro"),
+        ("[1].all(1, true)", "1:9 argument must be a simple name"),
+        ("[1].all(i, i, true)", "1:12 duplicate variable name: i"),
+        ("[1].map(__result__, 1)", "1:9 iteration variable overwrites accumulator variable"),
+        ("1 == 1.0", "1:3 found no matching overload for '_==_' applied to '(int, double)'"),
+        ('"a".size(1)', "1:9 found no matching overload for 'size' applied to 'string.(int)'"),
+        ("nope", "1:1 undeclared reference to 'nope' (in container '')"),
+        ("nope()", "1:5 undeclared reference to 'nope' (in container '')"),
+        ("Message{a: 1}", "1:8 undeclared reference to 'Message' (in container '')"),
+        (
+            "1.all(x, true)",
+            "1:1 expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)",
+        ),
+        ("'a'.b", "1:4 type 'string' does not support field selection"),
+        ("1 && true", "1:1 expected type 'bool' but found 'int'"),
+        ('[1, "a"]', "1:5 expected type 'int' but found 'string'"),
+        ('{"a": 1, "b": "c"}', "1:15 expected type 'int' but found 'string'"),
+        ('{"a": 1, 2: 1}', "1:10 expected type 'string' but found 'int'"),
+        ("[?1]", "1:3 expected type 'optional_type(int)' but found 'int'"),
+        ('duration("x")', "1:10 invalid duration argument"),
+        ('timestamp("x")', "1:11 invalid timestamp argument"),
+        ('"a".matches("(")', "1:13 invalid matches argument"),
+        ('"a".find("(")', "1:1 program instantiation failed: error parsing regexp: missing ): ("),
+        ('int("x")', "1:1 program instantiation failed: type conversion error from 'string' to 'int'"),
+        (
+            '"%d".format(["a"])',
+            "1:14 error during formatting: decimal clause can only be used on integers, was given string",
+        ),
+        ('"%d".format([1, 2])', "1:12 too many arguments supplied to string.format (expected 1, got 2)"),
+        ('"%d".format([])', "1:12 index 0 out of range"),
+        ('"%y".format([1])', '1:12 could not parse formatting clause: unrecognized formatting clause "y"'),
+    ],
+)
+def test_a_fault_is_named_with_its_place(text: str, fault: str) -> None:
+    assert faults(text, x=None)[0] == fault
+
+
+def test_the_checker_reports_all_faults_in_the_order_of_the_text() -> None:
+    assert faults('nope == 1 && 1 + "a" == 2 && "a".foo()') == [
+        "1:1 undeclared reference to 'nope' (in container '')",
+        "1:16 found no matching overload for '_+_' applied to '(int, string)'",
+        "1:37 undeclared reference to 'foo' (in container '')",
+    ]
+
+
+def test_an_issue_shows_the_line_with_a_caret() -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_program("true &&\n  true && nope", kubernetes())
+    assert str(caught.value) == (
+        "ERROR: <input>:2:11: undeclared reference to 'nope' (in container '')\n |   true && nope\n | ..........^"
+    )
+
+
+def test_mixed_lists_are_fine_as_arguments_of_format_only() -> None:
+    assert faults('"%s-%d".format(["a", 1])') == []
+    assert faults('["a", 1].size()') != []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 251 + "1" + ")" * 251,
+        "[" * 300 + "]" * 300,
+        "1" + " + 1" * 260,
+        "x" + ".y" * 260,
+        "-" * 5000 + "x" + " &&" * 2000,
+        "true ? " * 300 + "1",
+        "{" * 5000,
+        "[1].map(x, " * 260 + "x" + ")" * 260,
+        "optional.of(1)" + ".optMap(x, x)" * 200,
+    ],
+)
+def test_what_is_nested_too_deeply_is_a_fault_and_never_a_crash(text: str) -> None:
+    assert faults(text, x=None)
+
+
+def test_depth_that_upstream_takes_is_taken() -> None:
+    assert faults("(" * 200 + "1" + ")" * 200) == []
+    assert faults("1" + " + 1" * 240) == []
+    assert faults(" && ".join(["true"] * 2000)) == []
+    assert faults("!" * 4000 + "true") == []
+
+
+def test_text_that_is_too_long_is_a_fault() -> None:
+    with pytest.raises(CompileError, match="expression code point size exceeds limit: size: 11, limit 10"):
+        compile_program("1 +       1", kubernetes(), max_length=10)
