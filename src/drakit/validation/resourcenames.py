@@ -7,7 +7,6 @@ from drakit.base import names
 _NATIVE_DOMAIN = "kubernetes.io/"
 _REQUESTS = "requests."
 HUGE_PAGES = "hugepages-"
-_IMPLICIT = "deviceclass.resource.kubernetes.io/"
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _COUNTED = (
@@ -40,14 +39,9 @@ def is_extended(name: str) -> bool:
     return not names.check_qualified_name(_REQUESTS + name)
 
 
-def is_implicit(name: str) -> bool:
-    """Whether it stands for a device class that has no extended resource name of its own."""
-    return name.startswith(_IMPLICIT)
-
-
 def is_whole_number(name: str) -> bool:
     """Whether only whole amounts make sense: counted objects and extended resources."""
-    return name in WHOLE_NUMBERS or is_extended(name) or is_implicit(name)
+    return name in WHOLE_NUMBERS or is_extended(name)
 
 
 def is_standard(name: str) -> bool:
