@@ -12,6 +12,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import yaml
+from yaml.scanner import ScannerError
+
 from drakit.api.codec import read_text
 from drakit.api.jsontext import Repeated, parse_json
 from drakit.api.problems import Malformed
@@ -52,10 +55,26 @@ def read_strategic(body: bytes) -> dict[str, Any]:
 def read_applied(body: bytes) -> dict[str, Any]:
     """An applied object: YAML, of which JSON is a part."""
     try:
-        documents = parse_yaml_documents(read_text(body))
+        text = read_text(body)
+        documents = parse_yaml_documents(text)
     except Malformed as error:
-        raise malformed(f"error decoding YAML: error converting YAML to JSON: yaml: {error}") from None
+        words = _yaml_words(body) or str(error)
+        raise malformed(f"error decoding YAML: error converting YAML to JSON: yaml: {words}") from None
     return _object(documents[0] if documents else {}, "error decoding patch: ")
+
+
+def _yaml_words(body: bytes) -> str:
+    """What libyaml says is wrong, as Go's port of it says it: it counts lines from zero, save for bad tokens."""
+    try:
+        for _ in yaml.parse(body, Loader=yaml.CLoader if yaml.__with_libyaml__ else yaml.Loader):
+            pass
+    except yaml.MarkedYAMLError as error:
+        marks = [mark.line for mark in (error.context_mark, error.problem_mark) if mark is not None and mark.line]
+        line = marks[0] + isinstance(error, ScannerError) if marks else 0
+        return f"line {line}: {error.problem}" if line else str(error.problem)
+    except yaml.YAMLError as error:
+        return str(error)
+    return ""
 
 
 def findings(content_type: str, body: bytes) -> tuple[str, ...]:
@@ -64,7 +83,8 @@ def findings(content_type: str, body: bytes) -> tuple[str, ...]:
         return tuple(dict.fromkeys(_repeated(read_applied(body), "")))
     if content_type == JSON_PATCH:
         return tuple(dict.fromkeys(f"json patch {each}" for each in _operation_findings(read_operations(body))))
-    return tuple(dict.fromkeys(_repeated(_json(body, ""), "")))
+    read = read_strategic if content_type == STRATEGIC_MERGE_PATCH else read_merge
+    return tuple(dict.fromkeys(_repeated(read(body), "")))
 
 
 def _operation_findings(operations: list[Any]) -> Iterator[str]:
