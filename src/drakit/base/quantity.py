@@ -199,13 +199,13 @@ def _canonical(nanos: int, form: Format) -> str:
     if form is Format.BINARY_SI and nanos % _NANO == 0 and abs(nanos) >= 1024 * _NANO:
         return _canonical_binary(nanos // _NANO)
     exponent = -9
-    limit = _MAX_EXPONENT * 3 if form is Format.DECIMAL_EXPONENT else 18
-    while nanos % 1000 == 0 and exponent < limit:
+    while nanos % 1000 == 0:
         nanos //= 1000
         exponent += 3
     if form is Format.DECIMAL_EXPONENT:
         return f"{nanos}e{exponent}" if exponent else str(nanos)
-    return f"{nanos}{_DECIMAL_SUFFIX[exponent]}"
+    # There is no suffix above E: real servers answer `1` to 10^21 of anything, and so do we.
+    return f"{nanos}{_DECIMAL_SUFFIX.get(exponent, '')}"
 
 
 def _canonical_binary(value: int) -> str:

@@ -1,9 +1,9 @@
 """What a ResourceClaim counts: itself, and the devices that it may get, by class and by extended resource.
 
 A claim counts what it may cost at worst: `All` as the most devices that a claim can have, a prioritized list as, per
-class, its largest alternative. The class's extended resource names count too, so that no way of asking for a device evades a
-quota on another. A claim that the scheduler made for a pod's extended resources counts against a name only what the
-pod itself does not count there already.
+class, its largest alternative. The class's extended resource names count too, so that no way of asking for a device
+evades a quota on another. A claim that the scheduler made for a pod's extended resources counts against a name only
+what the pod itself does not count there already.
 """
 
 from __future__ import annotations
