@@ -97,6 +97,7 @@ async def _try_create(
     machinery.rules.drop(change)
     await rules.require(machinery.rules, change)
     await machinery.admission.validate(change)
+    call.warnings.extend(call.strategy.warnings(new, None))
     return await _store(machinery, change, new, loose=call.loose)
 
 

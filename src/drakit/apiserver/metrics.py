@@ -28,6 +28,7 @@ class Metrics:
             "apiserver_request_duration_seconds", "Time from request to response.", _LABELS,
             buckets=_BUCKETS, registry=self.registry,
         )  # fmt: skip
+        self._series: dict[tuple[tuple[str, ...], int], tuple[Counter, Histogram]] = {}
         self._inflight = Gauge(
             "apiserver_current_inflight_requests", "Requests under way.", ("request_kind",), registry=self.registry
         )
@@ -56,8 +57,12 @@ class Metrics:
 
     def observe(self, labels: tuple[str, ...], code: int, seconds: float) -> None:
         """`labels` are verb, group, version, resource, subresource and scope."""
-        self._requests.labels(*labels, str(code)).inc()
-        self._durations.labels(*labels).observe(seconds)
+        series = self._series.get((labels, code))
+        if series is None:
+            made = self._requests.labels(*labels, str(code)), self._durations.labels(*labels)
+            series = self._series[labels, code] = made
+        series[0].inc()
+        series[1].observe(seconds)
 
     def inflight(self, kind: str, count: int) -> None:
         self._inflight.labels(kind).set(count)

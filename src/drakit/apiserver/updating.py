@@ -25,7 +25,8 @@ from drakit.base import fields, status
 from drakit.base.fields import Path
 
 TRIES = 5
-_SERVER_KEPT = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
+_SERVER_KEPT = ("creationTimestamp", "generation", "selfLink")
+_NEVER_UNDONE = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 async def update(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
@@ -96,6 +97,7 @@ async def replace(
     await machinery.admission.admit(change)
     await rules.require(machinery.rules, change)
     await machinery.admission.validate(change)
+    call.warnings.extend(call.strategy.warnings(new, old.document))
     return await store(machinery, call, old, new, dry_run=options.dry_run)
 
 
@@ -103,6 +105,9 @@ def carry_over(call: Call, new: Plain, old: Mapping[str, Any]) -> None:
     """What the server alone sets stays as it was; what a client may leave out is filled in."""
     for name in _SERVER_KEPT:
         keep(new["metadata"], old["metadata"], name)
+    for name in _NEVER_UNDONE:
+        if name in old["metadata"]:
+            new["metadata"][name] = old["metadata"][name]
     new["metadata"].setdefault("uid", old["metadata"].get("uid", ""))
     new["metadata"].setdefault("name", call.name)
 

@@ -8,7 +8,7 @@ A document that is handed in belongs to the request and may be changed in place;
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from drakit.api.registry import Kind
@@ -66,6 +66,10 @@ class Strategy:
         if not self.status_metadata:
             for name in _STATUS_META:
                 keep(new["metadata"], old["metadata"], name)
+
+    def warnings(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:  # noqa: ARG002
+        """What the user should know about an object that is accepted all the same."""
+        yield from ()
 
     def changes_generation(self, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
         return new.get("spec") != old.get("spec")

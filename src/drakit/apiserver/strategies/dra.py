@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from drakit.apiserver.objects import Plain
 from drakit.apiserver.strategies.base import Strategy, dotted
+from drakit.base.fields import quote
 
 PODGROUP_FINALIZER = "scheduling.k8s.io/podgroup-protection"
 
@@ -32,6 +33,11 @@ class SliceStrategy(Strategy):
     select_namespace = False
     extra_fields = dotted("spec.nodeName", "spec.driver")
     unselectable = "field label not supported for {group_version}, Kind=ResourceSlice: {name}"
+
+    def warnings(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:  # noqa: ARG002
+        driver = new["spec"].get("driver", "")
+        if driver != driver.lower():
+            yield f"spec.driver: driver names should be lowercase; {quote(driver)} contains uppercase characters"
 
 
 class TaintRuleStrategy(Strategy):

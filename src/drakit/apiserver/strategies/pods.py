@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from drakit.apiserver.objects import Plain
 from drakit.apiserver.strategies.base import Strategy, dotted, keep
+from drakit.base import names
 from drakit.base.quantity import Quantity
 
 _COMPUTE = ("cpu", "memory")
@@ -34,6 +35,14 @@ class PodStrategy(Strategy):
                     "lastProbeTime": None, "lastTransitionTime": None,
                 }
             ]  # fmt: skip
+
+    def warnings(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:
+        problems = names.check_dns_label(new["metadata"].get("name", "")) if old is None else []
+        if problems:
+            yield (
+                "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
+                f"a DNS label is recommended: [{' '.join(problems)}]"
+            )
 
     def prepare(self, subresource: str, new: Plain, old: Mapping[str, Any], now: str) -> None:
         if subresource == "resize":
