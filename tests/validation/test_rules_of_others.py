@@ -213,3 +213,85 @@ def test_immutable_data_stays() -> None:
 def test_a_lease_is_updated_only_in_a_version_that_was_read() -> None:
     lease = made("Lease", {"metadata": {"namespace": "ns"}}, version="coordination.k8s.io/v1")
     assert told(validate_update(lease, lease)) == [("metadata.resourceVersion", "Invalid")]
+
+
+RBAC = "rbac.authorization.k8s.io/v1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "document", "expected"),
+    [
+        ("ClusterRole", {"rules": [{"verbs": ["get"], "nonResourceURLs": ["/x"]}]}, []),
+        (
+            "ClusterRole",
+            {"rules": [{"nonResourceURLs": ["/x"], "resources": ["pods"]}], "aggregationRule": {}},
+            [
+                ("rules[0].verbs", "Required"),
+                ("rules[0].nonResourceURLs", "Invalid"),
+                ("aggregationRule.clusterRoleSelectors", "Required"),
+            ],
+        ),
+        (
+            "Role",
+            {"rules": [{"verbs": ["get"], "nonResourceURLs": ["/x"]}, {"verbs": ["get"]}]},
+            [
+                ("rules[0].nonResourceURLs", "Invalid"),
+                ("rules[1].apiGroups", "Required"),
+                ("rules[1].resources", "Required"),
+            ],
+        ),
+        (
+            "ClusterRoleBinding",
+            {"roleRef": {"kind": "Role", "name": ""}, "subjects": [{"kind": "ServiceAccount", "name": "a"}]},
+            [("roleRef.kind", "NotSupported"), ("roleRef.name", "Required"), ("subjects[0].namespace", "Required")],
+        ),
+        (
+            "RoleBinding",
+            {
+                "roleRef": {"apiGroup": "x", "kind": "Role", "name": "a/b"},
+                "subjects": [{"kind": "Robot", "name": ""}, {"kind": "User", "name": "u", "apiGroup": "x"}],
+            },
+            [
+                ("roleRef.apiGroup", "NotSupported"),
+                ("roleRef.name", "Invalid"),
+                ("subjects[0].name", "Required"),
+                ("subjects[0].kind", "NotSupported"),
+                ("subjects[1].apiGroup", "NotSupported"),
+            ],
+        ),
+    ],
+)
+def test_roles_and_bindings(kind: str, document: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    meta = {} if kind.startswith("Cluster") else {"metadata": {"namespace": "ns"}}
+    assert told(validate_create(made(kind, {**meta, **document}, version=RBAC))) == expected
+
+
+def test_a_binding_keeps_its_role() -> None:
+    def binding(role: str) -> Any:
+        return made("ClusterRoleBinding", {"roleRef": {"kind": "ClusterRole", "name": role}}, version=RBAC)
+
+    (error,) = validate_update(binding("b"), binding("a"))
+    assert (str(error.path), error.detail) == ("roleRef", "cannot change roleRef")
+
+
+def test_priorities_above_all_belong_to_the_system() -> None:
+    def priority(name: str, value: int) -> Any:
+        version = "scheduling.k8s.io/v1"
+        return made("PriorityClass", {"metadata": {"name": name}, "value": value}, version=version)
+
+    assert validate_create(priority("system-node-critical", 2_000_001_000)) == ()
+    assert told(validate_create(priority("system-mine", 1))) == [("metadata.name", "Forbidden")]
+    assert told(validate_create(priority("mine", 1_000_000_001))) == [("value", "Forbidden")]
+    assert told(validate_update(priority("mine", 2), priority("mine", 1))) == [("value", "Forbidden")]
+
+
+def test_a_lease_lasts_some_time() -> None:
+    lease = made(
+        "Lease",
+        {"metadata": {"namespace": "ns"}, "spec": {"leaseDurationSeconds": 0, "leaseTransitions": -1}},
+        version="coordination.k8s.io/v1",
+    )
+    assert told(validate_create(lease)) == [
+        ("spec.leaseDurationSeconds", "Invalid"),
+        ("spec.leaseTransitions", "Invalid"),
+    ]

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from drakit.api import ConfigMap, ObjectMeta, Partial, ReplicaSet, ResourceQuota, Secret
+from drakit.api import (
+    ClusterRoleBinding,
+    ConfigMap,
+    Lease,
+    ObjectMeta,
+    Partial,
+    ReplicaSet,
+    ResourceQuota,
+    RoleBinding,
+    Secret,
+)
 from drakit.api.registry import Kind
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, forbidden, invalid, required, too_long
@@ -23,9 +33,13 @@ from drakit.validation.metadata import (
     check_metadata_update,
 )
 from drakit.validation.pods import check_pod_spec
+from drakit.validation.rbac import check_binding, check_binding_update, check_role
 from drakit.validation.resourcenames import WHOLE_NUMBERS, is_quota_standard, is_standard
 
 DATA_SIZE = 1024 * 1024
+HIGHEST_PRIORITY = 1_000_000_000
+SYSTEM_PREFIX = "system-"
+SYSTEM_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _SPEC = Path("spec")
 
 NAME_RULES: Mapping[str, NameRule] = {
@@ -45,18 +59,22 @@ def check_object(kind: Kind, obj: Partial[Any], _ctx: Context) -> Iterator[Field
     yield from check_metadata(meta, namespaced=kind.namespaced, name_rule=rule)
     content = _CONTENT.get(kind.kind)
     if content is not None:
-        yield from content(obj.view)
+        yield from content(obj)
 
 
 def check_object_update(new: Partial[Any], old: Partial[Any], _ctx: Context) -> Iterator[FieldError]:
     yield from check_metadata_update(new.view.metadata, old.view.metadata)
-    content = _CONTENT.get(type(new.view).__name__)
+    content = _CONTENT.get(str(new.document.get("kind")))
     if content is not None:
-        yield from content(new.view)
+        yield from content(new)
     if isinstance(new.view, ConfigMap | Secret):
         yield from _check_frozen(new, old)
     if isinstance(new.view, ReplicaSet) and new.view.spec.selector != old.view.spec.selector:
         yield invalid(_SPEC / "selector", new.document["spec"].get("selector"), IMMUTABLE)
+    if isinstance(new.view, RoleBinding | ClusterRoleBinding):
+        yield from check_binding_update(new.view, old.view)
+    if new.document.get("kind") == "PriorityClass" and _value(new) != _value(old):
+        yield forbidden(Path("value"), "may not be changed in an update.")
 
 
 def check_object_status_update(new: Partial[Any], old: Partial[Any], _ctx: Context) -> Iterator[FieldError]:
@@ -66,8 +84,32 @@ def check_object_status_update(new: Partial[Any], old: Partial[Any], _ctx: Conte
             yield from _check_amounts(getattr(new.view.status, name), Path("status") / name)
 
 
-def _check_quota(quota: ResourceQuota) -> Iterator[FieldError]:
-    yield from _check_amounts(quota.spec.hard, _SPEC / "hard")
+def _check_quota(obj: Partial[ResourceQuota]) -> Iterator[FieldError]:
+    yield from _check_amounts(obj.view.spec.hard, _SPEC / "hard")
+
+
+def _check_priority(obj: Partial[Any]) -> Iterator[FieldError]:
+    """Two classes above all others belong to the system, and nobody else's is as high."""
+    name, value = obj.view.metadata.name, _value(obj)
+    if name.startswith(SYSTEM_PREFIX):
+        if SYSTEM_PRIORITIES.get(name) != value:
+            detail = f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only"
+            yield forbidden(Path("metadata.name"), f"{detail}. error: {name} is not a known system priority class")
+    elif value > HIGHEST_PRIORITY:
+        yield forbidden(Path("value"), f"maximum allowed value of a user defined priority is {HIGHEST_PRIORITY}")
+
+
+def _value(priority_class: Partial[Any]) -> int:
+    value: int = priority_class.document.get("value") or 0
+    return value
+
+
+def _check_lease(obj: Partial[Lease]) -> Iterator[FieldError]:
+    spec = obj.view.spec
+    if spec.lease_duration_seconds is not None and spec.lease_duration_seconds <= 0:
+        yield invalid(_SPEC / "leaseDurationSeconds", spec.lease_duration_seconds, "must be greater than 0")
+    if spec.lease_transitions is not None and spec.lease_transitions < 0:
+        yield invalid(_SPEC / "leaseTransitions", spec.lease_transitions, "must be greater than or equal to 0")
 
 
 def _check_amounts(amounts: Mapping[str, Quantity], path: Path) -> Iterator[FieldError]:
@@ -91,15 +133,16 @@ def _check_quota_name(name: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, name, "must be a standard resource for quota")
 
 
-def _check_data(obj: ConfigMap | Secret) -> Iterator[FieldError]:
-    parts = {"data": obj.data, **({"binaryData": obj.binary_data} if isinstance(obj, ConfigMap) else {})}
+def _check_data(obj: Partial[Any]) -> Iterator[FieldError]:
+    view: ConfigMap | Secret = obj.view
+    parts = {"data": view.data, **({"binaryData": view.binary_data} if isinstance(view, ConfigMap) else {})}
     for part, entries in parts.items():
         for key in entries:
             for message in names.check_config_key(key):
                 yield invalid(Path(part).key(key), key, message)
     total = sum(names.size(value) for entries in parts.values() for value in entries.values())
     if total > DATA_SIZE:
-        yield too_long(Path() if isinstance(obj, ConfigMap) else Path("data"), DATA_SIZE)
+        yield too_long(Path() if isinstance(view, ConfigMap) else Path("data"), DATA_SIZE)
 
 
 def _check_frozen(new: Partial[Any], old: Partial[Any]) -> Iterator[FieldError]:
@@ -113,8 +156,8 @@ def _check_frozen(new: Partial[Any], old: Partial[Any]) -> Iterator[FieldError]:
             yield forbidden(Path(name), "field is immutable when `immutable` is set")
 
 
-def _check_replica_set(replica_set: ReplicaSet) -> Iterator[FieldError]:
-    spec = replica_set.spec
+def _check_replica_set(obj: Partial[ReplicaSet]) -> Iterator[FieldError]:
+    spec = obj.view.spec
     for name, value in (("replicas", spec.replicas), ("minReadySeconds", spec.min_ready_seconds)):
         if value is not None and value < 0:
             yield invalid(_SPEC / name, value, "must be greater than or equal to 0")
@@ -129,9 +172,23 @@ def _check_replica_set(replica_set: ReplicaSet) -> Iterator[FieldError]:
     yield from check_pod_spec(spec.template.spec, _SPEC / "template" / "spec")
 
 
-_CONTENT: Mapping[str, Callable[[Any], Iterator[FieldError]]] = {
+def _check_role(obj: Partial[Any]) -> Iterator[FieldError]:
+    return check_role(obj.view)
+
+
+def _check_binding(obj: Partial[Any]) -> Iterator[FieldError]:
+    return check_binding(obj.view)
+
+
+_CONTENT: Mapping[str, Callable[[Partial[Any]], Iterator[FieldError]]] = {
     "ResourceQuota": _check_quota,
     "ConfigMap": _check_data,
     "Secret": _check_data,
     "ReplicaSet": _check_replica_set,
+    "PriorityClass": _check_priority,
+    "Lease": _check_lease,
+    "Role": _check_role,
+    "ClusterRole": _check_role,
+    "RoleBinding": _check_binding,
+    "ClusterRoleBinding": _check_binding,
 }
