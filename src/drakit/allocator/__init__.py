@@ -4,18 +4,10 @@ In:  an Inventory, kept up to date with slices, classes, nodes, taint rules and 
 Out: allocations that can be stored as they are, or the reasons why there are none. Pure and synchronous.
 """
 
-from drakit.allocator.allocation import (
-    Allocated,
-    Allocation,
-    AllocationError,
-    Allocator,
-    NodeError,
-    OutOfTime,
-    Unsatisfiable,
-    allocate,
-)
+from drakit.allocator.allocation import Allocator, allocate
 from drakit.allocator.inventory import Inventory
 from drakit.allocator.ledger import Holding, Ledger, PoolUse
+from drakit.allocator.outcomes import Allocated, Allocation, AllocationError, NodeError, OutOfTime, Unsatisfiable
 from drakit.allocator.pools import Pool, PoolKey, PoolView, Problem
 from drakit.allocator.reasons import Cause, ClaimReasons, PoolTrouble, Reasons, Refusal, RequestReasons, tell
 from drakit.allocator.remedies import Remedy

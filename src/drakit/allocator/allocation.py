@@ -9,12 +9,13 @@ No clock, I/O or randomness: the same inventory gives the same answer. Share ids
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from drakit.allocator.bounds import Outlook
 from drakit.allocator.checks import precheck
 from drakit.allocator.inventory import Inventory
+from drakit.allocator.outcomes import Allocated, Allocation, AllocationError, NodeError, OutOfTime, Unsatisfiable
 from drakit.allocator.pools import PoolView, Problem, Views
 from drakit.allocator.profiles import Layout, layout_of
 from drakit.allocator.requests import MAX_RESULTS
@@ -27,54 +28,6 @@ if TYPE_CHECKING:
     from drakit.allocator.reasons import Reasons
 
 _MAX_ANSWERS = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class Allocated:
-    """Every claim can have its devices on this node: one AllocationResult per claim, in order."""
-
-    node: str
-    allocations: tuple[AllocationResult, ...]
-    steps: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Unsatisfiable:
-    """There is no solution on this node now."""
-
-    node: str
-    steps: int = 0
-    reasons: Reasons | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NodeError:
-    """This node cannot be judged now; other nodes can."""
-
-    node: str
-    message: str
-    steps: int = 0
-    reasons: Reasons | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AllocationError:
-    """The whole attempt ends: the claims, a class or a selector are wrong, whatever the node."""
-
-    node: str
-    message: str
-    steps: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class OutOfTime:
-    """The deadline struck before the search ended."""
-
-    node: str
-    steps: int = 0
-
-
-Allocation = Allocated | Unsatisfiable | NodeError | AllocationError | OutOfTime
 
 
 class Allocator:
@@ -94,6 +47,7 @@ class Allocator:
         self._plan = inventory.plans.of(
             [claim.spec.devices for claim in claims], self._inventory.classes, inventory.gates
         )
+        self._plan.make_room()
 
     def answer(self, node: str) -> Answer:
         """The bare answer, without results or reasons: enough to know whether the node will do."""
@@ -130,31 +84,38 @@ class Allocator:
     def allocate(self, node: str, *, new_uid: Callable[[], str], explain: bool = False) -> Allocation:
         """Allocate on one node. `new_uid` gives each share of a device its id."""
         answer = self.answer(node)
-        views = self._inventory.views(node)
-        layout = layout_of(self._plan, views)
         if answer.verdict is Verdict.FOUND:
-            return self._allocated(node, layout, answer, views, new_uid)
+            return self._allocated(node, answer, new_uid)
         if answer.verdict is Verdict.DEADLINE:
             return OutOfTime(node, answer.steps)
-        if answer.verdict is Verdict.NONE:
-            reasons = self._reasons(node, layout, views) if explain else None
-            invalid = [view for view in views if view.problem is Problem.INVALID]
-            if invalid:
-                return NodeError(node, _invalid_pools(invalid), answer.steps, reasons)
-            return Unsatisfiable(node, answer.steps, reasons)
-        message = self._message(layout, answer, views)
-        if answer.verdict is Verdict.POOL:
-            return NodeError(node, message, answer.steps, self._reasons(node, layout, views) if explain else None)
-        return AllocationError(node, message, answer.steps)
+        return self._failed(node, answer, explain=explain)
 
-    def _allocated(
-        self, node: str, layout: Layout, answer: Answer, views: Views, new_uid: Callable[[], str]
-    ) -> Allocated | AllocationError:
-        try:
-            allocations = build_results(layout, answer, views, self._claims, self._inventory.classes, node, new_uid)
-        except UnsupportedNodeSelectorError as error:
-            return AllocationError(node, f"create NodeSelector: {error}", answer.steps)
-        return Allocated(node, allocations, answer.steps)
+    def _allocated(self, node: str, answer: Answer, new_uid: Callable[[], str]) -> Allocated | AllocationError:
+        found = Allocated(node, partial(self._results, node, answer, new_uid), answer.steps)
+        if any(view.several_terms for view in self._inventory.views(node)):
+            try:
+                found.allocations  # noqa: B018 - built now: it may turn out that no result can tell where it holds
+            except UnsupportedNodeSelectorError as error:
+                return AllocationError(node, f"create NodeSelector: {error}", answer.steps)
+        return found
+
+    def _results(self, node: str, answer: Answer, new_uid: Callable[[], str]) -> tuple[AllocationResult, ...]:
+        views = self._inventory.views(node)
+        layout = layout_of(self._plan, views)
+        return build_results(layout, answer, views, self._claims, self._inventory.classes, node, new_uid)
+
+    def _failed(self, node: str, answer: Answer, *, explain: bool) -> Allocation:
+        views = self._inventory.views(node)
+        layout = layout_of(self._plan, views)
+        if answer.verdict not in (Verdict.NONE, Verdict.POOL):
+            return AllocationError(node, self._message(layout, answer, views), answer.steps)
+        reasons = self._reasons(node, layout, views) if explain else None
+        if answer.verdict is Verdict.POOL:
+            return NodeError(node, self._message(layout, answer, views), answer.steps, reasons)
+        invalid = [view for view in views if view.problem is Problem.INVALID]
+        if invalid:
+            return NodeError(node, _invalid_pools(invalid), answer.steps, reasons)
+        return Unsatisfiable(node, answer.steps, reasons)
 
     def _reasons(self, node: str, layout: Layout, views: Views) -> Reasons:
         from drakit.allocator.reasons import explain

@@ -22,6 +22,7 @@ class Verdict:
     matches: bool
     refused_by: int = -1
     error: str = ""
+    fails: bool = False
 
 
 MATCH = Verdict(True)
@@ -30,11 +31,13 @@ MATCH = Verdict(True)
 class Selection:
     """The selectors of one class and one request, tried in order until one does not match."""
 
-    __slots__ = ("class_count", "gates", "texts")
+    __slots__ = ("class_count", "gates", "key", "texts")
 
     def __init__(self, class_texts: tuple[str, ...], texts: tuple[str, ...], *, gates: Gates) -> None:
         self.texts = class_texts + texts
         self.class_count = len(class_texts)
+        # One text, because a text remembers its hash.
+        self.key = "\n\0".join((str(gates), *self.texts))
         self.gates = gates
 
     @staticmethod
@@ -42,18 +45,17 @@ class Selection:
         return Selection(tuple(class_texts), tuple(texts), gates=gates)
 
     def verdict(self, shape: Shape) -> Verdict:
-        key = (self.texts, self.gates)
-        found = shape.verdicts.get(key)
+        found = shape.verdicts.get(self.key)
         if found is None:
             found = self._judge(shape)
-            shape.remember(key, found)
+            shape.remember(self.key, found)
         return found
 
     def _judge(self, shape: Shape) -> Verdict:
         for number, text in enumerate(self.texts):
             found = judge(text, shape, gates=self.gates)
             if not found.matches:
-                return Verdict(False, number, found.error)
+                return Verdict(False, number, found.error, bool(found.error))
         return MATCH
 
     def origin(self, number: int) -> tuple[str, int]:

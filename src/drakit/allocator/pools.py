@@ -93,6 +93,7 @@ class PoolView:
         "idle",
         "key",
         "reason",
+        "several_terms",
         "slices",
     )
 
@@ -106,6 +107,8 @@ class PoolView:
         # All devices of the pool that use counters, those on other nodes included.
         self.consumers: tuple[tuple[str, Consumes], ...] = ()
         self.binding = False
+        # Whether some node selector has more terms than an allocation can tell.
+        self.several_terms = False
         self.idle: Usage | None = None
 
     @property
@@ -213,7 +216,8 @@ class Pool:
         view.devices = tuple(device for _, device in listed)
         view.slices = tuple(each for each, _ in listed)
         view.content = self._content(view, node)
-        view.binding = any(shape.binding for shape in view.content.shapes)
+        view.several_terms = any(_has_several_terms(each, device) for each, device in listed)
+        view.binding = any(shape.build.binding for shape in view.content.shapes)
         return view
 
     def _content(self, view: PoolView, node: Place) -> Content:
@@ -243,6 +247,11 @@ def accessible(node: Place, node_name: str | None, selector: NodeSelector | None
 
 def _reaches(device: Device, node: Place) -> bool:
     return accessible(node, device.node_name, device.node_selector, all_nodes=device.all_nodes)
+
+
+def _has_several_terms(each: ResourceSlice, device: Device) -> bool:
+    selectors = (each.spec.node_selector, device.node_selector)
+    return any(selector is not None and len(selector.node_selector_terms) > 1 for selector in selectors)
 
 
 def _name(each: ResourceSlice) -> str:

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from drakit.allocator.pools import Content, PoolView, Problem
     from drakit.allocator.requests import Alternative, Plan
     from drakit.allocator.search import Answer
-    from drakit.allocator.shapes import CounterKey, Shape
+    from drakit.allocator.shapes import Build, CounterKey, Shape
     from drakit.api import DeviceTaint
 
 Amounts = tuple[tuple[str, int], ...]
-_MAX_KNOWN = 100_000
 _MAX_PROFILES = 256
 
 
@@ -81,50 +80,58 @@ def _make_profile(plan: Plan, content: Content) -> Profile:
 
 
 def _trait_of(plan: Plan, shape: Shape, taints: tuple[DeviceTaint, ...], reachable: bool) -> Trait:
-    key = (shape, taints, reachable)
+    """All that a trait depends on is put together first: devices that differ only elsewhere share one."""
+    verdicts = 0
+    for each in plan.alternatives:
+        verdict = each.selection.verdict(shape)
+        verdicts = verdicts << 2 | verdict.matches << 1 | verdict.fails
+    values = tuple(
+        [
+            attribute_values(shape.driver, shape.device.attributes, each.attribute, lists=each.lists)
+            for each in plan.constraints
+        ]
+    )
+    key = (verdicts, shape.build, values, taints, reachable)
     found = plan.traits.get(key)
     if found is None:
-        if len(plan.traits) >= _MAX_KNOWN:
-            plan.traits.clear()
-        made = _make_trait(plan, shape, taints, reachable=reachable)
+        made = _make_trait(plan, shape, values, taints, reachable=reachable)
         found = plan.traits[key] = plan.known_traits.setdefault(made, made)
     return found
 
 
-def _make_trait(plan: Plan, shape: Shape, taints: tuple[DeviceTaint, ...], *, reachable: bool) -> Trait:
-    features = plan.features
-    shared = shape.shared and features.consumable
+def _make_trait(
+    plan: Plan, shape: Shape, values: tuple[Values | None, ...], taints: tuple[DeviceTaint, ...], *, reachable: bool
+) -> Trait:
+    features, build = plan.features, shape.build
+    shared = build.shared and features.consumable
     selected = failing = usable = 0
     takes: list[Amounts | None] = []
-    for each in plan.alternatives if features.binding or not shape.binding else ():
+    for each in plan.alternatives if features.binding or not build.binding else ():
         verdict = each.selection.verdict(shape)
-        taken = _taken(each, shape) if features.consumable else ()
+        taken = _taken(each, build) if features.consumable else ()
         takes.append(taken)
         bit = 1 << each.index
-        if verdict.error:
+        if verdict.fails:
             failing |= bit
         elif verdict.matches and reachable and taken is not None:
             selected |= bit
             tainted = features.taints and untolerated(taints, each.tolerations) is not None
-            if not tainted and (features.partitions or not shape.consumes):
+            if not tainted and (features.partitions or not build.consumes):
                 usable |= bit
     return Trait(
         selected,
         failing,
         usable,
-        tuple(
-            attribute_values(shape.driver, shape.device.attributes, each.attribute, lists=each.lists)
-            for each in plan.constraints
-        ),
-        tuple(shape.consumes.items()) if features.partitions else (),
+        values,
+        tuple(build.consumes.items()) if features.partitions else (),
         shared,
-        tuple((name, each.value.nanos) for name, each in shape.device.capacity.items()) if shared else (),
+        tuple((name, each.value.nanos) for name, each in build.capacity.items()) if shared else (),
         tuple(takes) if shared else (),
     )
 
 
-def _taken(wanted: Alternative, shape: Shape) -> Amounts | None:
-    amounts = consumption(wanted.capacity, shape.device.capacity)
+def _taken(wanted: Alternative, build: Build) -> Amounts | None:
+    amounts = consumption(wanted.capacity, build.capacity)
     return None if amounts is None else tuple((name, amount.nanos) for name, amount in amounts.items())
 
 
@@ -226,8 +233,6 @@ def layout_of(plan: Plan, views: tuple[PoolView, ...]) -> Layout:
     profiles = tuple(profile_of(plan, view) for view in views)
     found = plan.layouts.get(profiles)
     if found is None:
-        if len(plan.layouts) >= _MAX_KNOWN:
-            plan.layouts.clear()
         found = plan.layouts[profiles] = Layout(plan, profiles)
     return found
 

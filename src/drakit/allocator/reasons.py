@@ -251,7 +251,7 @@ class _Inquiry:
     def _not_selected(self, wanted: Alternative, device: int, found: Site) -> tuple[Cause, str] | None:
         _, position = self._shape_of(device)
         shape = found.view.content.shapes[position]
-        if shape.binding and not self.layout.plan.features.binding:
+        if shape.build.binding and not self.layout.plan.features.binding:
             return Cause.BINDING, "has binding conditions, but the DRADeviceBindingConditions feature is disabled"
         verdict = wanted.selection.verdict(shape)
         if not verdict.matches:
@@ -287,7 +287,7 @@ class _Inquiry:
     def _counters(self, device: int) -> tuple[Cause, str] | None:
         trait = self.layout.traits[device]
         _, position = self._shape_of(device)
-        consumes = site(self.layout, self.views, device).view.content.shapes[position].consumes
+        consumes = site(self.layout, self.views, device).view.content.shapes[position].build.consumes
         if consumes and not self.layout.plan.features.partitions:
             return Cause.GATE, "consumes counters, but the DRAPartitionableDevices feature is disabled"
         if not trait.consumes or self.search.counters_suffice(device):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from drakit.allocator.outcomes import Allocated
 from drakit.api import (
     Device,
     DeviceClaim,
@@ -133,7 +134,7 @@ class _Trial:
         return msgspec.structs.replace(self.claim, spec=ResourceClaimSpec(devices=devices))
 
     def _fits(self, inventory: Inventory, claim: ResourceClaim) -> bool:
-        from drakit.allocator.allocation import Allocated, Allocator
+        from drakit.allocator.allocation import Allocator
 
         steps = iter(range(_MAX_STEPS // 64))
         allocator = Allocator(inventory, [claim], expired=lambda: next(steps, None) is None)

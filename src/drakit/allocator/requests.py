@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 MAX_RESULTS = 32
 _MAX_PLANS = 32
+_MAX_KNOWN = 50_000
 _numbers = counter(1)
 
 
@@ -124,7 +125,7 @@ Check = AllCheck | LimitCheck | Refusal
 
 @dataclass(eq=False)
 class Plan:
-    """What is asked for. The dicts remember what was found out about pools; they never change an answer."""
+    """What is asked for. The dicts remember what was found out about pools and nodes; they never change an answer."""
 
     features: Features
     claims: int
@@ -138,6 +139,12 @@ class Plan:
     profiles: dict[object, Profile] = field(default_factory=dict)
     layouts: dict[tuple[Profile, ...], Layout] = field(default_factory=dict)
     recent: dict[str, tuple[Views, object, Answer]] = field(default_factory=dict)
+
+    def make_room(self) -> None:
+        """Forget everything when it is too much: devices and nodes that are gone leave something behind."""
+        if max(len(self.known_traits), len(self.layouts), len(self.recent)) >= _MAX_KNOWN:
+            for known in (self.traits, self.known_traits, self.profiles, self.layouts, self.recent):
+                known.clear()
 
 
 class Plans:

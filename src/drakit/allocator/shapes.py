@@ -23,21 +23,31 @@ CounterKey = tuple[str, str]
 _MAX_VERDICTS = 512
 
 
+class Build:
+    """What a device is made of, whatever its attributes say. Interned like shapes, and far fewer."""
+
+    __slots__ = ("__weakref__", "binding", "capacity", "consumes", "shared")
+
+    def __init__(self, device: Device) -> None:
+        self.capacity = device.capacity
+        self.shared = bool(device.allow_multiple_allocations)
+        self.binding = bool(device.binding_conditions)
+        self.consumes = counter_use(device)
+
+
 class Shape:
     """Interned: two devices of the same shape have the same object.
 
     `verdicts` remembers selections by their texts. It lives here so that it goes when the last such device goes.
     """
 
-    __slots__ = ("__weakref__", "_bound", "binding", "consumes", "device", "driver", "shared", "verdicts")
+    __slots__ = ("__weakref__", "_bound", "build", "device", "driver", "verdicts")
 
-    def __init__(self, driver: str, device: Device) -> None:
+    def __init__(self, driver: str, device: Device, build: Build) -> None:
         self.driver = driver
         self.device = device
-        self.shared = bool(device.allow_multiple_allocations)
-        self.binding = bool(device.binding_conditions)
-        self.consumes = counter_use(device)
-        self.verdicts: dict[object, Verdict] = {}
+        self.build = build
+        self.verdicts: dict[str, Verdict] = {}
         self._bound: BoundDevice | None = None
 
     @property
@@ -47,7 +57,7 @@ class Shape:
             self._bound = bind(self.driver, self.device)
         return self._bound
 
-    def remember(self, key: object, verdict: Verdict) -> None:
+    def remember(self, key: str, verdict: Verdict) -> None:
         if len(self.verdicts) >= _MAX_VERDICTS:
             self.verdicts.clear()
         self.verdicts[key] = verdict
@@ -58,6 +68,7 @@ class Shapes:
 
     def __init__(self) -> None:
         self._known: WeakValueDictionary[tuple[str, bytes], Shape] = WeakValueDictionary()
+        self._builds: WeakValueDictionary[bytes, Build] = WeakValueDictionary()
 
     def of(self, driver: str, device: Device) -> Shape:
         plain = msgspec.structs.replace(
@@ -66,8 +77,15 @@ class Shapes:
         key = (driver, to_json(plain))
         shape = self._known.get(key)
         if shape is None:
-            shape = self._known[key] = Shape(driver, plain)
+            shape = self._known[key] = Shape(driver, plain, self._build(plain))
         return shape
+
+    def _build(self, plain: Device) -> Build:
+        key = to_json(msgspec.structs.replace(plain, attributes={}))
+        build = self._builds.get(key)
+        if build is None:
+            build = self._builds[key] = Build(plain)
+        return build
 
     def __len__(self) -> int:
         return len(self._known)
