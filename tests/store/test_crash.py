@@ -74,7 +74,7 @@ def check(written: list[Written], found: Found) -> None:
 def test_acknowledged_writes_survive_fifty_kills_and_revisions_never_go_back(tmp_path: Path) -> None:
     path, chance, revision, compacted = tmp_path / "store.db", random.Random(7), 0, 0
     for number in range(ROUNDS):
-        written = write_and_kill(path, number, chance.randrange(1, 400))
+        written = write_and_kill(path, number, chance.randrange(1, 250))
         assert min(written).revision > revision
         assert len({write.revision for write in written}) == len(written)
         found = asyncio.run(look(path))
