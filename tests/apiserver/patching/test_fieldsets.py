@@ -15,6 +15,7 @@ from drakit.apiserver.patching.fieldsets import (
     render,
     set_of,
     union,
+    within,
     without,
 )
 
@@ -67,3 +68,14 @@ def test_what_is_no_set_is_refused(data: object) -> None:
 
 def test_elements_of_an_unknown_kind_are_passed_over() -> None:
     assert normalized({"i:3": {}, "f:a": {}}) == {"f:a": {}}
+
+
+@given(_PATHS, _PATHS)
+def test_within_keeps_what_is_in_or_below(one: set[tuple[str, ...]], two: set[tuple[str, ...]]) -> None:
+    kept = {path for path in one if any(path[: len(other)] == other for other in two)}
+    assert set(paths(within(set_of(one), set_of(two)))) == kept
+
+
+def test_a_star_stands_for_any_element() -> None:
+    fields = set_of([("f:a", 'k:{"n":"x"}', "f:b"), ("f:a", 'k:{"n":"x"}', "f:c")])
+    assert within(fields, set_of([("f:a", "*", "f:b")])) == {"f:a": {'k:{"n":"x"}': {"f:b": {}}}}

@@ -340,3 +340,19 @@ def test_what_is_equal_at_any_depth_is_not_owned() -> None:
     fields = owners(STATUS.update(live, new, manager="x", now=T1))["x"]
     key = 'k:{"device":"x","driver":"d","pool":"p"}'
     assert fields == {"f:status": {"f:devices": {key: {"f:data": {"f:b": {}}}}}}
+
+
+def test_a_resize_owns_resources_only() -> None:
+    container = {"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "uid": "u"},
+        "spec": {"containers": [container]},
+    }
+    live = PODS.update(None, written(pod), manager="creator", now=T0)
+    changed = {**container, "image": "other", "resources": {"limits": {"cpu": "2"}}}
+    new = {**live, "metadata": {**live["metadata"], "labels": {"a": "1"}}, "spec": {"containers": [changed]}}
+    after = owners(FieldTracker("v1", "Pod", subresource="resize").update(live, new, manager="resizer", now=T1))
+    resources: dict[str, Any] = {"f:resources": {"f:limits": {"f:cpu": {}}}}
+    assert after["resizer"] == {"f:spec": {"f:containers": {'k:{"name":"c"}': resources}}}

@@ -6,13 +6,13 @@ Out: `compare` gives the fields added, modified and removed; `fields_of` those t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from drakit.apiserver.patching.atoms import ATOMIC, Atom, ListAtom, MapAtom
 from drakit.apiserver.patching.elements import ElementError, element_of, grouped
-from drakit.apiserver.patching.fieldsets import FieldSet, insert, render, union, without
+from drakit.apiserver.patching.fieldsets import FieldSet, insert, render, union
 
 
 class _Missing(Enum):
@@ -35,9 +35,9 @@ class Comparison(NamedTuple):
     def changed(self) -> FieldSet:
         return union(self.added, self.modified)
 
-    def outside(self, ignored: FieldSet) -> Comparison:
-        """The same without fields that the write cannot touch."""
-        return Comparison(*(without(each, ignored) for each in self)) if ignored else self
+    def within(self, reach: Callable[[FieldSet], FieldSet]) -> Comparison:
+        """The same without fields that the write cannot reach."""
+        return Comparison(*map(reach, self))
 
 
 def form_of(atom: Atom, value: Any) -> MapAtom | ListAtom | None:

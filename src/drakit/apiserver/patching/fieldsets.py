@@ -23,6 +23,7 @@ FieldSet = dict[str, Any]
 Elements = tuple[str, ...]
 
 SELF = "."
+ANY = "*"
 _LEAF: FieldSet = {}
 _ALONE: FieldSet = {SELF: {}}
 
@@ -108,6 +109,19 @@ def without(one: FieldSet, two: FieldSet) -> FieldSet:
             rest = without(node or _ALONE, other)
             if rest:
                 result[key] = _LEAF if len(rest) == 1 and SELF in rest else rest
+    return result
+
+
+def within(one: FieldSet, two: FieldSet) -> FieldSet:
+    """The fields of one that are in two or below a field of two; in two, `*` stands for any element."""
+    result: FieldSet = {}
+    for key, node in one.items():
+        other = two.get(key, two.get(ANY))
+        if other is None or key == SELF:
+            continue
+        rest = node if not other or SELF in other else within(node, other)
+        if rest or not other or SELF in other:
+            result[key] = rest
     return result
 
 

@@ -22,7 +22,6 @@ from drakit.apiserver.patching.fieldsets import (
     intersection,
     paths,
     union,
-    without,
 )
 from drakit.apiserver.patching.merging import merge, remove, with_containers
 
@@ -42,11 +41,11 @@ class ApplyConflicts(Exception):
 
 
 class Setting(NamedTuple):
-    """Where a write goes: kind and version, what it cannot touch, and how objects get to other versions."""
+    """Where a write goes: kind and version, what it can reach, and how objects get to other versions."""
 
     api_version: str
     kind: str
-    ignored: FieldSet
+    reach: Callable[[FieldSet], FieldSet]
     convert: Convert
 
     @property
@@ -57,7 +56,7 @@ class Setting(NamedTuple):
 def own_update(setting: Setting, live: Document, new: Document, owners: Owners) -> tuple[Owners, FieldSet]:
     """The owners after a plain write, and the fields that the write takes."""
     remaining, changes = _release(setting, live, new, owners, _SELF, force=True)
-    taken = without(union(changes.modified, changes.added), setting.ignored)
+    taken = setting.reach(union(changes.modified, changes.added))
     return remaining, taken
 
 
@@ -67,7 +66,7 @@ def own_apply(
     """The object after an apply and its owners; raise ApplyConflicts unless forced."""
     atom = setting.atom
     previous = owners.get(manager)
-    fields = without(fields_of(atom, applied), setting.ignored)
+    fields = setting.reach(fields_of(atom, applied))
     time = previous.time if previous else None
     owners = {**owners, manager: Owned(fields, setting.api_version, time)}
     merged = merge(atom, live, applied)
@@ -81,7 +80,7 @@ def _release(
 ) -> tuple[Owners, Comparison]:
     """Take from every other owner what the write changes or removes."""
     changes = compare(setting.atom, live, new)
-    seen: dict[str, Comparison | None] = {setting.api_version: changes.outside(setting.ignored)}
+    seen: dict[str, Comparison | None] = {setting.api_version: changes.within(setting.reach)}
     result: Owners = {}
     conflicts: list[tuple[Manager, Elements]] = []
     for manager, owned in owners.items():
@@ -106,7 +105,7 @@ def _changes_in(setting: Setting, live: Document, new: Document, version: str) -
     before, after = setting.convert(live, version), setting.convert(new, version)
     if before is None or after is None:
         return None
-    return compare(atom_of(version, setting.kind), before, after).outside(setting.ignored)
+    return compare(atom_of(version, setting.kind), before, after).within(setting.reach)
 
 
 def _prune(setting: Setting, merged: Document, owners: Owners, previous: Owned | None) -> Document:

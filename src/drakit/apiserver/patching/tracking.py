@@ -30,8 +30,8 @@ from drakit.apiserver.patching.entries import (
 )
 from drakit.apiserver.patching.fieldsets import Elements, FieldSet, difference, has, render, set_of, union
 from drakit.apiserver.patching.ownership import ApplyConflicts, Convert, Document, Setting, own_apply, own_update
+from drakit.apiserver.patching.reaching import reach_of
 from drakit.apiserver.patching.rejections import TOO_DEEP, conflicting, malformed, untyped
-from drakit.apiserver.patching.resetting import reset_fields
 from drakit.base.status import StatusCause
 
 MAX_NAME = 128
@@ -83,7 +83,7 @@ class FieldTracker:
     def __init__(
         self, api_version: str, kind: str, *, subresource: str = "", convert: Convert = convert_version
     ) -> None:
-        self._setting = Setting(api_version, kind, reset_fields(kind, subresource), convert)
+        self._setting = Setting(api_version, kind, reach_of(kind, subresource), convert)
         self._subresource = subresource
 
     def update(self, live: Document | None, new: Document, *, manager: str, now: str) -> dict[str, Any]:
