@@ -77,7 +77,11 @@ def test_uids_are_dashed_lower_case_uuids() -> None:
     assert names.check_uid("11111111-2222-3333-4444-abcdefabcdef") == []
     assert names.check_uid("") == ["error validating uid: invalid UUID length: 0"]
     assert names.check_uid("x" * 36) == ["error validating uid: invalid UUID format"]
-    assert names.check_uid("11111111-2222-3333-4444-ABCDEFABCDEF")[0].startswith("uuid must be in RFC 4122")
+    assert names.check_uid("11111111-2222-3333-4444-ABCDEFABCDEF")[0].startswith("uid must be in RFC 4122")
+    assert names.check_uid("11111111222233334444abcdefabcdef")[0].startswith("uid must be in RFC 4122")
+    assert names.check_uid("{11111111-2222-3333-4444-abcdefabcdef}")[0].startswith("uid must be in RFC 4122")
+    assert names.check_uid("x" * 38) == ["error validating uid: invalid bracketed UUID format"]
+    assert names.check_uid("x" * 45) == ['error validating uid: invalid urn prefix: "xxxxxxxxx"']
 
 
 def test_config_keys_and_path_segments_do_not_climb() -> None:

@@ -118,4 +118,5 @@ def test_canonical_text_reads_back_as_the_same_amount(nanos: int, form: Format) 
     amount = Quantity(nanos, form)
     if form is not Format.BINARY_SI or abs(nanos) < 2**63 * 10**9:
         assert q(str(amount)) == amount
+    if form is not Format.BINARY_SI:  # a binary amount without a suffix reads back as a decimal one
         assert str(q(str(amount))) == str(amount)

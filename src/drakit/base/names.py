@@ -187,19 +187,30 @@ def split_attribute_name(name: str, driver: str) -> tuple[str, str]:
 
 
 _UUID_RULE = (
-    "uuid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` "
+    "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` "
     "with lowercase hexadecimal characters"
 )
 _UUID = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+_BARE_UUID = "[0-9a-fA-F]{32}"
 
 
 def check_uid(uid: str) -> list[str]:
-    """A uuid in its lower-case, dashed form."""
-    if size(uid) != 36:
-        return [f"error validating uid: invalid UUID length: {size(uid)}"]
-    if not fits(_UUID, uid):
-        return ["error validating uid: invalid UUID format"]
-    return [] if uid == uid.lower() else [_UUID_RULE]
+    """A uuid in its lower-case, dashed form. Other spellings of a uuid are told apart from what is none."""
+    if problem := _uuid_problem(uid):
+        return [f"error validating uid: {problem}"]
+    return [] if len(uid) == 36 and uid == uid.lower() else [_UUID_RULE]
+
+
+def _uuid_problem(uid: str) -> str:
+    length = size(uid)
+    if length == 45 and uid[:9].lower() != "urn:uuid:":
+        return f'invalid urn prefix: "{uid[:9]}"'
+    if length == 38 and (uid[0], uid[-1]) != ("{", "}"):
+        return "invalid bracketed UUID format"
+    if length not in (32, 36, 38, 45):
+        return f"invalid UUID length: {length}"
+    core = {38: uid[1:-1], 45: uid[9:]}.get(length, uid)
+    return "" if fits(_BARE_UUID if length == 32 else _UUID, core) else "invalid UUID format"
 
 
 SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

@@ -7,6 +7,7 @@ Exit codes: 0 done; 1 the answer is no (unsatisfiable, a finding, a case that di
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated
 
@@ -15,7 +16,11 @@ import typer
 import drakit
 from drakit.base.errors import DrakitError, Retryable
 
-COMMANDS = {"allocate": "drakit.cli.allocate"}
+COMMANDS = {
+    "allocate": "drakit.cli.allocate",
+    "apiserver": "drakit.cli.apiserver",
+    "lint": "drakit.cli.lint",
+}
 """Name of each command and the module whose function of that name it is."""
 
 app = typer.Typer(
@@ -41,14 +46,16 @@ def root(
     """Kubernetes Dynamic Resource Allocation, whole, in Python."""
 
 
-def load() -> None:
-    for name, module in COMMANDS.items():
-        app.command(name)(getattr(import_module(module), name))
+def load(arguments: Sequence[str]) -> None:
+    """Import the command that is asked for; all of them only when none is, to list them."""
+    wanted = [each for each in arguments if each in COMMANDS][:1] or list(COMMANDS)
+    for name in wanted:
+        app.command(name)(getattr(import_module(COMMANDS[name]), name))
 
 
 def run() -> None:
     """The entry point: a wrong input is a message and an exit code, never a traceback."""
-    load()
+    load(sys.argv[1:])
     try:
         app()
     except DrakitError as error:

@@ -6,24 +6,16 @@ Out: an error per broken rule, in the words that Kubernetes has for that kind of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from drakit.base import names
-from drakit.base.fields import FieldError, Path, invalid, quote, required, too_long
+from drakit.base.fields import FieldError, Path, invalid, required, too_long
 
 DRIVER_LENGTH = 63
 POOL_LENGTH = 253
 IDENTIFIER_LENGTH = 32
 QUALIFIED_LENGTH = DRIVER_LENGTH + 1 + IDENTIFIER_LENGTH
-
-_UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
-_BARE_UUID = re.compile("[0-9a-f]{32}", re.IGNORECASE | re.ASCII)
-_UUID_RULE = (
-    "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` "
-    "with lowercase hexadecimal characters"
-)
 
 
 def _all(messages: Iterable[str], name: str, path: Path) -> Iterator[FieldError]:
@@ -108,24 +100,8 @@ def check_fully_qualified(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def check_share(uid: str, path: Path) -> Iterator[FieldError]:
-    """The id of a share: a uuid in lower case with dashes. Other spellings of a uuid are told apart from no uuid."""
-    if problem := _uuid_problem(uid):
-        yield invalid(path, uid, f"error validating uid: {problem}")
-    elif len(uid) != 36 or uid != uid.lower():
-        yield invalid(path, uid, _UUID_RULE)
-
-
-def _uuid_problem(uid: str) -> str:
-    length = names.size(uid)
-    if length == 45 and uid[:9].lower() != "urn:uuid:":
-        return f"invalid urn prefix: {quote(uid[:9])}"
-    if length == 38 and (uid[0], uid[-1]) != ("{", "}"):
-        return "invalid bracketed UUID format"
-    if length not in (32, 36, 38, 45):
-        return f"invalid UUID length: {length}"
-    core = {38: uid[1:-1], 45: uid[9:]}.get(length, uid)
-    good = _BARE_UUID.fullmatch(core) if length == 32 else _UUID.fullmatch(core)
-    return "" if good else "invalid UUID format"
+    """The id of a share."""
+    return _all(names.check_uid(uid), uid, path)
 
 
 @lru_cache(maxsize=16384)
