@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from drakit.api.registry import find_kind
@@ -203,10 +204,15 @@ class FieldTracker:
     def _bare(self) -> dict[str, Any]:
         return {"apiVersion": self._setting.api_version, "kind": self._setting.kind}
 
-    def _empty(self) -> dict[str, Any]:
-        """An object with nothing set, as the server writes it: what a new object is compared with."""
-        empty: dict[str, Any] = shape_of(self._setting.api_version, self._setting.kind).complete(self._bare())
-        return empty
+    def _empty(self) -> Document:
+        return _empty_object(self._setting.api_version, self._setting.kind)
+
+
+@cache
+def _empty_object(api_version: str, kind: str) -> Document:
+    """An object with nothing set, as the server writes it: what a new object is compared with. Nobody changes it."""
+    empty: Document = shape_of(api_version, kind).complete({"apiVersion": api_version, "kind": kind})
+    return empty
 
 
 def keep_times_if_idle(live: Document, new: dict[str, Any]) -> dict[str, Any]:
