@@ -32,6 +32,10 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True):
     label_selector: str = ""
     field_selector: str = ""
 
+    @property
+    def is_resource(self) -> bool:
+        return bool(self.resource) or not self.path
+
 
 class Decision(Enum):
     ALLOW = "allow"

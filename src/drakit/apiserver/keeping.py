@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError
@@ -38,11 +38,17 @@ def conflict(kind: Kind, name: str, why: str = CHANGED) -> ApiError:
     return ApiError(status.conflict(kind.plural, kind.group, name, why))
 
 
+class Observer(Protocol):
+    def __call__(self, kept: Kept, *, gone: bool) -> None: ...
+
+
 class Keeper:
     """The store, seen as objects. Invariant: one Kept per revision while it is cached; the oldest goes first."""
 
     def __init__(self, store: Store, *, cached: int = CACHED) -> None:
         self.store = store
+        self.observers: list[Observer] = []
+        """Told of each write by this process, before its writer is answered."""
         self._cached = cached
         self._cache: OrderedDict[int, Kept] = OrderedDict()
 
@@ -77,7 +83,7 @@ class Keeper:
         record = await self.store.create(
             key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document, loose=loose)
         )
-        return self._fresh(kind, record, document)
+        return self._told(self._fresh(kind, record, document))
 
     async def update(self, old: Kept, document: Plain, *, loose: bool | None = None) -> Kept:
         """Raise store.Conflict when somebody else wrote meanwhile."""
@@ -86,7 +92,7 @@ class Keeper:
             record = await self.store.update(old.key, value, expected=old.revision)
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
-        return self._fresh(old.kind, record, document)
+        return self._told(self._fresh(old.kind, record, document))
 
     async def delete(self, old: Kept) -> Kept:
         """The object as it was, at the revision of its deletion. Raise store.Conflict as `update`."""
@@ -94,7 +100,12 @@ class Keeper:
             record = await self.store.delete(old.key, expected=old.revision)
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
-        return Kept(old.kind, old.key, record.value, record.revision)
+        return self._told(Kept(old.kind, old.key, record.value, record.revision), gone=True)
+
+    def _told(self, kept: Kept, *, gone: bool = False) -> Kept:
+        for observer in self.observers:
+            observer(kept, gone=gone)
+        return kept
 
     def unsaved(self, kind: Kind, namespace: str, document: Plain, revision: int = 0) -> Kept:
         """An object that a dry run did not write."""

@@ -18,6 +18,7 @@ from drakit.apiserver.admission import CREATE, Change
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.keeping import Keeper
 from drakit.apiserver.objects import Kept, Plain
+from drakit.apiserver.podchanges import check_ephemeral, check_resize
 from drakit.apiserver.serving import known_kind
 from drakit.base import status
 from drakit.base.fields import FieldError
@@ -76,8 +77,13 @@ class ObjectRules:
         if change.operation == CREATE or change.old is None:
             return validate_create(new, context)
         old = typed_kept(change.old)
-        if change.subresource == "status":
-            return validate_status_update(new, old, context)
+        match change.subresource:
+            case "status":
+                return validate_status_update(new, old, context)
+            case "resize":
+                return (*validate_create(new, context), *check_resize(change.document, change.old.document))
+            case "ephemeralcontainers":
+                return (*validate_create(new, context), *check_ephemeral(change.document, change.old.document))
         return validate_update(new, old, context)
 
     async def _is_admin_namespace(self, change: Change) -> bool | None:

@@ -48,10 +48,9 @@ class PodStrategy(Strategy):
         if subresource == "resize":
             _only_resources(new, old)
         elif subresource == "ephemeralcontainers":
-            wanted = new.get("spec", {}).get("ephemeralContainers")
+            wanted = new["spec"]
             _set_back(new, old)
-            if wanted is not None:
-                new["spec"]["ephemeralContainers"] = wanted
+            keep(new["spec"], wanted, "ephemeralContainers")
         else:
             super().prepare(subresource, new, old, now)
 
