@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench clean
+.PHONY: help install demo up test check format bench clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -19,6 +19,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP) ## Allocate devices on an example cluster
 	$(BIN)/drakit allocate -f examples/demo-cluster
+
+up: $(STAMP) ## Serve the API in the foreground, in memory, until interrupted
+	$(BIN)/drakit apiserver --ephemeral --kubeconfig drakit.kubeconfig
 
 test: $(STAMP) ## Run all tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup
