@@ -1,7 +1,7 @@
 """Python for comprehensions: loops that stop as early as the language lets them.
 
-`all` and `exists` keep an error back, for a later element may decide. The other forms fail with the first error: once
-their accumulator is an error, nothing makes it a value again.
+`all` and `exists` keep an error back, for a later element may decide. The other forms cannot recover from an error;
+still the condition of each element is looked at, because its error takes the place of the one before.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from drakit.cel.library.insertion import inserted, inserted_all
 from drakit.cel.steps import iterated
 from drakit.cel.types import BOOL, DYN, INT, STRING, Kind, Type
 from drakit.cel.values import GrowingMap, Value, keys
-from drakit.cel.writer import Code
+from drakit.cel.writer import Code, Lines
 
 if TYPE_CHECKING:
     from drakit.cel.codegen import Generator
@@ -163,35 +163,55 @@ def _decide(gen: Generator, stop: str, result: str, decisive: str) -> None:
 def _exists_one(gen: Generator, expr: Comprehension, header: str) -> Code:
     writer, count = gen.writer, gen.writer.name()
     writer.line(f"{count} = 0")
-    with writer.indented(header):
+    with writer.captured() as lines:
         body = as_bool(writer, gen.expr(_arguments(expr.step)[0]))
         with writer.indented(f"if {body.text}:"):
             writer.line(f"{count} += 1")
+    _looped(gen, header, lines, error=writer.name() if body.raises or len(lines) > 2 else "")
     return Code(f"({count} == 1)", BOOL, raises=False)
 
 
 def _collected(gen: Generator, expr: Comprehension, header: str) -> Code:
     """`map`, `filter` and the transforms: an element or entry for each element that passes."""
-    writer, result = gen.writer, gen.writer.name()
-    step = expr.step
+    writer, result, error = gen.writer, gen.writer.name(), ""
     makes_map = expr.macro in {"transformMap", "transformMapEntry"}
     writer.line(f"{result} = {writer.known(GrowingMap)}()" if makes_map else f"{result} = []")
-    with writer.indented(header):
-        level = writer.level
+    step = expr.step
+    with writer.captured() as lines:
         if isinstance(step, Call) and step.function == "_?_:_":
             condition = as_bool(writer, gen.expr(step.args[0]))
-            writer.line(f"if {condition.text}:")
+            error = writer.name() if condition.raises or lines else ""
+            writer.line(f"if {condition.text}{f' and {error} is None' if error else ''}:")
             writer.level += 1
             step = step.args[1]
-        if makes_map:
-            _insert(gen, step, result)
-        else:
-            added = _arguments(step)[1]
-            assert isinstance(added, ListExpr)  # noqa: S101 - the macro adds a list of one
-            writer.line(f"{result}.append({gen.expr(added.elements[0]).text})")
-        writer.level = level
-    t = gen.type_of(expr)
-    return Code(f"{'dict' if makes_map else 'tuple'}({result})", t, raises=False)
+        _grow(gen, step, result, makes_map=makes_map)
+    _looped(gen, header, lines, error)
+    return Code(f"{'dict' if makes_map else 'tuple'}({result})", gen.type_of(expr), raises=False)
+
+
+def _looped(gen: Generator, header: str, lines: Lines, error: str) -> None:
+    """The loop around a body; with a name for the error, the last one that the body raised comes out behind it."""
+    writer = gen.writer
+    if not error:
+        with writer.indented(header):
+            writer.place(lines)
+        return
+    writer.line(f"{error} = None")
+    with writer.indented(header):
+        with writer.indented("try:"):
+            writer.place(lines)
+        with writer.indented("except ERRORS as caught:"):
+            writer.line(f"{error} = caught")
+    writer.line(f"if {error} is not None: raise {error}")
+
+
+def _grow(gen: Generator, step: Expr, result: str, *, makes_map: bool) -> None:
+    if makes_map:
+        _insert(gen, step, result)
+        return
+    added = _arguments(step)[1]
+    assert isinstance(added, ListExpr)  # noqa: S101 - the macro adds a list of one
+    gen.writer.line(f"{result}.append({gen.expr(added.elements[0]).text})")
 
 
 def _insert(gen: Generator, step: Expr, result: str) -> None:

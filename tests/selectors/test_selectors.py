@@ -1,0 +1,163 @@
+"""Selectors on devices."""
+
+from __future__ import annotations
+
+import pytest
+
+from drakit.api import Device, from_plain
+from drakit.base.errors import SelectorInvalid
+from drakit.selectors import COST_LIMIT, MATCH, NO_MATCH, BoundDevice, Selector, bind, compile_selector
+
+GPU = {
+    "attributes": {
+        "model": {"string": "a100"},
+        "numa": {"int": 1},
+        "ecc": {"bool": True},
+        "driverVersion": {"version": "1.2.3"},
+        "topo.example.com/root": {"string": "pci0"},
+    },
+    "capacity": {"memory": {"value": "40Gi"}, "topo.example.com/lanes": {"value": "16"}},
+    "allowMultipleAllocations": True,
+}
+
+
+@pytest.fixture
+def gpu() -> BoundDevice:
+    return bind("gpu.example.com", GPU)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'device.driver == "gpu.example.com"',
+        'device.attributes["gpu.example.com"].model == "a100"',
+        'device.attributes["topo.example.com"].root == "pci0"',
+        'device.attributes["gpu.example.com"].driverVersion.isGreaterThan(semver("1.0.0"))',
+        'device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) == 0',
+        'device.capacity["topo.example.com"].lanes.asInteger() == 16',
+        "device.allowMultipleAllocations",
+        'device.attributes["gpu.example.com"].ecc',
+        '!("none.example.com" in device.attributes) && device.attributes["none.example.com"].size() == 0',
+        'device.attributes["none.example.com"] == {}',
+        'has(device.attributes["gpu.example.com"].model) && !has(device.attributes["gpu.example.com"].x)',
+        "has(device.attributes.nowhere) && device.attributes.nowhere.size() == 0",
+        'device.attributes[?"none.example.com"].hasValue()',
+        'device.attributes["gpu.example.com"].?x.orValue("y") == "y"',
+        'device.attributes["gpu.example.com"].exists(k, k == "model")',
+        'device.attributes.all(d, d.contains("."))',
+        'device.attributes["gpu.example.com"].x == 1 || true',
+    ],
+)
+def test_a_device_answers(text: str, gpu: BoundDevice) -> None:
+    selector = Selector(text)
+    assert selector.evaluate(gpu) is MATCH
+    assert selector.metered(gpu).matches
+
+
+def test_no_match_is_no_error(gpu: BoundDevice) -> None:
+    assert Selector('device.driver == "x"').evaluate(gpu) is NO_MATCH
+    assert Selector('device.attributes["gpu.example.com"].ecc == false').evaluate(gpu) is NO_MATCH
+
+
+def test_an_unknown_attribute_is_an_error_that_names_the_nearest(gpu: BoundDevice) -> None:
+    outcome = Selector('device.attributes["gpu.example.com"].modle == "a100"').evaluate(gpu)
+    assert not outcome.matches
+    assert outcome.error == (
+        'no such key: modle, did you mean "model"? (the device has attributes gpu.example.com: driverVersion, ecc,'
+        " model, numa; topo.example.com: root | capacity gpu.example.com: memory; topo.example.com: lanes)"
+    )
+    assert Selector('device.attributes["gpu.example.com"].modle == "a100"').metered(gpu).error == outcome.error
+
+
+def test_a_device_without_anything_says_so() -> None:
+    outcome = Selector('device.capacity["a"].memory.isInteger()').evaluate(bind("d", {}))
+    assert outcome.error == "no such key: memory (the device has attributes none | capacity none)"
+
+
+def test_a_result_that_is_no_bool_is_an_error(gpu: BoundDevice) -> None:
+    for evaluate in (Selector.metered, lambda selector, bound: selector.evaluate(bound)):
+        outcome = evaluate(Selector('device.attributes["gpu.example.com"].model'), gpu)
+        assert outcome.error.startswith("CEL result of type string could not be converted to bool")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("1", "must evaluate to bool or the unknown type, not int"),
+        ("dyn(true)", "must evaluate to bool or the unknown type, not dyn"),
+        ("device", "must evaluate to bool or the unknown type, not kubernetes.DRADevice"),
+        ("device.nosuch", "compilation failed: ERROR: <input>:1:7: undefined field 'nosuch'"),
+        ('device["driver"] == ""', "found no matching overload for '_[_]' applied to '(kubernetes.DRADevice, string)'"),
+        ('device.attributes["a"].b.includes(1)', "undeclared reference to 'includes'"),
+        ('device.attributes["a"].b.all(x, true)', "expression of type 'any' cannot be range of a comprehension"),
+        ("true || " + "x" * 10240, "expression code point size exceeds limit: size: 10248, limit 10240"),
+    ],
+)
+def test_what_no_device_can_be_checked_against_is_invalid(text: str, reason: str) -> None:
+    with pytest.raises(SelectorInvalid) as caught:
+        compile_selector(text)
+    assert reason in str(caught.value)
+
+
+def test_gates_decide_on_lists_and_sharing() -> None:
+    device = {"attributes": {"numas": {"ints": [0, 1]}, "names": {"strings": ["x"]}, "vs": {"versions": ["1.0.0"]}}}
+    bound = bind("gpu.example.com", device)
+    for text in (
+        'device.attributes["gpu.example.com"].numas.includes(1)',
+        '1 in device.attributes["gpu.example.com"].numas',
+        'device.attributes["gpu.example.com"].names.exists(n, n == "x")',
+        'device.attributes["gpu.example.com"].vs[0].major() == 1',
+    ):
+        assert compile_selector(text, list_attributes=True).evaluate(bound) is MATCH, text
+    off = compile_selector("true").evaluate(bound)
+    assert off.error == "attribute names: unsupported attribute value"
+    assert compile_selector("true").trace(bound)[0].value == f"error: {off.error}"
+    with pytest.raises(SelectorInvalid, match="undefined field 'allowMultipleAllocations'"):
+        compile_selector("device.allowMultipleAllocations", consumable_capacity=False)
+
+
+def test_includes_refuses_lists_that_are_too_long() -> None:
+    selector = compile_selector("lists.range(49).includes(48)", list_attributes=True)
+    assert (
+        selector.evaluate(bind("d", {})).error == "'includes' function cannot be applied to lists longer than 48 values"
+    )
+
+
+def test_a_broken_version_fails_every_expression() -> None:
+    bound = bind("d", {"attributes": {"v": {"version": "1.2"}}})
+    for evaluate in (compile_selector("true").evaluate, compile_selector("true").metered):
+        assert evaluate(bound).error.startswith("attribute v: parse semantic version: ")
+
+
+def test_devices_of_one_shape_share_one_binding() -> None:
+    typed = from_plain(Device, {"name": "gpu-0", **GPU})
+    assert bind("gpu.example.com", typed) is bind("gpu.example.com", {"name": "gpu-1", **GPU})
+    assert bind("gpu.example.com", typed) is not bind("other.example.com", typed)
+
+
+def test_selectors_are_compiled_once_per_text_and_gates() -> None:
+    assert compile_selector("true") is compile_selector("true")
+    assert compile_selector("true") is not compile_selector("true", list_attributes=True)
+
+
+def test_the_metered_variant_counts_and_holds_the_limit(gpu: BoundDevice) -> None:
+    assert Selector('device.driver == "gpu.example.com"').metered(gpu).cost == 4
+    endless = "lists.range(1000).all(a, lists.range(1000).all(b, a + b >= 0))"
+    selector = Selector(endless)
+    assert selector.max_cost > COST_LIMIT
+    assert selector.evaluate(gpu).error == "operation cancelled: actual cost limit exceeded"
+
+
+def test_estimates_that_only_optionals_blur_do_not_need_counting(gpu: BoundDevice) -> None:
+    selector = Selector('device.attributes["gpu.example.com"].?model.orValue("").startsWith(device.driver)')
+    assert selector.max_cost < COST_LIMIT
+    blurred = Selector('device.driver.startsWith(device.attributes["gpu.example.com"].?model.orValue(""))')
+    assert blurred.max_cost > COST_LIMIT
+    assert blurred.evaluate(gpu).cost is None
+
+
+def test_a_trace_explains_an_error_where_it_comes_from(gpu: BoundDevice) -> None:
+    lines = [str(line) for line in Selector('device.attributes["gpu.example.com"].modle == "a100" || false').trace(gpu)]
+    assert lines[0].endswith("= error: no such key: modle")
+    assert 'did you mean "model"?' in lines[2]
+    assert lines[2].startswith('1:37       device.attributes["gpu.example.com"].modle = error')
