@@ -1,0 +1,54 @@
+"""The server answers as the recorded one did: `replay.py` over a real socket.
+
+Authorization and quota are not asked here: their groups need users with fewer rights than everything.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.processes import Running, apiserver
+
+HERE = Path(__file__).parent
+TOKENS = HERE / "data" / "tokens.csv"
+GROUPS = ("discovery", "defaulting", "concurrency", "listwatch", "patch", "conversion", "table", "update")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    gates = "AllAlpha=true,AllBeta=true"
+    with apiserver("--ephemeral", "--token-auth-file", str(TOKENS), "--feature-gates", gates) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recorded cases, unpacked: `replay.py` reads plain files."""
+    directory = tmp_path_factory.mktemp("cases")
+    for packed in (HERE / "data" / "api").glob("*.jsonl.gz"):
+        (directory / packed.stem).write_bytes(gzip.decompress(packed.read_bytes()))
+    return directory
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_recorded_case_of_a_group_is_answered_alike(
+    server: Running, cases: Path, group: str, tmp_path: Path
+) -> None:
+    results = tmp_path / "results.jsonl"
+    replay = [sys.executable, str(HERE / "replay.py"), "--base-url", server.url, "--tokens", str(TOKENS)]
+    subprocess.run(
+        [*replay, "--cases", str(cases), "--group", group, "--out", str(results), "--show", "0"],
+        check=False,
+        capture_output=True,
+        timeout=100,
+    )
+    outcomes = [json.loads(line) for line in results.read_text().splitlines()]
+    assert outcomes
+    assert {each["id"]: each["why"] for each in outcomes if not each["ok"]} == {}
