@@ -1,0 +1,135 @@
+"""All that one server knows about who may do what.
+
+In:  the names of authorization modes; the objects that rights follow from, kept current from the store.
+Out: an authorizer, admission that refuses escalation, the index that tokens are checked against.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from drakit.api.exchange import User
+from drakit.api.registry import Kind
+from drakit.apiserver.access import living
+from drakit.apiserver.access.defaults import node_role
+from drakit.apiserver.access.escalation import NoEscalation
+from drakit.apiserver.access.following import Follower, Index
+from drakit.apiserver.access.living import Living
+from drakit.apiserver.access.nodes import NodeAuthorizer, node_of
+from drakit.apiserver.access.policy import GROUP, Policy
+from drakit.apiserver.access.rbac import Masters, RoleBased
+from drakit.apiserver.access.reconciling import aggregate, write_defaults
+from drakit.apiserver.access.relations import Relations
+from drakit.apiserver.admission import Plugin
+from drakit.apiserver.authorization import MODES as SIMPLE_MODES
+from drakit.apiserver.authorization import Authorizer, Union
+from drakit.apiserver.keeping import Keeper
+from drakit.apiserver.machinery import Machinery
+from drakit.apiserver.serving import known_kind
+from drakit.base.errors import UsageError
+
+RBAC = "RBAC"
+NODE = "Node"
+MODES = (*SIMPLE_MODES, NODE, RBAC)
+"""What `--authorization-mode` may name."""
+
+
+class Roles(Union):
+    """Authorizers in turn; those who have a list of rules tell it."""
+
+    def __init__(self, authorizers: Sequence[Authorizer], roles: RoleBased) -> None:
+        super().__init__(authorizers)
+        self._roles = roles
+
+    async def rules_for(self, user: User, namespace: str) -> dict[str, Any]:
+        resources, paths, problem = self._roles.rules_for(user, namespace)
+        # What a node may do is not all in rules.
+        is_node = node_of(user) is not None
+        if is_node:
+            problem = "node authorizer does not support user rule resolution"
+        status = {"resourceRules": resources, "nonResourceRules": paths, "incomplete": is_node}
+        return {**status, "evaluationError": problem} if problem else status
+
+
+class Guard:
+    """`modes` empty: somebody else authorizes, and this only keeps what tokens are checked against."""
+
+    def __init__(self, keeper: Keeper, modes: Sequence[str] = ()) -> None:
+        unknown = [name for name in modes if name not in MODES]
+        if unknown:
+            raise UsageError(f"--authorization-mode: unknown {', '.join(unknown)}; known are {', '.join(MODES)}")
+        self.modes = tuple(modes)
+        self.policy = Policy()
+        self.relations = Relations()
+        self.living = Living()
+        self._followers = [Follower(keeper, living.KINDS, self.living)]
+        if RBAC in modes:
+            self._followers.append(Follower(keeper, _kinds(f"{GROUP}/v1", *_RBAC_KINDS), _PolicyIndex(self.policy)))
+        if NODE in modes:
+            watched = (*_kinds("v1", "Pod"), *_kinds("resource.k8s.io/v1", "ResourceSlice"))
+            self._followers.append(Follower(keeper, watched, self.relations))
+
+    def authorizer(self) -> Authorizer:
+        roles = RoleBased(self.policy)
+        made: dict[str, Authorizer] = {NODE: NodeAuthorizer(self.relations, node_role()), RBAC: roles}
+        chosen = [made[name] if name in made else SIMPLE_MODES[name]() for name in self.modes]
+        return Roles([Masters(), *chosen], roles) if RBAC in self.modes else Union([Masters(), *chosen])
+
+    def plugins(self, authorizer: Authorizer) -> list[Plugin]:
+        return [NoEscalation(self.policy, authorizer)] if RBAC in self.modes else []
+
+    async def start(self, machinery: Machinery) -> None:
+        """Write the default roles, read all that matters, and follow it from then on."""
+        if RBAC in self.modes:
+            await write_defaults(machinery)
+        for follower in self._followers:
+            await follower.start()
+
+    async def stop(self) -> None:
+        for follower in self._followers:
+            await follower.stop()
+
+
+class Aggregation:
+    """Keeps aggregated roles up to date for as long as it runs: what a controller manager does for Kubernetes."""
+
+    def __init__(self, machinery: Machinery) -> None:
+        self._machinery = machinery
+        self._changed = asyncio.Event()
+
+    def put(self, kind: Kind, document: dict[str, Any]) -> None:  # noqa: ARG002
+        self._changed.set()
+
+    def remove(self, kind: Kind, namespace: str, name: str) -> None:  # noqa: ARG002
+        self._changed.set()
+
+    async def run(self) -> None:
+        follower = Follower(self._machinery.keeper, _kinds(f"{GROUP}/v1", "ClusterRole"), self)
+        await follower.start()
+        try:
+            while True:
+                self._changed.clear()
+                await aggregate(self._machinery)
+                await self._changed.wait()
+        finally:
+            await follower.stop()
+
+
+class _PolicyIndex(Index):
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def put(self, kind: Kind, document: dict[str, Any]) -> None:
+        self._policy.put(kind.kind, document)
+
+    def remove(self, kind: Kind, namespace: str, name: str) -> None:
+        self._policy.remove(kind.kind, namespace, name)
+
+
+_RBAC_KINDS = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
+
+
+def _kinds(group_version: str, *names: str) -> tuple[Kind, ...]:
+    return tuple(known_kind(group_version, name) for name in names)
