@@ -35,6 +35,8 @@ class Change:
     new: Plain | None = None
     old: Kept | None = None
     subresource: str = ""
+    verb: str = ""
+    """What the user asked for: an update may be a `patch`, a creation too."""
     dry_run: bool = False
     sent: Any = None
     """What the client literally sent, where it sent an object."""

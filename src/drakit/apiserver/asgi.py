@@ -9,7 +9,7 @@ A client that stalls or goes away costs nothing: bodies and writes have a deadli
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -86,8 +86,18 @@ class _Gone(Exception):
     """The client went away in the middle of its request."""
 
 
+def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """A header that comes several times is one list, as HTTP says; the groups to act as are kept apart by lines."""
+    headers: dict[str, str] = {}
+    for name, value in raw:
+        key, text = name.decode("latin-1"), value.decode("latin-1")
+        glue = "\n" if key.startswith("impersonate-") else ", "
+        headers[key] = f"{headers[key]}{glue}{text}" if key in headers else text
+    return headers
+
+
 async def _request(scope: Message, receive: Receive) -> Request:
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    headers = _joined(scope["headers"])
     method = scope["method"].upper()
     try:
         query = parse_qsl(

@@ -100,16 +100,17 @@ class Authentication:
 
     def authenticate(self, request: Request) -> User:
         if request.user is not None:
-            return _with_group(request.user)
+            return authenticated(request.user)
         for authenticator in self._authenticators:
             if (user := authenticator.authenticate(request)) is not None:
-                return _with_group(user)
+                return authenticated(user)
         if not self._anonymous:
             raise unauthorized()
         return ANONYMOUS
 
 
-def _with_group(user: User) -> User:
+def authenticated(user: User) -> User:
+    """The user as one who has proved who it is."""
     if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return User(name=user.name, uid=user.uid, groups=(*user.groups, AUTHENTICATED), extra=user.extra)

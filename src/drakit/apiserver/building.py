@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from drakit.apiserver.admission import choose
+from drakit.apiserver.access.audit import AuditLog
+from drakit.apiserver.access.claimstatus import ClaimStatusRules
+from drakit.apiserver.access.guard import Guard
+from drakit.apiserver.access.tokens import ServiceAccountTokens, new_key
+from drakit.apiserver.admission import Admission, choose
 from drakit.apiserver.authentication import (
     Authentication,
     BearerTokens,
@@ -35,7 +40,6 @@ from drakit.apiserver.routing import Routes
 from drakit.apiserver.rules import ObjectRules
 from drakit.apiserver.server import Limits, Server
 from drakit.apiserver.serving import served_kinds
-from drakit.apiserver.tokens import ServiceAccountTokens, new_key
 from drakit.base.clock import Clock, RealClock
 from drakit.base.gates import FeatureGates
 from drakit.store import Store
@@ -52,6 +56,9 @@ class Settings:
     tokens: StaticTokens | None = None
     anonymous: bool = True
     authorizer: Authorizer = field(default_factory=AlwaysAllow)
+    modes: Sequence[str] = ()
+    """Of authorization, in order: `Node`, `RBAC`, …; they take the place of `authorizer`."""
+    audit_log: Path | None = None
     enable_plugins: Sequence[str] = ()
     disable_plugins: Sequence[str] = ()
     limits: Limits = field(default_factory=Limits)
@@ -64,21 +71,27 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     settings = settings or Settings()
     clock = clock or RealClock()
     keeper = Keeper(store)
+    guard = Guard(keeper, settings.modes)
+    authorizer = guard.authorizer() if settings.modes else settings.authorizer
+    admission = choose(standard_plugins(keeper), enable=settings.enable_plugins, disable=settings.disable_plugins)
     machinery = Machinery(
         keeper=keeper,
         clock=clock,
         gates=settings.gates,
-        admission=choose(standard_plugins(keeper), enable=settings.enable_plugins, disable=settings.disable_plugins),
-        authorizer=settings.authorizer,
-        rules=ObjectRules(settings.gates, keeper),
+        admission=Admission((*admission.plugins, *guard.plugins(authorizer))),
+        authorizer=authorizer,
+        rules=ClaimStatusRules(ObjectRules(settings.gates, keeper), authorizer, settings.gates),
         random=settings.random,
         new_uid=settings.new_uid,
     )
-    accounts = ServiceAccountTokens(settings.signing_key or new_key(), ISSUER, (ISSUER,), clock)
+    accounts = ServiceAccountTokens(
+        settings.signing_key or new_key(), ISSUER, (ISSUER,), clock, guard.living, settings.new_uid
+    )
     sources: list[TokenSource] = [*([settings.tokens] if settings.tokens else []), accounts]
     figures = Metrics()
     served = served_kinds(settings.runtime_config)
     await bootstrap(machinery)
+    await guard.start(machinery)
     return Server(
         machinery,
         authentication=Authentication([ClientCertificates(), BearerTokens(sources)], anonymous=settings.anonymous),
@@ -87,8 +100,9 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
         documents=OpenAPIPages(served),
         health=_health(store),
         figures=figures,
-        resources=Resources(machinery, figures, Reviewer(settings.authorizer, sources), accounts),
+        resources=Resources(machinery, figures, Reviewer(authorizer, sources), accounts),
         limits=settings.limits,
+        audit=AuditLog(settings.audit_log, random_uid) if settings.audit_log else None,
     )
 
 

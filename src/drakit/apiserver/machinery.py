@@ -100,6 +100,7 @@ class Call:
             new=new,
             old=old,
             subresource=self.subresource,
+            verb=self.target.verb,
             dry_run=dry_run,
             sent=sent,
             warnings=self.warnings,

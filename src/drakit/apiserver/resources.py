@@ -10,8 +10,10 @@ from collections.abc import Awaitable, Callable
 
 from drakit.api.exchange import JSON, Outcome, Response
 from drakit.apiserver import binding, creating, deleting, listing, patches, scaling, updating, watching
+from drakit.apiserver.access import tokenrequests
+from drakit.apiserver.access.tokens import ServiceAccountTokens
 from drakit.apiserver.bodies import incoming, read_body
-from drakit.apiserver.failures import bad_request, method_not_allowed, unavailable
+from drakit.apiserver.failures import method_not_allowed, unavailable
 from drakit.apiserver.machinery import Call, Machinery
 from drakit.apiserver.metrics import Metrics
 from drakit.apiserver.negotiation import negotiate
@@ -20,7 +22,6 @@ from drakit.apiserver.presenting import Presenter
 from drakit.apiserver.reviews import KINDS as REVIEWS
 from drakit.apiserver.reviews import Reviewer
 from drakit.apiserver.selecting import Selection
-from drakit.apiserver.tokens import ServiceAccountTokens
 from drakit.base.status import ListMeta, Status, StatusDetails
 
 Handler = Callable[[Call, Presenter], Awaitable[Response]]
@@ -113,7 +114,7 @@ class Resources:
             call.kind, call.version, {} if sent is None else sent, self._machinery.now(),
             strict=options.validation == "Strict",
         )  # fmt: skip
-        return presenter.document(await self._reviewer.review(call, found.document), 201)
+        return presenter.document(await self._reviewer.review(call, found.document, self._machinery.timestamp()), 201)
 
     async def _bind(self, call: Call, presenter: Presenter) -> Response:  # noqa: ARG002
         await binding.bind(self._machinery, call)
@@ -132,10 +133,9 @@ class Resources:
 
     async def _token(self, call: Call, presenter: Presenter) -> Response:
         account = await self._machinery.keeper.get(call.kind, call.namespace, call.name)
-        sent = read_body(call.request)
-        if not isinstance(sent, dict):
-            raise bad_request("expected a TokenRequest")
-        issued = self._tokens.issue(call.namespace, call.name, account.uid, sent)
+        wanted = tokenrequests.read_request(read_body(call.request), call.namespace, call.name)
+        bound = await tokenrequests.bind(self._machinery.keeper, wanted, call.namespace, call.name)
+        issued = self._tokens.issue(call.namespace, call.name, account.uid, wanted, bound)
         return presenter.document(issued, 201)
 
     async def _node_only(self, call: Call) -> Response:

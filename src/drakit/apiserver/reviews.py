@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from drakit.api.exchange import User
-from drakit.apiserver.authentication import AUTHENTICATED, TokenSource
+from drakit.apiserver.access.covering import quoted
+from drakit.apiserver.access.tokens import Refused, ServiceAccountTokens
+from drakit.apiserver.authentication import TokenSource, authenticated
 from drakit.apiserver.authorization import Attributes, Authorizer, Decision
 from drakit.apiserver.failures import bad_request
 from drakit.apiserver.machinery import Call
 from drakit.apiserver.objects import Plain
+from drakit.base.fieldselectors import Term
 
 KINDS = (
     "SelfSubjectReview",
@@ -32,13 +35,14 @@ class Reviewer:
         self._authorizer = authorizer
         self._tokens = tuple(tokens)
 
-    async def review(self, call: Call, document: Plain) -> Plain:
+    async def review(self, call: Call, document: Plain, now: str) -> Plain:
         spec = document.get("spec") or {}
         match call.kind.kind:
             case "SelfSubjectReview":
                 status: dict[str, Any] = {"userInfo": user_info(call.user)}
+                document = {**document, "metadata": {**document.get("metadata", {}), "creationTimestamp": now}}
             case "TokenReview":
-                status = self._token(str(spec.get("token", "")))
+                status = review_token(self._tokens, str(spec.get("token", "")), spec.get("audiences") or ())
             case "SelfSubjectRulesReview":
                 status = await self._rules(call, str(spec.get("namespace", "")))
             case "SelfSubjectAccessReview":
@@ -47,14 +51,6 @@ class Reviewer:
                 _check_namespace(call, spec)
                 status = await self._access(_subject(spec), spec)
         return {**document, "status": status}
-
-    def _token(self, token: str) -> dict[str, Any]:
-        for source in self._tokens:
-            if (user := source.user(token)) is not None:
-                groups = user.groups if AUTHENTICATED in user.groups else (*user.groups, AUTHENTICATED)
-                named = User(name=user.name, uid=user.uid, groups=groups, extra=user.extra)
-                return {"authenticated": True, "user": user_info(named)}
-        return {"user": {}, "error": "[invalid bearer token, unknown]"}
 
     async def _access(self, user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
         verdict = await self._authorizer.authorize(_attributes(user, spec))
@@ -83,6 +79,37 @@ class Reviewer:
             "nonResourceRules": [{"verbs": everything, "nonResourceURLs": everything}] if allowed else [],
             "incomplete": False,
         }
+
+
+def review_token(sources: Sequence[TokenSource], token: str, wanted: Sequence[str]) -> dict[str, Any]:
+    """Whose token it is, and for which of the wanted audiences; without any, for this server."""
+    if not token:
+        raise bad_request("token is required for TokenReview in authentication")
+    accounts = next((source for source in sources if isinstance(source, ServiceAccountTokens)), None)
+    own = accounts.audiences if accounts else ()
+    audiences = tuple(wanted) or own
+    problem = "unknown"
+    for source in sources:
+        try:
+            user, meant = _examine(source, token, audiences, own)
+        except Refused as error:
+            problem = str(error)
+            continue
+        if user is not None:
+            return {"authenticated": True, "user": user_info(authenticated(user)), "audiences": meant}
+    return {"user": {}, "error": f"[invalid bearer token, {problem}]"}
+
+
+def _examine(
+    source: TokenSource, token: str, audiences: Sequence[str], own: Sequence[str]
+) -> tuple[User | None, list[str]]:
+    if isinstance(source, ServiceAccountTokens):
+        return source.examine(token, audiences) or (None, [])
+    # A token of a file says nothing of audiences: it is for this server.
+    user, meant = source.user(token), [each for each in audiences if each in own]
+    if user is not None and not meant:
+        raise Refused(f"token audiences {quoted(own)} is invalid for the target audiences {quoted(audiences)}")
+    return user, meant
 
 
 def user_info(user: User) -> dict[str, Any]:
@@ -118,7 +145,18 @@ def _attributes(user: User, spec: Mapping[str, Any]) -> Attributes:
         subresource=resource.get("subresource", ""),
         namespace=resource.get("namespace", ""),
         name=resource.get("name", ""),
+        field_selector=_field_selector(resource.get("fieldSelector") or {}),
     )
+
+
+def _field_selector(selector: Mapping[str, Any]) -> str:
+    """What a review says of fields, as the text of a query."""
+    if raw := selector.get("rawSelector"):
+        return str(raw)
+    # Only what narrows a request down to one value matters to who may make it.
+    single = [each for each in selector.get("requirements") or () if each.get("operator") == "In"]
+    terms = [Term(each["key"], each["values"][0]) for each in single if len(each.get("values") or ()) == 1]
+    return ",".join(map(str, terms))
 
 
 def _check_namespace(call: Call, spec: Mapping[str, Any]) -> None:

@@ -16,8 +16,10 @@ import msgspec
 from drakit.api.exchange import Outcome, Raw, Request, Response, User
 from drakit.api.registry import deprecation
 from drakit.apiserver import authorization, metrics, routing
+from drakit.apiserver.access.audit import AuditLog, Trail
+from drakit.apiserver.access.impersonation import impersonate
 from drakit.apiserver.authentication import Authentication
-from drakit.apiserver.authorization import Attributes
+from drakit.apiserver.authorization import Attributes, Decision
 from drakit.apiserver.discovery import Discovery
 from drakit.apiserver.documents import OpenAPIPages
 from drakit.apiserver.failures import ApiError, PageNotFound, resource_not_found, too_many_requests, translate
@@ -27,6 +29,8 @@ from drakit.apiserver.metrics import Metrics
 from drakit.apiserver.release import version_document
 from drakit.apiserver.resources import Resources
 from drakit.apiserver.routing import Place, Routes
+from drakit.base import fieldselectors
+from drakit.base.errors import UsageError
 
 log = logging.getLogger("drakit.apiserver")
 
@@ -59,6 +63,7 @@ class Server:
         figures: Metrics,
         resources: Resources,
         limits: Limits,
+        audit: AuditLog | None = None,
     ) -> None:
         self.machinery = machinery
         self.address = ""
@@ -70,6 +75,7 @@ class Server:
         self._health = health
         self._metrics = figures
         self._resources = resources
+        self._audit = audit
         self._limits = {READ: limits.reading, WRITE: limits.writing}
         self._inflight = {READ: 0, WRITE: 0}
 
@@ -78,33 +84,48 @@ class Server:
         begun = clock.monotonic()
         place: Place | None = None
         warnings: list[str] = []
+        trail = Trail(clock.now())
         try:
             place = routing.parse(request)
-            response = await self._bounded(request, place, warnings)
+            user = await self._user(request, trail)
+            response = await self._bounded(request, place, user, warnings, trail)
         except PageNotFound:
             response = _PAGE_NOT_FOUND
         except Exception as error:
             response = _failed(error, warnings)
         self._count(place, response.code, clock.monotonic() - begun)
+        if self._audit is not None:
+            self._audit.note(request, place, trail, response.code, clock.now())
         return response
 
-    async def _bounded(self, request: Request, place: Place, warnings: list[str]) -> Response:
+    async def _user(self, request: Request, trail: Trail) -> User:
+        """Who asks, or whom it may ask as."""
+        trail.user = self._authentication.authenticate(request)
+        user = await impersonate(self.machinery.authorizer, trail.user, request.headers)
+        trail.acting_as = user if user is not trail.user else None
+        return user
+
+    async def _bounded(self, request: Request, place: Place, user: User, warnings: list[str], trail: Trail) -> Response:
         """Turn away what is too much, before it costs anything. Health is answered always."""
-        user = self._authentication.authenticate(request)
         if place.verb == "watch" or not place.resource:
-            return await self._authorized(request, place, user, warnings)
+            return await self._authorized(request, place, user, warnings, trail)
         kind = READ if place.verb in _READING else WRITE
         if self._inflight[kind] >= self._limits[kind]:
             self._metrics.rejected()
             raise too_many_requests()
         self._inflight[kind] += 1
         try:
-            return await self._authorized(request, place, user, warnings)
+            return await self._authorized(request, place, user, warnings, trail)
         finally:
             self._inflight[kind] -= 1
 
-    async def _authorized(self, request: Request, place: Place, user: User, warnings: list[str]) -> Response:
-        await authorization.require(self.machinery.authorizer, _attributes(request, place, user))
+    async def _authorized(
+        self, request: Request, place: Place, user: User, warnings: list[str], trail: Trail
+    ) -> Response:
+        asked = _attributes(request, place, user)
+        verdict = trail.decided(await self.machinery.authorizer.authorize(asked))
+        if verdict.decision is not Decision.ALLOW:
+            raise authorization.refusal(asked, verdict.reason)
         if not place.resource:
             return await self._page(request, place)
         if not self._discovery.knows_group(place.group):
@@ -162,11 +183,22 @@ def _attributes(request: Request, place: Place, user: User) -> Attributes:
         resource=place.resource,
         subresource=place.subresource,
         namespace=place.namespace,
-        name=place.name,
+        name=place.name or _selected_name(request, place),
         path=request.path,
         label_selector=request.parameter("labelSelector"),
         field_selector=request.parameter("fieldSelector"),
     )
+
+
+def _selected_name(request: Request, place: Place) -> str:
+    """A list that can hold one object only is a question for that object."""
+    selector = request.parameter("fieldSelector")
+    if not selector or place.verb not in ("list", "watch", "deletecollection"):
+        return ""
+    try:
+        return fieldselectors.parse(selector).required_value("metadata.name") or ""
+    except UsageError:
+        return ""
 
 
 def _with_body(request: Request) -> Request:

@@ -20,13 +20,13 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from drakit.api.exchange import User
+from drakit.apiserver.access.guard import MODES
+from drakit.apiserver.access.tokens import new_key
 from drakit.apiserver.authentication import StaticTokens
-from drakit.apiserver.authorization import MODES, Authorizer, Union
 from drakit.apiserver.building import Settings, build_server
 from drakit.apiserver.certificates import Authority, Pair, write_private
 from drakit.apiserver.kubeconfig import Access, write_kubeconfig
 from drakit.apiserver.listening import Listener, Security, bind, bind_unix
-from drakit.apiserver.tokens import new_key
 from drakit.base.clock import RealClock
 from drakit.base.errors import Unavailable, UsageError
 from drakit.base.gates import FeatureGates
@@ -50,7 +50,8 @@ def apiserver(
     tls_private_key_file: Annotated[Path | None, typer.Option(help="The key of that certificate.")] = None,
     anonymous_auth: Annotated[bool, typer.Option(help="Let requests without credentials in as anonymous.")] = True,
     feature_gates: Annotated[str, typer.Option(help="Name=bool,… also AllAlpha and AllBeta.")] = "",
-    authorization_mode: Annotated[str, typer.Option(help="Comma-separated, asked in order.")] = "AlwaysAllow",
+    authorization_mode: Annotated[str, typer.Option(help="Comma-separated, asked in order.")] = "Node,RBAC",
+    audit_log_path: Annotated[Path | None, typer.Option(help="Append a line of JSON per request to this file.")] = None,
     enable_admission_plugins: Annotated[str, typer.Option(help="Comma-separated.")] = "",
     disable_admission_plugins: Annotated[str, typer.Option(help="Comma-separated.")] = "",
     runtime_config: Annotated[str, typer.Option(help="group/version=bool,… also api/all, api/beta, api/alpha.")] = "",
@@ -68,7 +69,8 @@ def apiserver(
             runtime_config=runtime_config,
             tokens=_tokens(token_auth_file, admin_token),
             anonymous=anonymous_auth,
-            authorizer=_authorizer(authorization_mode),
+            modes=_modes(authorization_mode),
+            audit_log=audit_log_path,
             enable_plugins=_names(enable_admission_plugins),
             disable_plugins=_names(disable_admission_plugins),
             signing_key=_signing_key(directory / "service-account.key"),
@@ -160,12 +162,12 @@ def _tokens(path: Path | None, admin_token: str) -> StaticTokens:
     return StaticTokens.parse(text, source=str(path)).extended(users)
 
 
-def _authorizer(text: str) -> Authorizer:
+def _modes(text: str) -> tuple[str, ...]:
     names = _names(text)
     unknown = [name for name in names if name not in MODES]
     if unknown or not names:
         raise UsageError(f"--authorization-mode: unknown {text!r}; known are {', '.join(MODES)}")
-    return Union([MODES[name]() for name in names])
+    return names
 
 
 def _names(text: str) -> tuple[str, ...]:
