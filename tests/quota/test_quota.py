@@ -8,11 +8,12 @@ import pytest
 
 from drakit.api import DeviceClass, Pod, ResourceClaim, ResourceQuota, from_plain
 from drakit.base.quantity import Quantity
-from drakit.quota import covers, excess, increase, tracked, unspecified, usage
+from drakit.quota import class_names, covers, excess, increase, owner_name, tracked, unknown, unspecified, usage
 
 CLASS = from_plain(
     DeviceClass, {"metadata": {"name": "mygpuclass"}, "spec": {"extendedResourceName": "example.com/gpu"}}
 )
+UNNAMED = from_plain(DeviceClass, {"metadata": {"name": "mygpuclass"}})
 DEVICES = "mygpuclass.deviceclass.resource.k8s.io/devices"
 EXPLICIT = "requests.example.com/gpu"
 IMPLICIT = "requests.deviceclass.resource.kubernetes.io/mygpuclass"
@@ -78,11 +79,15 @@ def test_a_prioritized_list_counts_its_largest_alternative_per_class() -> None:
     assert (amounts[DEVICES], amounts["other.deviceclass.resource.k8s.io/devices"]) == (5, 8)
 
 
-def test_a_class_that_is_not_there_counts_devices_only() -> None:
-    assert counted(claim(exactly(2, "other"))) == {
+def test_no_quota_on_an_implicit_name_is_about_claims_of_a_class_that_is_not_there() -> None:
+    amounts = counted(claim(exactly(2, "other")))
+    assert amounts == {
         "count/resourceclaims.resource.k8s.io": 1,
         "other.deviceclass.resource.k8s.io/devices": 2,
+        "requests.deviceclass.resource.kubernetes.io/other": 2,
     }
+    claims = ("resourceclaims", "resource.k8s.io")
+    assert not tracked("requests.deviceclass.resource.kubernetes.io/other", *claims, [CLASS])
 
 
 def test_a_pod_counts_what_it_asks_for_until_it_has_ended() -> None:
@@ -153,9 +158,34 @@ def test_a_pod_must_say_what_the_quota_limits() -> None:
 def test_names_that_a_resource_can_count_against() -> None:
     claims = ("resourceclaims", "resource.k8s.io")
     assert tracked(DEVICES, *claims)
-    assert tracked(EXPLICIT, *claims)
+    assert tracked(EXPLICIT, *claims, [CLASS])
+    assert tracked(IMPLICIT, *claims, [CLASS])
+    assert not tracked(EXPLICIT, *claims)
+    assert not tracked(IMPLICIT, *claims, [UNNAMED])
     assert tracked("count/resourceclaims.resource.k8s.io", *claims)
     assert not tracked("requests.cpu", *claims)
     assert tracked("requests.cpu", "pods", "")
     assert tracked("secrets", "secrets", "")
     assert not tracked("pods", "secrets", "")
+
+
+def test_usage_that_nobody_has_counted_yet_is_told() -> None:
+    half = quota({DEVICES: "1", IMPLICIT: "1"}, {DEVICES: "0"})
+    assert unknown(half, [IMPLICIT, DEVICES]) == f"status unknown for quota: q, resources: {DEVICES},{IMPLICIT}"
+    assert unknown(half, [DEVICES]) == ""
+
+
+def test_the_classes_of_a_claim_are_those_of_all_its_alternatives() -> None:
+    alternatives = [{"name": "x", "deviceClassName": "a"}, {"name": "y", "deviceClassName": "b"}]
+    assert class_names(claim({"firstAvailable": alternatives}, exactly(1, "c"))) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "kind", "expected"),
+    [("true", "Pod", ("p", "u")), ("false", "Pod", ("", "")), ("true", "Node", ("", ""))],
+)
+def test_a_claim_says_for_which_pod_it_was_made(annotation: str, kind: str, expected: tuple[str, str]) -> None:
+    owner = {"apiVersion": "v1", "kind": kind, "name": "p", "uid": "u", "controller": True}
+    annotations = {"resource.kubernetes.io/extended-resource-claim": annotation}
+    metadata = {"name": "c", "annotations": annotations, "ownerReferences": [owner]}
+    assert owner_name(from_plain(ResourceClaim, {"metadata": metadata})) == expected

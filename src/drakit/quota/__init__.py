@@ -4,9 +4,21 @@ In:  an object, and the device classes of the cluster.
 Out: amounts by quota name; whether a quota's scopes cover the object; which limits an increase would exceed.
 """
 
-from drakit.quota.claims import ClassLookup
-from drakit.quota.limits import Excess, excess, increase, unspecified
+from drakit.quota.claims import ClassLookup, class_names, owner_name
+from drakit.quota.limits import Excess, excess, increase, unknown, unspecified
 from drakit.quota.scopes import covers
 from drakit.quota.usage import tracked, usage
 
-__all__ = ["ClassLookup", "Excess", "covers", "excess", "increase", "tracked", "unspecified", "usage"]
+__all__ = [
+    "ClassLookup",
+    "Excess",
+    "class_names",
+    "covers",
+    "excess",
+    "increase",
+    "owner_name",
+    "tracked",
+    "unknown",
+    "unspecified",
+    "usage",
+]

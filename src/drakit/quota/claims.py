@@ -2,8 +2,9 @@
 
 A claim counts what it may cost at worst: `All` as the most devices that a claim can have, a prioritized list as, per
 class, its largest alternative. The class's extended resource names count too, so that no way of asking for a device
-evades a quota on another. A claim that the scheduler made for a pod's extended resources counts against a name only
-what the pod itself does not count there already.
+evades a quota on another; a quota on these names is about claims only if the class has a name of its own. A claim that
+the scheduler made for a pod's extended resources counts against a name only what the pod itself does not count there
+already.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ MAX_DEVICES = 32
 DEVICES_SUFFIX = ".deviceclass.resource.k8s.io/devices"
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 REQUESTS_PREFIX = "requests."
+EXTENDED = "resource.kubernetes.io/extended-resource-claim"
+"""Annotation of a claim that stands for the extended resources of the pod that owns it."""
 
 ClassLookup = Callable[[str], DeviceClass | None]
 
@@ -29,11 +32,9 @@ def claim_usage(claim: ResourceClaim, classes: ClassLookup, owner: Pod | None = 
     already = pod_requests(owner, claims=False) if owner else {}
     for class_name, devices in devices_by_class(claim).items():
         counted[class_name + DEVICES_SUFFIX] += devices
-        device_class = classes(class_name)
-        if device_class is not None:
-            for name in extended_names(device_class):
-                counted[REQUESTS_PREFIX + name] += max(devices - _whole(already, name), 0)
-    return {name: Quantity.of(amount) for name, amount in counted.items()}
+        for name in extended_names(class_name, classes(class_name)):
+            counted[REQUESTS_PREFIX + name] += max(devices - _whole(already, name), 0)
+    return {name: Quantity.of(amount) for name, amount in counted.items() if amount}
 
 
 def devices_by_class(claim: ResourceClaim) -> Counter[str]:
@@ -44,11 +45,28 @@ def devices_by_class(claim: ResourceClaim) -> Counter[str]:
     return total
 
 
-def extended_names(device_class: DeviceClass) -> list[str]:
+def class_names(claim: ResourceClaim) -> set[str]:
+    """Every class that the claim mentions."""
+    return {
+        each.device_class_name
+        for request in claim.spec.devices.requests
+        for each in ((request.exactly,) if request.exactly else request.first_available)
+    }
+
+
+def extended_names(class_name: str, device_class: DeviceClass | None) -> list[str]:
     """The names by which a pod can ask for a device of the class without a claim."""
-    explicit = device_class.spec.extended_resource_name
-    implicit = IMPLICIT_PREFIX + device_class.metadata.name
+    explicit = device_class.spec.extended_resource_name if device_class else ""
+    implicit = IMPLICIT_PREFIX + class_name
     return [explicit, implicit] if explicit else [implicit]
+
+
+def owner_name(claim: ResourceClaim) -> tuple[str, str]:
+    """Name and uid of the pod for whose extended resources the claim says that it was made; empty for other claims."""
+    owner = claim.metadata.controller
+    if claim.metadata.annotations.get(EXTENDED) != "true" or owner is None:
+        return "", ""
+    return (owner.name, owner.uid) if (owner.api_version, owner.kind) == ("v1", "Pod") else ("", "")
 
 
 def _worst_case(request: DeviceRequest) -> Counter[str]:

@@ -5,7 +5,7 @@ Nothing is enforced before the quota's status says what is hard: until then its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from drakit.api import Pod, ResourceQuota
@@ -48,6 +48,14 @@ def excess(quota: ResourceQuota, added: Mapping[str, Quantity]) -> Excess | None
         {name: used.get(name, ZERO) for name in over},
         {name: hard[name] for name in over},
     )
+
+
+def unknown(quota: ResourceQuota, names: Iterable[str]) -> str:
+    """The complaint about limits whose usage has not been counted yet; empty when it has."""
+    names = sorted(names)
+    if all(name in quota.status.used for name in names):
+        return ""
+    return f"status unknown for quota: {quota.metadata.name}, resources: {','.join(names)}"
 
 
 def unspecified(quota: ResourceQuota, obj: Model | None) -> str:

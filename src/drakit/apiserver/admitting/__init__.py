@@ -1,0 +1,35 @@
+"""Admission plugins, a module each, under the names and in the order that kube-apiserver gives them.
+
+In:  changes on their way to the store.
+Out: completed objects; refusals in Kubernetes' words.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from drakit.apiserver.admission import Plugin
+from drakit.apiserver.admitting.namespace_lifecycle import NamespaceLifecycle
+from drakit.apiserver.admitting.node_restriction import NodeRestriction
+from drakit.apiserver.admitting.pod_resize import PodResizeValidator
+from drakit.apiserver.admitting.priority import Priority
+from drakit.apiserver.admitting.quota import ResourceQuotas
+from drakit.apiserver.admitting.service_account import ServiceAccount
+from drakit.apiserver.admitting.tolerations import DefaultTolerationSeconds
+from drakit.apiserver.keeping import Keeper
+
+
+def standard_plugins(keeper: Keeper, random: Random) -> list[Plugin]:
+    """Every plugin, in order: what completes objects first; the quota, which charges, last."""
+    return [
+        NamespaceLifecycle(keeper),
+        ServiceAccount(keeper, random),
+        NodeRestriction(keeper),
+        Priority(keeper),
+        DefaultTolerationSeconds(),
+        PodResizeValidator(),
+        ResourceQuotas(keeper),
+    ]
+
+
+__all__ = ["standard_plugins"]
