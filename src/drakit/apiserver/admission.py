@@ -20,6 +20,19 @@ from drakit.base.errors import UsageError
 CREATE = "CREATE"
 UPDATE = "UPDATE"
 DELETE = "DELETE"
+UPSTREAM = frozenset(
+    (
+        "AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "CertificateApproval", "CertificateSigning",
+        "CertificateSubjectRestriction", "ClusterTrustBundleAttest", "DefaultIngressClass", "DefaultStorageClass",
+        "DenyServiceExternalIPs", "EventRateLimit", "ExtendedResourceToleration", "ImagePolicyWebhook",
+        "LimitPodHardAntiAffinityTopology", "LimitRanger", "MutatingAdmissionPolicy", "NamespaceAutoProvision",
+        "NamespaceExists", "NodeDeclaredFeatureValidator", "OwnerReferencesPermissionEnforcement",
+        "PersistentVolumeClaimResize", "PodGroupProtection", "PodNodeSelector", "PodSecurity",
+        "PodTolerationRestriction", "PodTopologyLabels", "RuntimeClass", "StorageObjectInUseProtection",
+        "TaintNodesByCondition",
+    )
+)  # fmt: skip
+"""Plugins that kube-apiserver has and this server does not need."""
 
 
 @dataclass(slots=True)
@@ -57,6 +70,8 @@ class Plugin:
     """Does nothing. Subclasses override what they need; both raise ApiError to refuse."""
 
     name = ""
+    default = True
+    """Whether it is there unless somebody asks for it to be left out."""
 
     async def admit(self, change: Change) -> None:
         """Complete the object."""
@@ -81,9 +96,14 @@ class Admission:
 
 
 def choose(plugins: Sequence[Plugin], *, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> Admission:
-    """All plugins but the disabled ones; names that nobody has are a mistake in a flag."""
+    """The plugins that are on by default or enabled, but the disabled ones.
+
+    Names that nobody has are a mistake in a flag; to leave out what upstream has and drakit has not is none.
+    """
     known = {plugin.name for plugin in plugins}
-    for name in (*enable, *disable):
-        if name not in known:
-            raise UsageError(f"unknown admission plugin {name!r}: known are {', '.join(sorted(known))}")
-    return Admission([plugin for plugin in plugins if plugin.name not in disable or plugin.name in enable])
+    for name in sorted({*enable} - known | {*disable} - known - UPSTREAM):
+        raise UsageError(f"unknown admission plugin {name!r}: known are {', '.join(sorted(known))}")
+    if both := {*enable} & {*disable}:
+        raise UsageError(f"enable-admission-plugins and disable-admission-plugins overlap: {', '.join(sorted(both))}")
+    chosen = [each for each in plugins if each.name in enable or (each.default and each.name not in disable)]
+    return Admission(chosen)

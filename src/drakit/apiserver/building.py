@@ -18,6 +18,7 @@ from drakit.apiserver.access.claimstatus import ClaimStatusRules
 from drakit.apiserver.access.guard import Guard
 from drakit.apiserver.access.tokens import ServiceAccountTokens, new_key
 from drakit.apiserver.admission import Admission, choose
+from drakit.apiserver.admitting import standard_plugins
 from drakit.apiserver.authentication import (
     Authentication,
     BearerTokens,
@@ -33,7 +34,6 @@ from drakit.apiserver.health import Health
 from drakit.apiserver.keeping import Keeper
 from drakit.apiserver.machinery import Machinery, random_uid
 from drakit.apiserver.metrics import Metrics
-from drakit.apiserver.plugins import standard_plugins
 from drakit.apiserver.resources import Resources
 from drakit.apiserver.reviews import Reviewer
 from drakit.apiserver.routing import Routes
@@ -73,7 +73,8 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     keeper = Keeper(store)
     guard = Guard(keeper, settings.modes)
     authorizer = guard.authorizer() if settings.modes else settings.authorizer
-    admission = choose(standard_plugins(keeper), enable=settings.enable_plugins, disable=settings.disable_plugins)
+    plugins = standard_plugins(keeper, settings.random)
+    admission = choose(plugins, enable=settings.enable_plugins, disable=settings.disable_plugins)
     machinery = Machinery(
         keeper=keeper,
         clock=clock,
