@@ -66,18 +66,14 @@ class BrokenDevice(BoundDevice):
 
 
 def bind(driver: str, device: Device | Mapping[str, Any]) -> BoundDevice:
-    """Make a device ready for expressions."""
+    """Make a device ready for expressions. A name without a domain is in that of the driver."""
     known = device if isinstance(device, Device) else from_plain(Device, dict(device))
-    attributes = tuple(sorted(known.attributes.items(), key=_name))
-    capacity = tuple(sorted(((name, held.value) for name, held in known.capacity.items()), key=_name))
+    attributes = tuple(sorted(known.attributes.items()))  # names are unique, so nothing else is compared
+    capacity = tuple(sorted([(name, held.value) for name, held in known.capacity.items()]))
     return _bound(driver, bool(known.allow_multiple_allocations), attributes, capacity)
 
 
-def _name(item: tuple[str, Any]) -> str:
-    return item[0]
-
-
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def _bound(driver: str, shared: bool, attributes: _Attributes, capacity: _Capacity) -> BoundDevice:
     lists = ""
     by_domain: DefaultMap = DefaultMap()
@@ -87,12 +83,12 @@ def _bound(driver: str, shared: bool, attributes: _Attributes, capacity: _Capaci
         except EvalError as error:
             return BrokenDevice(f"attribute {name}: {error.message}")
         lists = lists or (name if value.__class__ is tuple else "")
-        domain, key = _qualified(name, driver)
-        by_domain.setdefault(domain, {})[key] = value
+        domain, slash, key = name.partition("/")
+        by_domain.setdefault(domain if slash else driver, {})[key if slash else name] = value
     amounts: DefaultMap = DefaultMap()
     for name, amount in capacity:
-        domain, key = _qualified(name, driver)
-        amounts.setdefault(domain, {})[key] = quantity_value(amount)
+        domain, slash, key = name.partition("/")
+        amounts.setdefault(domain if slash else driver, {})[key if slash else name] = quantity_value(amount)
     values: dict[str, Value] = {
         "driver": driver,
         "allowMultipleAllocations": shared,
@@ -103,16 +99,19 @@ def _bound(driver: str, shared: bool, attributes: _Attributes, capacity: _Capaci
 
 
 def _attribute_value(attribute: DeviceAttribute) -> Value:
-    lists = attribute.ints or attribute.bools or attribute.strings
-    if lists:
-        return tuple(lists)
-    if attribute.versions:
-        return tuple(map(_version, attribute.versions))
-    for scalar in (attribute.int_, attribute.bool_, attribute.string):
-        if scalar is not None:
-            return scalar
+    """The one value that is set; most are strings."""
+    if attribute.string is not None:
+        return attribute.string
+    if attribute.int_ is not None:
+        return attribute.int_
+    if attribute.bool_ is not None:
+        return attribute.bool_
     if attribute.version is not None:
         return _version(attribute.version)
+    if attribute.versions:
+        return tuple(map(_version, attribute.versions))
+    if lists := attribute.ints or attribute.bools or attribute.strings:
+        return tuple(lists)
     raise EvalError("unsupported attribute value")
 
 
@@ -121,9 +120,3 @@ def _version(text: str) -> SemverValue:
         return SemverValue(Version.parse(text))
     except SemverError as error:
         raise EvalError(f"parse semantic version: {error}") from None
-
-
-def _qualified(name: str, driver: str) -> tuple[str, str]:
-    """Domain and identifier; a name without a domain is in the driver's."""
-    domain, slash, identifier = name.partition("/")
-    return (domain, identifier) if slash else (driver, name)
