@@ -58,6 +58,8 @@ class Settings:
     authorizer: Authorizer = field(default_factory=AlwaysAllow)
     modes: Sequence[str] = ()
     """Of authorization, in order: `Node`, `RBAC`, …; they take the place of `authorizer`."""
+    aggregate_roles: bool = False
+    """Whether to keep `admin`, `edit`, `view` and their like up to date: a controller's task in Kubernetes."""
     audit_log: Path | None = None
     enable_plugins: Sequence[str] = ()
     disable_plugins: Sequence[str] = ()
@@ -71,7 +73,7 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     settings = settings or Settings()
     clock = clock or RealClock()
     keeper = Keeper(store)
-    guard = Guard(keeper, settings.modes)
+    guard = Guard(keeper, settings.modes, aggregate=settings.aggregate_roles)
     authorizer = guard.authorizer() if settings.modes else settings.authorizer
     plugins = standard_plugins(keeper, settings.random)
     admission = choose(plugins, enable=settings.enable_plugins, disable=settings.disable_plugins)

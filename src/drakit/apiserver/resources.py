@@ -135,7 +135,7 @@ class Resources:
         account = await self._machinery.keeper.get(call.kind, call.namespace, call.name)
         wanted = tokenrequests.read_request(read_body(call.request), call.namespace, call.name)
         bound = await tokenrequests.bind(self._machinery.keeper, wanted, call.namespace, call.name)
-        issued = self._tokens.issue(call.namespace, call.name, account.uid, wanted, bound)
+        issued = await self._tokens.issue(call.namespace, call.name, account.uid, wanted, bound)
         return presenter.document(issued, 201)
 
     async def _node_only(self, call: Call) -> Response:

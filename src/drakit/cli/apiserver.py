@@ -51,6 +51,9 @@ def apiserver(
     anonymous_auth: Annotated[bool, typer.Option(help="Let requests without credentials in as anonymous.")] = True,
     feature_gates: Annotated[str, typer.Option(help="Name=bool,… also AllAlpha and AllBeta.")] = "",
     authorization_mode: Annotated[str, typer.Option(help="Comma-separated, asked in order.")] = "Node,RBAC",
+    aggregate_roles: Annotated[
+        bool, typer.Option("--aggregate-roles", help="Gather the rules of aggregated roles: admin, edit, view, …")
+    ] = False,
     audit_log_path: Annotated[Path | None, typer.Option(help="Append a line of JSON per request to this file.")] = None,
     enable_admission_plugins: Annotated[str, typer.Option(help="Comma-separated.")] = "",
     disable_admission_plugins: Annotated[str, typer.Option(help="Comma-separated.")] = "",
@@ -70,6 +73,7 @@ def apiserver(
             tokens=_tokens(token_auth_file, admin_token),
             anonymous=anonymous_auth,
             modes=_modes(authorization_mode),
+            aggregate_roles=aggregate_roles,
             audit_log=audit_log_path,
             enable_plugins=_names(enable_admission_plugins),
             disable_plugins=_names(disable_admission_plugins),

@@ -65,10 +65,12 @@ class Follower:
             self._take(kind, self._keeper.kept(kind, record))
         return page.revision
 
-    async def _follow(self, prefix: str, kind: Kind, revision: int) -> None:
+    async def _follow(self, prefix: str, kind: Kind, revision: int | None) -> None:
         """Until the store is closed. A watch that was too slow begins again with everything."""
         while True:
             try:
+                if revision is None:
+                    revision = await self._load(prefix, kind)
                 async with await self._keeper.store.watch(prefix, after=revision) as watch:
                     while events := await watch.take():
                         for event in events:
@@ -80,7 +82,7 @@ class Follower:
             except Retryable as error:
                 log.warning("cannot follow %s: %s", kind.qualified, error)
                 await asyncio.sleep(_RETRY_SECONDS)
-            revision = await self._load(prefix, kind)
+            revision = None
 
     def _apply(self, kind: Kind, event: Event) -> None:
         if event.record is not None:

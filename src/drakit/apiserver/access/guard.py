@@ -12,7 +12,6 @@ from typing import Any
 
 from drakit.api.exchange import User
 from drakit.api.registry import Kind
-from drakit.apiserver.access import living
 from drakit.apiserver.access.defaults import node_role
 from drakit.apiserver.access.escalation import NoEscalation
 from drakit.apiserver.access.following import Follower, Index
@@ -29,6 +28,7 @@ from drakit.apiserver.keeping import Keeper
 from drakit.apiserver.machinery import Machinery
 from drakit.apiserver.serving import known_kind
 from drakit.base.errors import UsageError
+from drakit.store import StoreClosed
 
 RBAC = "RBAC"
 NODE = "Node"
@@ -54,17 +54,19 @@ class Roles(Union):
 
 
 class Guard:
-    """`modes` empty: somebody else authorizes, and this only keeps what tokens are checked against."""
+    """`modes` empty: somebody else authorizes; what tokens are checked against is followed from the first token on."""
 
-    def __init__(self, keeper: Keeper, modes: Sequence[str] = ()) -> None:
+    def __init__(self, keeper: Keeper, modes: Sequence[str] = (), *, aggregate: bool = False) -> None:
         unknown = [name for name in modes if name not in MODES]
         if unknown:
             raise UsageError(f"--authorization-mode: unknown {', '.join(unknown)}; known are {', '.join(MODES)}")
         self.modes = tuple(modes)
+        self._aggregate = aggregate and RBAC in modes
+        self._aggregation: asyncio.Task[None] | None = None
         self.policy = Policy()
         self.relations = Relations()
-        self.living = Living()
-        self._followers = [Follower(keeper, living.KINDS, self.living)]
+        self.living = Living(keeper)
+        self._followers: list[Follower] = []
         if RBAC in modes:
             self._followers.append(Follower(keeper, _kinds(f"{GROUP}/v1", *_RBAC_KINDS), _PolicyIndex(self.policy)))
         if NODE in modes:
@@ -86,8 +88,17 @@ class Guard:
             await write_defaults(machinery)
         for follower in self._followers:
             await follower.start()
+        if self.modes:
+            await self.living.start()
+        if self._aggregate:
+            await aggregate(machinery)
+            self._aggregation = asyncio.create_task(Aggregation(machinery).run())
 
     async def stop(self) -> None:
+        if self._aggregation is not None:
+            self._aggregation.cancel()
+            await asyncio.gather(self._aggregation, return_exceptions=True)
+        await self.living.stop()
         for follower in self._followers:
             await follower.stop()
 
@@ -113,6 +124,8 @@ class Aggregation:
                 self._changed.clear()
                 await aggregate(self._machinery)
                 await self._changed.wait()
+        except StoreClosed:
+            return
         finally:
             await follower.stop()
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from drakit.api.registry import Kind
 from drakit.api.times import parse_time
+from drakit.apiserver.access.following import Follower
+from drakit.apiserver.keeping import Keeper
 from drakit.apiserver.serving import known_kind
 
 LEEWAY = timedelta(seconds=60)
@@ -21,8 +23,22 @@ KINDS = tuple(known_kind("v1", name) for name in ("ServiceAccount", "Pod", "Node
 
 
 class Living:
-    def __init__(self) -> None:
+    """Knows nothing before `start`: then no token is good."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._follower = Follower(keeper, KINDS, self)
+        self._started = False
         self._objects: dict[tuple[str, str, str], tuple[str, str]] = {}
+
+    async def start(self) -> None:
+        """Idempotent."""
+        if not self._started:
+            self._started = True
+            await self._follower.start()
+
+    async def stop(self) -> None:
+        if self._started:
+            await self._follower.stop()
 
     def put(self, kind: Kind, document: Mapping[str, Any]) -> None:
         metadata = document["metadata"]

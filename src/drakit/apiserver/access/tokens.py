@@ -58,8 +58,9 @@ class ServiceAccountTokens:
         self._new_id = new_id
         self._verified: dict[str, Mapping[str, Any]] = {}
 
-    def issue(self, namespace: str, name: str, uid: str, wanted: Wanted, bound: Bound) -> dict[str, Any]:
+    async def issue(self, namespace: str, name: str, uid: str, wanted: Wanted, bound: Bound) -> dict[str, Any]:
         """The TokenRequest with its status."""
+        await self._living.start()
         audiences = list(wanted.audiences or self.audiences)
         now = self._clock.now()
         ends = now + timedelta(seconds=wanted.expiration_seconds)
