@@ -195,6 +195,21 @@ class TestRemedies:
         wanted = claim(exactly(count=2), constraints=[{"matchAttribute": f"{GPU}/numa"}])
         assert remedies(inventory, wanted) == {"constraint": [f"constraint #0 on {GPU}/numa dropped"]}
 
+    def test_an_alternative_of_a_prioritized_list_is_named(self) -> None:
+        wanted = claim(first_of("x", sub("two", 2), sub("picky", 1, "1 > 2")))
+        assert remedies(cluster(slice_of(device("a"))), wanted) == {
+            "device": [f"one more device like {GPU}/pool/a"],
+            "selector": ["selector #0 of picky dropped: 1 > 2"],
+        }
+
+    def test_a_claim_is_helped_among_others(self) -> None:
+        tainted = device("b", taints=[{"key": "k", "effect": "NoSchedule"}])
+        others = claim(exactly("x"), name="other")
+        assert remedies(cluster(slice_of(device("a"), tainted)), others, ONE)["toleration"] == [
+            "a toleration of k:NoSchedule (claim other)",
+            "a toleration of k:NoSchedule (claim claim)",
+        ]
+
     def test_nothing_is_suggested_for_several_requests(self) -> None:
         assert remedies(cluster(slice_of(device("a"))), claim(exactly("x"), exactly("y"))) == {}
 

@@ -241,3 +241,34 @@ def crowded_clusters(draw: st.DrawFn) -> Plain:
         "allocatedClaims": [draw(holders(number, device)) for number, device in enumerate(used)],
         "claims": [draw(claims(number)) for number in range(draw(st.integers(1, 2)))],
     }
+
+
+@st.composite
+def carved_clusters(draw: st.DrawFn) -> Plain:
+    """A few cards alike, each cut into parts that exclude each other."""
+    cards = draw(st.integers(2, 4))
+    sizes = draw(st.lists(st.sampled_from(["4", "3", "2", "2"]), min_size=1, max_size=3))
+    sets = [{"name": f"card-{card}", "counters": {"mem": {"value": "4"}}} for card in range(cards)]
+    listed: list[Plain] = [
+        {
+            "name": f"card-{card}-{part}",
+            "attributes": {"numa": {"int": int(size)}, ROOT: {"string": f"r{draw(st.integers(0, 5)) // 5}"}},
+            "consumesCounters": [{"counterSet": f"card-{card}", "counters": {"mem": {"value": size}}}],
+        }
+        for card in range(cards)
+        for part, size in enumerate(sizes)
+    ]
+    here = {"driver": GPU, "pool": {"name": "pool-0", "generation": 1, "resourceSliceCount": 2}, "nodeName": "node-a"}
+    slices = [
+        {"metadata": {"name": "slice-0"}, "spec": {**here, "devices": listed}},
+        {"metadata": {"name": "slice-1"}, "spec": {**here, "sharedCounters": sets}},
+    ]
+    used = [(GPU, "pool-0", each["name"]) for each in listed if draw(st.integers(0, 9)) == 0]
+    return {
+        "featureGates": GATES,
+        "node": NODE,
+        "slices": slices,
+        "classes": CLASSES,
+        "allocatedClaims": [draw(holders(number, device)) for number, device in enumerate(used)],
+        "claims": [draw(claims(number)) for number in range(draw(st.integers(1, 2)))],
+    }

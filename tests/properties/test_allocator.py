@@ -12,7 +12,7 @@ from drakit.api import DeviceTaintRule, Node, ResourceClaim, ResourceSlice, from
 from drakit.selectors import bind, compile_selector
 from tests.conformance.allocation import OUTCOMES, inventory_of, run_case
 from tests.properties.brute_force import Abort, BruteForce
-from tests.properties.clusters import GPU, NODE, clusters, crowded_clusters, holders
+from tests.properties.clusters import GPU, NODE, carved_clusters, clusters, crowded_clusters, holders
 
 Plain = dict[str, Any]
 
@@ -54,6 +54,12 @@ def test_the_search_finds_what_the_naive_one_finds_and_fails_as_it_fails(case: P
 @settings(max_examples=300, deadline=None)
 @given(crowded_clusters())
 def test_devices_that_stand_for_each_other_are_taken_in_order_all_the_same(case: Plain) -> None:
+    assert real(case) == naive(case)
+
+
+@settings(max_examples=300, deadline=None)
+@given(carved_clusters())
+def test_parts_of_cards_alike_are_taken_in_order_all_the_same(case: Plain) -> None:
     assert real(case) == naive(case)
 
 

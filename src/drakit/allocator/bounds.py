@@ -7,7 +7,7 @@ Out: the devices worth trying for a request, whether a subtree is hopeless, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from drakit.allocator.constraints import Constraint, Values
 from drakit.allocator.profiles import Amounts, Layout, bits_of
+from drakit.allocator.symmetry import Symmetry
 
 if TYPE_CHECKING:
     from drakit.allocator.search import Search
@@ -38,15 +39,13 @@ class Option:
     usable: int
     constraints: tuple[Constraint, ...]
     takes: dict[int, Amounts]
-    # Per counter, what the k cheapest devices take of it at least, for every k.
-    drains: tuple[tuple[int, tuple[int, ...]], ...]
+    # Per budget of counters, what the k cheapest devices take of it at least, for every k.
+    drains: Mapping[tuple[int, ...], tuple[int, ...]]
 
-    def least(self, counter: int, devices: int) -> int:
-        """What that many devices take of a counter at least; devices beyond those that exist take nothing more."""
-        for each, sums in self.drains:
-            if each == counter:
-                return sums[min(devices, len(sums) - 1)]
-        return 0
+    def least(self, budget: tuple[int, ...], devices: int) -> int:
+        """What that many devices take of a budget at least; devices beyond those that exist take nothing more."""
+        sums = self.drains.get(budget, (0,))
+        return sums[min(devices, len(sums) - 1)]
 
 
 class Outlook:
@@ -64,6 +63,7 @@ class Outlook:
         )
         self.can_exceed = self._can_exceed()
         self.may_prune = self._may_prune()
+        self.symmetry = Symmetry(layout)
         self.exact = self._needs_exact_keys()
         self.future = [self._future(request) for request in range(len(self.options))]
 
@@ -88,15 +88,15 @@ class Outlook:
     def _needs_exact_keys(self) -> bool:
         """Counting devices that stand for each other is sound when the order of taking does not matter.
 
-        It does where a selector may fail, and where a value that cannot be compared is accepted only as the first.
+        It does where something may abort, and where a value that cannot be compared is accepted only as the first.
         """
-        if any(option.failing for options in self.options for option in options):
+        if any(_may_abort(option) for options in self.options for option in options):
             return True
         odd = any(
             self.layout.having[each.index] != self.layout.comparable[each.index]
             for each in self.layout.plan.constraints
         )
-        return odd or len(self.layout.kinds) == len(self.layout.traits)
+        return odd or not self.symmetry.helps
 
     def _future(self, request: int) -> _Future:
         rest = [option for options in self.options[request:] for option in options]
@@ -107,37 +107,51 @@ class Outlook:
         admin = reduce(or_, (option.usable | option.failing | option.selected for option in here if option.admin), 0)
         anything = reduce(or_, (option.usable | option.selected for option in rest), 0)
         live = {each.index for option in here for each in option.constraints}
-        consumers = sum(bool(each) << position for position, each in enumerate(self.layout.consumes))
-        linked = [
-            later
-            for later in range(request + 1, len(self.options))
-            if self.claims[later] == self.claims[request]
-            and any(each.index in live for option in self.options[later] for each in option.constraints)
-        ]
+        linked = [later for later in range(request + 1, len(self.options)) if self._affects(request, later)]
         needs = sum(min(option.count for option in options) for options in self.options[request:])
-        drains = tuple((counter, self._drain(request, counter)) for counter in range(len(self.layout.counters)))
+        drains = [(budget, self._drain(request, budget)) for budget in self.layout.budgets]
         mergeable = not any(option.admin for option in rest) and not wanted & self.layout.shared
         return _Future(
             wanted,
             admin,
             tuple(sorted(live)),
-            bool(anything & consumers),
+            bool(anything & self.layout.consumers),
             bool(anything & self.layout.shared),
             tuple(linked),
             needs if mergeable else 0,
-            tuple((counter, amount) for counter, amount in drains if amount),
+            tuple((budget, amount) for budget, amount in drains if amount),
         )
 
-    def _drain(self, request: int, counter: int) -> int:
-        """What the requests from one on take of a counter at least."""
-        return sum(min(each.least(counter, each.count) for each in options) for options in self.options[request:])
+    def _affects(self, request: int, later: int) -> bool:
+        """Whether devices for one request can leave a later one without: by being taken, by constraint, by counters."""
+        ours, theirs = (reduce(or_, (each.usable for each in self.options[both]), 0) for both in (request, later))
+        if ours & theirs or (ours & self.layout.consumers and theirs & self.layout.consumers):
+            return True
+        constrained = {each.index for option in self.options[request] for each in option.constraints}
+        return any(each.index in constrained for option in self.options[later] for each in option.constraints)
+
+    def _drain(self, request: int, budget: tuple[int, ...]) -> int:
+        """What the requests from one on take of a budget at least."""
+        return sum(min(each.least(budget, each.count) for each in options) for options in self.options[request:])
 
     # Candidates
 
     def candidates(self, search: Search, option: Option) -> int:
         """The devices that may be taken now, or on which a selector fails; the other ones would be passed over."""
         blocked = search.mine[option.claim] if option.admin else search.held | search.taken
-        return (option.usable & self.compatible(search, option) | option.failing) & ~blocked
+        usable = option.usable & self.compatible(search, option)
+        if usable & (self.layout.consumers | self.layout.shared):
+            usable &= ~self._unaffordable(search, option)
+        return (usable | option.failing) & ~blocked
+
+    def _unaffordable(self, search: Search, option: Option) -> int:
+        """The devices for which counters or capacity do not suffice now, and so never will further down."""
+        unaffordable = search.spent(option)
+        for left, prices in zip(search.left, self.layout.prices, strict=True):
+            for amount, devices in prices:
+                if amount > left:
+                    unaffordable |= devices
+        return unaffordable
 
     def compatible(self, search: Search, option: Option) -> int:
         """The devices that the constraints accept in their present state."""
@@ -162,7 +176,7 @@ class Outlook:
         future = self.future[request]
         if future.needs and (future.wanted & ~search.held & ~search.taken).bit_count() < future.needs:
             return True
-        if any(search.left[counter] < amount for counter, amount in future.drains):
+        if any(_rest(search, budget) < amount for budget, amount in future.drains):
             return True
         return any(not self._servable(search, later) for later in range(request, len(self.options)))
 
@@ -180,8 +194,7 @@ class Outlook:
         needed = option.count - have
         if left.bit_count() < needed:
             return True
-        # A counter below zero bothers nobody who takes nothing of it.
-        if any(max(search.left[each], 0) < sums[min(needed, len(sums) - 1)] for each, sums in option.drains):
+        if any(_rest(search, budget) < option.least(budget, needed) for budget in option.drains):
             return True
         if any(self._value_too_rare(each, search.states[each.index], needed, left) for each in option.constraints):
             return True
@@ -203,15 +216,15 @@ class Outlook:
         """What the future depends on: what may still be taken, and where constraints, counters and shares stand."""
         future = self.future[option.request]
         free = future.wanted & ~search.held & ~search.taken
+        counters = search.left if future.counters else [0] * len(search.left)
         if self.exact or option.admin or future.admin:
-            devices: object = (left, free, search.mine[option.claim] & future.admin)
+            devices: object = (left, free, search.mine[option.claim] & future.admin, tuple(counters))
         else:
-            devices = tuple([((left & kind).bit_count(), (free & kind).bit_count()) for kind in self.layout.kinds])
+            devices = self.symmetry.key(left, free, counters)
         return (
             devices,
             search.in_claim[option.claim] if self.can_exceed else 0,
             tuple([search.states[index] for index in future.live]),
-            tuple(search.left) if future.counters else (),
             _shares(search) if future.shares else (),
         )
 
@@ -227,7 +240,12 @@ class _Future:
     shares: bool
     linked: tuple[int, ...]
     needs: int
-    drains: tuple[tuple[int, int], ...]
+    drains: tuple[tuple[tuple[int, ...], int], ...]
+
+
+def _rest(search: Search, budget: tuple[int, ...]) -> int:
+    """What is left of a budget. A counter below zero takes nothing from the others."""
+    return sum(max(search.left[counter], 0) for counter in budget)
 
 
 def _shares(search: Search) -> Sequence[object]:
@@ -263,17 +281,15 @@ def _option(layout: Layout, index: int) -> Option:
         usable=layout.usable[index],
         constraints=each.constraints,
         takes=takes,
-        drains=tuple(_drains(layout, selected)),
+        drains=dict(_drains(layout, selected)),
     )
 
 
-def _drains(layout: Layout, devices: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _drains(layout: Layout, devices: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Shared devices count as free: their counters may be charged already."""
-    chosen = list(bits_of(devices))
-    for counter in range(len(layout.counters)):
-        amounts = sorted(
-            0 if layout.traits[device].shared else dict(layout.consumes[device]).get(counter, 0) for device in chosen
-        )
+    chosen = [{} if layout.traits[device].shared else dict(layout.consumes[device]) for device in bits_of(devices)]
+    for budget in layout.budgets:
+        amounts = sorted(sum(consumes.get(counter, 0) for counter in budget) for consumes in chosen)
         sums = tuple(accumulate(amounts, initial=0))
         if sums[-1]:
-            yield counter, sums
+            yield budget, sums

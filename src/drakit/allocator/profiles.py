@@ -193,6 +193,20 @@ class Layout:
         )
 
     @cached_property
+    def consumers(self) -> int:
+        """The devices that take something of a counter."""
+        return sum(bool(each) << position for position, each in enumerate(self.consumes))
+
+    @cached_property
+    def prices(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """Per counter the amounts that devices take, and which devices. What shared ones take may be paid already."""
+        tables: list[dict[int, int]] = [{} for _ in self.counters]
+        for position, (trait, consumes) in enumerate(zip(self.traits, self.consumes, strict=True)):
+            for counter, amount in consumes if not trait.shared else ():
+                tables[counter][amount] = tables[counter].get(amount, 0) | 1 << position
+        return tuple(tuple(table.items()) for table in tables)
+
+    @cached_property
     def value_masks(self) -> tuple[Mapping[object, int], ...]:
         """Per constraint the devices that have a value."""
         tables: list[dict[object, int]] = [{} for _ in self.plan.constraints]
@@ -219,13 +233,13 @@ class Layout:
         )
 
     @cached_property
-    def kinds(self) -> tuple[int, ...]:
-        """Sets of devices that stand for each other: same pool, same trait, nothing that is counted per device."""
-        groups: dict[object, int] = {}
-        for position, trait in enumerate(self.traits):
-            key = position if trait.shared else (self.pool_of[position], id(trait))
-            groups[key] = groups.get(key, 0) | 1 << position
-        return tuple(groups.values())
+    def budgets(self) -> tuple[tuple[int, ...], ...]:
+        """Counters that are added up: each by itself, and those of one name in all the sets of a pool."""
+        groups: dict[object, list[int]] = {}
+        for position, (pool, (_, name)) in enumerate(self.counters):
+            groups.setdefault((pool, name), []).append(position)
+        together = [tuple(group) for group in groups.values() if len(group) > 1]
+        return (*((position,) for position in range(len(self.counters))), *together)
 
 
 def layout_of(plan: Plan, views: tuple[PoolView, ...]) -> Layout:

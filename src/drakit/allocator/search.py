@@ -13,7 +13,7 @@ things cut the tree without changing the answer:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -139,6 +139,7 @@ class Search:
         # Shared devices whose counters are charged already; those of the ledger never come off.
         self.charged: dict[int, int] = dict.fromkeys(self.used, 1)
         self.drawn: dict[int, dict[str, int]] = {}
+        self._spent: dict[int, int] = {}
         self.failed: dict[tuple[int, int], dict[object, Outcome]] = {}
         self.remembered = 0
 
@@ -286,7 +287,7 @@ class Search:
         if not self.counters_suffice(device):
             return None
         amounts = option.takes.get(device)
-        if amounts is not None and not self._capacity_suffices(device, amounts):
+        if amounts is not None and not self._has_room(device, amounts, self.drawn.get(device, {})):
             return None
         states = self._constrained(option, device)
         if states is None:
@@ -338,10 +339,23 @@ class Search:
     def _is_charged(self, device: int) -> bool:
         return device in self.charged and self.layout.traits[device].shared
 
-    def _capacity_suffices(self, device: int, amounts: Amounts) -> bool:
-        used, drawn = self.used.get(device, {}), self.drawn.get(device, {})
-        capacity = dict(self.layout.traits[device].capacity)
+    def _has_room(self, device: int, amounts: Amounts, drawn: Mapping[str, int]) -> bool:
+        used, capacity = self.used.get(device, {}), dict(self.layout.traits[device].capacity)
         return all(used.get(name, 0) + drawn.get(name, 0) + amount <= capacity[name] for name, amount in amounts)
+
+    def spent(self, option: Option) -> int:
+        """The shared devices that have not enough capacity left for a share of this option."""
+        found = self._spent.get(option.index)
+        if found is None:
+            # What the ledger has does not change during a search, so it is looked at without what was drawn since.
+            full = [
+                each for each in self.used if each in option.takes and not self._has_room(each, option.takes[each], {})
+            ]
+            found = self._spent[option.index] = sum(1 << each for each in full)
+        for device, drawn in self.drawn.items():
+            if device in option.takes and not self._has_room(device, option.takes[device], drawn):
+                found |= 1 << device
+        return found
 
     def _charge(self, device: int, amounts: Amounts | None, sign: int) -> None:
         """Counters are charged with the first share of a device and come off with the last."""
