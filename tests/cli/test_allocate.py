@@ -185,6 +185,24 @@ def test_an_object_that_breaks_rules_is_told_with_path_and_exit_code_2(run: Any,
     assert "ResourceClaim Bad_Name: metadata.name: Invalid value" in result.stderr
 
 
+def test_an_allocation_that_breaks_rules_is_told_too(run: Any, write: Any) -> None:
+    wrong = held("old", "gpu-0")
+    wrong["status"]["allocation"]["devices"]["results"][0]["request"] = "nobody"
+    result = run("-f", write(SLICE, CLASS, wrong, claim("new")))
+    assert result.exit_code == 2
+    assert "ResourceClaim old: status.allocation.devices.results[0].request: Invalid value" in result.stderr
+
+
+def test_other_kinds_of_a_dump_are_passed_over(run: Any, write: Any) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"containers": []},
+    }
+    assert run("-f", write(SLICE, CLASS, pod, claim("new"))).exit_code == 0
+
+
 def test_an_object_that_is_there_twice_is_told(run: Any, write: Any) -> None:
     result = run("-f", write(SLICE, CLASS, claim("new")), "-f", write(CLASS, name="again.yaml"))
     assert result.exit_code == 2

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from drakit.api import ObjectMeta
+from drakit.api import ObjectMeta, ResourceClaim, ResourceClaimStatus
 from drakit.api.codec import Decoded, Object, decode_plain, parse_documents, read_text
 from drakit.api.defaults import set_defaults
 from drakit.api.jsontext import key_positions as json_positions
@@ -25,9 +25,10 @@ from drakit.api.shapes import Place
 from drakit.api.views import Partial
 from drakit.api.yamltext import key_positions as yaml_positions
 from drakit.base.errors import DecodeError, DrakitError
+from drakit.base.fields import FieldError
 from drakit.base.gates import FeatureGates
 from drakit.base.structs import Model
-from drakit.validation import Context, validate_create
+from drakit.validation import Context, validate_create, validate_status_update
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
@@ -119,10 +120,19 @@ def _read_text(
             if decoded is not None:
                 where = f"{name}: {_title(decoded.object)}"
                 ready = set_defaults(_placed(decoded.object, namespaced=decoded.kind.namespaced), now)
-                errors = validate_create(ready, Context(gates=gates))
-                problems += [f"{where}: {error}" for error in errors]
+                problems += [f"{where}: {error}" for error in _broken_rules(ready, Context(gates=gates))]
                 yield Manifest(where, ready)
     problems += _located(name, text, wrong)
+
+
+def _broken_rules(value: Object, context: Context) -> Iterator[FieldError]:
+    """What a server would refuse of the kinds that matter here; the others are passed over, not judged."""
+    if isinstance(value, Partial):
+        return
+    yield from validate_create(value, context)
+    if isinstance(value, ResourceClaim) and value.status.allocation and not value.metadata.deletion_timestamp:
+        unallocated = msgspec.structs.replace(value, status=ResourceClaimStatus())
+        yield from validate_status_update(value, unallocated, context)
 
 
 def _decode(item: Any, place: Place, index: int, wrong: list[tuple[int, str, str]]) -> Decoded | None:
