@@ -48,4 +48,3 @@ def test_the_command_names_what_differs_and_fails(tmp_path: Path, capsys: pytest
     assert [name for name in ("wrong", "broken", "whole", "errs") if f"\n{name}:" not in printed] == []
     assert "exact cost 3 of 4 (75.00 %)" in printed
     assert "use ==" in printed
-

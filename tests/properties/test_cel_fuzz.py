@@ -64,8 +64,8 @@ def survive(text: str) -> None:
     started = time.perf_counter()
     try:
         selector = Selector(text)
-        selector.evaluate(DEVICE)
-        selector.metered(DEVICE)
+        fast, counted = selector.evaluate(DEVICE), selector.metered(DEVICE)
+        assert (fast.matches, fast.error) == (counted.matches, counted.error), text
     except SelectorInvalid:
         pass
     assert time.perf_counter() - started < _SECONDS, text

@@ -26,11 +26,16 @@ from drakit.cel.values import NONE, Optional, TypeValue, Value, map_key
 from drakit.cel.writer import Code, Writer
 
 ERRORS = (EvalError, KeyError)
+TOO_DEEP = "expression is nested too deeply"
 
 
 def as_eval_error(error: Exception) -> EvalError:
     """An exception of generated code as the error that it stands for."""
-    return error if isinstance(error, EvalError) else EvalError(f"no such key: {operators.text_of(error.args[0])}")
+    if isinstance(error, EvalError):
+        return error
+    if isinstance(error, RecursionError):
+        return EvalError(TOO_DEEP)
+    return EvalError(f"no such key: {operators.text_of(error.args[0])}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ class Generator:
                 other = f"{writer.known(results.other)}({value})"
                 writer.line(f"return {yes} if {value} is True else {no} if {value} is False else {other}")
         lines = [(1, "try:"), *((level + 2, text) for level, text in [*writer.lines, *body])]
-        lines += [(1, "except ERRORS as error:"), (2, "return on_error(error, argument)")]
+        lines += [(1, "except (*ERRORS, RecursionError) as error:"), (2, "return on_error(error, argument)")]
         source = "def evaluate(argument):\n" + "\n".join("    " * level + text for level, text in lines)
         names = {**writer.names, "ERRORS": ERRORS, "on_error": results.error, "__builtins__": _BUILTINS}
         module = compile(source, "<expression>", "exec", dont_inherit=True)
@@ -242,7 +247,7 @@ class Generator:
         return Code(text, t, bool(optional) or any(code.raises for code in codes))
 
 
-_BUILTINS = {"len": len, "enumerate": enumerate, "tuple": tuple, "dict": dict}
+_BUILTINS = {"len": len, "enumerate": enumerate, "tuple": tuple, "dict": dict, "RecursionError": RecursionError}
 
 
 def _has(container: Value, key: str) -> bool:

@@ -28,6 +28,7 @@ _QUANTITY_ORDER = {"isGreaterThan": ">", "isLessThan": "<"}
 _NEVER_FOLDED = frozenset({"lists.range", "dyn"})
 _MAX_FOLDED = 256  # constants may not grow out of constants
 _STRING_TESTS = {"startsWith": "{0}.startswith({1})", "endsWith": "{0}.endswith({1})", "contains": "({1} in {0})"}
+_CONTAINS_IN_ORDER = "{0}.__contains__({1})"  # where the error of the text must come before that of the part
 
 
 def emit_call(gen: Generator, expr: Call) -> Code:
@@ -90,7 +91,9 @@ def _library(gen: Generator, expr: Call, args: list[Code]) -> Code:
     if expr.function == "size" and args[0].type.kind in {Kind.STRING, Kind.BYTES, Kind.LIST, Kind.MAP}:
         return Code(f"len({args[0].text})", t, raises)
     if expr.function in _STRING_TESTS and all_strings:
-        return Code(_STRING_TESTS[expr.function].format(args[0].text, args[1].text), BOOL, raises)
+        backwards = expr.function == "contains" and args[0].raises and args[1].raises
+        template = _CONTAINS_IN_ORDER if backwards else _STRING_TESTS[expr.function]
+        return Code(template.format(args[0].text, args[1].text), BOOL, raises)
     if expr.function == "matches" and all_strings and args[1].constant:
         search = writer.known(pattern(args[1].value).search)
         return Code(f"({search}({args[0].text}) is not None)", BOOL, raises)

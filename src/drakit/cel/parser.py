@@ -8,6 +8,7 @@ Operators are parsed with explicit stacks, so that the Python stack grows only w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ MAX_NODES = 50_000  # macros repeat their target: a chain of them would otherwis
 
 _PRECEDENCE = {"||": 1, "&&": 2, "<": 3, "<=": 3, ">=": 3, ">": 3, "==": 3, "!=": 3, "in": 3}
 _PRECEDENCE |= {"+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character: no text of the wire has one
 _KEYWORDS = frozenset({"in", "true", "false", "null"})
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
 
@@ -54,6 +56,8 @@ def parse(source: Source, macros: Mapping[tuple[str, int, bool], Macro], *, max_
     if len(source.text) > max_length:
         size = f"size: {len(source.text)}, limit {max_length}"
         raise CompileError([source.issue(0, f"expression code point size exceeds limit: {size}")])
+    if (surrogate := _SURROGATE.search(source.text)) is not None:
+        raise CompileError([source.issue(surrogate.start(), "invalid unicode code point")])
     return Parser(source, macros).run()
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from drakit.cel.checker import Checked, check
-from drakit.cel.codegen import Results, generate
+from drakit.cel.codegen import TOO_DEEP, Results, generate
 from drakit.cel.cost import SizeOf, estimate
 from drakit.cel.declarations import Environment
 from drakit.cel.errors import CompileError, EvalError
@@ -23,8 +23,6 @@ from drakit.cel.steps import Step
 from drakit.cel.types import Type
 from drakit.cel.validators import validate
 from drakit.cel.values import Value
-
-TOO_DEEP = "expression is nested too deeply"
 
 
 class Metered(NamedTuple):

@@ -134,7 +134,7 @@ def _compiled(text: str, gates: Gates) -> Program:
     return program
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def compile_selector(text: str, *, list_attributes: bool = False, consumable_capacity: bool = True) -> Selector:
     """The Selector of a text, from the cache when it was compiled before."""
     return Selector(text, list_attributes=list_attributes, consumable_capacity=consumable_capacity)

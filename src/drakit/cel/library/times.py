@@ -98,7 +98,10 @@ def _seconds(moment: datetime) -> int:
 
 def format_timestamp(timestamp: Timestamp) -> str:
     seconds, nanos = divmod(timestamp.nanos, _SECOND)
-    local = _EPOCH + timedelta(seconds=seconds + timestamp.offset)
+    try:
+        local = _EPOCH + timedelta(seconds=seconds + timestamp.offset)
+    except OverflowError:
+        raise EvalError("timestamp overflow") from None
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
     hours, rest = divmod(abs(timestamp.offset) // 60, 60)
     zone = f"{'-' if timestamp.offset < 0 else '+'}{hours:02d}:{rest:02d}" if timestamp.offset else "Z"
