@@ -59,6 +59,17 @@ def test_other_text_is_refused(text: str) -> None:
         q(text)
 
 
+@pytest.mark.parametrize("text", ["Pi", "Ei", ".Pi", "-Ei", "+.Ei", "e-10"])
+def test_a_large_suffix_without_digits_is_no_number(text: str) -> None:
+    with pytest.raises(QuantityError, match="unable to parse numeric part of quantity"):
+        q(text)
+
+
+@pytest.mark.parametrize("text", ["Ki", "Mi", "Gi", "Ti", ".Ti", "n", "E", "e5", "-", "0Ei", ".0Pi"])
+def test_other_forms_without_digits_are_zero(text: str) -> None:
+    assert q(text) == ZERO
+
+
 def test_equality_and_hash_go_by_amount_whatever_the_notation() -> None:
     assert q("1Ki") == q("1024") == q("1.024k")
     assert len({q("1Ki"), q("1024"), q("1024e0")}) == 1

@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 _NANO = 10**9
+_BARE_BINARY = 40  # a suffix without digits means zero up to `Ti`; from `Pi` on it is an error, as on a real server
 _CAP = (2**63 - 1) * _NANO  # binary amounts above this are cut to it, as the wire form promises
 _MAX_EXPONENT = 1000  # nothing real comes near; it keeps a hostile exponent from filling the memory
 
@@ -171,6 +172,8 @@ def _scaled(whole: str, fraction: str, exponent: int) -> int:
 
 
 def _binary(whole: str, fraction: str, exponent: int) -> tuple[int, Format]:
+    if not whole and not fraction and exponent > _BARE_BINARY:
+        raise QuantityError(_NUMBER_WRONG)
     nanos = min(-(-(_digits(whole + fraction) << exponent) * _NANO // 10 ** len(fraction)), _CAP)
     return nanos, Format.DECIMAL_SI if 0 < nanos < _NANO else Format.BINARY_SI
 
