@@ -51,16 +51,24 @@ def test_label_query(text: str, expected: bool) -> None:
         ("a in (x", "unable to parse requirement: found '', expected: ',' or ')'"),
         ("a=b=c", "found '=', expected: ',' or 'end of string'"),
         ("a>x", "for 'Gt', 'Lt' operators, the value must be an integer"),
-        ("a/b/c=d", "a valid label key"),
+        ("a in (=", "unable to parse requirement: found '=', expected: ',', ')' or identifier"),
+        ("a in (x,=", "unable to parse requirement: found '=', expected: ',', or identifier"),
+        ("a/b/c=d", 'unable to parse requirement: <nil>: Invalid value: "a/b/c": a valid label key'),
         ("a=-", "a valid label must be an empty string"),
         ("!", "unable to parse requirement: found '', expected: identifier"),
-        ("!a=b", "unable to parse requirement: found '='"),
+        ("!a=b", "found '=', expected: ',' or 'end of string'"),
     ],
 )
 def test_a_bad_label_query_says_where(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         labels.parse(text)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("space", ["\xa0", "\x0b", "\u2003", "\x85"])
+def test_nothing_after_an_odd_space_is_passed_over(space: str) -> None:
+    with pytest.raises(UsageError, match="a valid label must be an empty string"):
+        labels.parse(f"app=web{space},tier=3")
 
 
 words = st.from_regex(r"[a-z]([a-z0-9.]{0,5}[a-z0-9])?", fullmatch=True)
@@ -91,8 +99,35 @@ def test_a_label_selector_struct_means_the_same_as_its_query() -> None:
     assert labels.from_struct(LabelSelector()) == labels.EVERYTHING
     with pytest.raises(UsageError, match='"Near" is not a valid label selector operator'):
         labels.from_struct(LabelSelector(match_expressions=(LabelSelectorRequirement(key="a", operator="Near"),)))
-    with pytest.raises(UsageError, match="values set can't be empty"):
-        labels.from_struct(LabelSelector(match_expressions=(LabelSelectorRequirement(key="a", operator="In"),)))
+
+
+@pytest.mark.parametrize(
+    ("requirement", "message"),
+    [
+        (("a", "In"), "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"),
+        (("a", "Exists", "x"), 'values: Invalid value: ["x"]: values set must be empty for exists and does not exist'),
+        (("a b", "Exists"), 'key: Invalid value: "a b": name part must consist of'),
+        (("a", "In", "x", "-"), 'values[1][a]: Invalid value: "-": a valid label must be an empty string'),
+    ],
+)
+def test_a_label_selector_struct_that_can_never_match_is_refused(requirement: tuple[str, ...], message: str) -> None:
+    key, operator, *values = requirement
+    expression = LabelSelectorRequirement(key=key, operator=operator, values=tuple(values))
+    with pytest.raises(UsageError) as caught:
+        labels.from_struct(LabelSelector(match_expressions=(expression,)))
+    assert str(caught.value).startswith(message)
+
+
+def test_labels_of_a_struct_that_can_never_match_are_refused() -> None:
+    with pytest.raises(UsageError, match="key: Invalid value"):
+        labels.from_struct(LabelSelector(match_labels={"a b": "c"}))
+
+
+def test_a_label_selector_struct_prints_in_the_order_of_its_keys() -> None:
+    expression = LabelSelectorRequirement(key="app", operator="Exists")
+    assert str(labels.from_struct(LabelSelector(match_labels={"tier": "1"}, match_expressions=(expression,)))) == (
+        "app,tier=1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -143,6 +178,9 @@ def node_term(key: str, operator: str, *values: str) -> NodeSelectorTerm:
         (node_term("cores", "Gt", "1", "2"), False),
         (node_term("missing", "Gt", "1"), False),
         (node_term("zone", "Near", "a"), False),
+        (node_term("missing", "NotIn"), False),
+        (node_term("zone", "Exists", "a"), False),
+        (node_term("missing", "DoesNotExist", "a"), False),
         (NodeSelectorTerm(), False),
     ],
 )

@@ -7,18 +7,19 @@ Out: requirements that match a map of labels, and print again as text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from drakit.base import names
-from drakit.base.errors import UsageError
-from drakit.base.fields import quote
+from drakit.base.errors import UsageError, summary
+from drakit.base.fields import FieldError, Path, invalid, quote
 from drakit.base.nodeselectors import integer
 from drakit.base.structs import Model
 
 _STRUCT_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 _BINARY_OPERATORS = ("in", "notin", "=", "==", "!=", "gt", "lt")
-_TOKEN = re.compile(r"[ \t\r\n]*(?:(==|!=|[=!<>(),])|([^=!<>(),\s]+))")
+# Other kinds of space are part of a word, which no label is then: nothing of a query is passed over.
+_TOKEN = re.compile(r"[ \t\r\n]*(?:(==|!=|[=!<>(),])|([^=!<>(), \t\r\n]+))")
 
 
 class LabelSelectorRequirement(Model):
@@ -92,18 +93,22 @@ EVERYTHING = Selector()
 
 
 def from_struct(selector: LabelSelector) -> Selector:
-    """Raise UsageError for an operator that nobody knows."""
-    requirements = [Requirement(key, "=", (value,)) for key, value in sorted(selector.match_labels.items())]
+    """Raise UsageError for an operator that nobody knows, and for keys and values that can never match."""
+    requirements = [_requirement(key, "=", (value,)) for key, value in selector.match_labels.items()]
     for each in selector.match_expressions:
         if each.operator not in _STRUCT_OPERATORS:
             raise UsageError(f"{quote(each.operator)} is not a valid label selector operator")
-        requirements.append(_checked(each.key, _STRUCT_OPERATORS[each.operator], each.values))
-    return Selector(tuple(requirements))
+        requirements.append(_requirement(each.key, _STRUCT_OPERATORS[each.operator], each.values))
+    return _sorted(requirements)
 
 
 def parse(text: str) -> Selector:
     """Read a query's selector; raise UsageError in Kubernetes' words."""
-    return Selector(tuple(sorted(_Parser(text).requirements(), key=lambda each: each.key)))
+    return _sorted(_Parser(text).requirements())
+
+
+def _sorted(requirements: Iterable[Requirement]) -> Selector:
+    return Selector(tuple(sorted(requirements, key=lambda each: each.key)))
 
 
 class _Parser:
@@ -123,7 +128,11 @@ class _Parser:
         while self.peek():
             if not _is_word(self.peek()) and self.peek() != "!":
                 raise UsageError(f"found '{self.peek()}', expected: !, identifier, or 'end of string'")
-            yield self.requirement()
+            try:
+                requirement = self.requirement()
+            except UsageError as error:
+                raise UsageError(f"unable to parse requirement: {error}") from None
+            yield requirement
             end = self.take()
             if not end:
                 return
@@ -138,34 +147,36 @@ class _Parser:
             self.take()
         key = self.take()
         if not _is_word(key):
-            raise _unparsed(f"found '{key}', expected: identifier")
+            raise UsageError(f"found '{key}', expected: identifier")
+        _raise([invalid(Path(), key, "; ".join(found)) for found in [names.check_label_key(key)] if found])
         if absent or self.peek() in ("", ","):
-            if absent and self.peek() not in ("", ","):
-                raise _unparsed(f"found '{self.peek()}', expected: {', '.join(_BINARY_OPERATORS)}")
-            return _checked(key, "!" if absent else "exists", ())
-        operator = {">": "gt", "<": "lt"}.get(self.peek(), self.peek())
-        if operator not in _BINARY_OPERATORS or self.peek() in ("gt", "lt"):
-            raise _unparsed(f"found '{self.peek()}', expected: {', '.join(_BINARY_OPERATORS)}")
-        self.take()
-        return _checked(key, operator, self.value_set() if operator in ("in", "notin") else (self.exact_value(),))
+            return _requirement(key, "!" if absent else "exists", ())
+        sign = self.take()
+        operator = {">": "gt", "<": "lt"}.get(sign, sign)
+        if operator not in _BINARY_OPERATORS or sign in ("gt", "lt"):
+            raise UsageError(f"found '{sign}', expected: {', '.join(_BINARY_OPERATORS)}")
+        return _requirement(key, operator, self.value_set() if operator in ("in", "notin") else (self.exact_value(),))
 
     def exact_value(self) -> str:
         if self.peek() in ("", ","):
             return ""
         if not _is_word(self.peek()):
-            raise _unparsed(f"found '{self.peek()}', expected: identifier")
+            raise UsageError(f"found '{self.peek()}', expected: identifier")
         return self.take()
 
     def value_set(self) -> tuple[str, ...]:
         if (opening := self.take()) != "(":
-            raise _unparsed(f"found '{opening}' expected: '('")
-        values = [self.set_member()]
-        while self.peek() == ",":
-            self.take()
-            values.append(self.set_member())
-        if (closing := self.take()) != ")":
-            raise _unparsed(f"found '{closing}', expected: ',' or ')'")
-        return tuple(dict.fromkeys(values))
+            raise UsageError(f"found '{opening}' expected: '('")
+        if not _is_word(self.peek()) and self.peek() not in (",", ")"):
+            raise UsageError(f"found '{self.peek()}', expected: ',', ')' or identifier")
+        values = {self.set_member()}
+        while (sign := self.take()) == ",":
+            if not _is_word(self.peek()) and self.peek() not in (",", ")"):
+                raise UsageError(f"found '{self.peek()}', expected: ',', or identifier")
+            values.add(self.set_member())
+        if sign != ")":
+            raise UsageError(f"found '{sign}', expected: ',' or ')'")
+        return tuple(sorted(values))
 
     def set_member(self) -> str:
         return self.take() if _is_word(self.peek()) else ""
@@ -184,26 +195,27 @@ def _is_word(token: str) -> bool:
     return bool(token) and token[0] not in "=!<>(),"
 
 
-def _unparsed(reason: str) -> UsageError:
-    return UsageError(f"unable to parse requirement: {reason}")
-
-
-def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
+def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
     """Keys and values must have the form of labels: others could never match."""
-    problems = [
-        f"key: Invalid value: {quote(key)}: {'; '.join(found)}" for found in [names.check_label_key(key)] if found
-    ]
+    _raise(list(_problems(key, operator, values)))
+    return Requirement(key, operator, values)
+
+
+def _problems(key: str, operator: str, values: tuple[str, ...]) -> Iterator[FieldError]:
+    path = Path("values")
+    if found := names.check_label_key(key):
+        yield invalid(Path("key"), key, "; ".join(found))
     if operator in ("in", "notin") and not values:
-        problems.append("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
+        yield invalid(path, None, "for 'in', 'notin' operators, values set can't be empty")
     if operator in ("exists", "!") and values:
-        problems.append("values: Invalid value: values set must be empty for exists and does not exist")
+        yield invalid(path, values, "values set must be empty for exists and does not exist")
     if operator in ("gt", "lt") and integer(values[0]) is None:
-        problems.append(
-            f"values[0]: Invalid value: {quote(values[0])}: for 'Gt', 'Lt' operators, the value must be an integer"
-        )
+        yield invalid(path[0], values[0], "for 'Gt', 'Lt' operators, the value must be an integer")
     for index, value in enumerate(values):
         if found := names.check_label_value(value):
-            problems.append(f"values[{index}][{key}]: Invalid value: {quote(value)}: {'; '.join(found)}")
+            yield invalid(path[index].key(key), value, "; ".join(found))
+
+
+def _raise(problems: list[FieldError]) -> None:
     if problems:
-        raise _unparsed(problems[0] if len(problems) == 1 else "[" + ", ".join(problems) + "]")
-    return Requirement(key, operator, values)
+        raise UsageError(summary(list(map(str, problems))))

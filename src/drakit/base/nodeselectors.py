@@ -49,17 +49,17 @@ def matches_term(term: NodeSelectorTerm, *, name: str, labels: Mapping[str, str]
 
 
 def matches_requirement(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    """One requirement on labels; an unknown operator or a number that is none matches nothing."""
-    value = labels.get(requirement.key)
+    """One requirement on labels. What is malformed matches nothing: an unknown operator, values too many or missing."""
+    value, values = labels.get(requirement.key), requirement.values
     match requirement.operator:
         case "In":
-            return value is not None and value in requirement.values
+            return value is not None and value in values
         case "NotIn":
-            return value is None or value not in requirement.values
+            return bool(values) and (value is None or value not in values)
         case "Exists":
-            return value is not None
+            return value is not None and not values
         case "DoesNotExist":
-            return value is None
+            return value is None and not values
         case "Gt" | "Lt":
             return value is not None and _compares(requirement, value)
         case _:
