@@ -22,6 +22,7 @@ COUNT = (Path("spec") / "devices" / "requests")[0] / "exactly" / "count"
         (fields.invalid(COUNT, 'a"\n', "x"), 'Invalid value: "a\\"\\n": x'),
         (fields.invalid(COUNT, None, "x"), "Invalid value: null: x"),
         (fields.invalid(COUNT, ["a<b"], "x"), 'Invalid value: ["a\\u003cb"]: x'),
+        (fields.invalid(COUNT, ["\u2028"], "x"), 'Invalid value: ["\\u2028"]: x'),
         (fields.invalid(COUNT, True, "x"), "Invalid value: true: x"),
         (fields.invalid(COUNT, 1.5, "x"), "Invalid value: 1.5: x"),
         (fields.invalid(COUNT, Quantity.parse("1.5Gi"), "x"), 'Invalid value: "1536Mi": x'),
@@ -34,6 +35,7 @@ COUNT = (Path("spec") / "devices" / "requests")[0] / "exactly" / "count"
         (fields.not_found(COUNT, "gpu"), 'Not found: "gpu"'),
         (fields.not_supported(COUNT, "Some", ["All", "ExactCount"]),
          'Unsupported value: "Some": supported values: "All", "ExactCount"'),
+        (fields.not_supported(COUNT, "ä", ["ä<"]), 'Unsupported value: "ä": supported values: "ä<"'),
         (fields.forbidden(COUNT, "field is immutable"), "Forbidden: field is immutable"),
         (fields.type_invalid(COUNT, "x", "must be a number"), 'Invalid value: "x": must be a number'),
         (fields.internal(COUNT, "lost"), "Internal error: lost"),
@@ -68,6 +70,11 @@ def test_a_status_carries_every_error_sorted_by_path_and_numbers_by_value() -> N
         'ResourceClaim.resource.k8s.io "c" is invalid: [metadata.name: Required value, '
         "spec.items[2]: Required value, spec.items[10]: Required value]"
     )
+
+
+def test_a_map_key_of_thousands_of_digits_is_sorted_like_any_other() -> None:
+    long, short = fields.required(Path("spec").key("9" * 5000)), fields.required(Path("spec")[2])
+    assert fields.in_order([short, long]) == (long, short)
 
 
 def test_one_message_stands_alone_and_repeated_ones_once() -> None:

@@ -7,7 +7,6 @@ Out: text such as `spec.devices.requests[0].exactly.count: Invalid value: -1: mu
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -142,8 +141,8 @@ def _quote_character(char: str) -> str:
 
 
 def _escape_html(text: str) -> str:
-    """Go's JSON encoder keeps these three out of its output."""
-    for char in "<>&":
+    """Go's JSON encoder keeps these out of its output."""
+    for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
 
@@ -177,7 +176,7 @@ def internal(path: Path, detail: str) -> FieldError:
 
 
 def not_supported(path: Path, value: Any, supported: Iterable[str]) -> FieldError:
-    names = ", ".join(json.dumps(name) for name in supported)
+    names = ", ".join(map(quote, supported))
     return FieldError(ErrorKind.NOT_SUPPORTED, path, value, f"supported values: {names}" if names else "")
 
 
@@ -201,10 +200,13 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+_INDEX = re.compile("[0-9]{1,18}")  # a longer number is the key of a map, of any length
+
+
 def in_order(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:
     """Sorted by path, `[2]` before `[10]`; errors of one path keep their order."""
     return tuple(sorted(errors, key=lambda error: _natural(str(error.path))))
 
 
 def _natural(path: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"[.\[\]]+", path)]
+    return [(int(part), "") if _INDEX.fullmatch(part) else (-1, part) for part in re.split(r"[.\[\]]+", path)]

@@ -53,7 +53,7 @@ class Version:
         major, minor, patch, rest = found.groups()
         if rest and patch is None:
             raise SemverError(f"{text!r}: a short version cannot carry a pre-release or build")
-        return _parse(".".join(str(int(part or "0")) for part in (major, minor, patch)) + (rest or ""))
+        return _parse(".".join((part or "").lstrip("0") or "0" for part in (major, minor, patch)) + (rest or ""))
 
     def __str__(self) -> str:
         text = f"{self.major}.{self.minor}.{self.patch}"
@@ -84,8 +84,12 @@ def _parse(text: str) -> Version:
     if not found:
         raise SemverError(f"{text!r} is not a semantic version (expected MAJOR.MINOR.PATCH)")
     major, minor, patch, prerelease, build = found.groups()
-    numbers = tuple(int(part) for part in (major, minor, patch) if len(part) <= 20)
-    parts = tuple(int(p) if p.isdecimal() else p for p in prerelease.split(".")) if prerelease else ()
-    if len(numbers) < 3 or any(n >= _UINT64 for n in (*numbers, *(p for p in parts if isinstance(p, int)))):
-        raise SemverError(f"{text!r}: a number does not fit 64 bits")
-    return Version(numbers[0], numbers[1], numbers[2], parts, build or "")
+    parts = tuple(_number(part) if part.isdecimal() else part for part in prerelease.split(".")) if prerelease else ()
+    return Version(_number(major), _number(minor), _number(patch), parts, build or "")
+
+
+def _number(digits: str) -> int:
+    """Length first: Python refuses to read thousands of digits in words of its own."""
+    if len(digits) > 20 or int(digits) >= _UINT64:
+        raise SemverError(f"{digits[:40]}: a number does not fit 64 bits")
+    return int(digits)
