@@ -80,6 +80,8 @@ class Application:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await stream.close()
+        if self._draining.is_set():
+            await send({"type": "http.response.body", "body": b""})
 
 
 class _Gone(Exception):

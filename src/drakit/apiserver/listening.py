@@ -74,6 +74,7 @@ def bind(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
+        bound.listen(_BACKLOG)
     except OSError:
         bound.close()
         raise
@@ -88,6 +89,7 @@ def bind_unix(path: Path) -> socket.socket:
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     bound.bind(str(path))
     path.chmod(0o600)
+    bound.listen(_BACKLOG)
     bound.setblocking(False)
     return bound
 

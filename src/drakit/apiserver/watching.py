@@ -53,6 +53,9 @@ class ObjectStream(EventStream):
         self._watch: Watch | None = None
         self._initial: list[Kept] = []
         self._error: ApiError | None = None
+        self._alarm: asyncio.Future[None] | None = None
+        self._reader: asyncio.Task[object] | None = None
+        self._rung = False
         self._encode: Encode = self._plain
         self.on_close: Callable[[int], None] | None = None
 
@@ -97,6 +100,9 @@ class ObjectStream(EventStream):
 
     async def close(self) -> None:
         watch, self._watch = self._watch, None
+        alarm, self._alarm = self._alarm, None
+        if alarm is not None:
+            alarm.cancel()
         if watch is not None:
             await watch.close()
         done, self.on_close = self.on_close, None
@@ -125,13 +131,12 @@ class ObjectStream(EventStream):
 
     async def _store_events(self) -> AsyncIterator[list[Step | bytes]]:
         while (watch := self._watch) is not None:
-            pause = self._pause()
-            if pause <= 0:
+            if self._pause() <= 0:
                 if self._options.bookmarks:
                     yield [self._bookmark(watch.progress)]
                 return
             try:
-                events = await self._take(watch, pause)
+                events = await self._take(watch)
             except (WatcherTooSlow, StoreClosed):
                 return  # the client starts again from what it has seen
             if events is None:
@@ -146,16 +151,31 @@ class ObjectStream(EventStream):
         left = self._deadline - self._clock.monotonic()
         return min(left, BOOKMARK_SECONDS) if self._options.bookmarks else left
 
-    async def _take(self, watch: Watch, seconds: float) -> tuple[Event, ...] | None:
-        """The next events; none when the time is over first. Cancelling a read of the store loses nothing."""
-        taking = asyncio.ensure_future(watch.take())
-        sleeping = asyncio.ensure_future(self._clock.sleep(seconds))
+    async def _take(self, watch: Watch) -> tuple[Event, ...] | None:
+        """The next events; none when the alarm rings first. Cancelling a read of the store loses nothing.
+
+        The alarm outlives many reads, so that an event costs no task and no timer of its own.
+        """
+        if self._alarm is None:
+            self._alarm = asyncio.ensure_future(self._clock.sleep(self._pause()))
+            self._alarm.add_done_callback(self._ring)
+        elif self._alarm.done():
+            self._alarm = None
+            return None
+        self._reader = asyncio.current_task()
         try:
-            await asyncio.wait((taking, sleeping), return_when=asyncio.FIRST_COMPLETED)
-            return taking.result() if taking.done() else None
+            return await watch.take()
+        except asyncio.CancelledError:
+            if self._rung and self._reader is not None and self._reader.uncancel() == 0:
+                return None
+            raise
         finally:
-            taking.cancel()
-            sleeping.cancel()
+            self._reader, self._rung = None, False
+
+    def _ring(self, alarm: asyncio.Future[None]) -> None:
+        if self._reader is not None and not alarm.cancelled():
+            self._alarm, self._rung = None, True
+            self._reader.cancel()
 
     def _step(self, event: Event) -> Step | None:
         """What an event is to this selection; none when it is nothing."""
