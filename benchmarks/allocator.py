@@ -166,6 +166,27 @@ def partitions(number: int) -> Inventory:
     return inventory
 
 
+def cards(number: int) -> Inventory:
+    """Cards of 80 alike, each to be had as one part of 50 or as two of 40."""
+    inventory = cluster(0, 0)
+    devices, counters = [], []
+    for card in range(number):
+        counters.append({"name": f"card-{card}", "counters": {"memory": {"value": "80"}}})
+        for part, size in enumerate(("50", "40", "40")):
+            use = [{"counterSet": f"card-{card}", "counters": {"memory": {"value": size}}}]
+            named = {"name": f"card-{card}-{part}", "attributes": {"size": {"string": size}}}
+            devices.append({**named, "consumesCounters": use})
+    inventory.put_slice(slice_of(0, devices, parts=3))
+    for part in (1, 2):
+        half = counters[part - 1 :: 2]
+        inventory.put_slice(slice_of(0, [], part=part, parts=3, sharedCounters=half))
+    return inventory
+
+
+def sized(size: str) -> str:
+    return f'device.attributes["{GPU}"].size == "{size}"'
+
+
 def hard_cases() -> Iterable[Row]:
     nothing = "device.driver == 'nobody'"
     wanted = claim(request("a", 6), request("b", 1, nothing))
@@ -180,6 +201,8 @@ def hard_cases() -> Iterable[Row]:
     yield measure_search("11 of 32 partitions where counters allow 10", partitions(32), wanted, "–", "5 ms")
     wanted = claim(request("a", 5), request("b", 5))
     yield measure_search("10 of 32 partitions where counters allow 10", partitions(32), wanted, "–", "5 ms")
+    wanted = claim(request("a", 15, sized("40")), request("b", 9, sized("50")))
+    yield measure_search("15 × 40 and 9 × 50 on 16 cards of 80: one too many", cards(16), wanted, "–", "1 s")
 
 
 def update_one(inventory: Inventory) -> float:

@@ -54,6 +54,20 @@ class Inventory:
         forked._views = self._views.fork()
         return forked
 
+    def put(self, value: Node | ResourceSlice | DeviceClass | DeviceTaintRule | ResourceClaim) -> None:
+        """Take in an object of any kind that counts."""
+        match value:
+            case Node():
+                self.put_node(value)
+            case ResourceSlice():
+                self.put_slice(value)
+            case DeviceClass():
+                self.put_class(value)
+            case DeviceTaintRule():
+                self.put_rule(value)
+            case ResourceClaim():
+                self.put_claim(value)
+
     # Nodes
 
     def put_node(self, node: Node) -> None:
@@ -185,6 +199,11 @@ class Inventory:
             found = self._look(self.place(node))
             self._views.rows[node] = found
         return found
+
+    @property
+    def known_views(self) -> Mapping[str, Views]:
+        """What was worked out already; a node that is missing has not been looked at since it changed."""
+        return self._views.rows
 
     def usages(self, views: Iterable[PoolView]) -> tuple[Usage, ...]:
         return tuple(map(self.ledger.usage, views))

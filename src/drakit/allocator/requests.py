@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count as counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -34,7 +34,7 @@ from drakit.base.gates import FeatureGates
 from drakit.selectors import Gates
 
 if TYPE_CHECKING:
-    from drakit.allocator.pools import Views
+    from drakit.allocator.pools import PoolKey, Views
     from drakit.allocator.search import Answer
 
 MAX_RESULTS = 32
@@ -123,6 +123,16 @@ class LimitCheck:
 Check = AllCheck | LimitCheck | Refusal
 
 
+class Recent(NamedTuple):
+    """What was last answered for a node, and from what. `pool` is set when the node sees that one only."""
+
+    views: Views
+    use: object
+    pool: PoolKey | None
+    found: bool
+    answer: Answer
+
+
 @dataclass(eq=False)
 class Plan:
     """What is asked for. The dicts remember what was found out about pools and nodes; they never change an answer."""
@@ -138,7 +148,7 @@ class Plan:
     known_traits: dict[object, Trait] = field(default_factory=dict)
     profiles: dict[object, Profile] = field(default_factory=dict)
     layouts: dict[tuple[Profile, ...], Layout] = field(default_factory=dict)
-    recent: dict[str, tuple[Views, object, Answer]] = field(default_factory=dict)
+    recent: dict[str, Recent] = field(default_factory=dict)
 
     def make_room(self) -> None:
         """Forget everything when it is too much: devices and nodes that are gone leave something behind."""

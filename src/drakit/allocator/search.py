@@ -95,7 +95,7 @@ class _Choice:
 class _Fill:
     """The device number `have` of an option is looked for among `left`."""
 
-    __slots__ = ("before", "first", "have", "left", "option", "taken")
+    __slots__ = ("before", "first", "have", "key", "left", "option", "taken")
 
     def __init__(self, option: Option, have: int, left: int) -> None:
         self.option = option
@@ -103,6 +103,7 @@ class _Fill:
         self.left = left
         self.first = left
         self.taken = -1
+        self.key: object = None
         self.before: tuple[Values | None, ...] = ()
 
 
@@ -215,8 +216,10 @@ class Search:
             return Outcome.FAILED
         frame = _Fill(option, have, left)
         known = self.failed.get((option.index, have))
-        if known and (outcome := known.get(self.outlook.key(self, frame.option, left))):
-            return outcome
+        if known:
+            frame.key = self.outlook.key(self, option, left)
+            if outcome := known.get(frame.key):
+                return outcome
         stack.append(frame)
         return None
 
@@ -247,7 +250,8 @@ class Search:
         stack.pop()
         if self.remembered < _MAX_REMEMBERED:
             self.remembered += 1
-            key = self.outlook.key(self, frame.option, frame.first)
+            # Everything was given back: the state is the one in which the frame was entered.
+            key = frame.key or self.outlook.key(self, frame.option, frame.first)
             self.failed.setdefault((frame.option.index, frame.have), {})[key] = outcome
         return outcome
 

@@ -88,17 +88,12 @@ def _read(files: Sequence[str], gates: FeatureGates) -> Manifests:
 
 def _inventory(manifests: Manifests, gates: FeatureGates) -> Inventory:
     inventory = Inventory(gates)
-    for node in manifests.of(Node):
-        inventory.put_node(node)
-    for each in manifests.of(DeviceClass):
-        inventory.put_class(each)
-    for rule in manifests.of(DeviceTaintRule):
-        inventory.put_rule(rule)
-    for published in manifests.of(ResourceSlice):
-        inventory.put_slice(published)
-    for claim in manifests.of(ResourceClaim):
-        if claim.status.allocation is not None:
-            inventory.put_claim(_with_uid(claim))
+    for each in manifests.objects:
+        match each.view:
+            case ResourceClaim():
+                inventory.put_claim(_with_uid(each.view))
+            case Node() | DeviceClass() | DeviceTaintRule() | ResourceSlice():
+                inventory.put(each.view)
     return inventory
 
 
