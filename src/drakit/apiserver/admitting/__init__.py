@@ -12,6 +12,7 @@ from drakit.apiserver.admission import Plugin
 from drakit.apiserver.admitting.namespace_lifecycle import NamespaceLifecycle
 from drakit.apiserver.admitting.node_restriction import NodeRestriction
 from drakit.apiserver.admitting.pod_resize import PodResizeValidator
+from drakit.apiserver.admitting.policies import ValidatingAdmissionPolicies
 from drakit.apiserver.admitting.priority import Priority
 from drakit.apiserver.admitting.quota import ResourceQuotas
 from drakit.apiserver.admitting.service_account import ServiceAccount
@@ -28,6 +29,7 @@ def standard_plugins(keeper: Keeper, random: Random) -> list[Plugin]:
         Priority(keeper),
         DefaultTolerationSeconds(),
         PodResizeValidator(),
+        ValidatingAdmissionPolicies(keeper),
         ResourceQuotas(keeper),
     ]
 
