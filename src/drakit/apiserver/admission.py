@@ -54,6 +54,8 @@ class Change:
     sent: Any = None
     """What the client literally sent, where it sent an object."""
     warnings: list[str] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What the audit log should say about the request."""
 
     @property
     def document(self) -> Plain:
