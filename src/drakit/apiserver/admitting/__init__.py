@@ -6,9 +6,11 @@ Out: completed objects; refusals in Kubernetes' words.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from drakit.apiserver.admission import Plugin
+from drakit.apiserver.admitting.calling import Caller, ServiceResolver
 from drakit.apiserver.admitting.namespace_lifecycle import NamespaceLifecycle
 from drakit.apiserver.admitting.node_restriction import NodeRestriction
 from drakit.apiserver.admitting.pod_resize import PodResizeValidator
@@ -17,10 +19,14 @@ from drakit.apiserver.admitting.priority import Priority
 from drakit.apiserver.admitting.quota import ResourceQuotas
 from drakit.apiserver.admitting.service_account import ServiceAccount
 from drakit.apiserver.admitting.tolerations import DefaultTolerationSeconds
+from drakit.apiserver.admitting.webhooks import MutatingWebhooks, ValidatingWebhooks
 from drakit.apiserver.keeping import Keeper
+from drakit.base.clock import Clock
 
 
-def standard_plugins(keeper: Keeper, random: Random) -> list[Plugin]:
+def standard_plugins(
+    keeper: Keeper, *, clock: Clock, random: Random, new_uid: Callable[[], str], caller: Caller
+) -> list[Plugin]:
     """Every plugin, in order: what completes objects first; the quota, which charges, last."""
     return [
         NamespaceLifecycle(keeper),
@@ -29,9 +35,11 @@ def standard_plugins(keeper: Keeper, random: Random) -> list[Plugin]:
         Priority(keeper),
         DefaultTolerationSeconds(),
         PodResizeValidator(),
+        MutatingWebhooks(keeper, caller, new_uid, clock),
         ValidatingAdmissionPolicies(keeper),
+        ValidatingWebhooks(keeper, caller, new_uid),
         ResourceQuotas(keeper),
     ]
 
 
-__all__ = ["standard_plugins"]
+__all__ = ["Caller", "ServiceResolver", "standard_plugins"]
