@@ -56,6 +56,11 @@ class Change:
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     """What the audit log should say about the request."""
+    memory: dict[str, Any] = field(default_factory=dict)
+    """What plugins, by name, have to remember from one round to the next."""
+    repeat: bool = False
+    """A plugin has changed the object in a way that others should look at again."""
+    repeated: bool = False
 
     @property
     def document(self) -> Plain:
@@ -89,8 +94,13 @@ class Admission:
         self.plugins = tuple(plugins)
 
     async def admit(self, change: Change) -> None:
+        """Once; and once more if somebody asks for it."""
         for plugin in self.plugins:
             await plugin.admit(change)
+        if change.repeat:
+            change.repeated = True
+            for plugin in self.plugins:
+                await plugin.admit(change)
 
     async def validate(self, change: Change) -> None:
         for plugin in self.plugins:

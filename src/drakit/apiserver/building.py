@@ -18,7 +18,7 @@ from drakit.apiserver.access.claimstatus import ClaimStatusRules
 from drakit.apiserver.access.guard import Guard
 from drakit.apiserver.access.tokens import ServiceAccountTokens, new_key
 from drakit.apiserver.admission import Admission, choose
-from drakit.apiserver.admitting import standard_plugins
+from drakit.apiserver.admitting import Caller, standard_plugins
 from drakit.apiserver.authentication import (
     Authentication,
     BearerTokens,
@@ -63,6 +63,8 @@ class Settings:
     audit_log: Path | None = None
     enable_plugins: Sequence[str] = ()
     disable_plugins: Sequence[str] = ()
+    caller: Caller = field(default_factory=Caller)
+    """How webhooks are reached."""
     limits: Limits = field(default_factory=Limits)
     random: Random = field(default_factory=Random)
     new_uid: Callable[[], str] = random_uid
@@ -75,7 +77,9 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     keeper = Keeper(store)
     guard = Guard(keeper, settings.modes, aggregate=settings.aggregate_roles)
     authorizer = guard.authorizer() if settings.modes else settings.authorizer
-    plugins = standard_plugins(keeper, settings.random)
+    plugins = standard_plugins(
+        keeper, clock=clock, random=settings.random, new_uid=settings.new_uid, caller=settings.caller
+    )
     admission = choose(plugins, enable=settings.enable_plugins, disable=settings.disable_plugins)
     machinery = Machinery(
         keeper=keeper,
