@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drakit.allocator import Ledger
-from drakit.api import ResourceClaim, from_plain
+from drakit.api import ResourceClaim, from_plain, to_plain
 from tests.allocator.objects import GPU, claim, held
 
 POOL = (GPU, "pool")
@@ -72,3 +72,9 @@ def test_what_is_in_flight_hides_what_is_stored() -> None:
 def test_an_unknown_share_is_a_whole_device() -> None:
     ledger = Ledger([held("a", "nic", shareID="s")], consumable=False)
     assert ledger.use(POOL).dedicated == {"nic"}
+
+
+def test_claims_without_a_uid_are_told_apart_by_name() -> None:
+    claims = [from_plain(ResourceClaim, {**to_plain(held(name, name)), "metadata": {"name": name}}) for name in "ab"]
+    ledger = Ledger(claims)
+    assert ledger.use(POOL).dedicated == {"a", "b"}

@@ -45,19 +45,19 @@ def told(got: Allocation) -> tuple[str, list[list[tuple[str, ...]]]]:
     return "allocated", [[(r.request, r.driver, r.pool, r.device) for r in each] for each in results]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(clusters())
 def test_the_search_finds_what_the_naive_one_finds_and_fails_as_it_fails(case: Plain) -> None:
     assert real(case) == naive(case)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(crowded_clusters())
 def test_devices_that_stand_for_each_other_are_taken_in_order_all_the_same(case: Plain) -> None:
     assert real(case) == naive(case)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(carved_clusters())
 def test_parts_of_cards_alike_are_taken_in_order_all_the_same(case: Plain) -> None:
     assert real(case) == naive(case)
@@ -135,7 +135,7 @@ def change_everything(inventory: Inventory, case: Plain) -> None:
     inventory.put_node(from_plain(Node, {"metadata": {"name": "node-a", "labels": {}}}))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(clusters())
 def test_what_happens_to_a_fork_does_not_change_its_origin(case: Plain) -> None:
     case["featureGates"] = [*case["featureGates"], "DRADeviceTaintRules"]
@@ -148,7 +148,7 @@ def test_what_happens_to_a_fork_does_not_change_its_origin(case: Plain) -> None:
     assert told(allocate(inventory, "node-a", claims, new_uid=str)) == before == real(case)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(clusters(), st.data())
 def test_updates_one_by_one_lead_to_the_same_inventory_as_building_it_anew(case: Plain, data: st.DataObject) -> None:
     """Objects come, change and go in any order; what counts is what is there in the end."""

@@ -159,7 +159,7 @@ class Ledger:
     def put(self, claim: ResourceClaim) -> None:
         """Take in a claim as it is stored now; one without an allocation holds nothing."""
         entry = self._entry(claim, claim.status.allocation)
-        self._replace(self._stored, claim.metadata.uid, entry if entry.pools else None)
+        self._replace(self._stored, uid_of(claim), entry if entry.pools else None)
 
     def remove(self, uid: str) -> None:
         """Forget a claim that is gone."""
@@ -167,7 +167,7 @@ class Ledger:
 
     def begin(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
         """Count an allocation that is about to be stored. It hides what is stored for the claim until `end`."""
-        self._replace(self._in_flight, claim.metadata.uid, self._entry(claim, allocation))
+        self._replace(self._in_flight, uid_of(claim), self._entry(claim, allocation))
 
     def end(self, uid: str) -> None:
         """The allocation in flight was stored, or given up: what is stored counts again."""
@@ -190,7 +190,7 @@ class Ledger:
         share = result.share_id if self.consumable else None
         amounts = sorted((each, amount.nanos) for each, amount in result.consumed_capacity.items())
         consumed = tuple(amounts) if share is not None else ()
-        return Holding(name, claim.metadata.uid, number, result.request, share, consumed)
+        return Holding(name, uid_of(claim), number, result.request, share, consumed)
 
     def _replace(self, table: Table[str, _Entry], uid: str, entry: _Entry | None) -> None:
         before = self._effective(uid)
@@ -213,6 +213,11 @@ class Ledger:
                 self.pools.put(key, use)
             else:
                 self.pools.drop(key)
+
+
+def uid_of(claim: ResourceClaim) -> str:
+    """What tells claims apart. One that was written by hand and never stored has no uid; its name will do."""
+    return claim.metadata.uid or f"{claim.metadata.namespace}/{claim.metadata.name}"
 
 
 def _total(many: Iterator[Amounts] | Iterable[Amounts]) -> Mapping[str, int]:

@@ -56,7 +56,11 @@ def allocate(
     explain: Annotated[bool, typer.Option("--explain", help="Say why a node does not fit, device by device.")] = False,
     output: Annotated[Output | None, typer.Option("-o", "--output", help="Another form than the table.")] = None,
     feature_gates: Annotated[
-        str | None, typer.Option("--feature-gates", help="Name=bool, separated by commas; all are on otherwise.")
+        str | None,
+        typer.Option(
+            "--feature-gates",
+            help="Name=bool,… on top of the defaults of Kubernetes v1.36; without it every gate is on.",
+        ),
     ] = None,
 ) -> None:
     """Allocate the claims of the files on a node, all together, or say why that is not possible."""
@@ -89,20 +93,9 @@ def _read(files: Sequence[str], gates: FeatureGates) -> Manifests:
 def _inventory(manifests: Manifests, gates: FeatureGates) -> Inventory:
     inventory = Inventory(gates)
     for each in manifests.objects:
-        match each.view:
-            case ResourceClaim():
-                inventory.put_claim(_with_uid(each.view))
-            case Node() | DeviceClass() | DeviceTaintRule() | ResourceSlice():
-                inventory.put(each.view)
+        if isinstance(each.view, Node | DeviceClass | DeviceTaintRule | ResourceSlice | ResourceClaim):
+            inventory.put(each.view)
     return inventory
-
-
-def _with_uid(claim: ResourceClaim) -> ResourceClaim:
-    """Claims written by hand have no uid; the ledger tells claims apart by it."""
-    if claim.metadata.uid:
-        return claim
-    uid = f"{claim.metadata.namespace}/{claim.metadata.name}"
-    return msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, uid=uid))
 
 
 def _nodes(inventory: Inventory, manifests: Manifests, node: str | None) -> list[str]:
