@@ -38,6 +38,7 @@ from drakit.apiserver.keeping import Keeper
 from drakit.apiserver.objects import Plain
 from drakit.apiserver.patching.jsonpatches import apply_operations
 from drakit.apiserver.serving import known_kind
+from drakit.apiserver.strategies.base import keep
 from drakit.base.clock import Clock
 
 log = logging.getLogger("drakit.apiserver.admitting")
@@ -45,6 +46,10 @@ log = logging.getLogger("drakit.apiserver.admitting")
 _GROUP = "admissionregistration.k8s.io/v1"
 _NO_EFFECTS = ("None", "NoneOnDryRun")
 _IDENTITY = ("name", "namespace", "uid")
+_SERVER_SET = (
+    "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields",
+    "resourceVersion", "selfLink",
+)  # fmt: skip
 
 
 class Hook:
@@ -229,4 +234,6 @@ class MutatingWebhooks(_Webhooks):
         metadata = document["metadata"]
         if any(metadata.get(name) != before["metadata"].get(name) for name in _IDENTITY):
             raise internal(f'admission webhook "{hook.name}" attempted to change the identity of the object')
+        for name in _SERVER_SET:
+            keep(metadata, before["metadata"], name)
         return document
