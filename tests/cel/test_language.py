@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from drakit.cel import Duration, EvalError, Uint
-from tests.cel.evaluation import shown, value_of
+from drakit.cel import (
+    DYN,
+    INT,
+    STRING,
+    Duration,
+    EvalError,
+    Results,
+    Uint,
+    compile_program,
+    kubernetes,
+    map_of,
+    struct,
+)
+from tests.cel.evaluation import Variables, shown, value_of
 
 
 @pytest.mark.parametrize(
@@ -223,3 +235,28 @@ def test_equality_with_extension_types_depends_on_the_side() -> None:
     assert value_of('semver("1.0.0") != x', x="1.0.0") is True
     assert value_of('quantity("1").add(1) == quantity("2")') is True
     assert isinstance(value_of('quantity("2") == quantity("1").add(1)'), EvalError)
+
+
+def test_what_only_looks_like_an_optional_keeps_its_value() -> None:
+    program = compile_program("x.orValue(3) < 5", kubernetes().extended(variables={"x": DYN}))
+    assert (
+        program.function({"x": "x"}, Results(True, False, repr, lambda error, _: error)) is None
+    )  # its static type would mislead
+    assert program.metered({"x": 1}).value is True
+    assert isinstance(program.metered({"x": "a"}).value, EvalError)
+
+
+def test_lookups_are_shared_only_while_their_variable_is_the_same() -> None:
+    environment = kubernetes().extended(
+        variables={"a": struct("T"), "b": struct("T")},
+        structs={"T": {"m": map_of(STRING, map_of(STRING, INT))}},
+        total=frozenset({("T", "m")}),
+    )
+    results = Results(True, False, lambda value: value, lambda error, _: error)
+    for text in (
+        "a.m['x'].n == 1 && a.m['x'].n == 1 && b.m['x'].n == 2",
+        "a.m['x'].n == 1 && cel.bind(a, b, a.m['x'].n == 2 && a.m['x'].n == 2)",
+    ):
+        function = compile_program(text, environment).function({"a": "a", "b": "b"}, results)
+        assert function is not None
+        assert function(Variables(a={"m": {"x": {"n": 1}}}, b={"m": {"x": {"n": 2}}})) is True

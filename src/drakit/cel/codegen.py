@@ -9,13 +9,14 @@ the KeyError of the dict. Static types spare checks at run time; where a type is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
 from drakit.cel import operators
-from drakit.cel.ast import Call, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select
+from drakit.cel.ast import Call, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select, walk
 from drakit.cel.checker import Checked
 from drakit.cel.codegen_calls import emit_call
 from drakit.cel.codegen_loops import emit_comprehension
@@ -26,6 +27,7 @@ from drakit.cel.values import NONE, Optional, TypeValue, Value, map_key
 from drakit.cel.writer import Code, Writer
 
 ERRORS = (EvalError, KeyError)
+Lookup = tuple[str, str, str]
 TOO_DEEP = "expression is nested too deeply"
 
 
@@ -50,13 +52,26 @@ class Results:
 
 def generate(checked: Checked, attributes: Mapping[str, str], results: Results) -> Callable[[Any], Any] | None:
     """A function of one object that has the variables as `attributes`; it never raises what an expression may cause."""
+    if any(_misleads(checked, node) for node in walk(checked.tree.root)):
+        return None
     try:
         generator = Generator(checked)
         for variable, attribute in attributes.items():
             generator.bind_argument(variable, attribute)
+        generator.share_lookups()
         return generator.function(results)
     except (RecursionError, SyntaxError, MemoryError):
         return None
+
+
+def _misleads(checked: Checked, node: Expr) -> bool:
+    """Whether a part may come to a value that its static type denies.
+
+    `x.orValue(1)` is an int to the checker; an x that is no optional at run time stays what it is.
+    """
+    if not isinstance(node, Call) or node.function not in {"or", "orValue"} or node.target is None:
+        return False
+    return not is_optional(checked.types[node.target.id])
 
 
 @dataclass(slots=True)
@@ -66,6 +81,7 @@ class Generator:
     checked: Checked
     writer: Writer = field(default_factory=Writer)
     scope: dict[str, Code] = field(default_factory=dict)
+    shared: dict[Lookup, Code] = field(default_factory=dict)
 
     def bind_argument(self, variable: str, attribute: str) -> None:
         # The attribute's name is the host's, never the expression's.
@@ -74,6 +90,26 @@ class Generator:
         self.writer.line(f"{variable}_ = argument.{attribute}")
         declared = self.checked.environment.variables[variable]
         self.scope[variable] = Code(f"{variable}_", declared, raises=False, atom=True)
+
+    def share_lookups(self) -> None:
+        """Look up at once what is looked up more than once and cannot fail: `device.attributes["a"]`."""
+        nodes = list(walk(self.checked.tree.root))
+        folds = [node for node in nodes if isinstance(node, Comprehension)]
+        if any(name in self.scope for node in folds for name in (node.accumulator, node.variable, node.variable2)):
+            return  # a variable is bound anew somewhere: the same text may stand for two things
+        found = [(key, node) for node in nodes if isinstance(node, Call) and (key := self._lookup(node)) is not None]
+        uses = Counter(key for key, _ in found)
+        for key, node in found:
+            if uses[key] > 1 and key not in self.shared:
+                self.shared[key] = self.writer.spilled(emit_call(self, node))
+
+    def _lookup(self, expr: Call) -> Lookup | None:
+        """Variable, field and key of a lookup in a map of the host's that answers every lookup."""
+        match expr:
+            case Call(function="_[_]", args=[Select(operand=Ident()) as held, Literal(value=str() as key)]):
+                variable = self.checked.names[held.operand.id]
+                return (variable, held.name, key) if self.is_total(held) else None
+        return None
 
     def function(self, results: Results) -> Callable[[Any], Any]:
         writer = self.writer
@@ -160,6 +196,8 @@ class Generator:
         return holder.kind is Kind.STRUCT and (holder.name, expr.name) in self.checked.environment.total
 
     def _call(self, expr: Call) -> Code:
+        if self.shared and (key := self._lookup(expr)) is not None and key in self.shared:
+            return self.shared[key]
         match expr.function:
             case "_&&_":
                 return self._logical(expr, decisive="False")

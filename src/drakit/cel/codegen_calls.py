@@ -16,7 +16,7 @@ from drakit.cel.errors import EvalError
 from drakit.cel.library.patterns import pattern
 from drakit.cel.library.quantities import QUANTITY
 from drakit.cel.types import BOOL, STRING, Kind, Type, is_dynamic, is_optional
-from drakit.cel.values import Optional, Value, size
+from drakit.cel.values import size
 from drakit.cel.writer import Code
 
 if TYPE_CHECKING:
@@ -187,20 +187,10 @@ def _fallback(gen: Generator, expr: Call) -> Code:
 
 def _chosen(gen: Generator, expr: Call, optional: Code, t: Type) -> Code:
     """`or` and `orValue`: the right side is only computed when the left holds nothing."""
-    writer = gen.writer
-    held = writer.spilled(optional)
-    result, missing = writer.name(), writer.known(_is_missing)
-    value = f"{writer.known(_held)}({held.text})" if expr.function == "orValue" else held.text
-    with writer.indented(f"if {missing}({held.text}):"):
-        writer.line(f"{result} = {gen.expr(expr.args[0]).text}")
+    writer, result = gen.writer, gen.writer.name()
+    given = writer.spilled(optional).text
+    with writer.indented(f"if {given}.present:"):
+        writer.line(f"{result} = {given}.held" if expr.function == "orValue" else f"{result} = {given}")
     with writer.indented("else:"):
-        writer.line(f"{result} = {value}")
+        writer.line(f"{result} = {gen.expr(expr.args[0]).text}")
     return Code(result, t, raises=False, atom=True)
-
-
-def _is_missing(value: Value) -> bool:
-    return value.__class__ is Optional and not value.present
-
-
-def _held(value: Value) -> Value:
-    return value.value if value.__class__ is Optional else value

@@ -98,22 +98,22 @@ class GrowingMap(dict[Any, Any]):
 
 
 class Optional:
-    """A value, or none."""
+    """A value, or none. `held` is the value where `present` says that there is one."""
 
-    __slots__ = ("_value", "present")
+    __slots__ = ("held", "present")
 
     def __init__(self, value: Value = None, *, present: bool = True) -> None:
-        self._value = value
+        self.held = value
         self.present = present
 
     @property
     def value(self) -> Value:
         if not self.present:
             raise EvalError("optional.none() dereference")
-        return self._value
+        return self.held
 
     def __repr__(self) -> str:
-        return f"optional({self._value!r})" if self.present else "optional.none()"
+        return f"optional({self.held!r})" if self.present else "optional.none()"
 
 
 NONE = Optional(present=False)
