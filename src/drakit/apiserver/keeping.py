@@ -6,7 +6,7 @@ Out: Kept objects, each decoded once per write, whoever reads it; errors in the 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -17,6 +17,8 @@ from drakit.base import status
 from drakit.store import Conflict, Event, KeyExists, KeyNotFound, Record, Store
 
 CACHED = 131_072
+SUPERSEDED = 4_096
+"""Objects that were written over are kept this long for watches, which compare before and after."""
 CHANGED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -51,6 +53,7 @@ class Keeper:
         """Told of each write by this process, before its writer is answered."""
         self._cached = cached
         self._cache: OrderedDict[int, Kept] = OrderedDict()
+        self._superseded: deque[int] = deque()
 
     def kept(self, kind: Kind, record: Record) -> Kept:
         """The object of a record: a revision names one write, so it names the object."""
@@ -64,7 +67,9 @@ class Keeper:
         found = self._cache.get(event.revision)
         if found is not None:
             return found
-        return self._remember(Kept(kind, event.key, event.previous_value or b"", event.revision))
+        kept = self._remember(Kept(kind, event.key, event.previous_value or b"", event.revision))
+        self._retire(event.revision)
+        return kept
 
     async def find(self, kind: Kind, namespace: str, name: str) -> Kept | None:
         try:
@@ -92,6 +97,7 @@ class Keeper:
             record = await self.store.update(old.key, value, expected=old.revision)
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
+        self._retire(old.revision)
         return self._told(self._fresh(old.kind, record, document))
 
     async def delete(self, old: Kept) -> Kept:
@@ -100,6 +106,7 @@ class Keeper:
             record = await self.store.delete(old.key, expected=old.revision)
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
+        self._retire(old.revision)
         return self._told(Kept(old.kind, old.key, record.value, record.revision), gone=True)
 
     def _told(self, kept: Kept, *, gone: bool = False) -> Kept:
@@ -118,6 +125,12 @@ class Keeper:
             return found
         metadata: Mapping[str, Any] = {**document["metadata"], "resourceVersion": str(record.revision)}
         return self._remember(Kept(kind, record.key, record.value, record.revision, {**document, "metadata": metadata}))
+
+    def _retire(self, revision: int) -> None:
+        """Nobody reads this revision any more, save those who follow what happens."""
+        self._superseded.append(revision)
+        if len(self._superseded) > SUPERSEDED:
+            self._cache.pop(self._superseded.popleft(), None)
 
     def _remember(self, kept: Kept) -> Kept:
         self._cache[kept.revision] = kept
