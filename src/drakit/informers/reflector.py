@@ -1,0 +1,163 @@
+"""Follow one kind on a server, for ever.
+
+In:  lists and watches of a client.
+Out: for a sink, the whole state now and then (first of all, and after a gap), and every change in between, in order.
+
+A watch that ends is taken up where it ended. Where the server has no history that far back (410), or has forgotten it
+all, the state is read anew; what was deleted in between shows by not being there.
+"""
+
+from __future__ import annotations
+
+import logging
+from random import Random
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from drakit.base.clock import Clock
+from drakit.base.errors import DrakitError, Unavailable
+from drakit.client import (
+    DELETED,
+    Client,
+    Expired,
+    FutureVersion,
+    Invalid,
+    Key,
+    Rejected,
+    Resource,
+    V,
+    key_of,
+)
+from drakit.informers.backoff import Backoff
+
+log = logging.getLogger("drakit.informers")
+
+T = TypeVar("T")
+WATCH_SECONDS = 300
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """What part of a kind's objects to follow; all by default."""
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+
+
+class Sink(Protocol[T]):
+    """What a reflector fills. Nothing here waits: the next event comes after the call."""
+
+    def replace(self, objects: dict[Key, T]) -> None:
+        """This is all there is."""
+        ...
+
+    def put(self, obj: T) -> None:
+        """This is new, or newer."""
+        ...
+
+    def remove(self, obj: T) -> None:
+        """This is gone; it was so at last."""
+        ...
+
+
+class Reflector(Generic[T]):
+    """Invariant: the sink has seen everything up to `version`, once and in order."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[T],
+        sink: Sink[T],
+        *,
+        scope: Scope | None = None,
+        clock: Clock | None = None,
+        random: Random | None = None,
+        streaming: bool = True,
+    ) -> None:
+        self.resource = resource
+        self.version = ""
+        """Empty: the state must be read anew."""
+        self._client = client
+        self._sink = sink
+        self._scope = scope or Scope()
+        self._clock = clock or client.clock
+        self._random = random or Random()
+        self._streaming = streaming
+        self._backoff = Backoff(self._clock, self._random)
+
+    async def run(self) -> None:
+        """Until cancelled; nothing that a server does ends it."""
+        while True:
+            try:
+                await self._follow()
+                continue
+            except (Expired, FutureVersion) as error:
+                log.log(V[2], "%s: reading everything anew: %s", self.resource.name, error)
+                self.version = ""
+            except Unavailable as error:
+                log.log(V[2], "%s: %s", self.resource.name, error)
+            except DrakitError as error:
+                log.warning("%s cannot be followed right now: %s", self.resource.name, error)
+            except Exception:
+                log.exception("%s cannot be followed right now", self.resource.name)
+            await self._clock.sleep(self._backoff.failed())
+
+    async def _follow(self) -> None:
+        """One watch, from its beginning to its end; before it, the state, if that is not known."""
+        if self.version:
+            await self._watch()
+        elif self._streaming:
+            await self._stream_state()
+        else:
+            await self._list_state()
+            await self._watch()
+
+    async def _list_state(self) -> None:
+        scope = self._scope
+        found = await self._client.list(
+            self.resource, namespace=scope.namespace, labels=scope.labels, fields=scope.fields
+        )
+        self._sink.replace({key_of(obj): obj for obj in found})
+        self.version = found.resource_version
+
+    async def _stream_state(self) -> None:
+        try:
+            await self._watch(initial=True)
+        except (Invalid, Rejected) as error:
+            log.log(V[4], "%s: no streaming lists here: %s", self.resource.name, error)
+            self._streaming = False
+            await self._follow()
+
+    async def _watch(self, *, initial: bool = False) -> None:
+        begun, count = self._clock.monotonic(), 0
+        state: dict[Key, T] | None = {} if initial else None
+        async with self._client.watch(
+            self.resource,
+            namespace=self._scope.namespace,
+            labels=self._scope.labels,
+            fields=self._scope.fields,
+            since=self.version,
+            initial=initial,
+            seconds=int(WATCH_SECONDS * (1 + self._random.random())),
+        ) as changes:
+            put, remove = self._sink.put, self._sink.remove
+            async for change in changes:
+                count += 1
+                if state is not None:
+                    if change.initial_end:
+                        self._sink.replace(state)
+                        state, self.version = None, change.resource_version
+                    elif change.object is not None:
+                        state[key_of(change.object)] = change.object
+                    continue
+                if change.object is not None:
+                    if change.type == DELETED:
+                        remove(change.object)
+                    else:
+                        put(change.object)
+                self.version = change.resource_version
+        if state is not None:
+            self._streaming = False  # the server takes the parameters, but does not do what they say
+        if not count and self._clock.monotonic() - begun < 1.0:
+            raise Unavailable("the watch ended as soon as it had begun")
