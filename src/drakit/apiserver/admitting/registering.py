@@ -1,0 +1,50 @@
+"""Hold policies and webhook configurations to their rules when they are written.
+
+In:  changes of the kinds of `admissionregistration.k8s.io`.
+Out: every broken rule, together with those that all objects have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from drakit.api.plain import from_plain
+from drakit.apiserver.admission import Change
+from drakit.apiserver.admitting.policy_rules import check_binding, check_policy
+from drakit.apiserver.admitting.registrations import Binding, Policy, WebhookConfiguration
+from drakit.apiserver.admitting.webhook_rules import check_webhooks
+from drakit.apiserver.rules import Rules
+from drakit.base.fields import FieldError
+
+GROUP = "admissionregistration.k8s.io"
+
+
+class RegistrationRules:
+    """The rules of all objects, and those of registrations."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+
+    def drop(self, change: Change) -> None:
+        self._rules.drop(change)
+
+    async def check(self, change: Change) -> Sequence[FieldError]:
+        found = await self._rules.check(change)
+        if change.kind.group != GROUP or change.subresource:
+            return found
+        return [*found, *_check(change)]
+
+
+def _check(change: Change) -> Iterator[FieldError]:
+    document = change.document
+    match change.kind.kind:
+        case "ValidatingAdmissionPolicy":
+            policy = from_plain(Policy, document)
+            constrained = bool((document.get("spec") or {}).get("matchConstraints"))
+            yield from check_policy(policy.metadata.name, policy.spec, constrained=constrained)
+        case "ValidatingAdmissionPolicyBinding":
+            yield from check_binding(from_plain(Binding, document).spec)
+        case "ValidatingWebhookConfiguration":
+            yield from check_webhooks(from_plain(WebhookConfiguration, document).webhooks, mutating=False)
+        case "MutatingWebhookConfiguration":
+            yield from check_webhooks(from_plain(WebhookConfiguration, document).webhooks, mutating=True)
