@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 import os
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 from urllib.parse import urlencode
 
 import msgspec
@@ -44,7 +45,7 @@ class Trail:
 class AuditLog:
     """Appends to a file that its owner alone can read. A line that cannot be written is told, and lost."""
 
-    def __init__(self, path: Path, new_id: Callable[[], str]) -> None:
+    def __init__(self, path: Path, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._file: IO[bytes] = os.fdopen(descriptor, "ab", buffering=0)
         self._new_id = new_id
@@ -61,7 +62,10 @@ class AuditLog:
         except OSError as error:
             log.error("audit: cannot write: %s", error)
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
 

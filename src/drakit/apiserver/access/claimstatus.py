@@ -25,6 +25,7 @@ from drakit.base.gates import FeatureGates
 NODE_NAME = "authentication.kubernetes.io/node-name"
 _ALLOCATION = Path("status") / "allocation"
 _DEVICES = Path("status") / "devices"
+_OPAQUE = ("data", "parameters")
 _KEY = ("driver", "pool", "device", "shareID")
 
 
@@ -71,9 +72,9 @@ async def check_status(
 
 
 def _changes_binding(status: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    if status.get("allocation") != before.get("allocation"):
-        return True
-    return (status.get("reservedFor") or []) != (before.get("reservedFor") or [])
+    return any(
+        bare(status.get(part) or None) != bare(before.get(part) or None) for part in ("allocation", "reservedFor")
+    )
 
 
 async def _check_binding(authorizer: Authorizer, asked: Attributes) -> list[FieldError]:
@@ -120,13 +121,24 @@ def changed_drivers(devices: Iterable[Mapping[str, Any]], before: Iterable[Mappi
     drivers = set()
     for each in devices:
         # Taken away as it is met: a second entry of the same device counts as new.
-        if left.pop(_key(each), None) != each:
+        if bare(left.pop(_key(each), None)) != bare(each):
             drivers.add(str(each.get("driver", "")))
     return sorted(drivers | {str(each.get("driver", "")) for each in left.values()})
 
 
 def _key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(entry.get(part, "") for part in _KEY)
+
+
+def bare(value: Any) -> Any:
+    """A value as it is compared: a list that is empty says no more than one that is not there."""
+    if isinstance(value, Mapping):
+        return {
+            name: each if name in _OPAQUE else bare(each)
+            for name, each in value.items()
+            if each is not None and each != []
+        }
+    return [bare(each) for each in value] if isinstance(value, list) else value
 
 
 def allocated_node(allocation: Mapping[str, Any]) -> str:

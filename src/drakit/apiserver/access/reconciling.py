@@ -72,7 +72,7 @@ async def _aggregate_once(machinery: Machinery) -> bool:
     changed = False
     for each in roles:
         rules = gathered(each.document, documents)
-        if rules is None or rules == (each.document.get("rules") or []):
+        if rules is None or same_rules(rules, each.document.get("rules") or []):
             continue
         changed = True
         try:
@@ -80,6 +80,11 @@ async def _aggregate_once(machinery: Machinery) -> bool:
         except Conflict:
             continue
     return changed
+
+
+def same_rules(rules: Sequence[Document], others: Sequence[Document]) -> bool:
+    """In whatever order: two roles that select each other would otherwise swap theirs for ever."""
+    return len(rules) == len(others) and all(rule in others for rule in rules)
 
 
 def gathered(role: Document, roles: Sequence[Document]) -> list[Document] | None:
