@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -19,6 +18,7 @@ from drakit.apiserver.access.guard import Guard
 from drakit.apiserver.access.tokens import ServiceAccountTokens, new_key
 from drakit.apiserver.admission import Admission, choose
 from drakit.apiserver.admitting import Caller, standard_plugins
+from drakit.apiserver.admitting.registering import RegistrationRules
 from drakit.apiserver.authentication import (
     Authentication,
     BearerTokens,
@@ -60,7 +60,7 @@ class Settings:
     """Of authorization, in order: `Node`, `RBAC`, …; they take the place of `authorizer`."""
     aggregate_roles: bool = False
     """Whether to keep `admin`, `edit`, `view` and their like up to date: a controller's task in Kubernetes."""
-    audit_log: Path | None = None
+    audit: AuditLog | None = None
     enable_plugins: Sequence[str] = ()
     disable_plugins: Sequence[str] = ()
     caller: Caller = field(default_factory=Caller)
@@ -87,7 +87,7 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
         gates=settings.gates,
         admission=Admission((*admission.plugins, *guard.plugins(authorizer))),
         authorizer=authorizer,
-        rules=ClaimStatusRules(ObjectRules(settings.gates, keeper), authorizer, settings.gates),
+        rules=RegistrationRules(ClaimStatusRules(ObjectRules(settings.gates, keeper), authorizer, settings.gates)),
         random=settings.random,
         new_uid=settings.new_uid,
     )
@@ -109,7 +109,7 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
         figures=figures,
         resources=Resources(machinery, figures, Reviewer(authorizer, sources), accounts),
         limits=settings.limits,
-        audit=AuditLog(settings.audit_log, random_uid) if settings.audit_log else None,
+        audit=settings.audit,
     )
 
 

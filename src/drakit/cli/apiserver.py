@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from drakit.api.exchange import User
+from drakit.apiserver.access.audit import AuditLog
 from drakit.apiserver.access.guard import MODES
 from drakit.apiserver.access.tokens import new_key
 from drakit.apiserver.authentication import StaticTokens
@@ -65,7 +66,7 @@ def apiserver(
     if (tls_cert_file is None) != (tls_private_key_file is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
     given = Pair(tls_cert_file, tls_private_key_file) if tls_cert_file and tls_private_key_file else None
-    with _directory(data_dir) as directory:
+    with _directory(data_dir) as directory, _audit(audit_log_path) as audit:
         admin_token = secrets.token_urlsafe(24) if insecure or unix_socket else ""
         settings = Settings(
             gates=FeatureGates.parse(feature_gates),
@@ -74,7 +75,7 @@ def apiserver(
             anonymous=anonymous_auth,
             modes=_modes(authorization_mode),
             aggregate_roles=aggregate_roles,
-            audit_log=audit_log_path,
+            audit=audit,
             enable_plugins=_names(enable_admission_plugins),
             disable_plugins=_names(disable_admission_plugins),
             signing_key=_signing_key(directory / "service-account.key"),
@@ -153,6 +154,19 @@ def _directory(data_dir: Path | None) -> Iterator[Path]:
         yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+@contextmanager
+def _audit(path: Path | None) -> Iterator[AuditLog | None]:
+    if path is None:
+        yield None
+        return
+    try:
+        log = AuditLog(path)
+    except OSError as error:
+        raise UsageError(f"--audit-log-path: {error}") from None
+    with log:
+        yield log
 
 
 def _tokens(path: Path | None, admin_token: str) -> StaticTokens:
