@@ -3,7 +3,7 @@
 In:  a Change, whose object is in the storage version.
 Out: operation, resource and objects as the client would name them, in any served version.
 
-A binding or an eviction is an object of its own to them, although it changes a pod.
+A binding, an eviction or a request for a token is an object of its own to them, whatever it does to another one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from drakit.apiserver.serving import known_kind
 
 NAMESPACE = known_kind("v1", "Namespace")
 _ADMISSION = "admissionregistration.k8s.io"
-_OWN_KINDS = {"binding": ("", "v1", "Binding"), "eviction": ("policy", "v1", "Eviction")}
+_OWN_KINDS = {
+    "binding": ("", "v1", "Binding"),
+    "eviction": ("policy", "v1", "Eviction"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
+}
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
 
@@ -63,19 +67,25 @@ class Attempt:
         """Of the new object and of the old one, as far as there are such."""
         found = [self.change.new, self.change.old.document if self.change.old else None]
         if self.posted:
-            found = [self.change.sent, None]
+            found = [self._sent(*self.posted)]
         return [(each.get("metadata") or {}).get("labels") or {} for each in found if each is not None]
 
     def new_in(self, version: str) -> Plain | None:
         """The object as it is to be; none for a deletion."""
         if self.posted:
-            return dict(self.change.sent or {})
+            return self._sent(*self.posted)
         if version not in self._new:
             self._new[version] = self._written(version)
         return self._new[version]
 
     def old_in(self, version: str) -> Plain | None:
         return self.change.old.document_in(version) if self.change.old and not self.posted else None
+
+    def _sent(self, group: str, version: str, kind: str) -> Plain:
+        """What was posted, with what the path says about it."""
+        given = self.change.sent if isinstance(self.change.sent, dict) else {}
+        metadata = {"name": self.name, "namespace": self.namespace} | (given.get("metadata") or {})
+        return {**given, "kind": kind, "apiVersion": f"{group}/{version}" if group else version, "metadata": metadata}
 
     def changed(self) -> None:
         """The object is another one now."""

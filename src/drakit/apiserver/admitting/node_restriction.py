@@ -119,7 +119,8 @@ class NodeRestriction(Plugin):
         """A node gets tokens for the pods that run on it, each bound to its pod."""
         if change.operation != CREATE or change.subresource != "token":
             return
-        bound = ((change.sent or {}).get("spec") or {}).get("boundObjectRef") or {}
+        sent = change.sent if isinstance(change.sent, dict) else {}
+        bound = (sent.get("spec") or {}).get("boundObjectRef") or {}
         if (bound.get("apiVersion"), bound.get("kind")) != ("v1", "Pod") or not bound.get("name"):
             raise change.forbid("node requested token not bound to a pod")
         if not bound.get("uid"):
