@@ -12,6 +12,7 @@ from drakit.api.exchange import JSON, Outcome, Response
 from drakit.apiserver import binding, creating, deleting, listing, patches, scaling, updating, watching
 from drakit.apiserver.access import tokenrequests
 from drakit.apiserver.access.tokens import ServiceAccountTokens
+from drakit.apiserver.admission import CREATE
 from drakit.apiserver.bodies import incoming, read_body
 from drakit.apiserver.failures import method_not_allowed, unavailable
 from drakit.apiserver.machinery import Call, Machinery
@@ -133,7 +134,11 @@ class Resources:
 
     async def _token(self, call: Call, presenter: Presenter) -> Response:
         account = await self._machinery.keeper.get(call.kind, call.namespace, call.name)
-        wanted = tokenrequests.read_request(read_body(call.request), call.namespace, call.name)
+        sent = read_body(call.request)
+        change = call.change(CREATE, call.name, new=None, old=account, dry_run=False, sent=sent)
+        await self._machinery.admission.admit(change)
+        await self._machinery.admission.validate(change)
+        wanted = tokenrequests.read_request(sent, call.namespace, call.name)
         bound = await tokenrequests.bind(self._machinery.keeper, wanted, call.namespace, call.name)
         issued = await self._tokens.issue(call.namespace, call.name, account.uid, wanted, bound)
         return presenter.document(issued, 201)
