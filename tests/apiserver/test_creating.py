@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from drakit.api import DeviceClaim, DeviceRequest, ExactDeviceRequest, ObjectMeta, ResourceClaim, ResourceClaimSpec
+from drakit.api.exchange import OneObject, Request
 from tests.apiserver.calls import (
     CLAIMS,
     CLASSES,
@@ -143,6 +145,28 @@ async def test_kind_and_version_may_be_left_out() -> None:
     async with serving() as api:
         sent = {key: value for key, value in claim("a").items() if key not in ("kind", "apiVersion")}
         assert (await api.create(CLAIMS, sent)).code == 201
+
+
+@on_loop
+async def test_a_client_in_the_process_sends_and_gets_structs() -> None:
+    exactly = ExactDeviceRequest(device_class_name="gpu.example.com")
+    devices = DeviceClaim(requests=(DeviceRequest(name="gpu", exactly=exactly),))
+    sent = ResourceClaim(metadata=ObjectMeta(name="a"), spec=ResourceClaimSpec(devices=devices))
+    async with serving() as api:
+        response = await api.server.handle(Request(method="POST", path=CLAIMS, document=sent))
+        assert response.code == 201
+        assert isinstance(response.content, OneObject)
+        made = response.content.typed
+        assert isinstance(made, ResourceClaim)
+        assert made.metadata.resource_version
+        patched = await api.server.handle(
+            Request(
+                method="PATCH", path=f"{CLAIMS}/a", headers={"content-type": "application/merge-patch+json"},
+                document={"metadata": {"labels": {"a": "b"}}},
+            )
+        )  # fmt: skip
+        assert isinstance(patched.content, OneObject)
+        assert patched.content.document["metadata"]["labels"] == {"a": "b"}
 
 
 @on_loop

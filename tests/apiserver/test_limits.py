@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from drakit.apiserver import Limits, Settings
+from drakit.apiserver import Limits, Settings, asgi
 from drakit.apiserver.admission import Admission, Change, Plugin
 from drakit.apiserver.asgi import Application, warning_header
 from drakit.apiserver.bodies import MAX_BODY
@@ -176,6 +177,44 @@ async def test_a_watch_ends_with_its_connection() -> None:
         wire.gone.set()
         await asking
         assert (await store.stats()).watchers == 0
+
+
+@on_loop
+async def test_a_client_that_does_not_read_is_left_alone() -> None:
+    class Stalled(Wire):
+        async def send(self, message: Any) -> None:
+            await super().send(message)
+            if len(self.sent) > 2:
+                await asyncio.Event().wait()
+
+    async with serving() as api:
+        wire = Stalled()
+        with patch.object(asgi, "WRITE_SECONDS", 0.01):
+            asking = asyncio.ensure_future(ask(api, wire, scope("GET", CLAIMS, "watch=1")))
+            await wire.wrote.wait()
+            await api.create(CLAIMS, claim("a"))
+            await asking
+        assert (await api.server.machinery.keeper.store.stats()).watchers == 0
+
+
+@on_loop
+async def test_a_body_that_stalls_is_given_up() -> None:
+    async with serving() as api:
+        wire = Wire(b"{", ends=False)
+        with patch.object(asgi, "BODY_SECONDS", 0.01):
+            await ask(api, wire, scope("POST", CLAIMS))
+        assert wire.code == 504
+
+
+@on_loop
+async def test_a_request_that_takes_too_long_is_given_up() -> None:
+    async with serving() as api:
+        api.server.machinery.admission = Admission([Gate()])
+        body = json.dumps(claim("a")).encode()
+        with patch.object(asgi, "REQUEST_SECONDS", 0.01):
+            wire = await ask(api, Wire(body), scope("POST", CLAIMS, content_type="application/json"))
+        assert (wire.code, json.loads(wire.body)["reason"]) == (504, "Timeout")
+        assert (await api.get(f"{CLAIMS}/a")).code == 404
 
 
 @on_loop

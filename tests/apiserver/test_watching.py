@@ -187,6 +187,26 @@ async def test_the_first_table_of_a_watch_has_the_columns() -> None:
 
 
 @on_loop
+async def test_a_bookmark_has_the_kind_that_the_client_asked_for() -> None:
+    options = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+    wanted = {
+        TABLE: "Table",
+        "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io": "PartialObjectMetadata",
+        "application/json": "ResourceClaim",
+    }
+    async with serving() as api:
+        for accept, kind in wanted.items():
+            query = (("watch", "1"), *options.items())
+            request = Request(method="GET", path=CLAIMS, query=query, headers={"accept": accept})
+            content = (await api.server.handle(request)).content
+            assert isinstance(content, EventStream)
+            mark = json.loads(await anext(content.lines()))
+            assert (mark["type"], mark["object"]["kind"]) == ("BOOKMARK", kind)
+            assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+            await content.close()
+
+
+@on_loop
 async def test_the_old_watch_path_still_watches() -> None:
     async with serving() as api:
         await api.create(CLAIMS, claim("a"))

@@ -49,14 +49,20 @@ class Presenter:
 
     def watch(self, stream: ObjectStream) -> Response:
         if self._wanted.transform == "Table":
-            stream.encode_with(self._table_events())
+            empty = self._table([], ListMeta(), headers=False)
+            stream.encode_with(self._table_events(), empty)
         elif self._wanted.metadata_only:
-            stream.encode_with(lambda type_, kept: _line(type_, self._metadata(kept)))
+            mark: dict[str, object] = {"kind": "PartialObjectMetadata", "apiVersion": self._meta_version}
+            stream.encode_with(lambda type_, kept: _line(type_, self._metadata(kept)), mark)
         return Response(content=stream, content_type=_WATCH_TYPE, warnings=tuple(self._call.warnings))
 
     def document(self, document: Mapping[str, Any], code: int = 200) -> Response:
         """Something that is no stored object: a review, a scale."""
         return self._respond(Document(document), code)
+
+    @property
+    def _meta_version(self) -> str:
+        return f"meta.k8s.io/{self._wanted.version}"
 
     def _shown(self, kept: Kept) -> Content:
         if self._wanted.transform == "Table":
@@ -101,7 +107,7 @@ class Presenter:
     def _metadata_list(self, found: KeptList) -> dict[str, Any]:
         return {
             "kind": "PartialObjectMetadataList",
-            "apiVersion": f"meta.k8s.io/{self._wanted.version}",
+            "apiVersion": self._meta_version,
             "metadata": msgspec.to_builtins(found.metadata),
             "items": [self._metadata(kept) for kept in found.kept],
         }

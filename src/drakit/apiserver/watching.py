@@ -57,11 +57,13 @@ class ObjectStream(EventStream):
         self._reader: asyncio.Task[object] | None = None
         self._rung = False
         self._encode: Encode = self._plain
+        self._mark: dict[str, object] = {"kind": self.kind.kind, "apiVersion": self.kind.group_version(self.version)}
         self.on_close: Callable[[int], None] | None = None
 
-    def encode_with(self, encode: Encode) -> None:
-        """Send something else than the object itself: a Table, its metadata."""
+    def encode_with(self, encode: Encode, mark: dict[str, object]) -> None:
+        """Send something else than the object itself: a Table, its metadata. `mark` is what bookmarks are then."""
         self._encode = encode
+        self._mark = mark
 
     async def open(self) -> None:
         """Find the place to start from; what is wrong with it becomes the first and only event."""
@@ -199,8 +201,7 @@ class ObjectStream(EventStream):
         metadata: dict[str, object] = {"resourceVersion": str(revision), "creationTimestamp": None}
         if end:
             metadata["annotations"] = {INITIAL_END: "true"}
-        body = {"kind": self.kind.kind, "apiVersion": self.kind.group_version(self.version), "metadata": metadata}
-        return msgspec.json.encode({"type": BOOKMARK, "object": body}) + b"\n"
+        return msgspec.json.encode({"type": BOOKMARK, "object": {**self._mark, "metadata": metadata}}) + b"\n"
 
     def _failure(self, error: ApiError) -> bytes:
         return msgspec.json.encode({"type": ERROR, "object": error.status}) + b"\n"
