@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from drakit.api.exchange import User
 from drakit.apiserver.access import identities
 from drakit.apiserver.access.policy import Policy
@@ -112,3 +115,26 @@ def test_a_role_that_is_not_there_is_told() -> None:
         'RBAC: [clusterrole.rbac.authorization.k8s.io "lost" not found, '
         'role.rbac.authorization.k8s.io "gone" not found]'
     )
+
+
+NAMES = ("a", "b", "")
+drawn_rules = st.lists(
+    st.tuples(st.sampled_from(("get", "list", "*")), st.sampled_from(("", "a", "a b"))), max_size=3
+)  # fmt: skip
+
+
+@given(st.lists(drawn_rules, min_size=1, max_size=3), st.lists(st.sampled_from(NAMES), min_size=1, max_size=6))
+def test_an_answer_that_is_remembered_is_the_answer(roles: list[list[tuple[str, str]]], asked: list[str]) -> None:
+    held = Policy()
+    for number, rules in enumerate(roles):
+        name = f"r{number}"
+        held.put("Role", placed(role(name, *(rule(verb, "", "pods", names) for verb, names in rules)), "a"))
+        held.put("RoleBinding", placed(binding(name, name, person("alice")), "a"))
+    remembering = RoleBased(held)
+    for name in asked:
+        question = Attributes(user=ALICE, verb="get", resource="pods", namespace="a", name=name)
+        assert remembering.decide(question) == RoleBased(held).decide(question)
+        expected = any(
+            v in ("get", "*") and (not names or name in names.split()) for each in roles for v, names in each
+        )
+        assert (remembering.decide(question).decision is Decision.ALLOW) is expected

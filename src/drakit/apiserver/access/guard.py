@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from drakit.api.exchange import User
 from drakit.api.registry import Kind
@@ -23,7 +23,7 @@ from drakit.apiserver.access.reconciling import aggregate, write_defaults
 from drakit.apiserver.access.relations import Relations
 from drakit.apiserver.admission import Plugin
 from drakit.apiserver.authorization import MODES as SIMPLE_MODES
-from drakit.apiserver.authorization import Authorizer, Union
+from drakit.apiserver.authorization import Attributes, Authorizer, Decision, Union, Verdict
 from drakit.apiserver.keeping import Keeper
 from drakit.apiserver.machinery import Machinery
 from drakit.apiserver.serving import known_kind
@@ -36,12 +36,28 @@ MODES = (*SIMPLE_MODES, NODE, RBAC)
 """What `--authorization-mode` may name."""
 
 
-class Roles(Union):
-    """Authorizers in turn; those who have a list of rules tell it."""
+class Judge(Authorizer, Protocol):
+    """An authorizer that needs to wait for nothing."""
 
-    def __init__(self, authorizers: Sequence[Authorizer], roles: RoleBased) -> None:
-        super().__init__(authorizers)
+    def decide(self, asked: Attributes) -> Verdict: ...
+
+
+class Roles:
+    """Judges in turn, as `authorization.Union`; the roles tell their rules."""
+
+    def __init__(self, judges: Sequence[Judge], roles: RoleBased) -> None:
+        self._judges = tuple(judges)
         self._roles = roles
+
+    async def authorize(self, attributes: Attributes) -> Verdict:
+        reasons = []
+        for judge in self._judges:
+            verdict = judge.decide(attributes)
+            if verdict.decision is not Decision.NO_OPINION:
+                return verdict
+            if verdict.reason:
+                reasons.append(verdict.reason)
+        return Verdict(Decision.NO_OPINION, "\n".join(reasons))
 
     async def rules_for(self, user: User, namespace: str) -> dict[str, Any]:
         resources, paths, problem = self._roles.rules_for(user, namespace)
@@ -75,9 +91,10 @@ class Guard:
 
     def authorizer(self) -> Authorizer:
         roles = RoleBased(self.policy)
-        made: dict[str, Authorizer] = {NODE: NodeAuthorizer(self.relations, node_role()), RBAC: roles}
-        chosen = [made[name] if name in made else SIMPLE_MODES[name]() for name in self.modes]
-        return Roles([Masters(), *chosen], roles) if RBAC in self.modes else Union([Masters(), *chosen])
+        judges: dict[str, Judge] = {NODE: NodeAuthorizer(self.relations, node_role()), RBAC: roles}
+        if RBAC in self.modes and all(name in judges for name in self.modes):
+            return Roles([Masters(), *(judges[name] for name in self.modes)], roles)
+        return Union([Masters(), *(judges[name] if name in judges else SIMPLE_MODES[name]() for name in self.modes)])
 
     def plugins(self, authorizer: Authorizer) -> list[Plugin]:
         return [NoEscalation(self.policy, authorizer)] if RBAC in self.modes else []

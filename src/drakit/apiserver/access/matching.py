@@ -28,13 +28,17 @@ class Rule(msgspec.Struct, frozen=True, gc=False):
     path_prefixes: tuple[str, ...]
 
     def allows(self, asked: Attributes) -> bool:
+        return self.fits(asked) and (self.names is None or not asked.is_resource or asked.name in self.names)
+
+    def fits(self, asked: Attributes) -> bool:
+        """Whether it allows what is asked for, the name aside."""
         if self.verbs is not None and asked.verb not in self.verbs:
             return False
         if not asked.is_resource:
             return asked.path in self.paths or asked.path.startswith(self.path_prefixes)
         if self.groups is not None and asked.group not in self.groups:
             return False
-        return self._has_resource(asked) and (self.names is None or asked.name in self.names)
+        return self._has_resource(asked)
 
     def _has_resource(self, asked: Attributes) -> bool:
         """`pods`, `pods/status`, `*/status`, `*`; a resource alone does not stand for its subresources."""

@@ -24,16 +24,23 @@ class Masters:
     """Members of `system:masters` may do everything, whatever the roles say: nobody can lock them out."""
 
     async def authorize(self, attributes: Attributes) -> Verdict:
-        return _ALLOW if MASTERS in attributes.user.groups else _NO_OPINION
+        return self.decide(attributes)
+
+    def decide(self, asked: Attributes) -> Verdict:
+        return _ALLOW if MASTERS in asked.user.groups else _NO_OPINION
 
 
 class RoleBased:
-    """Invariant: `_verdicts` are those of the policy's generation `_generation`."""
+    """Invariant: `_verdicts` are those of the policy's generation `_generation`.
+
+    They are kept without the name of the object, unless a rule goes by names (none stands for that): so whoever guesses
+    names fills no memory, and a scheduler that meets a new claim meets a known answer.
+    """
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self._generation = policy.generation
-        self._verdicts: dict[tuple[Any, ...], Verdict] = {}
+        self._verdicts: dict[tuple[Any, ...], Verdict | None] = {}
 
     async def authorize(self, attributes: Attributes) -> Verdict:
         return self.decide(attributes)
@@ -45,12 +52,21 @@ class RoleBased:
         user = asked.user
         key = (
             user.name, user.groups, asked.verb, asked.group, asked.resource, asked.subresource, asked.namespace,
-            asked.name, asked.path if not asked.resource else "",
+            asked.path if not asked.resource else "",
         )  # fmt: skip
-        found = self._verdicts.get(key)
-        if found is None:
-            found = self._verdicts[key] = self._evaluate(asked)
-        return found
+        try:
+            found = self._verdicts[key]
+        except KeyError:
+            found = self._verdicts[key] = None if self._goes_by_name(asked) else self._evaluate(asked)
+        return found if found is not None else self._evaluate(asked)
+
+    def _goes_by_name(self, asked: Attributes) -> bool:
+        """Whether a rule that would allow it for some names comes before any that allows it for all."""
+        for grant in self.policy.grants(asked.user, asked.namespace):
+            for rule in grant.rules or ():
+                if rule.fits(asked):
+                    return rule.names is not None
+        return False
 
     def _evaluate(self, asked: Attributes) -> Verdict:
         missing = []
