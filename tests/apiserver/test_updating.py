@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
+from drakit.apiserver import build_server
+from drakit.base.clock import FakeClock
+from drakit.store import SQLiteStore
 from tests.apiserver.calls import (
     CLAIMS,
     CLASSES,
@@ -209,3 +214,16 @@ async def test_a_namespace_keeps_its_finalizers_except_through_finalize() -> Non
         assert put.body["spec"]["finalizers"] == ["kubernetes"]
         final = await api.update(f"{NAMESPACES}/team/finalize", {**namespace("team"), "spec": {"finalizers": []}})
         assert "finalizers" not in final.body["spec"]
+
+
+@on_loop
+async def test_writers_at_the_same_time_that_name_no_version_all_succeed(tmp_path: Path) -> None:
+    async with await SQLiteStore.open(tmp_path / "store.db") as store:
+        api = Api(await build_server(store), FakeClock())
+        await made(api, CLASSES, device_class("gpu"))
+        changes = [{"metadata": {"labels": {f"l{number}": "x"}}} for number in range(30)]
+        answers = await asyncio.gather(*(api.patch(f"{CLASSES}/gpu", change) for change in changes))
+        assert {answer.code for answer in answers} == {200}
+        assert len((await api.get(f"{CLASSES}/gpu")).body["metadata"]["labels"]) == 30
+        gone = await asyncio.gather(*(api.delete(f"{CLASSES}/gpu") for _ in range(3)))
+        assert sorted(answer.code for answer in gone) == [200, 404, 404]

@@ -23,7 +23,7 @@ from drakit.apiserver.objects import Kept, Plain
 from drakit.apiserver.options import DeleteOptions, Preconditions, delete_options
 from drakit.base import status
 
-TRIES = 5
+TRIES = 100
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 

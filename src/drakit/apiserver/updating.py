@@ -24,7 +24,8 @@ from drakit.apiserver.tracking import manager_of, track
 from drakit.base import fields, status
 from drakit.base.fields import Path
 
-TRIES = 5
+TRIES = 100
+"""A write that names no version is repeated on what came between: somebody has won each round, so it ends."""
 _SERVER_KEPT = ("creationTimestamp", "generation", "selfLink")
 _NEVER_UNDONE = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
