@@ -51,8 +51,8 @@ from tests.cel.evaluation import faults
         ('duration("x")', "1:10 invalid duration argument"),
         ('timestamp("x")', "1:11 invalid timestamp argument"),
         ('"a".matches("(")', "1:13 invalid matches argument"),
-        ('"a".find("(")', "1:1 program instantiation failed: error parsing regexp: missing ): ("),
-        ('int("x")', "1:1 program instantiation failed: type conversion error from 'string' to 'int'"),
+        ('"a".find("(")', "1:9 program instantiation failed: error parsing regexp: missing ): ("),
+        ('int("x")', "1:4 program instantiation failed: type conversion error from 'string' to 'int'"),
         (
             '"%d".format(["a"])',
             "1:14 error during formatting: decimal clause can only be used on integers, was given string",

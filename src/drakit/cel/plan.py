@@ -1,7 +1,7 @@
 """From a checked tree to steps, with what is constant computed at once.
 
 In:  a Checked tree.
-Out: a Step; EvalError when a constant part has no value, which makes the whole expression invalid.
+Out: a Step; ConstantFault when a constant part has no value, which makes the whole expression invalid.
 """
 
 from __future__ import annotations
@@ -39,6 +39,14 @@ _CONVERSIONS = frozenset(["bool", "bytes", "double", "duration", "dyn", "int", "
 _PATTERNS = frozenset({"matches", "find", "findAll"})
 _PRIMITIVES = frozenset({bool, float, int, str, Uint})
 _KEYS = frozenset({bool, float, int, str, Uint})
+
+
+class ConstantFault(Exception):
+    """A constant part that has no value."""
+
+    def __init__(self, at: Expr, message: str) -> None:
+        super().__init__(message)
+        self.offset = at.offset
 
 
 def plan(checked: Checked) -> Step:
@@ -123,9 +131,12 @@ class _Planner:
             strict=expr.function != "@not_strictly_false",
         )
         if expr.function in _CONVERSIONS and len(args) == 1 and isinstance(args[0], Constant):
-            return Constant(expr.id, _computed(step))
+            return Constant(expr.id, _computed(step, expr))
         if expr.function in _PATTERNS and isinstance(args[1], Constant) and isinstance(args[1].held, str):
-            pattern(args[1].held)
+            try:
+                pattern(args[1].held)
+            except EvalError as error:
+                raise ConstantFault(expr, error.message) from None
             step.variadic = True
         return step
 
@@ -158,10 +169,10 @@ def _all_constant(parts: Sequence[Step]) -> bool:
     return all(isinstance(part, Constant) for part in parts)
 
 
-def _computed(step: Step) -> Value:
+def _computed(step: Step, expr: Expr) -> Value:
     value = step.value(_nowhere())
     if isinstance(value, EvalError):
-        raise value
+        raise ConstantFault(expr, value.message)
     return value
 
 
@@ -179,7 +190,7 @@ def _indexed(expr: Call, args: list[Step], *, optional: bool) -> Step:
     path = _path_of(container)
     if isinstance(index, Constant):
         if index.held.__class__ not in _KEYS:
-            raise EvalError(f"invalid qualifier type: {index.held!r}")
+            raise ConstantFault(expr, f"invalid qualifier type: {index.held!r}")
         path.extend(Qualifier(expr.id, index.held, optional=optional))
     else:
         key = index.path if isinstance(index, PathStep) else Computed(expr.id, index)

@@ -17,7 +17,7 @@ from drakit.cel.declarations import Environment
 from drakit.cel.errors import CompileError, EvalError
 from drakit.cel.meter import Meter, Observer
 from drakit.cel.parser import MAX_LENGTH, parse
-from drakit.cel.plan import evaluate, plan
+from drakit.cel.plan import ConstantFault, evaluate, plan
 from drakit.cel.source import Source
 from drakit.cel.steps import Step
 from drakit.cel.types import Type
@@ -86,8 +86,8 @@ def compile_program(
         step = plan(checked)
         sizes = size_of or (lambda _: None)
         max_cost = estimate(checked, sizes)
-    except EvalError as error:
-        raise CompileError([source.issue(0, f"program instantiation failed: {error.message}")]) from None
+    except ConstantFault as fault:
+        raise CompileError([source.issue(fault.offset, f"program instantiation failed: {fault}")]) from None
     except RecursionError:
         raise CompileError([source.issue(0, TOO_DEEP)]) from None
     return Program(source, checked, max_cost, sizes, step)
