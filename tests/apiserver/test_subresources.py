@@ -178,7 +178,7 @@ async def test_access_reviews_ask_the_authorizer() -> None:
         theirs = await api.create(f"{path}/subjectaccessreviews", {"spec": {**attributes, "user": "x"}})
         assert theirs.body["status"]["allowed"] is True
         local = f"{path}/namespaces/other/localsubjectaccessreviews"
-        assert (await api.create(local, {"spec": {**attributes, "user": "x"}})).code == 400
+        assert (await api.create(local, {"spec": {**attributes, "user": "x"}})).code == 422
         rules = await api.create(f"{path}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}})
         assert rules.body["status"]["resourceRules"][0]["verbs"] == ["*"]
 

@@ -6,7 +6,7 @@ Out: the same review with its status.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from drakit.api.exchange import User
@@ -14,10 +14,12 @@ from drakit.apiserver.access.covering import quoted
 from drakit.apiserver.access.tokens import Refused, ServiceAccountTokens
 from drakit.apiserver.authentication import TokenSource, authenticated
 from drakit.apiserver.authorization import Attributes, Authorizer, Decision
-from drakit.apiserver.failures import bad_request
+from drakit.apiserver.failures import ApiError, bad_request
 from drakit.apiserver.machinery import Call
 from drakit.apiserver.objects import Plain
+from drakit.base.fields import FieldError, Path, invalid
 from drakit.base.fieldselectors import Term
+from drakit.base.status import invalid as invalid_status
 
 KINDS = (
     "SelfSubjectReview",
@@ -28,6 +30,7 @@ KINDS = (
     "LocalSubjectAccessReview",
 )
 _EVERYTHING = ("*",)
+_SPEC = Path("spec")
 
 
 class Reviewer:
@@ -46,9 +49,10 @@ class Reviewer:
             case "SelfSubjectRulesReview":
                 status = await self._rules(call, str(spec.get("namespace", "")))
             case "SelfSubjectAccessReview":
+                _require(call, _attribute_problems(spec))
                 status = await self._access(call.user, spec)
             case _:
-                _check_namespace(call, spec)
+                _require(call, [*_attribute_problems(spec), *_subject_problems(call, spec)])
                 status = await self._access(_subject(spec), spec)
         return {**document, "status": status}
 
@@ -124,18 +128,15 @@ def user_info(user: User) -> dict[str, Any]:
 
 
 def _subject(spec: Mapping[str, Any]) -> User:
-    if not spec.get("user") and not spec.get("groups"):
-        raise bad_request("at least one of user or group must be specified")
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     return User(name=spec.get("user", ""), uid=spec.get("uid", ""), groups=tuple(spec.get("groups") or ()), extra=extra)
 
 
 def _attributes(user: User, spec: Mapping[str, Any]) -> Attributes:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if path is not None and resource is None:
+    if resource is None:
+        path = path or {}
         return Attributes(user=user, verb=path.get("verb", ""), path=path.get("path", ""))
-    if path is not None or resource is None:
-        raise bad_request("exactly one of nonResourceAttributes or resourceAttributes must be specified")
     return Attributes(
         user=user,
         verb=resource.get("verb", ""),
@@ -155,15 +156,34 @@ def _field_selector(selector: Mapping[str, Any]) -> str:
         return str(raw)
     # Only what narrows a request down to one value matters to who may make it.
     single = [each for each in selector.get("requirements") or () if each.get("operator") == "In"]
-    terms = [Term(each["key"], each["values"][0]) for each in single if len(each.get("values") or ()) == 1]
+    terms = [Term(each.get("key", ""), each["values"][0]) for each in single if len(each.get("values") or ()) == 1]
     return ",".join(map(str, terms))
 
 
-def _check_namespace(call: Call, spec: Mapping[str, Any]) -> None:
+def _require(call: Call, found: Sequence[FieldError]) -> None:
+    if found:
+        raise ApiError(invalid_status(call.kind.kind, call.kind.group, "", found))
+
+
+def _attribute_problems(spec: Mapping[str, Any]) -> list[FieldError]:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and path is not None:
+        why = "cannot be specified in combination with resourceAttributes"
+        return [invalid(_SPEC / "nonResourceAttributes", path, why)]
+    if resource is None and path is None:
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        return [invalid(_SPEC / "resourceAttributes", None, why)]
+    return []
+
+
+def _subject_problems(call: Call, spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    if not spec.get("user") and not spec.get("groups"):
+        yield invalid(_SPEC / "user", "", "at least one of user or group must be specified")
     if call.kind.kind != "LocalSubjectAccessReview":
         return
+    if spec.get("nonResourceAttributes") is not None:
+        why = "disallowed on this kind of request"
+        yield invalid(_SPEC / "nonResourceAttributes", spec["nonResourceAttributes"], why)
     given = (spec.get("resourceAttributes") or {}).get("namespace", "")
-    if given != call.namespace:
-        raise bad_request(
-            f"spec.resourceAttributes.namespace must match namespace: {given!r} is not {call.namespace!r}"
-        )
+    if spec.get("resourceAttributes") is not None and given != call.namespace:
+        yield invalid(_SPEC / "resourceAttributes" / "namespace", given, "must match metadata.namespace")

@@ -126,9 +126,9 @@ drawn_rules = st.lists(
 @given(st.lists(drawn_rules, min_size=1, max_size=3), st.lists(st.sampled_from(NAMES), min_size=1, max_size=6))
 def test_an_answer_that_is_remembered_is_the_answer(roles: list[list[tuple[str, str]]], asked: list[str]) -> None:
     held = Policy()
-    for number, rules in enumerate(roles):
+    for number, drawn in enumerate(roles):
         name = f"r{number}"
-        held.put("Role", placed(role(name, *(rule(verb, "", "pods", names) for verb, names in rules)), "a"))
+        held.put("Role", placed(role(name, *(rule(verb, "", "pods", names) for verb, names in drawn)), "a"))
         held.put("RoleBinding", placed(binding(name, name, person("alice")), "a"))
     remembering = RoleBased(held)
     for name in asked:

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from drakit.api.exchange import User
 from drakit.apiserver.authentication import ANONYMOUS
-from tests.apiserver.access.people import ADMIN, ALICE, BOB, RBAC, REVIEWS, binding, grant, group, guarded, role, rule
+from tests.apiserver.access.people import (
+    ADMIN,
+    ALICE,
+    BOB,
+    NODE_A,
+    RBAC,
+    REVIEWS,
+    binding,
+    grant,
+    group,
+    guarded,
+    role,
+    rule,
+)
 from tests.apiserver.calls import CLAIMS, CLASSES, NAMESPACES, claim, namespace, on_loop
 
 READ_CLAIMS = rule("get list watch", "resource.k8s.io", "resourceclaims")
@@ -133,3 +150,47 @@ async def test_groups_that_a_user_claims_count_only_when_the_server_knows_them()
         assert (await api.get(CLAIMS, user=ALICE)).code == 200
         headers = {"x-remote-user": "alice", "x-remote-group": "dev"}
         assert (await api.get(CLAIMS, user=User(name="mallory"), headers=headers)).code == 403
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "field"),
+    [
+        ("SelfSubjectAccessReview", {}, "spec.resourceAttributes"),
+        (
+            "SelfSubjectAccessReview",
+            {"resourceAttributes": {}, "nonResourceAttributes": {}},
+            "spec.nonResourceAttributes",
+        ),
+        ("SubjectAccessReview", {"nonResourceAttributes": {"path": "/x"}}, "spec.user"),
+        (
+            "LocalSubjectAccessReview",
+            {"user": "x", "resourceAttributes": {"namespace": "other"}},
+            "spec.resourceAttributes.namespace",
+        ),
+    ],
+)
+def test_a_review_that_asks_nothing_is_refused(kind: str, spec: dict[str, Any], field: str) -> None:
+    @on_loop
+    async def run() -> None:
+        async with guarded() as api:
+            place = f"{REVIEWS}/namespaces/default" if kind.startswith("Local") else REVIEWS
+            answer = await api.create(f"{place}/{kind.lower()}s", {"kind": kind, "spec": spec}, user=ADMIN)
+            assert answer.code == 422, answer.body
+            assert field in [cause["field"] for cause in answer.body["details"]["causes"]]
+
+    run()
+
+
+@on_loop
+async def test_a_review_of_a_node_s_list_knows_its_selector() -> None:
+    async with guarded() as api:
+        for node, allowed in (("node-a", True), ("node-b", False)):
+            requirement = {"key": "spec.nodeName", "operator": "In", "values": [node]}
+            asked = {
+                "verb": "list", "group": "resource.k8s.io", "resource": "resourceslices",
+                "fieldSelector": {"requirements": [requirement]},
+            }  # fmt: skip
+            spec = {"user": NODE_A.name, "groups": ["system:nodes"], "resourceAttributes": asked}
+            review = {"kind": "SubjectAccessReview", "spec": spec}
+            answer = await api.create(f"{REVIEWS}/subjectaccessreviews", review, user=ADMIN)
+            assert answer.body["status"]["allowed"] is allowed
