@@ -54,7 +54,7 @@ def test_json_errors_say_where_and_what_was_expected(text: str, line: int, colum
         ("a: {<<: 1}", 1, "expected an object, or a list of objects, after '<<'"),
         ("a: !!int x", 1, "expected a value of type int"),
         ("a: !!binary '*'", 1, "expected base64 of UTF-8 text"),
-        ("a: \x00", 1, "expected YAML: control characters are not allowed"),
+        ("ä: 1\nb: x\x00", 2, "expected YAML: control characters are not allowed"),
     ],
 )
 def test_yaml_errors_say_where_and_what_was_expected(text: str, line: int, expected: str) -> None:
@@ -62,7 +62,8 @@ def test_yaml_errors_say_where_and_what_was_expected(text: str, line: int, expec
         parse_documents(text, syntax="yaml", source="f.yaml")
     assert error.value.expected.startswith(expected)
     assert error.value.position.source == "f.yaml"
-    assert error.value.position.line in (line, 0)
+    assert error.value.position.line == line
+    assert error.value.position.column > 0
 
 
 def test_a_malformed_file_names_itself(tmp_path: Path) -> None:
@@ -117,10 +118,19 @@ def test_values_of_the_wrong_type_are_refused_in_the_words_of_kubernetes(spec: s
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(("literal", "why"), [("NaN", "NaN is none"), ("-Infinity", "is none"), ("1e400", "too large")])
-def test_numbers_that_json_does_not_have_are_refused(literal: str, why: str) -> None:
-    with pytest.raises(Malformed, match=why):
-        decode(f'{{{HEAD},"spec":{{"x":{literal}}}}}', syntax="json")
+@pytest.mark.parametrize(
+    ("literal", "why"),
+    [
+        ("NaN", "NaN is none"),
+        ("-Infinity", "is none"),
+        ("1e400", "too large"),
+        ("7" * 5000, "5000 digits are too many"),
+    ],
+)
+@pytest.mark.parametrize("syntax", ["json", ""])
+def test_numbers_that_json_does_not_have_are_refused_where_they_stand(literal: str, why: str, syntax: str) -> None:
+    with pytest.raises(Malformed, match=f"f.json: line 2, column 26: expected a number that JSON has: .*{why}"):
+        decode(f'{{{HEAD},\n"spec":{{"NaN":"NaN", "x":{literal}}}}}', syntax=syntax, source="f.json")
 
 
 @pytest.mark.parametrize(
@@ -140,6 +150,17 @@ def test_what_is_no_object_of_a_known_kind_is_refused(text: str, message: str) -
     with pytest.raises(NotAnObject) as error:
         decode(text)
     assert message in str(error.value)
+
+
+def test_a_document_of_a_file_that_is_no_object_has_a_place() -> None:
+    good = "apiVersion: v1\nkind: Pod\n---\n"
+    with pytest.raises(NotAnObject, match=r'^f.yaml: line 5, column 1: no kind "Pud" is registered for version "v1"'):
+        decode_all(f"{good}apiVersion: v1\nkind: Pud\n", source="f.yaml")
+    with pytest.raises(NotAnObject, match=r"^f.yaml: line 4, column 1: Object 'Kind' is missing"):
+        decode_all(f"{good}metadata: {{}}\n", source="f.yaml")
+    listed = '{"apiVersion":"v1","kind":"List",\n"items":[{"apiVersion":"v1",\n"kind":"Pud"}]}'
+    with pytest.raises(NotAnObject, match=r'^f.json: line 3, column 1: no kind "Pud"'):
+        decode_all(listed, source="f.json")
 
 
 def test_bytes_that_are_no_utf8_have_a_place() -> None:
@@ -182,6 +203,38 @@ def test_a_bomb_is_an_error_and_quickly(make: Callable[[], str]) -> None:
     with pytest.raises(DecodeError):
         decode_all(text)
     assert time.process_time() - start < QUICKLY
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ",".join(f'"data":{{"k{number}":"v"}}' for number in range(30_000)),
+        lambda: ",".join('"metadata":{"finalizers":["f"]}' for _ in range(30_000)),
+    ],
+    ids=["maps", "objects"],
+)
+def test_a_field_that_is_there_thousands_of_times_is_read_quickly(make: Callable[[], str]) -> None:
+    text = f'{{"apiVersion":"v1","kind":"ConfigMap",{make()}}}'
+    start = time.process_time()
+    assert decode_all(text, strict=False, source="f.json")[0].problems
+    assert time.process_time() - start < QUICKLY
+
+
+HEAD_OF_RAW = '{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","spec":{"config":[{"opaque":'
+
+
+@pytest.mark.parametrize("inner", ["1", '"\\ud800"'])
+@pytest.mark.parametrize("depth", [601, 800, 960, 2_000])
+def test_raw_json_that_is_too_deep_for_later_readers_is_refused(depth: int, inner: str) -> None:
+    deep = '{"a":' * depth + inner + "}" * depth
+    with pytest.raises(DecodeError, match=r"f.json: line 1, column \d+: exceeded max depth"):
+        decode(f'{HEAD_OF_RAW}{{"driver":"d","parameters":{deep}}}}}]}}}}', source="f.json")
+
+
+def test_deep_raw_json_is_written_as_yaml_that_reads_back() -> None:
+    deep = '{"a":' * 590 + "1" + "}" * 590
+    value = decode(f'{HEAD_OF_RAW}{{"driver":"d","parameters":{deep}}}}}]}}}}').object
+    assert decode(encode(value, syntax="yaml"), syntax="yaml").object == value
 
 
 def test_deep_but_allowed_parameters_are_read_and_written() -> None:

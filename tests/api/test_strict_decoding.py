@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from drakit.api import (
+    DeviceAttribute,
     DeviceClass,
     Partial,
     ResourceClaim,
+    ResourceSlice,
     StrictError,
     decode,
     decode_all,
@@ -81,6 +83,19 @@ def test_of_a_duplicate_the_last_value_counts_and_objects_merge() -> None:
     assert isinstance(value, DeviceClass)
     assert (value.metadata.name, value.metadata.labels) == ("b", {"x": "1", "y": "2"})
     assert value.spec.extended_resource_name == "e/r"
+
+
+def test_of_duplicate_raw_json_and_map_values_the_last_counts_as_a_whole() -> None:
+    opaque = '{"driver":"d","parameters":{"a":1},"parameters":{"b":2}}'
+    device = '"attributes":{"x":{"int":1}},"attributes":{"x":{"string":"s"},"y":{"int":2}}'
+    text = '{"apiVersion":"resource.k8s.io/v1","kind":"%s","metadata":{"name":"a"},"spec":{%s}}'
+    owner = decode(text % ("DeviceClass", f'"config":[{{"opaque":{opaque}}}]'), strict=False).object
+    assert isinstance(owner, DeviceClass)
+    assert owner.spec.config[0].opaque is not None
+    assert owner.spec.config[0].opaque.parameters == {"b": 2}
+    found = decode(text % ("ResourceSlice", f'"devices":[{{"name":"d",{device}}}]'), strict=False).object
+    assert isinstance(found, ResourceSlice)
+    assert found.spec.devices[0].attributes == {"x": DeviceAttribute(string="s"), "y": DeviceAttribute(int_=2)}
 
 
 def test_names_are_case_sensitive() -> None:

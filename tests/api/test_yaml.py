@@ -33,8 +33,18 @@ def test_quotes_and_tags_decide() -> None:
     ]
 
 
+def test_whole_numbers_with_a_point_or_exponent_are_integers_as_in_json() -> None:
+    (document,) = parse_documents("[1.0, 1e3, -2.50e1, 1.5, 1e21, !!float 3]", syntax="yaml")
+    assert document == [1, 1000, -25, 1.5, 1e21, 3]
+    assert [type(each) for each in document] == [int, int, int, float, float, int]
+    claim = "apiVersion: apps/v1\nkind: ReplicaSet\nspec: {replicas: 2.0}\n"
+    assert decode_all(claim)[0].object.view.spec.replicas == 2  # type: ignore[union-attr]
+
+
 def test_keys_are_texts() -> None:
-    assert parse_documents("1: a\ntrue: b\n1.5: c\n", syntax="yaml") == [{"1": "a", "true": "b", "1.5": "c"}]
+    assert parse_documents("1: a\ntrue: b\n1.5: c\n1e3: d\n", syntax="yaml") == [
+        {"1": "a", "true": "b", "1.5": "c", "1000": "d"}
+    ]
 
 
 def test_anchors_and_merges_are_followed() -> None:

@@ -10,6 +10,7 @@ Two steps: text to plain data (`jsontext`, `yamltext`), plain data through its s
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from drakit.api import jsontext, yamltext
 from drakit.api.claims import ResourceClaim, ResourceClaimTemplate
 from drakit.api.jsontext import Repeated, parse_json_documents
 from drakit.api.plain import from_plain, to_json, to_plain
-from drakit.api.problems import DUPLICATE, Malformed, NotAnObject, Position, Problem, StrictError, WrongType
+from drakit.api.problems import DUPLICATE, Malformed, NoNumber, NotAnObject, Position, Problem, StrictError, WrongType
 from drakit.api.registry import Kind, find_kind, kind_of
 from drakit.api.shapes import Log, Place, path_of
 from drakit.api.shaping import shape_of
@@ -133,7 +134,7 @@ def parse_documents(text: str, *, syntax: str = "", source: str = "") -> list[An
     try:
         return parse_json_documents(text, source=source)
     except Malformed as malformed:
-        if syntax == JSON:
+        if syntax == JSON or isinstance(malformed, NoNumber):
             raise
         try:
             return parse_yaml_documents(text, source=source)
@@ -220,6 +221,8 @@ def _decode_at(document: Any, place: Place, text: str, index: int, source: str) 
         decoded = decode_plain(document, place=place)
     except WrongType as error:
         raise _located_type(error, text, index, source) from None
+    except NotAnObject as error:
+        raise NotAnObject(f"{_type_position(place, text, index, source)}: {error}" if source else str(error)) from None
     return _located(decoded, text, index, source) if source and decoded.problems else decoded
 
 
@@ -242,20 +245,33 @@ def _located_type(error: WrongType, text: str, index: int, source: str) -> Wrong
     return WrongType(error.reason, error.path, Position(source, line, column))
 
 
+def _type_position(place: Place, text: str, index: int, source: str) -> Position:
+    """Where a document says what it is, or would have to."""
+    paths = [path_of((place, name, "")) for name in ("kind", "apiVersion", "metadata", "spec")]
+    places = _places(text, index, frozenset(paths))
+    found = next((places[path][0] for path in paths if path in places), (0, 0))
+    return Position(source, *found)
+
+
 def _places(text: str, index: int, paths: frozenset[str]) -> dict[str, list[tuple[int, int]]]:
     """Line and column of keys in one document of a text that was parsed before."""
     places: dict[str, list[tuple[int, int]]] = {}
     if len(text) > _LOCATE_UP_TO:
         return places
-    try:
-        parse_json_documents(text)
-        keys = jsontext.key_positions(text, paths)
-    except Malformed:
-        keys = yamltext.key_positions(text, paths)
-    for document, path, line, column in keys:
+    for document, path, line, column in _keys(text, paths):
         if document == index:
             places.setdefault(path, []).append((line, column))
     return places
+
+
+def _keys(text: str, paths: frozenset[str]) -> Iterator[tuple[int, str, int, int]]:
+    """Nothing when the text was read with the last of the stack, and cannot be read once more from here."""
+    try:
+        parse_json_documents(text)
+        yield from jsontext.key_positions(text, paths)
+    except Malformed:
+        with suppress(Malformed):
+            yield from yamltext.key_positions(text, paths)
 
 
 def _brief(document: object) -> str:

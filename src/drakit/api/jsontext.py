@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from json.decoder import scanstring  # type: ignore[attr-defined]  # undocumented, but in its place since Python 3.0
 from typing import Any, NoReturn
 
-from drakit.api.problems import Malformed, Position
+from drakit.api.problems import TOO_DEEP, Malformed, NoNumber, Position
 
 _EXPECTED = {
     "Expecting value": "expected a value",
@@ -31,6 +31,8 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _TOKEN = re.compile(r'[ \t\n\r]*([{}\[\],:"]|[^{}\[\],:"\s]+)')
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _LONE = re.compile(r"[\ud800-\udfff]")
+_DEEP = 400
+_MAX_DIGITS = 4300  # Python's limit for reading integers
 
 
 class Repeated(dict[str, Any]):
@@ -59,7 +61,12 @@ def parse_json_documents(text: str, *, source: str = "", most: int | None = None
         value, at = _one(text, at, source)
         documents.append(value)
         at = _skip_space(text, at)
-    return [_without_lone_surrogates(each) for each in documents] if _SURROGATE.search(text) else documents
+    if not _SURROGATE.search(text):
+        return documents
+    try:
+        return [_without_lone_surrogates(each) for each in documents]
+    except RecursionError:
+        raise Malformed(TOO_DEEP, position_at(text, _deep_offset(text, 0), source)) from None
 
 
 def position_at(text: str, offset: int, source: str = "") -> Position:
@@ -69,10 +76,13 @@ def position_at(text: str, offset: int, source: str = "") -> Position:
 
 def key_positions(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, str, int, int]]:
     """For every key whose path is wanted: index of its document, path, line, column, in the order of the text."""
+    line, start, at = 1, 0, 0  # the line of `at`, and where it starts: counted on, never from the top again
     for document, path, offset in _keys(text):
         if path in wanted:
-            place = position_at(text, offset)
-            yield document, path, place.line, place.column
+            line += text.count("\n", at, offset)
+            start = text.rfind("\n", at, offset) + 1 or start
+            at = offset
+            yield document, path, line, offset - start + 1
 
 
 def _one(text: str, at: int, source: str) -> tuple[Any, int]:
@@ -84,10 +94,43 @@ def _one(text: str, at: int, source: str) -> tuple[Any, int]:
         reason = f"unexpected end of JSON input: {expected}" if ended else expected
         raise Malformed(reason, position_at(text, error.pos, source)) from None
     except RecursionError:
-        raise Malformed("exceeded max depth: expected fewer nested lists and objects", Position(source)) from None
-    except ValueError as error:  # numbers: no JSON number, too large, too many digits
-        raise Malformed(f"expected a number that JSON has: {error}", Position(source)) from None
+        raise Malformed(TOO_DEEP, position_at(text, _deep_offset(text, at), source)) from None
+    except ValueError:
+        offset, reason = _bad_number(text, at)
+        raise NoNumber(f"expected a number that JSON has: {reason}", position_at(text, offset, source)) from None
     return value, end
+
+
+def _deep_offset(text: str, at: int) -> int:
+    """Where nesting gets deeper than is surely read."""
+    depth = 0
+    for offset, sign in _signs(text, at):
+        depth += (sign in "{[") - (sign in "}]")
+        if depth > _DEEP:
+            return offset
+    return at
+
+
+def _bad_number(text: str, at: int) -> tuple[int, str]:
+    """Where the first number stands that is none or too large, and why."""
+    for offset, sign in _signs(text, at):
+        if sign.strip("-") in ("NaN", "Infinity"):
+            return offset, f"{sign} is none"
+        if len(sign) > _MAX_DIGITS and sign.lstrip("-").isdecimal():
+            return offset, f"{len(sign)} digits are too many"
+        if sign[:1] in "-0123456789" and math.isinf(float(sign)):
+            return offset, f"{sign} is too large"
+    return at, "there is one that is too large"
+
+
+def _signs(text: str, at: int) -> Iterator[tuple[int, str]]:
+    """Brackets, numbers and words of JSON, with their offsets; what is inside of strings is passed over."""
+    while token := _TOKEN.match(text, at):
+        at = token.end()
+        if token[1] == '"':
+            _, at = scanstring(text, at, True)
+        else:
+            yield token.start(1), token[1]
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -96,13 +139,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is none")
+    raise ValueError(word)
 
 
 def _float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"{text} is too large")
+        raise ValueError(text)
     return number
 
 

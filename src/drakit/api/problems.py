@@ -2,6 +2,7 @@
 
 DecodeError (base)
   Malformed       no JSON or YAML: where it ends to be, and what was expected there
+    NoNumber      a number that JSON does not have: too large, or none at all
   WrongType       a field holds something else than its kind; Quantity and Time texts that are none
   NotAnObject     a document that no kind is known for
   StrictError     unknown and duplicate fields, every one of them
@@ -17,6 +18,7 @@ from drakit.base.errors import DecodeError
 
 UNKNOWN = "unknown"
 DUPLICATE = "duplicate"
+TOO_DEEP = "exceeded max depth: expected fewer nested lists and objects"
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -53,6 +55,10 @@ class Malformed(DecodeError):
         self.expected = expected
         self.position = position
         super().__init__(f"{position}: {expected}" if str(position) else expected)
+
+
+class NoNumber(Malformed):
+    """JSON but for a number, such as `NaN`; read as YAML it would silently be a text."""
 
 
 class WrongType(DecodeError):

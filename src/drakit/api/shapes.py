@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from drakit.api.jsontext import Repeated
-from drakit.api.problems import DUPLICATE, UNKNOWN, WrongType
+from drakit.api.problems import DUPLICATE, TOO_DEEP, UNKNOWN, WrongType
 from drakit.api.quantities import read_quantity
 from drakit.api.times import ZERO_TIME, TimeError
 from drakit.base.quantity import QuantityError
@@ -24,6 +24,7 @@ from drakit.base.quantity import QuantityError
 # Parent place, segment (field, map key or index), and the struct that declares the field: empty for keys and indexes.
 Place = tuple[Any, "str | int", str] | None
 Log = list[tuple[str, Place]]
+MAX_DEPTH = 600  # of raw JSON: msgspec and json recurse on Python's stack of a thousand, of which callers need some
 
 
 def path_of(place: Place) -> str:
@@ -66,6 +67,10 @@ class Shape:
 
     def complete(self, value: Any) -> Any:
         return value
+
+    def merge(self, before: Any, after: Any) -> Any:  # noqa: ARG002
+        """What a field holds that is there twice, from what was read each time; may change `before`."""
+        return after
 
     def mismatch(self, value: object, place: Place, *, literal: bool = False) -> NoReturn:
         word = word_for(value) + (f" {value}" if literal else "")
@@ -178,13 +183,26 @@ class TimeShape(Shape):
 
 
 class AnyShape(Shape):
-    """Raw JSON: kept as it is, nulls included."""
+    """Raw JSON: kept as it is, nulls included. Only here can an object be deep, so only here depth is looked at."""
 
     def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
+        if isinstance(value, dict | list) and _is_deep(value):
+            raise WrongType(TOO_DEEP, path_of(place))
         return value
 
     def zero(self) -> Any:
         return None
+
+
+def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
+    """Whether more lists and objects stand inside each other than every later reader has stack for."""
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [child for children in inner for child in children if isinstance(child, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 class ListShape(Shape):
@@ -233,6 +251,11 @@ class MapShape(Shape):
 
     def complete(self, value: Any) -> Any:
         return value if self.leaf else {key: self.element.complete(each) for key, each in value.items()}
+
+    def merge(self, before: Any, after: Any) -> Any:
+        """Keys of both; under the same key the last value counts as a whole."""
+        before.update(after)
+        return before
 
 
 class Field:
@@ -286,13 +309,16 @@ class StructShape(Shape):
         result: dict[str, Any] = {}
         seen: set[str] = set()
         for key, each in value.pairs:
-            here: Place = (place, key, self.name)
             if key in seen and key in self.fields:
-                log.append((DUPLICATE, here))
-            once = self.read({key: each}, place, log)
+                log.append((DUPLICATE, (place, key, self.name)))
             seen.add(key)
-            result = _merge(result, once)
+            self.merge(result, self.read({key: each}, place, log))
         return result
+
+    def merge(self, before: Any, after: Any) -> Any:
+        for key, value in after.items():
+            before[key] = self.fields[key].shape.merge(before[key], value) if key in before else value
+        return before
 
     def zero(self) -> Any:
         return {}
@@ -310,12 +336,3 @@ class StructShape(Shape):
             if key not in result:
                 result[key] = make()
         return result
-
-
-def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    result = dict(old)
-    for key, value in new.items():
-        before = result.get(key)
-        both = isinstance(before, dict) and isinstance(value, dict)
-        result[key] = _merge(before, value) if both and before is not None else value
-    return result

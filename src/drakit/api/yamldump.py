@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import yaml
 
 from drakit.api.yamltext import resolve
@@ -33,7 +34,10 @@ _Dumper.add_representer(str, _text)
 
 def dump_yaml(value: Any) -> str:
     """One document, keys in the order that they have."""
-    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    try:
+        text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    except RecursionError:  # nobody indents hundreds of levels; JSON is YAML, too
+        return msgspec.json.encode(value).decode() + "\n"
     return text
 
 

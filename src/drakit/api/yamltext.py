@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
-from drakit.api.jsontext import Repeated
-from drakit.api.problems import Malformed, Position
+from drakit.api.jsontext import Repeated, position_at
+from drakit.api.problems import TOO_DEEP, Malformed, Position
 
 _MAX_DEPTH = 900  # as deep as the JSON reader goes on Python's default stack
 _MAX_ALIASED = 100_000  # values that aliases may add to what stands in the text
@@ -38,6 +38,7 @@ _INT = re.compile(r"([-+]?)(?:0b([01]+)|0x([0-9a-fA-F]+)|0o([0-7]+)|0([0-7]+)|(0
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _BASES = (2, 16, 8, 8, 10)
 _MAX_DIGITS = 400
+_WHOLE = 1e21  # from here on JSON has an exponent
 _TAG = "tag:yaml.org,2002:"
 _MERGE = object()
 
@@ -112,8 +113,9 @@ class _Builder:
                     self._take(event)
         except yaml.MarkedYAMLError as error:
             raise Malformed(_expected(error), self._position(error.problem_mark or mark)) from None
-        except yaml.YAMLError as error:
-            raise Malformed(f"expected YAML: {getattr(error, 'reason', error)}", self._position(mark)) from None
+        except yaml.reader.ReaderError as error:  # a character that YAML has nowhere: the first of it is the place
+            place = position_at(text, text.find(chr(error.character)), self._source)
+            raise Malformed(f"expected YAML: {error.reason}", place) from None
 
     def _take(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
@@ -129,7 +131,7 @@ class _Builder:
 
     def _open(self, event: Any) -> None:
         if len(self._frames) >= _MAX_DEPTH:
-            raise self._error("exceeded max depth: expected fewer nested lists and objects", event)
+            raise self._error(TOO_DEEP, event)
         if self._frames and self._frames[-1].key_next:
             raise self._error("expected a text as key, not a list or object", event)
         sequence = isinstance(event, yaml.SequenceStartEvent)
@@ -176,7 +178,7 @@ class _Builder:
             return value
         if value is None or isinstance(value, list | dict):
             raise self._error("expected a text as key", event)
-        key = value if isinstance(value, str) else str(value).lower()
+        key = value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value).lower()
         if self._note:
             path = self._frames[-1].path
             self._note(f"{path}.{key}" if path else key, event.start_mark.line + 1, event.start_mark.column + 1)
@@ -233,9 +235,12 @@ class _Builder:
             raise self._error("expected base64 of UTF-8 text", event) from None
 
     def _finite(self, value: object, event: Any) -> object:
-        if isinstance(value, float) and not math.isfinite(value):
+        """A number as JSON writes it: `1.0` and `1e3` are whole numbers there, fit for an integer's field."""
+        if not isinstance(value, float):
+            return value
+        if not math.isfinite(value):
             raise self._error(f"expected a number that JSON has: {event.value} is none", event)
-        return value
+        return int(value) if value.is_integer() and abs(value) < _WHOLE else value
 
     def _child_path(self) -> str:
         if not self._note or not self._frames:
