@@ -6,6 +6,7 @@ Out: a server on a socket until it is told to stop; certificates and a kubeconfi
 
 from __future__ import annotations
 
+import gc
 import secrets
 import shutil
 import tempfile
@@ -139,7 +140,18 @@ async def _serve(host: _Host, settings: Settings, database: Path | None, kubecon
         listener = Listener(server, host.socket, host.security())
         write_kubeconfig(kubeconfig, host.access(token))
         typer.echo(f"drakit apiserver: listening on {host.url}, kubeconfig {kubeconfig}")
+        _spare_the_collector()
         await listener.serve(signals=True)
+
+
+def _spare_the_collector() -> None:
+    """Objects live long and have no cycles: walking all of them again and again would only stop the server.
+
+    Without this the longest pause grows with the number of objects: 100 ms at 15,000 claims.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
 
 
 @contextmanager
