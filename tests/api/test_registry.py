@@ -30,7 +30,7 @@ DISCOVERY = Path(__file__).parents[1] / "conformance" / "data" / "api" / "discov
     "name",
     [
         "resourceclaims", "resourceclaim", "ResourceClaim", "RESOURCECLAIMS", "resourceclaims.resource.k8s.io",
-        "resourceclaim.v1beta1.resource.k8s.io",
+        "resourceclaim.v1beta1.resource.k8s.io", "resourceclaims.resource",
     ],
 )  # fmt: skip
 def test_a_kind_is_found_by_any_of_its_names(name: str) -> None:
@@ -57,6 +57,13 @@ def test_a_name_that_is_none_gives_names_that_come_close() -> None:
         Unsupported, match=r"doesn't have a resource type \"resourceclaimz\"; did you mean resourceclaim"
     ):
         lookup("resourceclaimz")
+
+
+def test_a_qualified_name_in_a_version_that_is_not_served_gives_the_served_ones() -> None:
+    with pytest.raises(Unsupported, match=r"did you mean resourceclaims\.v1\.resource\.k8s\.io"):
+        lookup("resourceclaims.v3.resource.k8s.io")
+    with pytest.raises(Unsupported, match="did you mean pods"):
+        lookup("pods.core")
 
 
 def test_kinds_are_found_by_group_version_and_kind_or_plural() -> None:

@@ -7,7 +7,7 @@ Out: the Kind: where it is served, what it is called, which struct it decodes to
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 import msgspec
 
@@ -237,6 +237,23 @@ _BY_KIND = {(kind.group_version(version), kind.kind): kind for kind in KINDS for
 _BY_PLURAL = {(kind.group_version(version), kind.plural): kind for kind in KINDS for version in kind.versions}
 
 
+def _names(kind: Kind) -> tuple[str, ...]:
+    return kind.plural, kind.singular, *kind.short_names
+
+
+def _spellings(kind: Kind) -> Iterator[str]:
+    for bare in _names(kind):
+        yield bare
+        if kind.group:
+            yield f"{bare}.{kind.group}"
+        for version in kind.versions:
+            yield f"{bare}.{version}.{kind.group}"
+
+
+# The first kind of a name counts.
+_BY_NAME = {spelling: kind for kind in reversed(KINDS) for spelling in _spellings(kind)}
+
+
 def kind_of(model: Model | type[Model]) -> Kind:
     """The kind that a struct, or its class, belongs to."""
     wanted = model if isinstance(model, type) else type(model)
@@ -266,14 +283,18 @@ def group_versions() -> tuple[str, ...]:
 def lookup(name: str) -> Kind:
     """Find a kind as kubectl does: `pods`, `pod`, `po`, `Pod`, `resourceclaims.resource.k8s.io`, `…v1.resource.k8s.io`.
 
-    Of several the first counts: `events` are those of the core group. Raise Unsupported, with names that come close.
+    Of several the first counts: `events` are those of the core group. The beginning of a group will do:
+    `resourceclaims.resource`. Raise Unsupported, with names that come close.
     """
     wanted = name.lower()
+    bare, _, group = wanted.partition(".")
+    if found := _BY_NAME.get(wanted):
+        return found
     for kind in KINDS:
-        if any(wanted == spelling for spelling in _spellings(kind)):
+        if group and bare in _names(kind) and kind.group.startswith(group):
             return kind
-    bare = [spelling for kind in KINDS for spelling in (kind.plural, kind.singular, *kind.short_names)]
-    close = difflib.get_close_matches(wanted, bare, n=3)
+    known = _BY_NAME if group else [spelling for kind in KINDS for spelling in _names(kind)]
+    close = dict.fromkeys(difflib.get_close_matches(wanted, known, n=3))
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     raise Unsupported(f'the server doesn\'t have a resource type "{name}"{hint}')
 
@@ -285,12 +306,3 @@ def deprecation(group_version: str, kind: str) -> str | None:
     if group != _RESOURCE or since is None:
         return None
     return f"{group_version} {kind} is deprecated in {since[0]}, unavailable in {since[1]}"
-
-
-def _spellings(kind: Kind) -> Iterable[str]:
-    for bare in (kind.plural, kind.singular, *kind.short_names):
-        yield bare
-        if kind.group:
-            yield f"{bare}.{kind.group}"
-        for version in kind.versions:
-            yield f"{bare}.{version}.{kind.group}"
