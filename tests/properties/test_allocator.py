@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from hypothesis import given, settings
@@ -9,8 +10,10 @@ from hypothesis import strategies as st
 
 from drakit.allocator import Allocated, Allocation, Inventory, Ledger, allocate
 from drakit.api import DeviceTaintRule, Node, ResourceClaim, ResourceSlice, from_plain
+from drakit.base.errors import SelectorInvalid
 from drakit.selectors import bind, compile_selector
-from tests.conformance.allocation import OUTCOMES, inventory_of, run_case
+from tests.conformance.allocation import DATA, OUTCOMES, inventory_of, run_case
+from tests.conformance.vectors import read_vectors
 from tests.properties.brute_force import Abort, BruteForce
 from tests.properties.clusters import GPU, NODE, carved_clusters, clusters, crowded_clusters, holders
 
@@ -19,9 +22,14 @@ Plain = dict[str, Any]
 
 def evaluator(case: Plain) -> Any:
     lists = "DRAListTypeAttributes" in case["featureGates"]
+    consumable = "DRAConsumableCapacity" in case["featureGates"]
 
     def evaluate(text: str, driver: str, device: Plain) -> bool:
-        outcome = compile_selector(text, list_attributes=lists).evaluate(bind(driver, device))
+        try:
+            selector = compile_selector(text, list_attributes=lists, consumable_capacity=consumable)
+        except SelectorInvalid as error:
+            raise Abort(str(error)) from error
+        outcome = selector.evaluate(bind(driver, device))
         if outcome.error:
             raise Abort(outcome.error)
         return outcome.matches
@@ -43,6 +51,14 @@ def told(got: Allocation) -> tuple[str, list[list[tuple[str, ...]]]]:
         return OUTCOMES[type(got)], []
     results = [each.devices.results for each in got.allocations]
     return "allocated", [[(r.request, r.driver, r.pool, r.device) for r in each] for each in results]
+
+
+def test_the_naive_one_gives_the_recorded_answers_itself() -> None:
+    for case in islice(read_vectors([DATA]), 0, None, 7):
+        outcome, picks = naive(case)
+        assert outcome == case["expect"]["outcome"], case["id"]
+        results = [each["devices"].get("results", []) for each in case["expect"].get("allocations", [])]
+        assert picks == [[(r["request"], r["driver"], r["pool"], r["device"]) for r in each] for each in results]
 
 
 @settings(max_examples=400, deadline=None)
