@@ -10,8 +10,9 @@ import pytest
 from drakit.api.exchange import User
 from drakit.apiserver.access import identities
 from drakit.apiserver.access.claimstatus import allocated_node, changed_drivers, runs_on
-from drakit.apiserver.access.component_roles import driver_role
-from tests.apiserver.access.people import ADMIN, RBAC, Plain, account, binding, grant, guarded, rule
+from drakit.apiserver.access.component_roles import driver_binding, driver_role
+from drakit.apiserver.access.reconciling import ensure
+from tests.apiserver.access.people import ADMIN, Plain, grant, guarded, rule
 from tests.apiserver.calls import CLAIMS, Answer, Api, claim, on_loop
 
 GPU, NIC = "gpu.example.com", "nic.example.com"
@@ -42,12 +43,8 @@ async def set_status(api: Api, status: Plain, user: User) -> Answer:
 
 
 async def install_driver(api: Api) -> None:
-    made = driver_role(GPU)
-    name = made["metadata"]["name"]
-    assert (await api.create(f"{RBAC}/clusterroles", made, user=ADMIN)).code == 201
-    subject = account("gpu-driver", "kube-system")
-    bound = binding(name, name, subject, kind="ClusterRoleBinding", role_kind="ClusterRole")
-    assert (await api.create(f"{RBAC}/clusterrolebindings", bound, user=ADMIN)).code == 201
+    for document in (driver_role(GPU), driver_binding(GPU, "kube-system", "gpu-driver")):
+        await ensure(api.server.machinery, document)
 
 
 @on_loop

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drakit.apiserver.access.granting import ALL, EVENTS, READ, UPDATE, Document, cluster_role, on
+from drakit.apiserver.access.granting import (
+    ALL,
+    EVENTS,
+    READ,
+    UPDATE,
+    Document,
+    account,
+    cluster_binding,
+    cluster_role,
+    on,
+)
 from drakit.base.gates import FeatureGates
 
 _DRA = "resource.k8s.io"
@@ -54,6 +64,11 @@ def driver_role(driver: str) -> Document:
             EVENTS,
         ],
     )
+
+
+def driver_binding(driver: str, namespace: str, name: str) -> Document:
+    """Gives the role of a driver to the service account that it runs as."""
+    return cluster_binding(driver_role(driver)["metadata"]["name"], [account(namespace, name)])
 
 
 def _scheduler(gates: FeatureGates) -> Iterator[Document]:

@@ -6,6 +6,7 @@ Out: the same store with every default object, and aggregated roles that hold th
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,8 +25,8 @@ _ROUNDS = 8
 
 
 async def write_defaults(machinery: Machinery) -> None:
-    for document in default_objects(machinery.gates):
-        await ensure(machinery, document)
+    """All at once: a store that flushes to disk does so for all of them together."""
+    await asyncio.gather(*(ensure(machinery, document) for document in default_objects(machinery.gates)))
 
 
 async def ensure(machinery: Machinery, wanted: Document) -> None:
