@@ -7,6 +7,7 @@ Out: an authorizer, admission that refuses escalation, the index that tokens are
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -27,9 +28,11 @@ from drakit.apiserver.authorization import Attributes, Authorizer, Decision, Uni
 from drakit.apiserver.keeping import Keeper
 from drakit.apiserver.machinery import Machinery
 from drakit.apiserver.serving import known_kind
-from drakit.base.errors import UsageError
+from drakit.base.errors import Retryable, UsageError
 from drakit.store import StoreClosed
 
+log = logging.getLogger("drakit.apiserver.access")
+_RETRY_SECONDS = 1.0
 RBAC = "RBAC"
 NODE = "Node"
 MODES = (*SIMPLE_MODES, NODE, RBAC)
@@ -135,16 +138,24 @@ class Aggregation:
 
     async def run(self) -> None:
         follower = Follower(self._machinery.keeper, _kinds(f"{GROUP}/v1", "ClusterRole"), self)
-        await follower.start()
         try:
+            await follower.start()
             while True:
                 self._changed.clear()
-                await aggregate(self._machinery)
+                await self._gather()
                 await self._changed.wait()
         except StoreClosed:
             return
         finally:
             await follower.stop()
+
+    async def _gather(self) -> None:
+        try:
+            await aggregate(self._machinery)
+        except Retryable as error:
+            log.warning("cannot write aggregated roles: %s", error)
+            await self._machinery.clock.sleep(_RETRY_SECONDS)
+            self._changed.set()
 
 
 class _PolicyIndex(Index):
