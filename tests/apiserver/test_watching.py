@@ -116,15 +116,30 @@ async def test_without_bookmarks_an_idle_watch_says_nothing_until_its_end() -> N
 
 
 @on_loop
-async def test_a_revision_that_is_forgotten_or_not_yet_reached_is_an_error_event() -> None:
+async def test_a_revision_that_is_forgotten_is_an_error_event() -> None:
     async with serving(history=3) as api:
         old = await revision(api)
         for name in "abcdefgh":
             await api.create(CLAIMS, claim(name))
-        for start, code, reason in ((old, 410, "Expired"), ("99999", 504, "Timeout")):
+        for start in (old, "1"):
             stream = await api.watch(CLAIMS, resourceVersion=start)
             (event,) = [json.loads(line) for line in await _all(stream)]
-            assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", code, reason)
+            assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
+
+
+@on_loop
+async def test_a_revision_from_the_future_is_waited_for_and_a_list_of_it_is_an_error() -> None:
+    async with serving() as api:
+        future = str(int(await revision(api)) + 2)
+        stream = await api.watch(CLAIMS, resourceVersion=future)
+        for name in ("one", "two", "three"):
+            await api.create(CLAIMS, claim(name))
+        assert told(await take(stream.events(), 1)) == [("ADDED", "three")]
+        await stream.close()
+        options = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        listing = await api.watch(CLAIMS, resourceVersion="99999", **options)
+        (event,) = [json.loads(line) for line in await _all(listing)]
+        assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 504, "Timeout")
 
 
 @on_loop

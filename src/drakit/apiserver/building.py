@@ -97,8 +97,12 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     sources: list[TokenSource] = [*([settings.tokens] if settings.tokens else []), accounts]
     figures = Metrics()
     served = served_kinds(settings.runtime_config)
+    fresh = not (await store.stats()).keys
     await bootstrap(machinery)
     await guard.start(machinery)
+    if fresh:
+        # Nobody has seen how the first objects came about: history begins here.
+        await store.compact(await store.revision())
     return Server(
         machinery,
         authentication=Authentication([ClientCertificates(), BearerTokens(sources)], anonymous=settings.anonymous),

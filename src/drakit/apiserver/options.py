@@ -185,16 +185,14 @@ def _list_errors(options: ListOptions) -> Iterable[FieldError]:
 
 def _watch_errors(options: ListOptions) -> Iterable[FieldError]:
     at = Path("resourceVersionMatch")
-    if options.initial_events is None:
-        if options.match:
-            yield fields.forbidden(
-                at, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            )
-        return
-    if options.match != NOT_OLDER_THAN:
+    if options.initial_events is not None and options.match != NOT_OLDER_THAN:
         yield fields.forbidden(at, f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER_THAN}")
-        if options.match:
-            yield fields.not_supported(at, options.match, (NOT_OLDER_THAN,))
+    if not options.match:
+        return
+    if options.initial_events is None:
+        yield fields.forbidden(at, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+    if options.match != NOT_OLDER_THAN:
+        yield fields.not_supported(at, options.match, (NOT_OLDER_THAN,))
     if options.continue_:
         yield fields.forbidden(at, "resourceVersionMatch is forbidden when continue is provided")
 

@@ -51,6 +51,7 @@ class ObjectStream(EventStream):
         self._options = options
         self._deadline = clock.monotonic() + seconds
         self._watch: Watch | None = None
+        self._after = 0
         self._initial: list[Kept] = []
         self._error: ApiError | None = None
         self._alarm: asyncio.Future[None] | None = None
@@ -69,21 +70,18 @@ class ObjectStream(EventStream):
         """Find the place to start from; what is wrong with it becomes the first and only event."""
         store, options = self._keeper.store, self._options
         place = self._selection.key or self._selection.prefix
-        wanted = options.revision
-        from_state = options.initial_events or (options.initial_events is None and not wanted)
+        wanted, current = options.revision, await store.revision()
         try:
-            if wanted:
-                current = await store.revision()
+            if options.initial_events or (options.initial_events is None and not wanted):
                 if wanted > current:
                     raise FutureRevision(wanted, current)
-            if from_state:
                 page = await store.list(place)
                 kept = (self._keeper.kept(self.kind, record) for record in page.records)
                 self._initial = [each for each in kept if self._selection.matches(each)]
                 wanted = page.revision
-            elif options.initial_events is False and not wanted:
-                wanted = await store.revision()
-            self._watch = await store.watch(place, after=wanted)
+            # A version from the future is waited for, as long as the watch lasts.
+            self._after = wanted or current
+            self._watch = await store.watch(place, after=min(self._after, current))
         except Compacted as error:
             self._error = too_old(error.revision, error.compacted)
         except FutureRevision as error:
@@ -181,6 +179,8 @@ class ObjectStream(EventStream):
 
     def _step(self, event: Event) -> Step | None:
         """What an event is to this selection; none when it is nothing."""
+        if event.revision <= self._after:
+            return None
         selection, keeper = self._selection, self._keeper
         before = event.previous is not None and selection.matches(keeper.kept(self.kind, event.previous))
         if event.record is None:
@@ -198,7 +198,7 @@ class ObjectStream(EventStream):
         return kept.line(self.version, type_)
 
     def _bookmark(self, revision: int, *, end: bool = False) -> bytes:
-        metadata: dict[str, object] = {"resourceVersion": str(revision), "creationTimestamp": None}
+        metadata: dict[str, object] = {"resourceVersion": str(max(revision, self._after)), "creationTimestamp": None}
         if end:
             metadata["annotations"] = {INITIAL_END: "true"}
         return msgspec.json.encode({"type": BOOKMARK, "object": {**self._mark, "metadata": metadata}}) + b"\n"
