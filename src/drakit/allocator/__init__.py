@@ -5,10 +5,11 @@ Out: allocations that can be stored as they are, or the reasons why there are no
 """
 
 from drakit.allocator.allocation import Allocator, allocate
+from drakit.allocator.contents import Problem
 from drakit.allocator.inventory import Inventory
 from drakit.allocator.ledger import Holding, Ledger, PoolUse
 from drakit.allocator.outcomes import Allocated, Allocation, AllocationError, NodeError, OutOfTime, Unsatisfiable
-from drakit.allocator.pools import Pool, PoolKey, PoolView, Problem
+from drakit.allocator.pools import Pool, PoolKey, PoolView
 from drakit.allocator.reasons import Cause, ClaimReasons, PoolTrouble, Reasons, Refusal, RequestReasons, tell
 from drakit.allocator.remedies import Remedy
 from drakit.allocator.search import Answer, Verdict

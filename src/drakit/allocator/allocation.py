@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from drakit.allocator.bounds import Outlook
 from drakit.allocator.checks import precheck
+from drakit.allocator.contents import Problem
 from drakit.allocator.inventory import Inventory
 from drakit.allocator.outcomes import Allocated, Allocation, AllocationError, NodeError, OutOfTime, Unsatisfiable
-from drakit.allocator.pools import PoolView, Problem, Views
+from drakit.allocator.pools import PoolView, Views
 from drakit.allocator.profiles import Layout, layout_of
 from drakit.allocator.requests import MAX_RESULTS, Recent
 from drakit.allocator.results import UnsupportedNodeSelectorError, build_results, site

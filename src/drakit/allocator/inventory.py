@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from weakref import WeakValueDictionary
 
+from drakit.allocator.contents import Contents
 from drakit.allocator.ledger import Ledger, Usage
 from drakit.allocator.pools import Place, Pool, PoolKey, PoolView, Settings, Views
 from drakit.allocator.requests import Plans
@@ -31,7 +31,7 @@ class Inventory:
         self.plans = Plans()
         self.ledger = Ledger(consumable=self.gates.enabled("DRAConsumableCapacity"))
         partitions = self.gates.enabled("DRAPartitionableDevices")
-        self._settings = Settings(Shapes(), WeakValueDictionary(), Rules().taints_of, partitions)
+        self._settings = Settings(Shapes(), Contents(), Rules().taints_of, partitions)
         self._slices: Table[str, ResourceSlice] = Table()
         self._pools: Table[PoolKey, Pool] = Table()
         self._nodes: Table[str, Place] = Table()

@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
 
+from drakit.allocator.contents import EMPTY, Content, Contents, Problem, unusable
 from drakit.allocator.shapes import CounterKey, Shape, Shapes, counter_use
 from drakit.api import Device, DeviceTaint, NodeSelector, ResourceSlice
 from drakit.base.nodeselectors import matches
 
 if TYPE_CHECKING:
     from drakit.allocator.ledger import Usage
-    from drakit.allocator.profiles import Profile
 
 PoolKey = tuple[str, str]
 Views = tuple["PoolView", ...]
@@ -38,46 +36,14 @@ class Place:
     labels: Mapping[str, str]
 
 
-class Problem(Enum):
-    """Why no device of a pool can be used."""
-
-    INCOMPLETE = "incomplete"
-    INVALID = "invalid"
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What building a view needs beside the slices. Replaced, never changed, when a taint rule changes."""
 
     shapes: Shapes
-    contents: WeakValueDictionary[object, Content]
+    contents: Contents
     taints_of: TaintsOf
     partitions: bool
-
-
-class Content:
-    """What a search can tell of a pool: its devices without their names. Interned, so that pools alike share it.
-
-    Devices whose own node selection leaves a node out are listed all the same, as selectors run on them first; the bits
-    of `reachable` are those of the other ones. `profiles` remembers what plans made of the content.
-    """
-
-    __slots__ = ("__weakref__", "counters", "problem", "profiles", "reachable", "shapes", "taints")
-
-    def __init__(
-        self,
-        shapes: tuple[Shape, ...] = (),
-        taints: tuple[tuple[DeviceTaint, ...], ...] = (),
-        reachable: int = 0,
-        counters: tuple[CounterKey, ...] = (),
-        problem: Problem | None = None,
-    ) -> None:
-        self.shapes = shapes
-        self.taints = taints
-        self.reachable = reachable
-        self.counters = counters
-        self.problem = problem
-        self.profiles: dict[int, Profile] = {}
 
 
 class PoolView:
@@ -100,7 +66,7 @@ class PoolView:
     def __init__(self, key: PoolKey, *, problem: Problem | None = None, reason: str = "") -> None:
         self.key = key
         self.reason = reason
-        self.content = Content(problem=problem)
+        self.content = unusable(problem) if problem else EMPTY
         self.devices: tuple[Device, ...] = ()
         self.slices: tuple[ResourceSlice, ...] = ()
         self.counters: Mapping[CounterKey, int] = {}
@@ -229,11 +195,7 @@ class Pool:
         for position, (each, device) in enumerate(listed):
             if not each.spec.per_device_node_selection or _reaches(device, node):
                 reachable |= 1 << position
-        key = (shapes, taints, reachable, tuple(view.counters))
-        found = self.settings.contents.get(key)
-        if found is None:
-            found = self.settings.contents[key] = Content(*key)
-        return found
+        return self.settings.contents.of(shapes, taints, reachable, tuple(view.counters))
 
 
 def accessible(node: Place, node_name: str | None, selector: NodeSelector | None, *, all_nodes: bool | None) -> bool:

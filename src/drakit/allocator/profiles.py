@@ -13,12 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from drakit.allocator.capacity import consumption
-from drakit.allocator.constraints import Values, attribute_values
+from drakit.allocator.constraints import Values
 from drakit.base.taints import untolerated
 
 if TYPE_CHECKING:
     from drakit.allocator.bounds import Outlook
-    from drakit.allocator.pools import Content, PoolView, Problem
+    from drakit.allocator.contents import Content, Problem
+    from drakit.allocator.pools import PoolView
     from drakit.allocator.requests import Alternative, Plan
     from drakit.allocator.search import Answer
     from drakit.allocator.shapes import Build, CounterKey, Shape
@@ -68,35 +69,37 @@ def profile_of(plan: Plan, view: PoolView) -> Profile:
 
 
 def _make_profile(plan: Plan, content: Content) -> Profile:
-    traits = tuple(
-        _trait_of(plan, shape, taints, bool(content.reachable >> position & 1))
-        for position, (shape, taints) in enumerate(zip(content.shapes, content.taints, strict=True))
+    """What plan and content have to do with each other is put together first: pools of a kind are equal in that."""
+    key = (
+        content.makeup,
+        content.problem,
+        tuple([content.verdicts(each.selection) for each in plan.alternatives]),
+        tuple([content.values(each.attribute, lists=each.lists) for each in plan.constraints]),
     )
-    key = (tuple(map(id, traits)), content.counters, content.problem)
     found = plan.profiles.get(key)
     if found is None:
-        found = plan.profiles[key] = Profile(traits, content.counters, content.problem)
+        found = plan.profiles[key] = _intern_profile(plan, content)
     return found
 
 
-def _trait_of(plan: Plan, shape: Shape, taints: tuple[DeviceTaint, ...], reachable: bool) -> Trait:
-    """All that a trait depends on is put together first: devices that differ only elsewhere share one."""
-    verdicts = 0
-    for each in plan.alternatives:
-        verdict = each.selection.verdict(shape)
-        verdicts = verdicts << 2 | verdict.matches << 1 | verdict.fails
-    values = tuple(
-        [
-            attribute_values(shape.driver, shape.device.attributes, each.attribute, lists=each.lists)
-            for each in plan.constraints
-        ]
-    )
-    key = (verdicts, shape.build, values, taints, reachable)
-    found = plan.traits.get(key)
+def _intern_profile(plan: Plan, content: Content) -> Profile:
+    traits = tuple(_trait_of(plan, content, position) for position in range(len(content.shapes)))
+    key = (tuple(map(id, traits)), content.makeup.counters, content.problem)
+    found = plan.profiles.get(key)
     if found is None:
-        made = _make_trait(plan, shape, values, taints, reachable=reachable)
-        found = plan.traits[key] = plan.known_traits.setdefault(made, made)
+        found = plan.profiles[key] = Profile(traits, content.makeup.counters, content.problem)
     return found
+
+
+def _trait_of(plan: Plan, content: Content, position: int) -> Trait:
+    made = _make_trait(
+        plan,
+        content.shapes[position],
+        tuple(content.values(each.attribute, lists=each.lists)[position] for each in plan.constraints),
+        content.taints[position],
+        reachable=bool(content.reachable >> position & 1),
+    )
+    return plan.traits.setdefault(made, made)
 
 
 def _make_trait(

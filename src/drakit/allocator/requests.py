@@ -144,16 +144,15 @@ class Plan:
     constraints: tuple[Constraint, ...]
     checks: tuple[Check, ...]
     id: int = field(default_factory=lambda: next(_numbers))
-    traits: dict[object, Trait] = field(default_factory=dict)
-    known_traits: dict[object, Trait] = field(default_factory=dict)
+    traits: dict[Trait, Trait] = field(default_factory=dict)
     profiles: dict[object, Profile] = field(default_factory=dict)
     layouts: dict[tuple[Profile, ...], Layout] = field(default_factory=dict)
     recent: dict[str, Recent] = field(default_factory=dict)
 
     def make_room(self) -> None:
         """Forget everything when it is too much: devices and nodes that are gone leave something behind."""
-        if max(len(self.known_traits), len(self.layouts), len(self.recent)) >= _MAX_KNOWN:
-            for known in (self.traits, self.known_traits, self.profiles, self.layouts, self.recent):
+        if max(len(self.traits), len(self.profiles), len(self.recent)) >= _MAX_KNOWN:
+            for known in (self.traits, self.profiles, self.layouts, self.recent):
                 known.clear()
 
 
