@@ -1,11 +1,15 @@
 """The async client of a Kubernetes API server, and how its requests travel.
 
-`Client(InProcess(server))` calls a server of the same process; `Client(Http(…))` goes over sockets, with what
-`load_kubeconfig` or `in_cluster` found. Kinds are named by typed constants:
+`Client(InProcess(server))` calls a server of the same process; `Client(Http(access))` goes over sockets, with the access
+that `load_kubeconfig` or `in_cluster` found. Kinds are named by typed constants:
 `client.get(CLAIMS, "train", namespace="ml")`.
+
+`Http` is in `drakit.client.http`: who has no use for sockets need not load what they take.
 """
 
+from drakit.client.access import Access, Certificate, Credentials, Trust
 from drakit.client.client import Client
+from drakit.client.credentials import Files, Fixed, basic, bearer
 from drakit.client.decoding import Listed
 from drakit.client.failures import (
     AlreadyExists,
@@ -25,7 +29,9 @@ from drakit.client.failures import (
     TooManyRequests,
     Unauthorized,
 )
+from drakit.client.incluster import in_cluster
 from drakit.client.keys import Key, key_of, metadata_of
+from drakit.client.kubeconfig import Kubeconfig, load_kubeconfig
 from drakit.client.patching import APPLY, JSON_PATCH, MERGE, STRATEGIC
 from drakit.client.resources import (
     CLAIMS,
@@ -97,19 +103,25 @@ __all__ = [
     "TAINT_RULES",
     "TEMPLATES",
     "WORKLOADS",
+    "Access",
     "AlreadyExists",
     "Answered",
+    "Certificate",
     "Change",
     "Client",
     "Conflict",
     "ConnectionFailed",
+    "Credentials",
     "Expired",
+    "Files",
+    "Fixed",
     "Forbidden",
     "FutureVersion",
     "Handler",
     "InProcess",
     "Invalid",
     "Key",
+    "Kubeconfig",
     "Listed",
     "NotFound",
     "NotServed",
@@ -121,13 +133,18 @@ __all__ = [
     "Token",
     "TooManyRequests",
     "Transport",
+    "Trust",
     "Unauthorized",
     "V",
     "Watch",
+    "basic",
+    "bearer",
     "bind",
     "evict",
     "get_scale",
+    "in_cluster",
     "key_of",
+    "load_kubeconfig",
     "metadata_of",
     "request_token",
     "resource",

@@ -132,7 +132,8 @@ class LeaderElector:
         done = asyncio.ensure_future(doing)
         sleeping = asyncio.ensure_future(self._clock.sleep(self._left()))
         try:
-            await asyncio.wait((done, sleeping, *others), return_when=asyncio.FIRST_COMPLETED)
+            awaited: list[asyncio.Future[Any]] = [done, sleeping, *others]
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
             return done.result() if done.done() else None
         finally:
             done.cancel()

@@ -1,0 +1,83 @@
+"""Where a server is and who we are to it: what a kubeconfig or a pod's service account comes down to.
+
+In:  the files of one or the other.
+Out: an address, trust, credentials that renew themselves, and what else a context says.
+"""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from drakit.base.errors import UsageError
+
+
+class Certificate(msgspec.Struct, frozen=True):
+    """A client's certificate and key, in PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+class Credentials(Protocol):
+    """Proof of who we are. Both are asked for before every request: what does not change is remembered."""
+
+    async def headers(self) -> Mapping[str, str]:
+        """What goes with every request. Raise Unavailable when the proof cannot be had right now."""
+        ...
+
+    async def certificate(self) -> Certificate | None:
+        """What goes with every connection; the same object as long as it is the same certificate."""
+        ...
+
+    def refused(self) -> bool:
+        """The server did not believe it (401): whether it is worth trying once more, with fresh proof."""
+        ...
+
+
+class Trust(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom to take for the server. Without a CA, those that the system trusts."""
+
+    ca: bytes = b""
+    insecure: bool = False
+    server_name: str = ""
+    """The name in the server's certificate, when it is not that of the address."""
+
+    def context(self, certificate: Certificate | None) -> ssl.SSLContext:
+        """A context for connections, with the client's certificate in it."""
+        try:
+            context = ssl.create_default_context(cadata=self.ca.decode() or None)
+            if certificate is not None:
+                _load(context, certificate)
+        except (ssl.SSLError, ValueError) as error:
+            raise UsageError(f"a certificate or key cannot be read: {error}") from None
+        if self.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """`server` is `https://host:port/prefix`, `http://…` or `unix:///path`."""
+
+    server: str
+    credentials: Credentials
+    trust: Trust = Trust()
+    namespace: str = "default"
+    headers: Mapping[str, str] = {}
+    """What goes with every request besides; several values of one header stand one per line."""
+    proxy: str = ""
+    compress: bool = True
+
+
+def _load(context: ssl.SSLContext, certificate: Certificate) -> None:
+    """Python reads certificates from files only: write one that is ours alone, and gone at once."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(certificate.certificate + b"\n" + certificate.key)
+        file.flush()
+        context.load_cert_chain(Path(file.name))

@@ -1,0 +1,312 @@
+"""Kubeconfig files to an Access.
+
+In:  files, merged as kubectl merges them (the first that says something wins), a context's name, an environment.
+Out: the Access of that context. What is wrong raises UsageError and names file and field.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+import yaml
+
+from drakit.base.clock import Clock, RealClock
+from drakit.base.errors import UsageError
+from drakit.client.access import Access, Certificate, Credentials, Trust
+from drakit.client.credentials import Files, Fixed, basic, bearer
+from drakit.client.execplugin import VERSIONS, ExecPlugin, Program
+
+_SCHEMES = ("http", "https", "unix")
+
+
+class Entry(NamedTuple):
+    """A named cluster, user or context, and where it stands."""
+
+    file: Path
+    field: str
+    values: Mapping[str, Any]
+
+    def wrong(self, name: str, why: str) -> UsageError:
+        return UsageError(f"{self.file}: {self.field}.{name}: {why}")
+
+    def text(self, name: str) -> str:
+        value = self.values.get(name)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise self.wrong(name, f"expected a string, found {_describe(value)}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self.values.get(name, False)
+        if not isinstance(value, bool):
+            raise self.wrong(name, f"expected true or false, found {_describe(value)}")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self.values.get(name) or []
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise self.wrong(name, f"expected a list of strings, found {_describe(value)}")
+        return tuple(value)
+
+    def path(self, name: str) -> Path | None:
+        """A file's name, which is relative to the kubeconfig."""
+        value = self.text(name)
+        return self.file.parent / value if value else None
+
+    def data(self, name: str) -> bytes:
+        """`<name>-data` in base64, else the content of the file `<name>`."""
+        inline = self.text(f"{name}-data")
+        if inline:
+            try:
+                return base64.b64decode(inline, validate=True)
+            except binascii.Error as error:
+                raise self.wrong(f"{name}-data", f"no base64: {error}") from None
+        path = self.path(name)
+        if path is None:
+            return b""
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise self.wrong(name, f"{path}: {error.strerror}") from None
+
+
+class Kubeconfig:
+    """Several files as one. Invariant: of two entries of one name, the one of the earlier file counts."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = tuple(paths)
+        self._entries: dict[tuple[str, str], Entry] = {}
+        self.current = ""
+        found = [path for path in self._paths if path.exists()]
+        if not found:
+            raise UsageError(f"there is no kubeconfig: {', '.join(map(str, self._paths)) or 'no file was named'}")
+        for path in found:
+            self._read(path)
+
+    def contexts(self) -> list[str]:
+        return [name for section, name in self._entries if section == "contexts"]
+
+    def access(
+        self, context: str = "", *, clock: Clock | None = None, environment: Mapping[str, str] | None = None
+    ) -> Access:
+        """How to reach the server of a context; of the current one if none is named.
+
+        `environment` is what exec plugins run in.
+        """
+        entry = self._context(context)
+        cluster = self._of(entry, "cluster", "clusters")
+        user = self._of(entry, "user", "users") if entry.text("user") else Entry(entry.file, "user", {})
+        return Access(
+            server=_server(cluster),
+            trust=_trust(cluster),
+            credentials=_credentials(user, cluster, clock or RealClock(), environment or {}),
+            namespace=entry.text("namespace") or "default",
+            headers=_impersonation(user),
+            proxy=cluster.text("proxy-url"),
+            compress=not cluster.flag("disable-compression"),
+        )
+
+    def _context(self, name: str) -> Entry:
+        wanted = name or self.current
+        if not wanted:
+            raise UsageError(f"{self._paths[0]}: current-context: it is not set, and no context was named")
+        found = self._entries.get(("contexts", wanted))
+        if found is None:
+            known = ", ".join(self.contexts()) or "none"
+            where = "current-context" if not name else "contexts"
+            raise UsageError(f"{self._paths[0]}: {where}: there is no context {wanted!r}; there are {known}")
+        return found
+
+    def _of(self, context: Entry, name: str, section: str) -> Entry:
+        wanted = context.text(name)
+        found = self._entries.get((section, wanted))
+        if found is None:
+            raise context.wrong(name, f"there is no entry {wanted!r} under {section}")
+        return found
+
+    def _read(self, path: Path) -> None:
+        document = _parse(path)
+        current = document.get("current-context") or ""
+        if not isinstance(current, str):
+            raise UsageError(f"{path}: current-context: expected a string, found {_describe(current)}")
+        self.current = self.current or current
+        for section, field in (("clusters", "cluster"), ("users", "user"), ("contexts", "context")):
+            for index, item in enumerate(_items(path, document, section)):
+                place = f"{section}[{index}]"
+                name = item.get("name")
+                if not isinstance(name, str) or not name:
+                    raise UsageError(f"{path}: {place}.name: expected a name, found {_describe(name)}")
+                values = item.get(field) or {}
+                if not isinstance(values, dict):
+                    raise UsageError(f"{path}: {place}.{field}: expected a map, found {_describe(values)}")
+                self._entries.setdefault((section, name), Entry(path, f"{place}.{field}", values))
+
+
+def load_kubeconfig(
+    paths: Sequence[Path],
+    context: str = "",
+    *,
+    clock: Clock | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Access:
+    """The Access of a context in these files."""
+    return Kubeconfig(paths).access(context, clock=clock, environment=environment)
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: it cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path}: {error}") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"{path}: expected a kubeconfig, found {_describe(document)}")
+    kind = document.get("kind", "Config")
+    if kind != "Config":
+        raise UsageError(f"{path}: kind: expected Config, found {_describe(kind)}")
+    return document
+
+
+def _items(path: Path, document: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
+    items = document.get(section) or []
+    if not isinstance(items, list):
+        raise UsageError(f"{path}: {section}: expected a list, found {_describe(items)}")
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise UsageError(f"{path}: {section}[{index}]: expected a map, found {_describe(item)}")
+    return items
+
+
+def _server(cluster: Entry) -> str:
+    server = cluster.text("server")
+    parts = urlsplit(server)
+    if parts.scheme not in _SCHEMES or not (parts.path if parts.scheme == "unix" else parts.netloc):
+        raise cluster.wrong("server", f"expected https://host:port, found {_describe(server)}")
+    return server
+
+
+def _trust(cluster: Entry) -> Trust:
+    insecure = cluster.flag("insecure-skip-tls-verify")
+    ca = cluster.data("certificate-authority")
+    if insecure and ca:
+        raise cluster.wrong("insecure-skip-tls-verify", "a certificate authority is given, too: it is one or the other")
+    return Trust(ca=ca, insecure=insecure, server_name=cluster.text("tls-server-name"))
+
+
+def _credentials(user: Entry, cluster: Entry, clock: Clock, environment: Mapping[str, str]) -> Credentials:
+    """A certificate goes with any of the others; of these, a token file counts before a token."""
+    if user.values.get("exec") is not None:
+        return ExecPlugin(_program(user, cluster, environment), clock)
+    if user.values.get("auth-provider") is not None:
+        raise user.wrong("auth-provider", "not supported since Kubernetes 1.26: use exec")
+    headers: Mapping[str, str] = {}
+    if token := user.text("token"):
+        headers = bearer(token)
+    elif name := user.text("username"):
+        headers = basic(name, user.text("password"))
+    token_file = user.path("tokenFile")
+    if token_file is None and not user.text("client-certificate"):
+        return Fixed(headers, _certificate(user))
+    has_certificate = _certificate(user) is not None
+
+    def read() -> Certificate:
+        found = _certificate(user)
+        if found is None:
+            raise FileNotFoundError(f"{user.file}: {user.field}: no certificate")
+        return found
+
+    return Files(clock, token=token_file, certificate=read if has_certificate else None, headers=headers)
+
+
+def _certificate(user: Entry) -> Certificate | None:
+    certificate, key = user.data("client-certificate"), user.data("client-key")
+    if bool(certificate) != bool(key):
+        missing = "client-key" if certificate else "client-certificate"
+        raise user.wrong(missing, "a client certificate and its key go together")
+    return Certificate(certificate, key) if certificate else None
+
+
+def _program(user: Entry, cluster: Entry, environment: Mapping[str, str]) -> Program:
+    values = user.values["exec"]
+    entry = Entry(user.file, f"{user.field}.exec", values if isinstance(values, dict) else {})
+    if not entry.text("command"):
+        raise entry.wrong("command", "expected the name of a program")
+    version = entry.text("apiVersion")
+    if version not in VERSIONS:
+        raise entry.wrong("apiVersion", f"expected {' or '.join(VERSIONS)}, found {_describe(version)}")
+    if entry.text("interactiveMode") == "Always":
+        raise entry.wrong("interactiveMode", "the program wants to ask somebody, and nobody is there")
+    return Program(
+        command=_command(entry),
+        arguments=entry.texts("args"),
+        environment={**environment, **_variables(entry)},
+        api_version=version,
+        install_hint=entry.text("installHint"),
+        cluster=_cluster_info(cluster) if entry.flag("provideClusterInfo") else None,
+        source=f"{entry.file}: {entry.field}",
+    )
+
+
+def _command(entry: Entry) -> str:
+    """A program with a directory in its name is relative to the kubeconfig, any other is looked for."""
+    command = entry.text("command")
+    return str(entry.file.parent / command) if "/" in command else command
+
+
+def _variables(entry: Entry) -> dict[str, str]:
+    variables = entry.values.get("env") or []
+    if not isinstance(variables, list):
+        raise entry.wrong("env", f"expected a list, found {_describe(variables)}")
+    found: dict[str, str] = {}
+    for index, each in enumerate(variables):
+        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+            raise entry.wrong(f"env[{index}]", f"expected name and value, found {_describe(each)}")
+        found[each["name"]] = str(each.get("value", ""))
+    return found
+
+
+def _cluster_info(cluster: Entry) -> dict[str, Any]:
+    info: dict[str, Any] = {"server": cluster.text("server")}
+    ca = cluster.data("certificate-authority")
+    if ca:
+        info["certificate-authority-data"] = base64.b64encode(ca).decode()
+    if cluster.flag("insecure-skip-tls-verify"):
+        info["insecure-skip-tls-verify"] = True
+    for name in ("tls-server-name", "proxy-url"):
+        if cluster.text(name):
+            info[name] = cluster.text(name)
+    for extension in cluster.values.get("extensions") or []:
+        if isinstance(extension, dict) and extension.get("name") == "client.authentication.k8s.io/exec":
+            info["config"] = extension.get("extension")
+    return info
+
+
+def _impersonation(user: Entry) -> dict[str, str]:
+    name = user.text("as")
+    headers = {"impersonate-user": name} if name else {}
+    if uid := user.text("as-uid"):
+        headers["impersonate-uid"] = uid
+    if groups := user.texts("as-groups"):
+        headers["impersonate-group"] = "\n".join(groups)
+    extra = user.values.get("as-user-extra") or {}
+    if not isinstance(extra, dict):
+        raise user.wrong("as-user-extra", f"expected a map, found {_describe(extra)}")
+    entry = Entry(user.file, f"{user.field}.as-user-extra", extra)
+    for key in extra:
+        headers[f"impersonate-extra-{quote(key.lower(), safe='')}"] = "\n".join(entry.texts(key))
+    if headers and not name:
+        raise user.wrong("as", "uid, groups and extra fields need a user to go with")
+    return headers
+
+
+def _describe(value: object) -> str:
+    if value is None or value == "":
+        return "nothing"
+    return repr(value) if isinstance(value, str | int | float | bool) else f"a {type(value).__name__}"
