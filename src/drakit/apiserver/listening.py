@@ -24,26 +24,52 @@ from drakit.apiserver.server import Server
 
 KEEP_ALIVE_SECONDS = 75
 HEADER_SECONDS = 30.0
+HEADER_BYTES = 1024 * 1024
 _BACKLOG = 2048
 
 
 class Protocol(HttpToolsProtocol):
-    """HTTP/1.1 that knows the client's certificate, and hangs up on those who never finish their first request."""
+    """HTTP/1.1 that knows the client's certificate, and hangs up on those who never finish their headers.
+
+    uvicorn bounds neither the time nor the size of a request's head.
+    """
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         connection = transport.get_extra_info("ssl_object")
         if connection is not None and (certificate := connection.getpeercert(binary_form=True)):
             self.app_state = {**self.app_state, CERTIFICATE: certificate}
-        self._waiting = self.loop.call_later(HEADER_SECONDS, self._hang_up)
+        self._begin_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiting is not None:
+            if self._head > HEADER_BYTES:  # all that came before, and still no end of the head
+                self._hang_up()
+                return
+            self._head += len(data)
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        self._begin_head()
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._waiting.cancel()
+        self._end_head()
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._waiting.cancel()
+        self._end_head()
         super().connection_lost(exc)
+
+    def _begin_head(self) -> None:
+        if getattr(self, "_waiting", None) is None:
+            self._head = 0
+            self._waiting: asyncio.TimerHandle | None = self.loop.call_later(HEADER_SECONDS, self._hang_up)
+
+    def _end_head(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
 
     def _hang_up(self) -> None:
         if not self.transport.is_closing():

@@ -1,0 +1,102 @@
+"""The listener on a real socket: TLS identities, and clients that misbehave before there is a request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+from drakit.apiserver import listening
+from drakit.apiserver.certificates import Authority
+from drakit.apiserver.listening import HEADER_BYTES, Listener, Security, bind
+from drakit.base.clock import RealClock
+from tests.apiserver.calls import CLAIMS, Api, claim, on_loop, serving
+
+WHO = b"POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n"
+
+
+@asynccontextmanager
+async def on_socket(api: Api, security: Security | None = None) -> AsyncIterator[int]:
+    """Serve on a free port."""
+    bound = bind("127.0.0.1", 0)
+    port = int(bound.getsockname()[1])
+    async with Listener(api.server, bound, security).running():
+        yield port
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    lines = head.lower().split(b"\r\n")
+    length = next(int(line.partition(b":")[2]) for line in lines if line.startswith(b"content-length"))
+    return int(head[9:12]), await reader.readexactly(length)
+
+
+@on_loop
+async def test_a_client_certificate_is_an_identity_and_none_is_anonymous(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, RealClock().now())
+    security = Security(authority.server(("127.0.0.1",)), (authority.files.certificate,))
+    trusting = ssl.create_default_context(cafile=str(authority.files.certificate))
+    identified = ssl.create_default_context(cafile=str(authority.files.certificate))
+    ann = authority.client("ann", ("dev",), "ann")
+    identified.load_cert_chain(ann.certificate, ann.key)
+    async with serving() as api, on_socket(api, security) as port:
+        for context, name in ((identified, "ann"), (trusting, "system:anonymous")):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+            writer.write(WHO)
+            code, body = await answer(reader)
+            assert (code, json.loads(body)["status"]["userInfo"]["username"]) == (201, name)
+            writer.close()
+
+
+@on_loop
+async def test_a_head_that_never_ends_is_cut_off() -> None:
+    async with serving() as api, on_socket(api) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\n")
+        try:
+            for _ in range(HEADER_BYTES // 65536 + 8):
+                writer.write(b"x-" + b"a" * 65530 + b": b\r\n")
+                await writer.drain()
+            assert await reader.read() == b""
+        except ConnectionError:
+            pass
+        writer.close()
+
+
+@on_loop
+async def test_a_client_that_sends_half_a_head_is_hung_up_on() -> None:
+    with patch.object(listening, "HEADER_SECONDS", 0.02):
+        async with serving() as api, on_socket(api) as port:
+            for start in (b"", b"GET /healthz HT"):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(start)
+                assert await reader.read() == b""
+                writer.close()
+
+
+@on_loop
+async def test_requests_follow_each_other_on_one_connection() -> None:
+    body = json.dumps(claim("a")).encode()
+    async with serving() as api, on_socket(api) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = f"POST {CLAIMS} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        head += f"content-length: {len(body)}\r\n\r\n"
+        for expected in (201, 409, 409):
+            writer.write(head.encode() + body)
+            assert (await answer(reader))[0] == expected
+        writer.close()
+
+
+@on_loop
+async def test_stopping_ends_watches_at_once_and_in_order() -> None:
+    async with serving() as api:
+        async with on_socket(api) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(f"GET {CLAIMS}?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+            await reader.readuntil(b"\r\n\r\n")
+        assert await reader.read() == b"0\r\n\r\n"
+        writer.close()
