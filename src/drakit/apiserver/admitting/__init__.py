@@ -13,6 +13,7 @@ from drakit.apiserver.admission import Plugin
 from drakit.apiserver.admitting.calling import Caller, ServiceResolver
 from drakit.apiserver.admitting.namespace_lifecycle import NamespaceLifecycle
 from drakit.apiserver.admitting.node_restriction import NodeRestriction
+from drakit.apiserver.admitting.pod_groups import PodGroupWorkloadExists
 from drakit.apiserver.admitting.pod_resize import PodResizeValidator
 from drakit.apiserver.admitting.policies import ValidatingAdmissionPolicies
 from drakit.apiserver.admitting.priority import Priority
@@ -35,6 +36,7 @@ def standard_plugins(
         Priority(keeper),
         DefaultTolerationSeconds(),
         PodResizeValidator(),
+        PodGroupWorkloadExists(keeper),
         MutatingWebhooks(keeper, caller, new_uid, clock),
         ValidatingAdmissionPolicies(keeper),
         ValidatingWebhooks(keeper, caller, new_uid),

@@ -84,7 +84,8 @@ class Attempt:
     def _sent(self, group: str, version: str, kind: str) -> Plain:
         """What was posted, with what the path says about it."""
         given = self.change.sent if isinstance(self.change.sent, dict) else {}
-        metadata = {"name": self.name, "namespace": self.namespace} | (given.get("metadata") or {})
+        sent = given.get("metadata")
+        metadata = {"name": self.name, "namespace": self.namespace} | (sent if isinstance(sent, dict) else {})
         return {**given, "kind": kind, "apiVersion": f"{group}/{version}" if group else version, "metadata": metadata}
 
     def changed(self) -> None:

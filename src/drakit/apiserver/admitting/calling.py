@@ -108,7 +108,7 @@ class Caller:
             writer.transport.abort()
 
     async def _answer(self, endpoint: Endpoint, reader: asyncio.StreamReader) -> bytes:
-        answer = _Answer(self._max_answer)
+        answer, left = _Answer(), self._max_answer
         parser = httptools.HttpResponseParser(answer)
         while not answer.complete:
             piece = await reader.read(_PIECE)
@@ -116,9 +116,10 @@ class Caller:
                 raise CallFailed(f'Post "{endpoint.url}": unexpected EOF')
             if not piece:
                 break
-            parser.feed_data(piece)
-            if answer.too_long:
+            left -= len(piece)
+            if left < 0:
                 raise CallFailed(f'Post "{endpoint.url}": the answer is longer than {self._max_answer} bytes')
+            parser.feed_data(piece)
         code = parser.get_status_code()
         if not 200 <= code < 300:
             raise CallFailed(f'Post "{endpoint.url}": the server answered with code {code}')
@@ -126,26 +127,20 @@ class Caller:
 
 
 class _Answer:
-    """What the parser tells. Bytes beyond the limit are counted, not kept."""
+    """What the parser tells."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self) -> None:
         self.pieces: list[bytes] = []
         self.complete = False
-        self._left = limit
         self._headed = False
         self._delimited = False
-
-    @property
-    def too_long(self) -> bool:
-        return self._left < 0
 
     @property
     def ends_with_connection(self) -> bool:
         """Whether nothing but the end of the connection says where the answer ends."""
         return self._headed and not self._delimited
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._left -= len(name) + len(value)
+    def on_header(self, name: bytes, value: bytes) -> None:  # noqa: ARG002
         if name.lower() in (b"content-length", b"transfer-encoding"):
             self._delimited = True
 
@@ -153,9 +148,7 @@ class _Answer:
         self._headed = True
 
     def on_body(self, piece: bytes) -> None:
-        self._left -= len(piece)
-        if self._left >= 0:
-            self.pieces.append(piece)
+        self.pieces.append(piece)
 
     def on_message_complete(self) -> None:
         self.complete = True

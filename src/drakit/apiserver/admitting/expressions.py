@@ -34,6 +34,8 @@ from drakit.cel import (
 )
 
 PER_CALL = 1_000_000
+QUICK = 20_000
+"""What may run while every other request waits: a few milliseconds."""
 BUDGET = 10_000_000
 MATCH_BUDGET = 2_500_000
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -104,6 +106,10 @@ class Failure(Exception):
         self.spent = spent
 
 
+class TooCostly(Exception):
+    """This takes more than a quick look: do it again where nobody waits for it."""
+
+
 class ExpressionInvalid(ValueError):
     """The text is no expression, or not one of the type that is wanted here."""
 
@@ -162,12 +168,21 @@ class Compiled:
 
 
 class Evaluation:
-    """Runs expressions on one request, from one budget. A policy's variables are computed once, when first used."""
+    """Runs expressions on one request, from one budget. A policy's variables are computed once, when first used.
+
+    A `quick` one raises TooCostly where it would take long.
+    """
 
     def __init__(
-        self, values: Mapping[str, Value], budget: int, variables: Sequence[tuple[str, Compiled]] = ()
+        self,
+        values: Mapping[str, Value],
+        budget: int,
+        variables: Sequence[tuple[str, Compiled]] = (),
+        *,
+        quick: bool = False,
     ) -> None:
-        self.left = budget
+        self.left = min(budget, QUICK) if quick else budget
+        self._quick = quick
         self._values = {**values, "variables": _Lazy(dict(variables), self)}
 
     def value(self, expression: Compiled) -> Value:
@@ -185,12 +200,15 @@ class Evaluation:
             value, cost = program.metered(self._values, limit=limit)
         except BudgetExceeded as error:
             if limit < PER_CALL:
-                raise Failure(OUT_OF_BUDGET, spent=True) from None
+                raise self._exhausted() from None
             value, cost = EvalError(str(error)), PER_CALL
         self.left -= cost
         if self.left < 0:
-            raise Failure(OUT_OF_BUDGET, spent=True)
+            raise self._exhausted()
         return value
+
+    def _exhausted(self) -> Exception:
+        return TooCostly() if self._quick else Failure(OUT_OF_BUDGET, spent=True)
 
     def variable(self, name: str, expression: Compiled) -> Value:
         result = self._run(expression.program) if expression.program else EvalError(expression.fault)

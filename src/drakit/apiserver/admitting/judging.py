@@ -50,9 +50,9 @@ class Conditions:
         self._conditions = [Compiled.of(each.expression, (BOOL,), params=params) for each in conditions]
         self._fails = failure_policy == FAIL
 
-    def hold(self, values: Mapping[str, Value]) -> bool:
+    def hold(self, values: Mapping[str, Value], *, quick: bool) -> bool:
         """False as soon as one says so; raise Failure when one has no answer, none says no, and failures count."""
-        evaluation = Evaluation(values, MATCH_BUDGET)
+        evaluation = Evaluation(values, MATCH_BUDGET, quick=quick)
         failures: list[str] = []
         for condition in self._conditions:
             try:
@@ -97,25 +97,25 @@ class Judge:
             for each in spec.audit_annotations
         ]
 
-    def verdicts(self, values: Mapping[str, Value]) -> Verdicts:
+    def verdicts(self, values: Mapping[str, Value], *, quick: bool) -> Verdicts:
         found = Verdicts()
         try:
-            if not self._conditions.hold(values):
+            if not self._conditions.hold(values, quick=quick):
                 return found
-            self._validate(values, found)
+            self._validate(values, found, quick=quick)
         except Failure as failure:
             found.decisions = [Decision(failure.message)] if self._fails else []
             return found
-        self._annotate(values, found)
+        self._annotate(values, found, quick=quick)
         return found
 
     @property
     def _fails(self) -> bool:
         return self.spec.failure_policy == FAIL
 
-    def _validate(self, values: Mapping[str, Value], found: Verdicts) -> None:
+    def _validate(self, values: Mapping[str, Value], found: Verdicts, *, quick: bool) -> None:
         """Raise Failure when the budget is gone: then nothing that was found before counts."""
-        evaluation = Evaluation(values, BUDGET, self._variables)
+        evaluation = Evaluation(values, BUDGET, self._variables, quick=quick)
         failed: list[tuple[int, Validation, Compiled | None]] = []
         for index, (validation, expression, message) in enumerate(self._validations):
             try:
@@ -126,14 +126,14 @@ class Judge:
                     raise
                 if self._fails:
                     found.decisions.append(Decision(failure.message, index=index))
-        messages = Evaluation(values, evaluation.left, self._variables)
+        messages = Evaluation(values, evaluation.left, self._variables, quick=quick)
         for index, validation, wording in failed:
             said = _message(messages, validation, wording)
             found.decisions.append(Decision(said, validation.reason or "", index))
         found.decisions.sort(key=lambda decision: decision.index)
 
-    def _annotate(self, values: Mapping[str, Value], found: Verdicts) -> None:
-        evaluation = Evaluation(values, BUDGET, self._variables)
+    def _annotate(self, values: Mapping[str, Value], found: Verdicts, *, quick: bool) -> None:
+        evaluation = Evaluation(values, BUDGET, self._variables, quick=quick)
         for key, expression in self._annotations:
             try:
                 value = evaluation.value(expression)

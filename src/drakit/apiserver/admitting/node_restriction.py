@@ -119,8 +119,7 @@ class NodeRestriction(Plugin):
         """A node gets tokens for the pods that run on it, each bound to its pod."""
         if change.operation != CREATE or change.subresource != "token":
             return
-        sent = change.sent if isinstance(change.sent, dict) else {}
-        bound = (sent.get("spec") or {}).get("boundObjectRef") or {}
+        bound = _part(_part(change.sent, "spec"), "boundObjectRef")
         if (bound.get("apiVersion"), bound.get("kind")) != ("v1", "Pod") or not bound.get("name"):
             raise change.forbid("node requested token not bound to a pod")
         if not bound.get("uid"):
@@ -200,6 +199,12 @@ def _is_own(key: str) -> bool:
 
 def _below(domain: str, parent: str) -> bool:
     return domain == parent or domain.endswith("." + parent)
+
+
+def _part(document: Any, name: str) -> Mapping[str, Any]:
+    """A part of something that nobody has checked yet."""
+    found = document.get(name) if isinstance(document, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
 
 
 def _node_name(found: Kept | Mapping[str, Any] | None) -> str:

@@ -9,6 +9,7 @@ A policy does nothing by itself: a binding says where it holds and what a failur
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -21,6 +22,7 @@ from drakit.apiserver.admitting.judging import Decision, Judge, Verdicts
 from drakit.apiserver.admitting.matching import Matcher
 from drakit.apiserver.admitting.parameters import Parameters
 from drakit.apiserver.admitting.registrations import FAIL, Binding, Policy
+from drakit.apiserver.admitting.weighing import weigh
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.keeping import Keeper
 from drakit.apiserver.objects import Plain
@@ -94,7 +96,8 @@ class ValidatingAdmissionPolicies(Plugin):
             return
         values = await self._values(attempt, version)
         for params in found:
-            _record(judge, binding, judge.verdicts(values | {"params": as_value(params)}), outcome)
+            judged = partial(judge.verdicts, values | {"params": as_value(params)})
+            _record(judge, binding, await weigh(judged), outcome)
 
     async def _values(self, attempt: Attempt, version: str) -> dict[str, object]:
         inside = attempt.namespace if attempt.change.kind is not NAMESPACE else ""

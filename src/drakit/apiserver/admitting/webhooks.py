@@ -13,6 +13,7 @@ import copy
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from drakit.api.plain import from_plain
 from drakit.api.registry import Kind
@@ -32,6 +33,7 @@ from drakit.apiserver.admitting.reviewing import (
     read_answer,
     refusal,
 )
+from drakit.apiserver.admitting.weighing import weigh
 from drakit.apiserver.bodies import incoming
 from drakit.apiserver.failures import ApiError, bad_request, internal
 from drakit.apiserver.keeping import Keeper
@@ -96,7 +98,7 @@ class _Webhooks(Plugin):
             "namespaceObject": None,
         }
         try:
-            return version if hook.conditions.hold(values) else None
+            return version if await weigh(partial(hook.conditions.hold, values)) else None
         except Failure as failure:
             raise attempt.change.forbid(failure.message) from None
 
