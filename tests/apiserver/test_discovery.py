@@ -54,7 +54,7 @@ async def test_a_switch_for_a_version_that_nobody_knows_is_a_mistake() -> None:
 @on_loop
 async def test_unknown_groups_are_no_page_and_unknown_resources_no_resource() -> None:
     async with serving() as api:
-        for path in ("/apis/batch/v1/jobs", "/apis/batch", "/nothing"):
+        for path in ("/apis/batch/v1/jobs", "/apis/example.com", "/apis/example.com/v1", "/nothing"):
             answer = await api.get(path)
             assert (answer.code, answer.body) == (404, "404 page not found\n")
         for path in ("/apis/resource.k8s.io/v9/x", "/api/v1/nothings", "/apis/resource.k8s.io/v1/devicetaintrules"):
@@ -129,3 +129,13 @@ async def test_the_version_says_which_kubernetes_this_is_like() -> None:
     async with serving() as api:
         found = (await api.get("/version")).body
         assert (found["major"], found["minor"]) == ("1", "36")
+
+
+@on_loop
+async def test_groups_of_a_real_server_without_kinds_here_are_announced_and_empty() -> None:
+    async with serving() as api:
+        names = [group["name"] for group in (await api.get("/apis")).body["groups"]]
+        assert len(names) == 20
+        assert (await api.get("/apis/batch")).body["preferredVersion"]["version"] == "v1"
+        assert (await api.get("/apis/batch/v1")).body["resources"] == []
+        assert (await api.get("/apis/autoscaling/v3")).code == 404

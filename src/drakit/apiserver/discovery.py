@@ -19,6 +19,29 @@ from drakit.api.registry import Kind, Subresource
 from drakit.apiserver.negotiation import DISCOVERY_LIST, negotiate
 from drakit.apiserver.serving import Served
 
+NEIGHBOURS = {
+    "apiregistration.k8s.io": ("v1",),
+    "autoscaling": ("v2", "v1"),
+    "batch": ("v1",),
+    "certificates.k8s.io": ("v1",),
+    "networking.k8s.io": ("v1",),
+    "policy": ("v1",),
+    "storage.k8s.io": ("v1",),
+    "apiextensions.k8s.io": ("v1",),
+    "node.k8s.io": ("v1",),
+    "discovery.k8s.io": ("v1",),
+    "flowcontrol.apiserver.k8s.io": ("v1",),
+}
+"""Groups that every Kubernetes API server announces and that have no kinds here: the plain documents list them, empty,
+so that clients which compare the list with a cluster's find it. The aggregated document has only what is served."""
+
+_ORDER = (
+    *("apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io"),
+    *("autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"),
+    *("storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io"),
+    *("coordination.k8s.io", "node.k8s.io", "discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io"),
+)
+
 
 def storage_version_hash(kind: Kind) -> str:
     digest = hashlib.sha256(f"{kind.group}/{kind.internal}/{kind.kind}".encode()).digest()
@@ -40,12 +63,12 @@ class Discovery:
                 return self._root(request, accept, self._legacy(address), legacy=True)
             case ["apis"]:
                 return self._root(request, accept, self._groups, legacy=False)
-            case ["apis", group] if group in self._versions and group:
+            case ["apis", group] if group in self._announced:
                 negotiate(accept, objects=False)
                 return Response(content=Document({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}))
             case ["api", version] if version in self._served:
                 return self._resources(version, accept)
-            case ["apis", group, version] if group and f"{group}/{version}" in self._served:
+            case ["apis", group, version] if version in self._announced.get(group, ()):
                 return self._resources(f"{group}/{version}", accept)
         return None
 
@@ -85,12 +108,18 @@ class Discovery:
         return found
 
     @cached_property
+    def _announced(self) -> dict[str, tuple[str, ...]]:
+        """Groups and versions of the plain documents, in the order of a real server."""
+        known = NEIGHBOURS | {group: tuple(versions) for group, versions in self._versions.items() if group}
+        return {group: known[group] for group in dict.fromkeys((*_ORDER, *known)) if group in known}
+
+    @cached_property
     def _groups(self) -> Mapping[str, Any]:
-        groups = [self._group(group) for group in self._versions if group]
+        groups = [self._group(group) for group in self._announced]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
     def _group(self, group: str) -> dict[str, Any]:
-        versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in self._versions[group]]
+        versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in self._announced[group]]
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
     @cached_property
@@ -115,7 +144,7 @@ class Discovery:
         return {"metadata": {"name": group, "creationTimestamp": None}, "versions": versions}
 
     def _kinds(self, group_version: str) -> list[Kind]:
-        return sorted(self._served[group_version].values(), key=lambda kind: kind.plural)
+        return sorted(self._served.get(group_version, {}).values(), key=lambda kind: kind.plural)
 
 
 def _entries(kind: Kind) -> Iterator[dict[str, Any]]:
