@@ -53,6 +53,7 @@ class Http:
         self._unix = access.server.removeprefix("unix://") if access.server.startswith("unix://") else ""
         self._base = "http://localhost" if self._unix else access.server.rstrip("/")
         self._own = tuple(access.headers.items())
+        self._watches: set[aiohttp.ClientResponse] = set()
 
     async def handle(self, request: Request) -> Response:
         response = await self._once(request)
@@ -62,8 +63,16 @@ class Http:
 
     async def close(self) -> None:
         session, self._session = self._session, None
+        for answer in list(self._watches):
+            self._end(answer)
         if session is not None:
             await session.close()
+
+    def _end(self, answer: aiohttp.ClientResponse) -> None:
+        """Hang up on a watch. Whoever is reading it must be told: the library would let them wait for ever."""
+        self._watches.discard(answer)
+        answer.content.set_exception(aiohttp.ClientConnectionError("the client has closed the watch"))
+        answer.close()
 
     async def _once(self, request: Request) -> Response:
         session = await self._connected()
@@ -83,7 +92,8 @@ class Http:
             raise _failed(error, request) from error
         log.log(V[6], "%s %s %d", request.method, request.path, answer.status)
         if watch and answer.status == 200:
-            return _response(answer, LineStream(_chunks(answer, request), answer.close))
+            self._watches.add(answer)
+            return _response(answer, LineStream(_chunks(answer, request), lambda: self._end(answer)))
         try:
             return _response(answer, Raw(await answer.read()))
         except Exception as error:
