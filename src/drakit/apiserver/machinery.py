@@ -53,6 +53,8 @@ class Call:
     target: Target
     user: User
     warnings: list[str] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What admission wants the audit log to say about the request."""
     loose: bool = False
     """Whether opaque parameters came with spaces between their tokens, see `bodies.sent_loosely`."""
 
@@ -104,4 +106,5 @@ class Call:
             dry_run=dry_run,
             sent=sent,
             warnings=self.warnings,
+            annotations=self.annotations,
         )

@@ -133,7 +133,7 @@ class Server:
         target = self._routes.resolve(place, request.method)
         if told := deprecation(target.group_version, target.kind.kind):
             warnings.append(told)
-        return await self._resources.handle(Call(_with_body(request), target, user, warnings))
+        return await self._resources.handle(Call(_with_body(request), target, user, warnings, trail.annotations))
 
     async def _page(self, request: Request, place: Place) -> Response:
         """Everything that is no resource."""

@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from drakit.api.exchange import User
+from drakit.apiserver import Settings
+from drakit.apiserver.access.audit import AuditLog
 from drakit.apiserver.access.identities import account
 from drakit.apiserver.admitting import expressions, judging
 from tests.apiserver.admitting.objects import BINDINGS, POLICIES, binding, disabled, enforce, labelled, policy
@@ -467,29 +469,33 @@ async def test_what_takes_long_is_done_aside_and_comes_to_the_same() -> None:
         assert (await api.create(CLAIMS, claim("a", annotations=many))).message.endswith("denied request: no")
 
 
-@on_loop
-async def test_what_policies_want_audited_is_noted() -> None:
-    async with serving() as api:
-        annotations = [
-            {"key": "who", "valueExpression": "'by ' + request.userInfo.username"},
-            {"key": "nothing", "valueExpression": "null"},
-        ]
-        await enforce(api, policy("p", rule("false", message="no"), auditAnnotations=annotations), "Audit")
-        noted: dict[str, str] = {}
-        admission = api.server.machinery.admission
-        validate = admission.validate
+def audited(path: Path) -> Plain:
+    """The annotations of the last request."""
+    annotations: Plain = json.loads(path.read_text().splitlines()[-1])["annotations"]
+    return {key: value for key, value in annotations.items() if not key.startswith("authorization.")}
 
-        async def spied(change: Any) -> None:
-            await validate(change)
-            noted.update(change.annotations)
 
-        admission.validate = spied  # type: ignore[method-assign]
-        assert (await api.create(CLAIMS, claim("a"), user=User(name="alice"))).code == 201
-        failures = json.loads(noted.pop("validation.policy.admission.k8s.io/validation_failure"))
-        assert noted == {"p/who": "by alice"}
-        assert failures == [
-            {"message": "no", "policy": "p", "binding": "p-b", "expressionIndex": 0, "validationActions": ["Audit"]}
-        ]
+def test_what_policies_want_audited_is_in_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    annotations = [
+        {"key": "who", "valueExpression": "'by ' + request.userInfo.username"},
+        {"key": "nothing", "valueExpression": "null"},
+    ]
+
+    @on_loop
+    async def run() -> None:
+        with AuditLog(log) as audit:
+            async with serving(Settings(audit=audit)) as api:
+                await enforce(api, policy("p", rule("false", message="no"), auditAnnotations=annotations), "Audit")
+                assert (await api.create(CLAIMS, claim("a"), user=User(name="alice"))).code == 201
+
+    run()
+    noted = audited(log)
+    failures = json.loads(noted.pop("validation.policy.admission.k8s.io/validation_failure"))
+    assert noted == {"p/who": "by alice"}
+    assert failures == [
+        {"message": "no", "policy": "p", "binding": "p-b", "expressionIndex": 0, "validationActions": ["Audit"]}
+    ]
 
 
 @on_loop

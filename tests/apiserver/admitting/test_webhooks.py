@@ -15,6 +15,7 @@ import pytest
 
 from drakit.api.exchange import User
 from drakit.apiserver import Settings
+from drakit.apiserver.access.audit import AuditLog
 from drakit.apiserver.admitting import Caller
 from drakit.apiserver.admitting.registrations import ServiceReference
 from drakit.apiserver.certificates import Authority
@@ -59,6 +60,20 @@ async def test_a_driver_checks_its_opaque_parameters() -> None:
         bad = await api.create(CLAIMS, configured({"kind": "GpuConfig", "sharing": "often"}))
         assert (bad.code, bad.body["reason"]) == (422, "Invalid")
         assert bad.message == ("admission webhook \"check.example.com\" denied the request: unknown sharing 'often'")
+
+
+def test_what_a_webhook_wants_audited_is_in_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+
+    @on_loop
+    async def run() -> None:
+        with AuditLog(log) as audit:
+            async with serving(Settings(audit=audit)) as api, listening(check_parameters) as hook:
+                await register(api, webhook(hook.url))
+                await api.create(CLAIMS, configured({"sharing": "exclusive"}))
+
+    run()
+    assert json.loads(log.read_text().splitlines()[-1])["annotations"]["check.example.com/sharing"] == "ok"
 
 
 @on_loop

@@ -10,7 +10,7 @@ import logging
 import os
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Self
@@ -35,6 +35,8 @@ class Trail:
     acting_as: User | None = None
     decision: str = ""
     reason: str = ""
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What others have to say about the request."""
 
     def decided(self, verdict: Verdict) -> Verdict:
         self.decision = "allow" if verdict.decision is Decision.ALLOW else "forbid"
@@ -91,6 +93,7 @@ def describe(request: Request, place: Place | None, trail: Trail, code: int) -> 
         event["annotations"] = {
             "authorization.k8s.io/decision": trail.decision,
             "authorization.k8s.io/reason": trail.reason,
+            **trail.annotations,
         }
     return event
 
