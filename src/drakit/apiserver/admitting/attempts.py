@@ -27,6 +27,11 @@ _OWN_KINDS = {
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
 
+def is_exempt(change: Change) -> bool:
+    """Nobody may lock an administrator out of what locks others out."""
+    return change.kind.group == _ADMISSION
+
+
 def _namespace(change: Change) -> str:
     """A namespace counts as being in itself."""
     if change.kind is NAMESPACE:
@@ -52,11 +57,6 @@ class Attempt:
     @property
     def namespaced(self) -> bool:
         return self.change.kind.namespaced
-
-    @property
-    def exempt(self) -> bool:
-        """Nobody may lock an administrator out of what locks others out."""
-        return self.group == _ADMISSION
 
     @property
     def equivalents(self) -> tuple[str, ...]:

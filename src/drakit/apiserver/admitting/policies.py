@@ -15,7 +15,7 @@ import msgspec
 
 from drakit.api.plain import from_plain
 from drakit.apiserver.admission import Change, Plugin
-from drakit.apiserver.admitting.attempts import NAMESPACE, Attempt
+from drakit.apiserver.admitting.attempts import NAMESPACE, Attempt, is_exempt
 from drakit.apiserver.admitting.catalogues import Catalogue
 from drakit.apiserver.admitting.expressions import as_value, namespace_value
 from drakit.apiserver.admitting.judging import Decision, Judge, Verdicts
@@ -69,12 +69,11 @@ class ValidatingAdmissionPolicies(Plugin):
         self._bindings = Catalogue(keeper, _BINDING, lambda document: from_plain(Binding, document))
 
     async def validate(self, change: Change) -> None:
-        attempt = Attempt(change)
-        if attempt.exempt:
-            return
-        judges = await self._policies.all()
+        judges = await self._policies.all() if not is_exempt(change) else []
         bindings = await self._bindings.all() if judges else []
-        outcome = _Outcome()
+        if not bindings:
+            return
+        attempt, outcome = Attempt(change), _Outcome()
         for judge in judges:
             bound = [each for each in bindings if each.spec.policy_name == judge.name]
             version = await self._matcher.version(judge.spec.match_constraints, attempt) if bound else None

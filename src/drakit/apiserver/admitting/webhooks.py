@@ -18,7 +18,7 @@ from functools import partial
 from drakit.api.plain import from_plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission import Change, Plugin
-from drakit.apiserver.admitting.attempts import Attempt
+from drakit.apiserver.admitting.attempts import Attempt, is_exempt
 from drakit.apiserver.admitting.calling import Caller, CallFailed
 from drakit.apiserver.admitting.catalogues import Catalogue
 from drakit.apiserver.admitting.expressions import Failure, as_value
@@ -81,8 +81,8 @@ class _Webhooks(Plugin):
         self._caller = caller
         self._new_uid = new_uid
 
-    async def _registered(self, attempt: Attempt) -> list[Hook]:
-        if attempt.exempt:
+    async def _registered(self, change: Change) -> list[Hook]:
+        if is_exempt(change):
             return []
         return [hook for hooks in await self._catalogue.all() for hook in hooks]
 
@@ -150,8 +150,11 @@ class ValidatingWebhooks(_Webhooks):
 
     async def validate(self, change: Change) -> None:
         """All are asked, whatever the first says; of several refusals the first in order is told."""
+        hooks = await self._registered(change)
+        if not hooks:
+            return
         attempt = Attempt(change)
-        wanted = [(hook, await self._wanted(hook, attempt)) for hook in await self._registered(attempt)]
+        wanted = [(hook, await self._wanted(hook, attempt)) for hook in hooks]
         asked = [self._ask(hook, attempt, version) for hook, version in wanted if version is not None]
         for outcome in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(outcome, BaseException):
@@ -182,10 +185,10 @@ class MutatingWebhooks(_Webhooks):
         self._clock = clock
 
     async def admit(self, change: Change) -> None:
-        attempt = Attempt(change)
-        hooks = await self._registered(attempt)
+        hooks = await self._registered(change)
         if not hooks:
             return
+        attempt = Attempt(change)
         rounds = change.memory.setdefault(self.name, _Rounds())
         if change.repeated and rounds.left != change.new:
             rounds.changed()
