@@ -564,6 +564,15 @@ async def test_configurations_of_webhooks_are_never_locked_by_webhooks() -> None
 
 
 @on_loop
+async def test_a_webhook_may_say_null_where_it_has_nothing_to_say() -> None:
+    empty = {"status": None, "patch": None, "patchType": None, "warnings": None, "auditAnnotations": None}
+    async with serving() as api, listening(lambda _: {"allowed": True, **empty}) as hook:
+        await register(api, webhook(hook.url))
+        await register(api, webhook(hook.url), mutating=True)
+        assert (await api.create(CLAIMS, claim("a"))).code == 201
+
+
+@on_loop
 async def test_the_older_review_is_spoken_too() -> None:
     def older(request: Plain) -> bytes:
         return ok({"response": {"uid": request["uid"], "allowed": True}})

@@ -13,10 +13,12 @@ from typing import Any
 
 import msgspec
 
+from drakit.api.plain import from_plain
 from drakit.apiserver.admitting.attempts import Attempt
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.objects import encode_document
 from drakit.base import status
+from drakit.base.errors import DecodeError
 from drakit.base.status import StatusDetails
 from drakit.base.structs import Model
 
@@ -94,8 +96,8 @@ def question(attempt: Attempt, version: str, review_version: str, uid: str) -> b
 def read_answer(data: bytes, review_version: str, uid: str, *, mutating: bool) -> Answer:
     """Raise ReviewInvalid for what is no review, or not the one that was asked for."""
     try:
-        review = msgspec.json.decode(data, type=_Review)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        review = from_plain(_Review, msgspec.json.decode(data))
+    except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ReviewInvalid(f"couldn't read the answer: {error}") from None
     answer = review.response
     if answer is None:
