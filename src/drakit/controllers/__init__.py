@@ -1,0 +1,25 @@
+"""The control loops of a cluster: claims and everything that lives and dies with them.
+
+`Controllers(client).run()` follows the server and acts until it is cancelled; behind a leader election, one replica of
+several does. Each controller is level-triggered: killed after any write and started again, it ends in the same state.
+"""
+
+from drakit.controllers.claims import ClaimController
+from drakit.controllers.composition import ALL, Controllers, Make, run_all
+from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
+from drakit.controllers.podgroups import PodGroupProtection
+from drakit.controllers.setting import Component, Setting
+
+__all__ = [
+    "ALL",
+    "ClaimController",
+    "Component",
+    "Controllers",
+    "FinishedPods",
+    "GarbageCollector",
+    "Make",
+    "NamespaceController",
+    "PodGroupProtection",
+    "Setting",
+    "run_all",
+]

@@ -1,0 +1,192 @@
+"""The controller of claims: which changes concern which pods, groups and claims, and what is done about each.
+
+In:  pods, groups, templates, claims and nodes, as they change.
+Out: claims made (`generating`), reserved for pods with a node (`reserving`), released (`releasing`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from drakit.api import Node, Pod, PodGroup, ResourceClaim, ResourceClaimTemplate, claim_names
+from drakit.api.views import Partial
+from drakit.base.errors import Conflict, DrakitError
+from drakit.client import CLAIMS, NODES, POD_GROUPS, PODS, TEMPLATES, Key, key_of
+from drakit.controllers.claims.consumers import Consumers, by_claim, by_consumer, by_group, by_template, is_done
+from drakit.controllers.claims.figures import ClaimFigures
+from drakit.controllers.claims.generating import Generating, Missing
+from drakit.controllers.claims.releasing import Releasing
+from drakit.controllers.claims.reserving import Reserving
+from drakit.controllers.events import WARNING
+from drakit.controllers.setting import Setting
+from drakit.informers import Informer, Result, by_controller, by_node
+
+NAME = "resource_claim"
+FAILED = "FailedResourceClaimCreation"
+POD, GROUP, CLAIM = "pod", "podgroup", "claim"
+
+
+class Item(NamedTuple):
+    """What is on the queue: claims come and go with pods, so all go through one."""
+
+    sort: str
+    key: Key
+
+    def __str__(self) -> str:
+        return f"{self.sort}:{self.key}"
+
+
+class ClaimController:
+    def __init__(self, setting: Setting, *, workers: int = 4) -> None:
+        client, informers = setting.client, setting.informers
+        grouped = setting.gates.enabled("DRAWorkloadResourceClaims")
+        self._pods: Informer[Partial[Pod]] = informers.of(PODS)
+        self._groups: Informer[PodGroup] | None = informers.of(POD_GROUPS) if grouped else None
+        self._claims: Informer[ResourceClaim] = informers.of(CLAIMS)
+        self._templates: Informer[ResourceClaimTemplate] = informers.of(TEMPLATES)
+        self._nodes: Informer[Partial[Node]] = informers.of(NODES)
+        figures = ClaimFigures(setting.registry, self._claims.cache)
+        consumers = Consumers(client, self._pods, self._groups)
+        self._generating = Generating(client, self._claims, self._templates, self._groups, figures)
+        self._reserving = Reserving(client, self._claims, self._nodes)
+        self._releasing = Releasing(client, setting.clock, self._claims, consumers)
+        self._recorder = setting.recorder(NAME)
+        self.loop = setting.loop(NAME, self.reconcile, workers=workers)
+        self.loops = (self.loop,)
+        self._add_indexes()
+        self._subscribe()
+
+    async def reconcile(self, item: Item) -> Result:
+        if item.sort == CLAIM:
+            return await self._releasing.reconcile(item.key)
+        if item.sort == GROUP:
+            return await self._reconcile_group(item.key)
+        return await self._reconcile_pod(item.key)
+
+    async def _reconcile_pod(self, key: Key) -> Result:
+        found = self._pods.cache.get(key)
+        if found is None or found.view.metadata.deletion_timestamp is not None or is_done(found.view):
+            return Result.done()
+        pod = found.view
+        names: dict[str, str | None] = {}
+        failure: DrakitError | None = None
+        for entry in pod.spec.resource_claims:
+            if entry.resource_claim_template_name is None:
+                continue
+            try:
+                names[entry.name] = await self._generating.claim_for_pod(pod, entry)
+            except DrakitError as error:
+                failure = await self._failed("Pod", "v1", found, f"PodResourceClaim {entry.name}", error)
+        await self._generating.record(found, pod, names)
+        if pod.spec.node_name and failure is None:
+            await self._reserving.reserve(pod, self._generating.group_of(pod))
+        return self._after(failure)
+
+    async def _reconcile_group(self, key: Key) -> Result:
+        group = self._groups.cache.get(key) if self._groups is not None else None
+        if group is None or group.metadata.deletion_timestamp is not None:
+            return Result.done()
+        names: dict[str, str | None] = {}
+        failure: DrakitError | None = None
+        for entry in group.spec.resource_claims:
+            if entry.resource_claim_template_name is None:
+                continue
+            try:
+                names[entry.name] = await self._generating.claim_for_group(group, entry)
+            except DrakitError as error:
+                what = f"PodGroupResourceClaim {entry.name}"
+                failure = await self._failed("PodGroup", group.api_version, group, what, error)
+        await self._generating.record(group, group, names)
+        return self._after(failure)
+
+    async def _failed(self, kind: str, api_version: str, obj: Any, what: str, error: DrakitError) -> DrakitError:
+        if not isinstance(error, Conflict):
+            await self._recorder.tell(kind, api_version, obj, FAILED, f"{what}: {error}", type_=WARNING)
+        return error
+
+    def _after(self, failure: DrakitError | None) -> Result:
+        """What is missing brings the key back when it comes; everything else is tried again."""
+        return Result.done() if failure is None or isinstance(failure, Missing) else Result.retry()
+
+    # Which changes concern whom
+
+    def _add_indexes(self) -> None:
+        self._pods.add_index("claim", by_claim)
+        self._pods.add_index("template", by_template)
+        self._pods.add_index("group", by_group)
+        self._pods.add_index("node", by_node)
+        self._claims.add_index("consumer", by_consumer)
+        self._claims.add_index("controller", by_controller)
+        if self._groups is not None:
+            self._groups.add_index("template", by_template)
+
+    def _subscribe(self) -> None:
+        self._pods.subscribe(self._pod_changed)
+        self._claims.subscribe(self._claim_changed)
+        self._templates.on(add=self._template_added)
+        self._nodes.subscribe(self._node_changed)
+        if self._groups is not None:
+            self._groups.subscribe(self._group_changed)
+
+    def _pod_changed(self, old: Partial[Pod] | None, new: Partial[Pod] | None) -> None:
+        if new is None and old is not None:
+            self._generating.forget(old.view.metadata.uid)
+            self._consumer_over(old.view)
+        elif new is not None:
+            if old is not None and old.view.metadata.uid != new.view.metadata.uid:
+                self._pod_changed(old, None)
+            if new.view.spec.resource_claims:
+                self._add(POD, key_of(new))
+            if is_done(new.view):
+                self._consumer_over(new.view)
+
+    def _consumer_over(self, consumer: Pod | PodGroup) -> None:
+        uid, namespace = consumer.metadata.uid, consumer.metadata.namespace
+        for index in ("consumer", "controller"):
+            for key in self._claims.cache.keys_by(index, uid):
+                self._add(CLAIM, key)
+        if isinstance(consumer, Pod):
+            for name in claim_names(consumer).values():
+                self._add(CLAIM, Key(namespace, name))
+
+    def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        claim = new if new is not None else old
+        if claim is None:
+            return
+        self._generating.seen(claim)
+        key = key_of(claim)
+        self._add(CLAIM, key)
+        for pod in self._pods.cache.keys_by("claim", tuple(key)):
+            self._add(POD, pod)
+        owner = claim.metadata.controller
+        if new is None and owner is not None:
+            self._add(GROUP if owner.kind == "PodGroup" else POD, Key(key.namespace, owner.name))
+
+    def _template_added(self, template: ResourceClaimTemplate) -> None:
+        key = key_of(template)
+        for pod in self._pods.cache.keys_by("template", tuple(key)):
+            self._add(POD, pod)
+        for group in self._groups.cache.keys_by("template", tuple(key)) if self._groups is not None else ():
+            self._add(GROUP, group)
+
+    def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        group = new if new is not None else old
+        if group is None:
+            return
+        key = key_of(group)
+        self._add(GROUP, key)
+        for pod in self._pods.cache.keys_by("group", tuple(key)):
+            self._add(POD, pod)
+        if new is None:
+            self._generating.forget(group.metadata.uid)
+            self._consumer_over(group)
+
+    def _node_changed(self, old: Partial[Node] | None, new: Partial[Node] | None) -> None:
+        if new is None or (old is not None and old.view.metadata.labels == new.view.metadata.labels):
+            return
+        for pod in self._pods.by("node", new.view.metadata.name):
+            if pod.view.spec.resource_claims:
+                self._add(POD, key_of(pod))
+
+    def _add(self, sort: str, key: Key) -> None:
+        self.loop.queue.add(Item(sort, key))

@@ -1,0 +1,86 @@
+"""All controllers together, as a command or a test runs them.
+
+In:  a client and a clock; which controllers, with which gates.
+Out: informers that follow the server and controllers that act, until stopped.
+
+Whoever runs several replicas puts `run` behind a leader election: caches are filled when it begins, so a new leader
+sees everything that the last one wrote.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random
+
+from prometheus_client import CollectorRegistry
+
+from drakit.base.clock import Clock
+from drakit.base.gates import FeatureGates
+from drakit.client import Client
+from drakit.controllers.claims import ClaimController
+from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
+from drakit.controllers.podgroups import PodGroupProtection
+from drakit.controllers.setting import Component, Prepared, Setting
+from drakit.informers import Informers
+
+Make = Callable[[Setting], Component]
+
+ALL: tuple[Make, ...] = (
+    ClaimController,
+    PodGroupProtection,
+    GarbageCollector,
+    NamespaceController,
+    FinishedPods,
+)
+
+
+class Controllers:
+    """One run of a set of controllers; for another run, make another."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Clock | None = None,
+        gates: FeatureGates | None = None,
+        registry: CollectorRegistry | None = None,
+        random: Random | None = None,
+        makers: Sequence[Make] = ALL,
+    ) -> None:
+        self._clock = clock or client.clock
+        self.informers = Informers(client, clock=self._clock, random=random)
+        setting = Setting(client, self.informers, self._clock, gates=gates, registry=registry)
+        self.registry = setting.registry
+        self.components = [make(setting) for make in makers]
+
+    async def run(self) -> None:
+        """Until cancelled: then at once, in the middle of whatever is under way."""
+        for component in self.components:
+            if isinstance(component, Prepared):
+                await component.prepare()
+        loops = [loop for component in self.components for loop in component.loops]
+        async with self.informers.running():
+            tasks = [asyncio.create_task(loop.run(), name=loop.name) for loop in loops]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """What is under way may finish; then `run` ends."""
+        await asyncio.gather(*(loop.stop() for component in self.components for loop in component.loops))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no key waits for a worker and no worker has one; delayed keys may still come."""
+        return not any(
+            len(loop.queue) or loop.queue.working for component in self.components for loop in component.loops
+        )
+
+
+async def run_all(client: Client, *, clock: Clock | None = None, gates: FeatureGates | None = None) -> None:
+    """Run every controller until cancelled."""
+    await Controllers(client, clock=clock, gates=gates).run()

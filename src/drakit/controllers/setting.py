@@ -1,0 +1,72 @@
+"""What every controller is given, and how it is run.
+
+In:  a client, the process's informers, a clock, gates, a registry for figures.
+Out: one `Setting` that a controller is made with. A controller subscribes to informers when it is made, and has loops.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from prometheus_client import CollectorRegistry
+
+from drakit.base.clock import Clock
+from drakit.base.gates import FeatureGates
+from drakit.client import Client, NotFound, V
+from drakit.controllers.events import Recorder
+from drakit.informers import Controller, Informers, Result
+
+K = TypeVar("K", bound=Hashable)
+log = logging.getLogger("drakit.controllers")
+
+
+class Setting:
+    """Shared by all controllers of a process."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        clock: Clock,
+        *,
+        gates: FeatureGates | None = None,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
+        self.client = client
+        self.informers = informers
+        self.clock = clock
+        self.gates = gates or FeatureGates.defaults()
+        self.registry = registry or CollectorRegistry()
+
+    def recorder(self, component: str) -> Recorder:
+        return Recorder(self.client, self.clock, component)
+
+    def loop(self, name: str, reconcile: Callable[[K], Awaitable[Result | None]], *, workers: int = 1) -> Controller[K]:
+        """A work queue and its workers. An object that vanished under a reconcile is no failure: its event comes."""
+
+        async def tolerant(key: K) -> Result | None:
+            try:
+                return await reconcile(key)
+            except NotFound as error:
+                log.log(V[4], "%s: %s: %s", name, key, error)
+                return None
+
+        return Controller(name, tolerant, clock=self.clock, workers=workers, registry=self.registry)
+
+
+class Component(Protocol):
+    """A controller, as whoever runs it sees it. Everything that it does, it does in its loops."""
+
+    @property
+    def loops(self) -> tuple[Controller[Any], ...]: ...
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """A controller that must ask the server something before it can begin."""
+
+    async def prepare(self) -> None:
+        """Called once, before informers are started. May subscribe to more of them."""
+        ...

@@ -1,0 +1,156 @@
+"""A server, a clock that stands still, and controllers that can be killed after any of their writes."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any, ParamSpec
+
+from drakit.api.exchange import Request, Response
+from drakit.api.views import Partial
+from drakit.apiserver import Server, Settings, build_server
+from drakit.base.clock import FakeClock
+from drakit.base.gates import FeatureGates
+from drakit.client import Client, InProcess, Resource, Transport
+from drakit.controllers.composition import Controllers, Make
+from drakit.store import MemoryStore
+
+P = ParamSpec("P")
+Plain = dict[str, Any]
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+
+
+def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        asyncio.run(test(*args, **kwargs))
+
+    return run
+
+
+class Fatal:
+    """A transport whose user dies right after the write number `last`: it is done, and its answer never comes."""
+
+    in_process = True
+    page_size = 0
+
+    def __init__(self, inner: Transport, last: int | None = None) -> None:
+        self._inner = inner
+        self._last = last
+        self.writes: list[tuple[str, str]] = []
+        self.died = asyncio.Event()
+
+    async def handle(self, request: Request) -> Response:
+        if self.died.is_set():
+            await asyncio.Event().wait()
+        response = await self._inner.handle(request)
+        if request.method in WRITES:
+            self.writes.append((request.method, request.path))
+            if self._last is not None and len(self.writes) >= self._last:
+                self.died.set()
+                await asyncio.Event().wait()
+        return response
+
+    async def close(self) -> None:
+        return
+
+
+class Cluster:
+    """`client` is the test's own; controllers have theirs."""
+
+    def __init__(self, server: Server, store: MemoryStore, clock: FakeClock, gates: FeatureGates) -> None:
+        self.server = server
+        self.store = store
+        self.clock = clock
+        self.gates = gates
+        self.client = Client(InProcess(server), clock=clock)
+        self.running: Controllers | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.transport = Fatal(InProcess(server))
+
+    async def start(self, makers: Sequence[Make], *, dies_after: int | None = None) -> Controllers:
+        self.transport = Fatal(InProcess(self.server), dies_after)
+        client = Client(self.transport, clock=self.clock)
+        self.running = Controllers(client, clock=self.clock, gates=self.gates, random=Random(3), makers=makers)
+        self._task = asyncio.create_task(self.running.run())
+        await self.settle()
+        return self.running
+
+    async def kill(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._task = self.running = None
+
+    async def settle(self) -> None:
+        """Let everything happen that happens without time going on."""
+        quiet, before = 0, -1
+        while quiet < 3:
+            for _ in range(40):
+                await asyncio.sleep(0)
+            revision = await self.store.revision()
+            busy = self.running is not None and not self.running.is_idle and not self.transport.died.is_set()
+            quiet = 0 if busy or revision != before else quiet + 1
+            before = revision
+
+    async def run_for(self, seconds: float) -> None:
+        end = self.clock.monotonic() + seconds
+        await self.settle()
+        while (deadline := self.clock.next_deadline()) is not None and deadline <= end:
+            self.clock.advance(max(deadline - self.clock.monotonic(), 0.0))
+            await self.settle()
+        self.clock.advance(max(end - self.clock.monotonic(), 0.0))
+        await self.settle()
+
+    # The test's own hands
+
+    async def create(self, *documents: Plain) -> Any:
+        made: Any = None
+        for document in documents:
+            made = await self.client.create(document)
+        await self.settle()
+        return made
+
+    async def get(self, resource: Resource[Any], name: str, namespace: str = "default") -> Any:
+        place = namespace if resource.kind.namespaced else ""
+        found = await self.client.find(resource, name, namespace=place)
+        return found.view if type(found) is Partial else found
+
+    async def all(self, resource: Resource[Any], namespace: str = "") -> list[Any]:
+        found = await self.client.list(resource, namespace=namespace)
+        return [each.view if type(each) is Partial else each for each in found]
+
+    async def set_status(self, resource: Resource[Any], name: str, status: Plain, namespace: str = "default") -> None:
+        place = namespace if resource.kind.namespaced else ""
+        found = await self.client.get(resource, name, namespace=place)
+        await self.client.patch_status(found, status)
+        await self.settle()
+
+    async def delete(
+        self,
+        resource: Resource[Any],
+        name: str,
+        *,
+        grace: int | None = 0,
+        propagation: str = "",
+        namespace: str = "default",
+    ) -> None:
+        place = namespace if resource.kind.namespaced else ""
+        await self.client.delete(resource, name, namespace=place, grace=grace, propagation=propagation)
+        await self.settle()
+
+
+@asynccontextmanager
+async def cluster(gates: FeatureGates | None = None) -> AsyncIterator[Cluster]:
+    clock = FakeClock()
+    gates = gates or FeatureGates.all_on()
+    async with MemoryStore(clock=clock) as store:
+        server = await build_server(store, clock=clock, settings=Settings(gates=gates, random=Random(7)))
+        made = Cluster(server, store, clock, gates)
+        try:
+            yield made
+        finally:
+            await made.kill()

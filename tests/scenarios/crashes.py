@@ -1,0 +1,137 @@
+"""Controllers that die after any single write of a scenario, and come back.
+
+In:  a scenario, written for a cluster in which nothing goes wrong.
+Out: for each write, what the scenario leaves behind when the controllers die right after it and are started again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import Any
+
+import msgspec
+
+from drakit.api.codec import to_wire
+from drakit.api.views import Partial
+from drakit.apiserver import Settings, build_server
+from drakit.base.clock import FakeClock
+from drakit.base.gates import FeatureGates
+from drakit.client import EVENTS, Resource
+from drakit.controllers.composition import Controllers, Make
+from drakit.store import MemoryStore
+from tests.controllers.cluster import Cluster
+
+Scenario = Callable[[Cluster], Awaitable[None]]
+_GONE = ("uid", "resourceVersion", "managedFields", "creationTimestamp", "lastTransitionTime", "deletionTimestamp")
+
+
+class Left(msgspec.Struct, frozen=True):
+    """What a scenario leaves: objects, the writes of all lives of the controllers (events apart), reasons of events."""
+
+    objects: list[str]
+    writes: list[tuple[str, str]]
+    events: set[str]
+    deaths: int
+
+
+class Mortal(Cluster):
+    """A cluster whose controllers die once, after the write of that number, and are started again."""
+
+    makers: Sequence[Make] = ()
+    dies_after: int | None = None
+    deaths = 0
+    writes: tuple[tuple[str, str], ...] = ()
+
+    async def begin(self) -> None:
+        await self.start(self.makers, dies_after=self.dies_after)
+
+    async def start(self, makers: Sequence[Make], *, dies_after: int | None = None) -> Controllers:
+        self.makers = makers
+        started = await super().start(makers, dies_after=dies_after)
+        await self.settle()
+        return started
+
+    async def kill(self) -> None:
+        self.writes += tuple(self.transport.writes)
+        self.transport.writes = []
+        await super().kill()
+
+    async def settle(self) -> None:
+        await super().settle()
+        if self.running is not None and self.transport.died.is_set():
+            self.deaths += 1
+            await self.kill()
+            await super().start(self.makers)
+            await super().settle()
+
+
+async def play(
+    scenario: Scenario, makers: Sequence[Make], kinds: Sequence[Resource[Any]], dies_after: int | None = None
+) -> Left:
+    clock, gates = FakeClock(), FeatureGates.all_on()
+    async with MemoryStore(clock=clock) as store:
+        server = await build_server(store, clock=clock, settings=Settings(gates=gates, random=Random(7)))
+        it = Mortal(server, store, clock, gates)
+        it.makers, it.dies_after = makers, dies_after
+        try:
+            await it.begin()
+            await scenario(it)
+            await it.run_for(60)
+        finally:
+            await it.kill()
+        return await _left(it, kinds)
+
+
+async def _left(it: Mortal, kinds: Sequence[Resource[Any]]) -> Left:
+    documents = [_document(each) for kind in kinds for each in await it.client.list(kind)]
+    made = [each["metadata"] for each in documents if each["metadata"].get("generateName")]
+    random = {each["name"]: each["generateName"] + "<random>" for each in made}
+    events = await it.client.list(EVENTS)
+    writes = sorted((method, _plain(path)) for method, path in it.writes if "/events" not in path)
+    return Left(
+        sorted(_replaced(json.dumps(_bare(each), sort_keys=True), random) for each in documents),
+        writes,
+        {f"{each.view.involved_object.kind} {each.view.reason}" for each in events},
+        it.deaths,
+    )
+
+
+def _plain(path: str) -> str:
+    """A path without the random end of a generated name."""
+    return re.sub(r"-[a-z0-9]{5}(?=/|$)", "-<random>", path)
+
+
+def _document(obj: Any) -> dict[str, Any]:
+    return dict(obj.document) if type(obj) is Partial else dict(to_wire(obj))
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _bare(each) for key, each in value.items() if key not in _GONE}
+    return [_bare(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _replaced(text: str, names: dict[str, str]) -> str:
+    for name, general in names.items():
+        text = text.replace(name, general)
+    return text
+
+
+def check_every_crash(scenario: Scenario, makers: Sequence[Make], kinds: Sequence[Resource[Any]]) -> int:
+    """Play the scenario whole, then once per write with a death after it; how many writes there are."""
+    whole = asyncio.run(play(scenario, makers, kinds))
+    deaths = 0
+    for number in itertools.count(1):
+        crashed = asyncio.run(play(scenario, makers, kinds, dies_after=number))
+        deaths += crashed.deaths
+        if not crashed.deaths:
+            break
+        assert crashed.objects == whole.objects, f"after write {number}"
+        assert crashed.writes == whole.writes, f"after write {number}"
+        assert crashed.events >= whole.events, f"after write {number}"
+    return deaths
