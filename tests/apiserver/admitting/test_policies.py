@@ -101,6 +101,48 @@ async def test_credentials_without_a_node_and_other_people_are_told_apart() -> N
         assert (await api.create(SLICES, resource_slice("s"), user=User(name="admin"))).code == 201
 
 
+@pytest.mark.parametrize(
+    ("user", "spec", "said"),
+    [
+        (driver("node-a"), {"nodeName": "node-a"}, ""),
+        (driver("node-b"), {"nodeName": "node-a"}, "node-b is not node-a"),
+        (driver("node-b"), {"allNodes": True}, "node-b is not nowhere"),
+        (User(name="x", extra={"other": ("y",)}), {"nodeName": "node-a"}, "no node"),
+        (User(name="x"), {"nodeName": "node-a"}, "no such key: extra"),
+    ],
+)
+@on_loop
+async def test_optional_fields_are_reached_as_drivers_policies_reach_them(user: User, spec: Plain, said: str) -> None:
+    variables = [
+        {
+            "name": "userNode",
+            "expression": "request.userInfo.extra[?'authentication.kubernetes.io/node-name'][0].orValue('')",
+        },
+        {
+            "name": "sliceNode",
+            "expression": "(request.operation == 'DELETE' ? oldObject : object).spec.?nodeName.orValue('')",
+        },
+    ]
+    where = "(variables.sliceNode == '' ? 'nowhere' : variables.sliceNode)"
+    rules = (
+        rule("variables.userNode != ''", message="no node"),
+        rule(
+            "variables.userNode == variables.sliceNode",
+            messageExpression=f"variables.userNode + ' is not ' + {where}",
+        ),
+    )
+    async with serving() as api:
+        await enforce(api, policy("p", *rules, resources=("resourceslices",), variables=variables))
+        made = resource_slice("s")
+        del made["spec"]["nodeName"]
+        made["spec"] |= spec
+        answer = await api.create(SLICES, made, user=user)
+        if said:
+            assert answer.message.endswith(said)
+        else:
+            assert answer.code == 201, answer.body
+
+
 @on_loop
 async def test_a_policy_alone_does_nothing_and_its_binding_makes_it_hold_at_once() -> None:
     async with serving() as api:
