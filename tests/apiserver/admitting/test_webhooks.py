@@ -573,6 +573,15 @@ async def test_a_webhook_may_say_null_where_it_has_nothing_to_say() -> None:
 
 
 @on_loop
+async def test_warnings_without_end_are_cut() -> None:
+    talkative = {"allowed": True, "warnings": ["x" * 5000] * 100}
+    async with serving() as api, listening(lambda _: talkative) as hook:
+        await register(api, webhook(hook.url))
+        warnings = (await api.create(CLAIMS, claim("a"))).response.warnings
+        assert [len(text) for text in warnings] == [256] * 16
+
+
+@on_loop
 async def test_the_older_review_is_spoken_too() -> None:
     def older(request: Plain) -> bytes:
         return ok({"response": {"uid": request["uid"], "allowed": True}})

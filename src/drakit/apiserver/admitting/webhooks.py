@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -45,6 +45,8 @@ from drakit.base.clock import Clock
 
 log = logging.getLogger("drakit.apiserver.admitting")
 
+MAX_WARNINGS = 4096
+SHORT_WARNING = 256
 _GROUP = "admissionregistration.k8s.io/v1"
 _NO_EFFECTS = ("None", "NoneOnDryRun")
 _IDENTITY = ("name", "namespace", "uid")
@@ -112,7 +114,7 @@ class _Webhooks(Plugin):
             _failed(hook, str(error))
             return None
         attempt.change.annotations |= {f"{hook.name}/{key}": text for key, text in answer.audit_annotations.items()}
-        attempt.change.warnings.extend(answer.warnings)
+        attempt.change.warnings.extend(_bounded(answer.warnings))
         if not answer.allowed:
             raise refusal(hook.name, answer.status)
         return answer
@@ -132,6 +134,13 @@ class _Webhooks(Plugin):
             return read_answer(data, review_version, uid, mutating=self.mutating)
         except ReviewInvalid as error:
             raise CallFailed(f"received invalid webhook response: {error}") from None
+
+
+def _bounded(warnings: Sequence[str]) -> list[str]:
+    """Warnings travel in headers, for which no client has room without end: if they are long, their beginnings do."""
+    if sum(map(len, warnings)) <= MAX_WARNINGS:
+        return list(warnings)
+    return [text[:SHORT_WARNING] for text in warnings[: MAX_WARNINGS // SHORT_WARNING]]
 
 
 def _failed(hook: Hook, why: str) -> None:
