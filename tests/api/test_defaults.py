@@ -244,3 +244,16 @@ def test_a_document_is_not_changed_in_place() -> None:
     before = str(value.document)
     assert set_defaults(value, NOW) is not value
     assert str(value.document) == before
+
+
+def test_daemon_sets_roll_one_node_at_a_time() -> None:
+    template = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = defaulted("DaemonSet", "apps/v1", spec={"template": template})["spec"]
+    assert spec["updateStrategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
+    assert spec["revisionHistoryLimit"] == 10
+    assert spec["template"]["spec"]["restartPolicy"] == "Always"
+
+
+def test_endpoints_speak_tcp() -> None:
+    subsets = [{"ports": [{"port": 443}]}]
+    assert defaulted("Endpoints", "v1", subsets=subsets)["subsets"][0]["ports"][0]["protocol"] == "TCP"

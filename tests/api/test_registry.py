@@ -89,7 +89,7 @@ def test_a_struct_knows_its_kind() -> None:
 def test_names_lead_to_one_kind_only() -> None:
     for group_version in group_versions():
         kinds = served_in(group_version)
-        names = [name for kind in kinds for name in (kind.plural, kind.singular, *kind.short_names)]
+        names = [name for kind in kinds for name in {kind.plural, kind.singular, *kind.short_names}]
         assert len(names) == len(set(names)), group_version
 
 

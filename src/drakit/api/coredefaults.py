@@ -232,6 +232,23 @@ def _service(document: Document) -> None:
         spec.setdefault("allocateLoadBalancerNodePorts", True)
 
 
+def _daemon_set(document: Document) -> None:
+    spec = document.setdefault("spec", {})
+    _pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
+    strategy = spec.setdefault("updateStrategy", {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", 1)
+        rolling.setdefault("maxSurge", 0)
+    spec.setdefault("revisionHistoryLimit", 10)
+
+
+def _endpoints(document: Document) -> None:
+    for subset in document.get("subsets") or []:
+        for port in subset.get("ports") or []:
+            port.setdefault("protocol", "TCP")
+
+
 def _priority_class(document: Document) -> None:
     document.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
@@ -300,6 +317,8 @@ _RULES: Mapping[tuple[Any, Any], Callable[[Document], None]] = {
     ("v1", "Service"): _service,
     ("apps/v1", "ReplicaSet"): _replica_set,
     ("apps/v1", "Deployment"): _deployment,
+    ("apps/v1", "DaemonSet"): _daemon_set,
+    ("v1", "Endpoints"): _endpoints,
     (f"{_RBAC}/v1", "RoleBinding"): _binding,
     (f"{_RBAC}/v1", "ClusterRoleBinding"): _binding,
     ("scheduling.k8s.io/v1", "PriorityClass"): _priority_class,

@@ -164,6 +164,7 @@ KINDS: tuple[Kind, ...] = (
         group="", kind="Service", plural="services", short_names=("svc",), categories=("all",),
         subresources=(_STATUS,),
     ),
+    Kind(group="", kind="Endpoints", plural="endpoints", short_names=("ep",)),
     Kind(group="coordination.k8s.io", kind="Lease", plural="leases", model=cluster.Lease),
     Kind(
         group="apps", kind="ReplicaSet", plural="replicasets", short_names=("rs",), categories=("all",),
@@ -173,6 +174,10 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         group="apps", kind="Deployment", plural="deployments", short_names=("deploy",), categories=("all",),
         subresources=(Subresource("scale", STATUS_VERBS, "Scale", "autoscaling/v1"), _STATUS),
+    ),
+    Kind(
+        group="apps", kind="DaemonSet", plural="daemonsets", short_names=("ds",), categories=("all",),
+        subresources=(_STATUS,),
     ),
     Kind(group="events.k8s.io", kind="Event", plural="events", short_names=("ev",)),
     Kind(group=_RBAC, kind="Role", plural="roles", model=rbac.Role),
@@ -238,7 +243,7 @@ _BY_PLURAL = {(kind.group_version(version), kind.plural): kind for kind in KINDS
 
 
 def _names(kind: Kind) -> tuple[str, ...]:
-    return kind.plural, kind.singular, *kind.short_names
+    return tuple(dict.fromkeys((kind.plural, kind.singular, *kind.short_names)))
 
 
 def _spellings(kind: Kind) -> Iterator[str]:
