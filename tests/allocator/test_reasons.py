@@ -93,14 +93,14 @@ def test_constraints_are_told_with_the_values() -> None:
     }
 
 
-def test_counters_are_told_with_need_and_rest() -> None:
+def test_counters_are_told_with_need_and_rest_in_the_notation_of_the_driver() -> None:
     counted = [
-        device(name, consumesCounters=[{"counterSet": "set", "counters": {"mem": {"value": "6"}}}]) for name in "ab"
+        device(name, consumesCounters=[{"counterSet": "set", "counters": {"mem": {"value": "6Gi"}}}]) for name in "ab"
     ]
-    counters = [{"name": "set", "counters": {"mem": {"value": "8"}}}]
+    counters = [{"name": "set", "counters": {"mem": {"value": "8Gi"}}}]
     slices = [slice_of(*counted, name="a", count=2), slice_of(name="b", count=2, sharedCounters=counters)]
     assert refusals(cluster(*slices), claim(exactly(count=2))) == {
-        Cause.COUNTER: [("counter mem of set: 6 needed, 2 left", 1)]
+        Cause.COUNTER: [("counter mem of set: 6Gi needed, 2Gi left", 1)]
     }
 
 

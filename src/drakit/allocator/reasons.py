@@ -21,8 +21,8 @@ from drakit.allocator.remedies import Remedy, find_remedies
 from drakit.allocator.requests import Alternative
 from drakit.allocator.results import Site, site
 from drakit.allocator.search import Pick, Search
-from drakit.api import ResourceClaim
-from drakit.base.quantity import Quantity
+from drakit.api import Device, ResourceClaim
+from drakit.base.quantity import Format, Quantity
 from drakit.base.taints import untolerated
 
 if TYPE_CHECKING:
@@ -287,7 +287,8 @@ class _Inquiry:
     def _counters(self, device: int) -> tuple[Cause, str] | None:
         trait = self.layout.traits[device]
         _, position = self._shape_of(device)
-        consumes = site(self.layout, self.views, device).view.content.shapes[position].build.consumes
+        found = site(self.layout, self.views, device)
+        consumes = found.view.content.shapes[position].build.consumes
         if consumes and not self.layout.plan.features.partitions:
             return Cause.GATE, "consumes counters, but the DRAPartitionableDevices feature is disabled"
         if not trait.consumes or self.search.counters_suffice(device):
@@ -296,10 +297,9 @@ class _Inquiry:
             left = self.search.left[counter]
             if left < amount:
                 _, (counter_set, name) = self.layout.counters[counter]
-                return (
-                    Cause.COUNTER,
-                    f"counter {name} of {counter_set}: {Quantity(amount)} needed, {Quantity(left)} left",
-                )
+                form = _notation(found.device, counter_set, name)
+                amounts = f"{Quantity(amount, form)} needed, {Quantity(left, form)} left"
+                return Cause.COUNTER, f"counter {name} of {counter_set}: {amounts}"
         return Cause.COUNTER, "the pool has a counter below zero: more is in use than it publishes"
 
     def _taint(self, wanted: Alternative, device: int) -> tuple[Cause, str] | None:
@@ -319,6 +319,14 @@ class _Inquiry:
             if each.add(state, values[each.index]) is None:
                 return Cause.CONSTRAINT, _constraint_text(each, state, values[each.index])
         return None
+
+
+def _notation(device: Device, counter_set: str, name: str) -> Format:
+    """How the driver writes amounts of a counter: what is left of 80Gi is told in Gi."""
+    for each in device.consumes_counters:
+        if each.counter_set == counter_set and name in each.counters:
+            return each.counters[name].value.format
+    return Format.DECIMAL_SI
 
 
 def _constraint_text(constraint: Constraint, state: Values | None, values: Values | None) -> str:
