@@ -59,6 +59,13 @@ def test_tolerations_of_an_allocation_are_defaulted_too() -> None:
     assert written["tolerations"] == [{"operator": "Equal", "value": "v"}]
 
 
+def test_an_allocation_that_lacks_nothing_stays_as_it_is() -> None:
+    tolerations = [{"operator": "Exists"}]
+    bare = {"request": "r", "driver": "d", "pool": "p", "device": "x"}
+    given = {"devices": {"results": [bare, {**bare, "device": "y", "tolerations": tolerations}]}}
+    assert defaulted("ResourceClaim", status={"allocation": given})["status"]["allocation"] == given
+
+
 def test_taints_are_since_now_to_the_second() -> None:
     old, new = {"key": "k", "effect": "None", "timeAdded": "2020-01-01T00:00:00Z"}, {"key": "l", "effect": "NoExecute"}
     spec = {"devices": [{"name": "d", "taints": [old, new]}]}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from drakit.api import Malformed, NotAnObject, WrongType, decode, decode_all, decode_file, encode, parse_documents
+from drakit.api.jsontext import parse_json
 from drakit.base.errors import DecodeError
 
 HEAD = '"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice"'
@@ -244,6 +245,25 @@ def test_deep_but_allowed_parameters_are_read_and_written() -> None:
     assert deep.encode() in encode(decoded.object)
 
 
+def test_a_number_that_fits_no_int_or_string_field_is_refused_with_its_value() -> None:
+    pod = (
+        '{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"c","livenessProbe":{"httpGet":{"port":%s}}}]}}'
+    )
+    with pytest.raises(WrongType, match=r"cannot unmarshal number 4294967296 into"):
+        decode(pod % 2**32)
+    with pytest.raises(WrongType, match=r"cannot unmarshal bool into"):
+        decode(pod % "true")
+
+
+def test_one_value_is_read_and_no_more() -> None:
+    assert parse_json(' {"a": 1} ') == {"a": 1}
+    with pytest.raises(Malformed, match="line 1, column 4: expected the end of the document"):
+        parse_json("1 \t2")
+
+
 def test_half_a_surrogate_pair_is_read_as_the_replacement_character() -> None:
     decoded = decode('{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a\\ud800":"\\udc00b"}}}')
     assert decoded.object.document["metadata"]["annotations"] == {"a\ufffd": "\ufffdb"}  # type: ignore[union-attr]
+    twice = decode('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"\\ud800","name":"b\\ud800"}}', strict=False)
+    assert twice.object.document["metadata"] == {"name": "b\ufffd"}  # type: ignore[union-attr]
+    assert twice.warnings == ('duplicate field "metadata.name"',)

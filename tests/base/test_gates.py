@@ -28,6 +28,16 @@ def test_settings_change_the_defaults() -> None:
     assert FeatureGates.parse(str(gates)) == gates
 
 
+@pytest.mark.parametrize("text", ["true", "True", "TRUE", "t", "T", "1"])
+def test_a_gate_can_be_switched_on_in_every_way_that_kubernetes_knows(text: str) -> None:
+    assert FeatureGates.parse(f"DRAListTypeAttributes={text}").enabled("DRAListTypeAttributes")
+
+
+@pytest.mark.parametrize("text", ["false", "False", "FALSE", "f", "F", "0"])
+def test_a_gate_can_be_switched_off_in_every_way_that_kubernetes_knows(text: str) -> None:
+    assert not FeatureGates.parse(f"DRAPrioritizedList={text}").enabled("DRAPrioritizedList")
+
+
 def test_stage_groups_switch_all_of_a_stage_and_single_gates_win() -> None:
     gates = FeatureGates.parse("AllAlpha=true,DRAListTypeAttributes=false")
     assert gates.enabled("GenericWorkload")

@@ -66,6 +66,8 @@ def test_attribute_names_have_an_identifier_and_maybe_a_domain() -> None:
     assert names.check_attribute_name("a.b/") == ["the name must not be empty"]
     assert names.check_attribute_name("a" * 33) == ["the name must be no more than 32 characters"]
     assert names.check_attribute_name("2x")
+    assert names.check_full_attribute_name("a.b/memory") == []
+    assert names.check_full_attribute_name("a.b/") == ["the name must not be empty"]
     assert names.check_full_attribute_name("memory") == [
         "a fully qualified name must be a domain and a name separated by a slash"
     ]
@@ -89,6 +91,8 @@ def test_config_keys_and_path_segments_do_not_climb() -> None:
     assert names.check_config_key("..data") == ["must not start with '..'"]
     assert names.check_config_key("..") == ["must not be '..'"]
     assert names.check_path_segment("a/b%") == ["may not contain '/'", "may not contain '%'"]
+    assert names.check_path_segment("..") == ["may not be '..'"]
+    assert names.check_path_segment("a..b") == []
     assert names.check_dns1035_label("a-1") == []
     assert names.check_dns1035_label("1a")
 

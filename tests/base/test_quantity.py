@@ -78,6 +78,8 @@ def test_equality_and_hash_go_by_amount_whatever_the_notation() -> None:
 
 def test_order_compares_amounts() -> None:
     assert q("1Gi") > q("1G") >= q("1000M")
+    assert not q("1k") > q("1000")
+    assert not q("1k") < q("1000")
     assert q("-1m") < ZERO <= q("0")
     assert sorted([q("2"), q("1500m"), q("1Ki")]) == [q("1500m"), q("2"), q("1Ki")]
 

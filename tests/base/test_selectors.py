@@ -77,6 +77,7 @@ requirements = st.one_of(
     st.builds(lambda k, v: f"{k} notin ({','.join(sorted(set(v)))})", words, st.lists(words, min_size=1, max_size=3)),
     words,
     words.map(lambda k: f"!{k}"),
+    st.builds(lambda k, sign, v: f"{k}{sign}{v}", words, st.sampled_from(["<", ">", "!=", "=="]), st.integers(0, 99)),
 )
 
 
@@ -84,6 +85,7 @@ requirements = st.one_of(
 def test_a_label_query_prints_as_what_it_reads(parts: list[str]) -> None:
     selector = labels.parse(",".join(parts))
     assert labels.parse(str(selector)) == selector
+    assert sorted(str(selector).split(",")) == sorted(",".join(parts).split(","))
 
 
 def test_a_label_selector_struct_means_the_same_as_its_query() -> None:
