@@ -56,7 +56,7 @@ class Container(Model):
 
 
 class PodResourceClaim(Model):
-    """A claim by name, or a template of which one is made; neither set is read as a claim of the pod's group."""
+    """A claim by name, or a template of which one is made. An entry that is also one of the pod's group is shared."""
 
     name: str = text()
     resource_claim_name: str | None = None

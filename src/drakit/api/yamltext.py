@@ -34,7 +34,7 @@ _WORDS: dict[str, object] = {
     **dict.fromkeys([".nan", ".NaN", ".NAN"], math.nan),
 }
 _NUMBER_START = frozenset("0123456789+-.")
-_INT = re.compile(r"([-+]?)(?:0b([01]+)|0x([0-9a-fA-F]+)|0o([0-7]+)|0([0-7]+)|(0|[1-9][0-9]*))")
+_INT = re.compile(r"([-+]?)(?:0[bB]([01]+)|0[xX]([0-9a-fA-F]+)|0[oO]([0-7]+)|0([0-7]+)|(0|[1-9][0-9]*))")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _BASES = (2, 16, 8, 8, 10)
 _MAX_DIGITS = 400
