@@ -14,6 +14,7 @@ from drakit.api import (
     ResourceClaim,
     ResourceSlice,
     StrictError,
+    WrongType,
     decode,
     decode_all,
     decode_plain,
@@ -194,3 +195,21 @@ def test_the_rest_of_a_partly_modelled_object_is_kept() -> None:
     assert value.view.spec.containers[0].image == "i"
     assert value.document["spec"]["containers"][0]["livenessProbe"] == {"periodSeconds": 7}
     assert value.document["spec"]["hostPID"] is True
+
+
+@pytest.mark.parametrize(
+    ("sent", "written"),
+    [("Zm9v", "Zm9v"), ("Zm9v\nYmFy\n", "Zm9vYmFy"), ("Zm9v\r\nYg==\r\n", "Zm9vYg=="), ("", ""), ("Zm9=", "Zm8=")],
+)
+def test_base64_may_be_wrapped_and_is_written_in_one_line(sent: str, written: str) -> None:
+    secret = decode_plain({"apiVersion": "v1", "kind": "Secret", "data": {"k": sent}}, strict=True).object
+    assert isinstance(secret, Partial)
+    assert secret.document["data"] == {"k": written}
+
+
+@pytest.mark.parametrize(
+    ("sent", "byte"), [("Zm9", 0), ("Zm9vYg", 4), ("Zm9v=", 4), ("Z m9", 1), ("Zm_-", 2), ("Zä==", 1)]
+)
+def test_what_is_no_base64_is_refused_with_its_place(sent: str, byte: int) -> None:
+    with pytest.raises(WrongType, match=f"illegal base64 data at input byte {byte}$"):
+        decode_plain({"apiVersion": "v1", "kind": "Secret", "data": {"k": sent}})

@@ -11,7 +11,7 @@ A shape is compiled from a schema (see `shaping`). Places are linked tuples, ren
 from __future__ import annotations
 
 import base64
-import binascii
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -139,19 +139,27 @@ class IntOrTextShape(Shape):
 
 
 class BytesShape(Shape):
-    """Base64 text."""
+    """Base64 text, in one line or, as tools wrap it, in several; it is written in one."""
 
     def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
         if type(value) is not str:
             self.mismatch(value, place)
-        try:
-            base64.b64decode(value, validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise WrongType(f"illegal base64 data: {error}", path_of(place)) from None
-        return value
+        joined = value.replace("\n", "").replace("\r", "")
+        if not _BASE64.fullmatch(joined):
+            raise WrongType(f"illegal base64 data at input byte {_base64_fault(value)}", path_of(place))
+        return base64.b64encode(base64.b64decode(joined)).decode()
 
     def zero(self) -> Any:
         return ""
+
+
+_BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+
+
+def _base64_fault(text: str) -> int:
+    """Where the first character stands that is none of base64, or where the last, incomplete group of four begins."""
+    odd = re.search(r"[^A-Za-z0-9+/\r\n]", text)
+    return odd.start() if odd else len(text) // 4 * 4
 
 
 class QuantityShape(Shape):
