@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from drakit.apiserver import Settings
@@ -96,10 +98,27 @@ async def test_metrics_count_requests_by_what_they_were_for() -> None:
         page = (await api.get("/metrics")).body
         assert (
             'apiserver_request_total{code="201",group="resource.k8s.io",resource="resourceclaims",scope="namespace",'
-            'subresource="",verb="CREATE",version="v1"} 1.0'
+            'subresource="",verb="POST",version="v1"} 1.0'
         ) in page
         assert "apiserver_request_duration_seconds_bucket" in page
         assert "apiserver_storage_objects 6.0" in page
+
+
+@on_loop
+async def test_metrics_name_verbs_as_dashboards_of_kubernetes_do() -> None:
+    applied = {**claim("a"), "kind": "ResourceClaim"}
+    async with serving() as api:
+        await api.patch(f"{CLAIMS}/a", applied, content="application/apply-patch+yaml", fieldManager="m")
+        await api.patch(f"{CLAIMS}/a", {"metadata": {"labels": {"a": "b"}}})
+        await api.update(f"{CLAIMS}/a", applied)
+        await api.get(f"{CLAIMS}/a")
+        await api.get(CLAIMS)
+        await (await api.watch(CLAIMS)).close()
+        await api.delete(f"{CLAIMS}/a")
+        await api.send("BREW", "/coffee")
+        page = (await api.get("/metrics")).body
+        verbs = set(re.findall(r'apiserver_request_total{[^}]*verb="(\w*)"', page))
+        assert verbs == {"APPLY", "PATCH", "PUT", "GET", "LIST", "WATCH", "DELETE", "other"}
 
 
 @on_loop
@@ -122,6 +141,19 @@ async def test_openapi_has_an_index_with_hashes_and_documents_behind_it() -> Non
         tag = dict(index.response.headers)["etag"]
         assert (await api.get("/openapi/v3", headers={"if-none-match": tag})).code == 304
         assert (await api.get("/openapi/v3/apis/none/v1")).code == 404
+
+
+@on_loop
+async def test_the_second_openapi_is_there_and_knows_nothing_in_json_and_in_protobuf() -> None:
+    async with serving() as api:
+        found = await api.get("/openapi/v2")
+        assert (found.code, found.body["swagger"], found.body["paths"]) == (200, "2.0", {})
+        asked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+        binary = (await api.get("/openapi/v2", accept=asked)).response
+        assert binary.content_type == asked.replace("@", ".")
+        assert binary.content.encode() == b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.36.4B\x00"
+        tag = dict(binary.headers)["etag"]
+        assert (await api.get("/openapi/v2", accept=asked, headers={"if-none-match": tag})).code == 304
 
 
 @on_loop

@@ -87,6 +87,18 @@ def test_apply_on_the_server_and_by_another_manager(kubectl: Kubectl) -> None:
     assert kubectl.object("resourceslice", "applied")["spec"]["pool"]["resourceSliceCount"] == 2
 
 
+def test_a_list_in_a_file_is_checked_and_its_items_applied(kubectl: Kubectl, team: str) -> None:
+    items: list[dict[str, object]] = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}} for name in ("a", "b")
+    ]
+    listed = {"apiVersion": "v1", "kind": "List", "items": items}
+    applied = kubectl("apply", "-n", team, "-f", "-", stdin=json.dumps(listed))
+    assert applied == "configmap/a created\nconfigmap/b created\n"
+    items[1]["dita"] = {}
+    refused = kubectl.refused("apply", "-n", team, "-f", "-", stdin=json.dumps(listed))
+    assert 'unknown field "dita"' in refused
+
+
 def test_get_in_all_its_forms(kubectl: Kubectl, team: str) -> None:
     kubectl("create", "-n", team, "-f", "-", stdin=f"{CLAIM}---\n{TEMPLATE}---\n{POD}")
     kubectl("create", "-f", "-", stdin=resource_slice("s1", "n1") + resource_slice("s2", "n2"))

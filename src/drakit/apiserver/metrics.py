@@ -8,11 +8,27 @@ from __future__ import annotations
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from drakit.api.exchange import Request
 from drakit.store import Stats
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _LABELS = ("verb", "group", "version", "resource", "subresource", "scope")
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_APPLY = "application/apply-patch"
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+
+
+def reported_verb(request: Request, verb: str) -> str:
+    """How dashboards of Kubernetes know a request: by its method, save that lists, watches and applies are told apart.
+
+    Whatever else a client calls its method is one word: labels are kept for ever.
+    """
+    if verb in ("list", "watch"):
+        return verb.upper()
+    if request.method == "PATCH" and request.headers.get("content-type", "").startswith(_APPLY):
+        return "APPLY"
+    method = "GET" if request.method == "HEAD" else request.method
+    return method if method in _METHODS else "other"
 
 
 class Metrics:

@@ -93,7 +93,7 @@ class Server:
             response = _PAGE_NOT_FOUND
         except Exception as error:
             response = _failed(error, warnings)
-        self._count(place, response.code, clock.monotonic() - begun)
+        self._count(request, place, response.code, clock.monotonic() - begun)
         if self._audit is not None:
             self._audit.note(request, place, trail, response.code, clock.now())
         return response
@@ -148,6 +148,8 @@ class Server:
                 return version_document()
             case ["metrics"]:
                 return await self._figures()
+            case ["openapi", "v2"]:
+                return self._documents.second(request)
             case ["openapi", "v3", *_]:
                 return self._documents.answer(request)
             case ["apis", group, *_] if self._discovery.knows_group(group):
@@ -162,13 +164,14 @@ class Server:
         page = self._metrics.page(await self.machinery.keeper.store.stats())
         return Response(content=Raw(page), content_type=metrics.CONTENT_TYPE)
 
-    def _count(self, place: Place | None, code: int, seconds: float) -> None:
+    def _count(self, request: Request, place: Place | None, code: int, seconds: float) -> None:
+        verb = metrics.reported_verb(request, place.verb if place else "")
         if place is None or not place.resource or code == 404:
             # Paths that nobody serves must not become labels: a scan would fill the memory with them.
-            labels = (place.verb if place else "", "", "", "", "", "")
+            labels = (verb, "", "", "", "", "")
         else:
             scope = "resource" if place.name else "namespace" if place.namespace else "cluster"
-            labels = (place.verb.upper(), place.group, place.version, place.resource, place.subresource, scope)
+            labels = (verb, place.group, place.version, place.resource, place.subresource, scope)
         self._metrics.observe(labels, code, seconds)
 
 
