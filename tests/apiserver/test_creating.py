@@ -123,6 +123,7 @@ async def test_a_namespace_that_is_being_deleted_takes_nothing_new() -> None:
     [
         ({"apiVersion": "resource.k8s.io/v1beta1"}, "does not match the expected API version"),
         ({"kind": "DeviceClass"}, "unknown conversion"),
+        ({"kind": "Pod", "apiVersion": "v1"}, "converting (v1.Pod) to (resource.ResourceClaim): unknown conversion"),
         ({"kind": "Nonsense"}, 'no kind "Nonsense" is registered'),
         ({"metadata": {"name": "a", "namespace": "other"}}, "does not match the namespace sent on the request"),
         ({"metadata": {"name": "a", "resourceVersion": "7"}}, "resourceVersion should not be set"),

@@ -180,6 +180,13 @@ async def test_a_watch_ends_with_its_connection() -> None:
 
 
 @on_loop
+async def test_the_head_of_a_watch_is_the_head_of_a_list_and_holds_nothing_open() -> None:
+    async with serving() as api:
+        answer = await api.send("HEAD", CLAIMS, watch="true")
+        assert (answer.code, answer.body["kind"]) == (200, "ResourceClaimList")
+
+
+@on_loop
 async def test_a_client_that_does_not_read_is_left_alone() -> None:
     class Stalled(Wire):
         async def send(self, message: Any) -> None:

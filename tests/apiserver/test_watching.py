@@ -116,6 +116,13 @@ async def test_without_bookmarks_an_idle_watch_says_nothing_until_its_end() -> N
 
 
 @on_loop
+async def test_a_watch_with_less_than_no_time_is_over() -> None:
+    async with serving() as api:
+        stream = await api.watch(CLAIMS, resourceVersion="0", timeoutSeconds="-1")
+        assert [event async for event in stream.events()] == []
+
+
+@on_loop
 async def test_a_revision_that_is_forgotten_is_an_error_event() -> None:
     async with serving(history=3) as api:
         old = await revision(api)

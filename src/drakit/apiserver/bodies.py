@@ -129,7 +129,7 @@ def _check_kind(kind: Kind, expected: str, given: str, name: str) -> None:
         raise _unhandled(kind, document, f'no kind "{name}" is registered for version "{given}" {_SCHEME}')
     if name != kind.kind or found.group != expected.rpartition("/")[0]:
         version = given.rpartition("/")[2]
-        internal = found.group.partition(".")[0] or "core"
+        internal = kind.group.partition(".")[0] or "core"
         why = f"converting ({version}.{name}) to ({internal}.{kind.kind}): unknown conversion"
         raise _unhandled(kind, document, why)
     if given != expected:

@@ -116,7 +116,10 @@ def _padded(rest: list[str]) -> tuple[str, str, str]:
 
 
 def _verb(request: Request, *, named: bool, watch_path: bool) -> str:
-    if request.method in ("GET", "HEAD"):
+    if request.method == "HEAD":
+        # There is no end of a watch to describe: what is there now is described instead.
+        return "get" if named else "list"
+    if request.method == "GET":
         watch = request.parameter("watch")
         if watch_path or (watch and watch not in ("0", "false", "False", "f", "F", "FALSE")):
             return "watch"

@@ -231,6 +231,6 @@ async def watch(machinery: Machinery, call: Call) -> ObjectStream:
 
 def _seconds(options: ListOptions, random: Random) -> float:
     """How long the watch lasts: as asked, else some random time, so that not all come back at once."""
-    if options.timeout is not None and options.timeout > 0:
-        return min(float(options.timeout), LONGEST_SECONDS)
+    if options.timeout:
+        return max(0.0, min(float(options.timeout), LONGEST_SECONDS))
     return SHORTEST_DEFAULT * (1 + random.random())
