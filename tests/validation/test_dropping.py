@@ -47,6 +47,13 @@ RULES: list[tuple[str, Any, Any]] = [
         with_status(claim(), allocation=allocation("d")),
     ),
     (
+        "DRAConsumableCapacity",
+        with_status(
+            claim(), allocation=allocation("d"), devices=[{"driver": "a.b", "pool": "p", "device": "d", "shareID": "u"}]
+        ),
+        with_status(claim(), allocation=allocation("d"), devices=[{"driver": "a.b", "pool": "p", "device": "d"}]),
+    ),
+    (
         "DRADeviceTaints",
         device_slice({"name": "d", "taints": [{"key": "k", "effect": "None"}]}),
         device_slice({"name": "d"}),
@@ -143,6 +150,19 @@ def test_pods_lose_fields_of_their_document(gate: str, spec: dict[str, Any], sta
     assert drop_disabled_fields(sent, None, EVERYTHING) is sent
 
 
+def test_messages_about_devices_have_a_gate_of_their_own() -> None:
+    def reporting(**device: str) -> Any:
+        health = [{"name": "claim:x", "resources": [{"resourceID": "d", "health": "Unhealthy", **device}]}]
+        statuses = [{"name": "c", "allocatedResourcesStatus": health}, {"name": "other"}]
+        return pod(status={"containerStatuses": statuses})
+
+    sent, silent, off = reporting(message="too hot"), reporting(), without("ResourceHealthStatusMessage")
+    assert drop_disabled_fields(sent, None, off).document == silent.document
+    assert drop_disabled_fields(sent, silent, off).document == silent.document
+    assert drop_disabled_fields(sent, sent, off) is sent
+    assert drop_disabled_fields(silent, None, off) is silent
+
+
 def test_what_is_left_after_dropping_is_judged() -> None:
     sent = claim({"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "gpu"}]})
     (error,) = validate_create(drop_disabled_fields(sent, None, without("DRAPrioritizedList")))
@@ -155,3 +175,10 @@ def test_reports_go_with_the_devices_that_a_claim_gives_back() -> None:
     cleared = with_status(claim(), devices=reports)
     assert drop_deallocated_devices(cleared, old).status.devices == ()
     assert drop_deallocated_devices(old, old) is old
+
+
+def test_a_report_about_a_share_that_nobody_had_is_not_taken_for_one_that_was_given_back() -> None:
+    old = with_status(claim(), allocation=allocation("a", shareID="one"))
+    stranger = [{"driver": "gpu.example.com", "pool": "p", "device": "a", "shareID": "two"}]
+    cleared = with_status(claim(), devices=stranger)
+    assert drop_deallocated_devices(cleared, old) is cleared

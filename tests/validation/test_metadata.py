@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from drakit.api import Partial, Pod
 from drakit.base.fields import Path
 from drakit.validation import check_field_manager, validate_create, validate_update
-from tests.validation.objects import claim, device_class, made, told
+from tests.validation.objects import claim, device_class, device_slice, made, pod, told
 
 
 @pytest.mark.parametrize(
@@ -111,3 +112,23 @@ def test_a_class_keeps_parameters_that_were_too_large_when_limits_came() -> None
     old = device_class(config=config)
     assert told(validate_create(old)) == [("spec.config[0].opaque.parameters", "TooLong")]
     assert validate_update(device_class(config=config, extendedResourceName="a.b/c"), old) == ()
+
+
+@pytest.mark.parametrize("finalizers", [("a b/c",), ("orphan", "foregroundDeletion")])
+def test_finalizers_of_claims_classes_and_pods_are_judged_again_in_every_update(finalizers: tuple[str, ...]) -> None:
+    olds = (claim(), device_class(), pod())
+    for old in olds:
+        if isinstance(old, Partial):
+            meta = {**old.document["metadata"], "finalizers": list(finalizers)}
+            new: Any = Partial.of(Pod, {**old.document, "metadata": meta})
+        else:
+            new = replace(old, metadata=replace(old.metadata, finalizers=finalizers))
+        assert told(validate_update(new, old)) == [("metadata.finalizers", "Invalid")]
+
+
+def test_of_a_class_the_name_is_judged_and_not_the_prefix_that_it_was_made_of() -> None:
+    named = made("DeviceClass", {"metadata": {"name": "Bad_x7k2p", "generateName": "Bad_"}})
+    assert told(validate_create(named)) == [("metadata.name", "Invalid")]
+    slice_ = device_slice()
+    both = replace(slice_, metadata=named.metadata)
+    assert told(validate_create(both)) == [("metadata.generateName", "Invalid"), ("metadata.name", "Invalid")]

@@ -33,6 +33,46 @@ def test_an_effect_of_another_time_may_stay() -> None:
     assert told(validate_update(rule(effect="Other"), rule())) == [("spec.taint.effect", "NotSupported")]
 
 
+POOL_VERSION = "resource.k8s.io/v1alpha3"
+
+
+def pool_question(status: dict[str, Any] | None = None) -> Any:
+    document: dict[str, Any] = {"metadata": {"resourceVersion": "1"}, "spec": {"driver": "a.b"}}
+    whole = {**document, "status": status} if status is not None else document
+    return made("ResourcePoolStatusRequest", whole, version=POOL_VERSION)
+
+
+def condition(kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "status": "True", "reason": "R", "lastTransitionTime": "2026-01-02T03:04:05Z", **more}
+
+
+def test_conditions_of_an_answer_are_told_apart_by_their_type() -> None:
+    answer = {"poolCount": 0, "conditions": [condition("Ready"), condition("Ready")]}
+    assert set(told(validate_status_update(pool_question(answer), pool_question()))) == {
+        ("status.conditions[1]", "Duplicate"),
+        ("status.conditions[1].type", "Duplicate"),
+    }
+
+
+def test_every_condition_of_an_answer_is_judged_though_there_are_too_many() -> None:
+    answer = {"poolCount": 0, "conditions": [condition(f"C{n}", reason="" if n == 3 else "R") for n in range(11)]}
+    assert set(told(validate_status_update(pool_question(answer), pool_question()))) == {
+        ("status.conditions", "TooMany"),
+        ("status.conditions[3].reason", "Required"),
+    }
+
+
+def test_a_second_answer_is_one_too_many_and_judged_all_the_same() -> None:
+    first = pool_question({"poolCount": 1})
+    assert told(validate_status_update(first, first)) == []
+    assert told(validate_status_update(pool_question({"poolCount": 2}), first)) == [("status", "Invalid")]
+    assert told(validate_status_update(pool_question({"poolCount": -1}), first)) == [
+        ("status", "Invalid"),
+        ("status.poolCount", "Invalid"),
+    ]
+    assert told(validate_status_update(pool_question(), first)) == [("status", "Invalid")]
+
+
 def test_an_answered_pool_question_must_count_its_pools() -> None:
     asked = made(
         "ResourcePoolStatusRequest",
@@ -71,6 +111,22 @@ def test_pod_groups(spec: dict[str, Any], expected: list[tuple[str, str]]) -> No
     base = {"schedulingPolicy": {"basic": {}}, **spec}
     group = made("PodGroup", {"metadata": {"namespace": "ns"}, "spec": base}, version=GROUP)
     assert told(validate_create(group)) == expected
+
+
+def test_claims_of_a_group_are_matched_by_name_though_there_are_too_many() -> None:
+    claims = [{"name": f"c{n}", "resourceClaimName": "x"} for n in range(4)]
+
+    def group(*names: str) -> Any:
+        spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": claims}
+        status = {"resourceClaimStatuses": [{"name": name} for name in names]}
+        meta = {"namespace": "ns"}
+        whole = {"metadata": meta, "spec": spec, "status": status}
+        return made("PodGroup", whole, version="scheduling.k8s.io/v1alpha2")
+
+    assert told(validate_status_update(group("c0", "c1", "c2", "c3", "other"), group())) == [
+        ("status.resourceClaimStatuses[4].name", "Invalid"),
+        ("status.resourceClaimStatuses", "TooMany"),
+    ]
 
 
 def test_a_workload_stays_as_it_was_made() -> None:
@@ -151,27 +207,106 @@ def test_a_gated_pod_may_be_told_where_to_go_and_loses_gates_only() -> None:
     assert told(validate_update(more, old)) == [("spec.schedulingGates[1]", "Forbidden")]
 
 
-def test_a_health_report_names_what_its_container_has() -> None:
+HEALTH_OF_C = "status.containerStatuses[0].allocatedResourcesStatus"
+
+
+def reporting(*names: str, devices: list[dict[str, Any]] | None = None) -> list[tuple[str, str]]:
+    """What is wrong with a report about these resources of a container that has one claim and one device."""
     resources = {"limits": {"a.b/c": "1"}, "claims": [{"name": "g", "request": "r"}]}
     claims = [{"name": "g", "resourceClaimName": "x"}]
     spec = {"containers": [{"name": "c", "image": "i", "resources": resources}], "resourceClaims": claims}
+    entries = [{"name": name, "resources": devices or []} for name in names]
+    new = pod(spec, {"containerStatuses": [{"name": "c", "allocatedResourcesStatus": entries}]})
+    return told(validate_status_update(new, pod(spec)))
 
-    def report(*names: str) -> Any:
-        devices = [{"resourceID": "d"}, {"resourceID": "d"}]
-        entries = [{"name": name, "resources": devices if name == "a.b/c" else []} for name in names]
-        return pod(spec, {"containerStatuses": [{"name": "c", "allocatedResourcesStatus": entries}]})
 
-    where = "status.containerStatuses[0].allocatedResourcesStatus"
-    assert validate_status_update(report("claim:g/r"), pod(spec)) == ()
-    assert told(validate_status_update(report("claim:g", "claim:g", "other"), pod(spec))) == [
-        (f"{where}[0].name", "Invalid"),
-        (f"{where}[1].name", "Invalid"),
-        (f"{where}[1].name", "Duplicate"),
-        (f"{where}[2].name", "Invalid"),
+def test_a_health_report_names_what_its_container_has() -> None:
+    assert reporting("claim:g/r", "a.b/c") == []
+    assert reporting("claim:g", "a.b/c", "other") == [
+        (f"{HEALTH_OF_C}[0].name", "Invalid"),
+        (f"{HEALTH_OF_C}[2].name", "Invalid"),
     ]
-    assert told(validate_status_update(report("a.b/c"), pod(spec))) == [
-        (f"{where}[0].resources[1].resourceID", "Duplicate")
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        ({"resourceID": "e", "health": "Unknown", "message": "m" * 1024}, []),
+        ({"resourceID": "d", "health": "Healthy"}, [("resourceID", "Duplicate")]),
+        ({"resourceID": "e"}, [("health", "NotSupported")]),
+        ({"resourceID": "e", "health": "Unhealthy", "message": ""}, [("message", "Required")]),
+        ({"resourceID": "e", "health": "Unhealthy", "message": "m" * 1025}, [("message", "TooLong")]),
+    ],
+)
+def test_a_health_report_tells_the_health_of_each_device_once(
+    device: dict[str, Any], expected: list[tuple[str, str]]
+) -> None:
+    found = reporting("a.b/c", devices=[{"resourceID": "d", "health": "Healthy"}, device])
+    assert found == [(f"{HEALTH_OF_C}[0].resources[1].{path}", reason) for path, reason in expected]
+
+
+def test_ephemeral_containers_have_no_resources_to_report() -> None:
+    entries = [{"name": "a.b/c", "resources": []}]
+    new = pod(status={"ephemeralContainerStatuses": [{"name": "e", "allocatedResourcesStatus": entries}]})
+    where = "status.ephemeralContainerStatuses[0].allocatedResourcesStatus"
+    assert told(validate_status_update(new, pod())) == [(where, "Forbidden")]
+
+
+def test_a_claim_that_was_made_for_a_pod_is_judged_by_its_own_name() -> None:
+    spec = {"resourceClaims": [{"name": "g", "resourceClaimTemplateName": "t"}]}
+    new = pod(spec, {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": "Not_Valid!"}]})
+    assert told(validate_status_update(new, pod(spec))) == [
+        ("status.resourceClaimStatuses[0].resourceClaimName", "Invalid")
     ]
+
+
+def test_a_claim_is_not_used_whole_by_who_uses_one_of_its_requests() -> None:
+    claims = [{"name": "g", "request": "r"}, {"name": "g"}, {"name": "other", "request": "g"}]
+    declared = [{"name": name, "resourceClaimName": "x"} for name in ("g", "other")]
+    containers = [{"name": "c", "image": "i", "resources": {"claims": claims}}]
+    assert told(validate_create(pod({"containers": containers, "resourceClaims": declared}))) == [
+        ("spec.containers[0].resources.claims[1]", "Duplicate")
+    ]
+
+
+def test_extended_resources_are_mapped_for_containers_that_ask_for_them() -> None:
+    def container(name: str, resource: str) -> dict[str, Any]:
+        return {"name": name, "image": "i", "resources": {"limits": {resource: "1"}}}
+
+    spec = {"containers": [container("c", "a.b/c"), container("d", "a.b/d")]}
+    mapping = {"containerName": "c", "resourceName": "a.b/d", "requestName": "r"}
+    lost = {**mapping, "containerName": "nobody", "resourceName": "a.b/none"}
+    status = {"extendedResourceClaimStatus": {"resourceClaimName": "x", "requestMappings": [mapping, lost]}}
+    where = "status.extendedResourceClaimStatus.requestMappings"
+    assert told(validate_status_update(pod(spec, status), pod(spec))) == [
+        (f"{where}[0].resourceName", "Invalid"),
+        (f"{where}[1].containerName", "Invalid"),
+    ]
+
+
+def test_a_share_of_the_node_is_never_negative() -> None:
+    spec = {"resourceClaims": [{"name": "g", "resourceClaimName": "x"}]}
+    entry = {"resourceClaimName": "x", "containers": ["c"], "resources": {"cpu": "-1", "memory": "0"}}
+    new = pod(spec, {"nodeAllocatableResourceClaimStatuses": [entry]})
+    assert told(validate_status_update(new, pod(spec))) == [
+        ("status.nodeAllocatableResourceClaimStatuses[0].resources[cpu]", "Invalid")
+    ]
+
+
+def test_a_static_pod_has_no_claims() -> None:
+    mirror = {"metadata": {"namespace": "ns", "annotations": {"kubernetes.io/config.mirror": "x"}}}
+    containers = [{"name": "c", "image": "i"}]
+    claims = [{"name": "g", "resourceClaimName": "x"}]
+    spec = {"containers": containers, "resourceClaims": claims}
+    assert told(validate_create(made("Pod", {**mirror, "spec": spec}, version="v1"))) == [("", "Forbidden")]
+    assert validate_create(made("Pod", {**mirror, "spec": {"containers": containers}}, version="v1")) == ()
+
+
+def test_a_pod_that_has_a_node_is_not_nominated_for_another() -> None:
+    bound, free = pod({"nodeName": "a"}), pod()
+    nominated = pod({"nodeName": "a"}, {"nominatedNodeName": "b"})
+    assert told(validate_status_update(nominated, bound)) == [("status.nominatedNodeName", "Forbidden")]
+    assert validate_status_update(pod(status={"nominatedNodeName": "b"}), free) == ()
 
 
 @pytest.mark.parametrize(
@@ -184,6 +319,12 @@ def test_a_health_report_names_what_its_container_has() -> None:
         ("ResourceQuota", {"spec": {"hard": {"pods": "1.5"}}}, "v1", [("spec.hard[pods]", "Invalid")]),
         ("ResourceQuota", {"spec": {"hard": {"count/x.y": "1", "requests.a.b/c": "2", "cpu": "1500m"}}}, "v1", []),
         ("ResourceQuota", {"spec": {"hard": {"cpu": "-1"}}}, "v1", [("spec.hard[cpu]", "Invalid")]),
+        (
+            "ResourceQuota",
+            {"spec": {"hard": {"gpu.deviceclass.resource.k8s.io/devices": "1500m"}}},
+            "v1",
+            [("spec.hard[gpu.deviceclass.resource.k8s.io/devices]", "Invalid")],
+        ),
         (
             "ReplicaSet",
             {"spec": {"replicas": -1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}},

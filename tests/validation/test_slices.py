@@ -34,6 +34,22 @@ def test_capacity_that_did_not_change_is_left_alone_though_the_device_did() -> N
     assert validate_update(new, old) == ()
 
 
+def test_capacity_is_judged_again_when_its_device_is_no_longer_shared() -> None:
+    policy = {"c": {"value": "1", "requestPolicy": {"default": "1"}}}
+    old = device_slice({"name": "d", "capacity": policy, "allowMultipleAllocations": True})
+    assert validate_create(old) == ()
+    for shared in ({}, {"allowMultipleAllocations": False}):
+        new = device_slice({"name": "d", "capacity": policy, **shared})
+        assert told(validate_update(new, old)) == [("spec.devices[0].capacity[c].requestPolicy", "Forbidden")]
+
+
+def test_an_empty_list_of_values_bounds_the_devices_as_a_full_one_does() -> None:
+    devices: list[dict[str, Any]] = [{"name": f"d{n}"} for n in range(65)]
+    devices[0]["attributes"] = {"a": {"ints": []}}
+    context = Context(empty_lists=empty_lists({"spec": {"devices": devices}}))
+    assert told(validate_create(device_slice(*devices), context)) == [("spec.devices", "TooMany")]
+
+
 def test_a_step_of_zero_is_an_error_and_no_crash() -> None:
     policy = {"default": "1", "validRange": {"min": "1", "max": "4", "step": "0"}}
     device = {"name": "d", "allowMultipleAllocations": True, "capacity": {"c": {"value": "8", "requestPolicy": policy}}}

@@ -23,7 +23,13 @@ from drakit.api import (
 from drakit.base.fields import FieldError, Path, forbidden, invalid, not_supported, required
 from drakit.validation.context import Context
 from drakit.validation.expressions import check_selectors
-from drakit.validation.metadata import check_metadata, check_metadata_update, check_template_metadata, immutable
+from drakit.validation.metadata import (
+    check_form,
+    check_metadata,
+    check_metadata_update,
+    check_template_metadata,
+    immutable,
+)
 from drakit.validation.naming import check_class, check_fully_qualified, check_label
 from drakit.validation.opaque import check_configuration
 from drakit.validation.sequences import each, each_once
@@ -50,6 +56,7 @@ def check_claim(claim: ResourceClaim, ctx: Context) -> Iterator[FieldError]:
 
 def check_claim_update(new: ResourceClaim, old: ResourceClaim, _ctx: Context) -> Iterator[FieldError]:
     """The spec stays as it was made, so that nothing else about it is worth saying."""
+    yield from check_form(new.metadata, namespaced=True)
     yield from check_metadata_update(new.metadata, old.metadata)
     yield from immutable(new.spec, old.spec, Path("spec"))
 

@@ -8,7 +8,7 @@ from drakit.api import DeviceClass, DeviceClassConfiguration, DeviceClassSpec
 from drakit.base.fields import FieldError, Path, invalid
 from drakit.validation.context import Context
 from drakit.validation.expressions import check_selectors
-from drakit.validation.metadata import check_metadata, check_metadata_update
+from drakit.validation.metadata import check_form, check_metadata, check_metadata_update
 from drakit.validation.opaque import check_configuration
 from drakit.validation.resourcenames import is_extended
 from drakit.validation.sequences import each
@@ -18,11 +18,12 @@ SPEC = Path("spec")
 
 
 def check_device_class(device_class: DeviceClass, ctx: Context) -> Iterator[FieldError]:
-    yield from check_metadata(device_class.metadata, namespaced=False)
+    yield from check_metadata(device_class.metadata, namespaced=False, prefixed=False)
     yield from _check_spec(device_class.spec, None, ctx)
 
 
 def check_device_class_update(new: DeviceClass, old: DeviceClass, ctx: Context) -> Iterator[FieldError]:
+    yield from check_form(new.metadata, namespaced=False, prefixed=False)
     yield from check_metadata_update(new.metadata, old.metadata)
     yield from _check_spec(new.spec, old.spec, ctx)
 

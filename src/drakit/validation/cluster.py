@@ -34,7 +34,7 @@ from drakit.validation.metadata import (
 )
 from drakit.validation.pods import check_pod_spec
 from drakit.validation.rbac import check_binding, check_binding_update, check_role
-from drakit.validation.resourcenames import WHOLE_NUMBERS, is_quota_standard, is_standard
+from drakit.validation.resourcenames import is_quota_standard, is_standard, is_whole_number
 
 DATA_SIZE = 1024 * 1024
 HIGHEST_PRIORITY = 1_000_000_000
@@ -118,7 +118,7 @@ def _check_amounts(amounts: Mapping[str, Quantity], path: Path) -> Iterator[Fiel
         yield from _check_quota_name(name, where)
         if amount.sign < 0:
             yield invalid(where, str(amount), "must be greater than or equal to 0")
-        if name in WHOLE_NUMBERS and not amount.is_whole:
+        if is_whole_number(name) and not amount.is_whole:
             yield invalid(where, str(amount), "must be an integer")
 
 

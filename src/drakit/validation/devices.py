@@ -47,7 +47,7 @@ def check_device(
     yield from check_label(device.name, path / "name")
     yield from _check_sizes(device, path)
     yield from _check_attributes(device.attributes, path / "attributes", ctx)
-    if old is None or old.capacity != device.capacity:
+    if old is None or _sharing(old) != _sharing(device):
         yield from _check_capacities(device, path / "capacity")
     if old is None or old.taints != device.taints:
         yield from each(device.taints, path / "taints", check_taint, limit=TAINTS)
@@ -68,6 +68,11 @@ def check_device(
 
 def has_lists(attribute: DeviceAttribute) -> bool:
     return bool(attribute.ints or attribute.bools or attribute.strings or attribute.versions)
+
+
+def is_attribute_list(path: str) -> bool:
+    """Whether a path leads to a list of an attribute's values."""
+    return ".attributes[" in path and path.rpartition(".")[2] in _LISTS
 
 
 def _check_sizes(device: Device, path: Path) -> Iterator[FieldError]:
@@ -130,6 +135,11 @@ def _check_version(text: str, path: Path) -> Iterator[FieldError]:
     except SemverError:
         yield invalid(path, text, "must be a string compatible with semver.org spec 2.0.0")
     yield from _check_text(text, path)
+
+
+def _sharing(device: Device) -> tuple[bool, Mapping[str, DeviceCapacity]]:
+    """What the rules for capacity look at: a policy is good or bad depending on whether the device is shared."""
+    return bool(device.allow_multiple_allocations), device.capacity
 
 
 def _check_capacities(device: Device, path: Path) -> Iterator[FieldError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from drakit.api import (
+    AllocatedDeviceStatus,
     DeviceConstraint,
     DeviceRequest,
     DeviceRequestAllocationResult,
@@ -47,15 +48,18 @@ def drop_template_fields(
 
 def drop_deallocated_devices(new: ResourceClaim, old: ResourceClaim) -> ResourceClaim:
     """Reports about devices that this change takes from the claim go with them."""
-    before, after = _devices(old.status), _devices(new.status)
-    gone = before - after
-    kept = tuple(device for device in new.status.devices if (device.driver, device.pool, device.device) not in gone)
+    gone = _devices(old.status) - _devices(new.status)
+    kept = tuple(device for device in new.status.devices if _key(device) not in gone)
     return new if kept == new.status.devices else replace(new, status=replace(new.status, devices=kept))
 
 
-def _devices(status: ResourceClaimStatus) -> set[tuple[str, str, str]]:
-    results = status.allocation.devices.results if status.allocation else ()
-    return {(result.driver, result.pool, result.device) for result in results}
+def _devices(status: ResourceClaimStatus) -> set[tuple[str, ...]]:
+    return {_key(result) for result in status.allocation.devices.results} if status.allocation else set()
+
+
+def _key(device: Result | AllocatedDeviceStatus) -> tuple[str, ...]:
+    """A share of a device is a device of its own."""
+    return device.driver, device.pool, device.device, device.share_id or ""
 
 
 class _Feature:
@@ -138,6 +142,10 @@ class _ConsumableCapacity(_Feature):
 
     def result(self, result: Result) -> Result:
         return replace(result, share_id=None, consumed_capacity={})
+
+    def drop_status(self, status: ResourceClaimStatus) -> ResourceClaimStatus:
+        reports = tuple(replace(report, share_id=None) for report in status.devices)
+        return replace(super().drop_status(status), devices=reports)
 
 
 class _BindingConditions(_Feature):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from drakit.api import Partial, Pod
@@ -18,17 +18,19 @@ _FIELDS = (
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _HEALTH = "allocatedResourcesStatus"
 
+Drop = Callable[[Plain], Plain]
+
 
 def drop_pod_fields(new: Partial[Pod], old: Partial[Pod] | None, gates: FeatureGates) -> Partial[Pod]:
     document = new.document
     before = old.document if old is not None else {}
     for gate, part, name in _FIELDS:
         if not gates.enabled(gate) and not _part(before, part).get(name) and name in _part(document, part):
-            kept = {key: value for key, value in _part(document, part).items() if key != name}
-            document = {**document, part: kept}
-    if not gates.enabled("ResourceHealthStatus") and not _reports_health(before):
-        document = _without_health(document)
-    return new if document is new.document else Partial.of(Pod, document)
+            document = {**document, part: _without(_part(document, part), name)}
+    for gate, drop in (("ResourceHealthStatus", _drop_health), ("ResourceHealthStatusMessage", _drop_messages)):
+        if not gates.enabled(gate) and _each_status(before, drop) == before:
+            document = _each_status(document, drop)
+    return new if document == new.document else Partial.of(Pod, document)
 
 
 def _part(document: Plain, name: str) -> Plain:
@@ -36,18 +38,28 @@ def _part(document: Plain, name: str) -> Plain:
     return part
 
 
-def _reports_health(document: Plain) -> bool:
+def _without(entry: Plain, name: str) -> Plain:
+    return {key: value for key, value in entry.items() if key != name}
+
+
+def _each_status(document: Plain, drop: Drop) -> Plain:
+    """The pod after `drop` was there at the status of each container."""
     status = _part(document, "status")
-    return any(entry.get(_HEALTH) for name in _STATUSES for entry in status.get(name) or ())
+    changed = {name: [drop(entry) for entry in status[name]] for name in _STATUSES if status.get(name)}
+    return {**document, "status": {**status, **changed}} if changed else document
 
 
-def _without_health(document: Plain) -> Plain:
-    if not _reports_health(document):
-        return document
-    status = dict(_part(document, "status"))
-    for name in _STATUSES:
-        if name in status:
-            status[name] = [
-                {key: value for key, value in entry.items() if key != _HEALTH} for entry in status[name] or ()
-            ]
-    return {**document, "status": status}
+def _drop_health(status: Plain) -> Plain:
+    return _without(status, _HEALTH)
+
+
+def _drop_messages(status: Plain) -> Plain:
+    if not status.get(_HEALTH):
+        return status
+    return {**status, _HEALTH: [_silent(resource) for resource in status[_HEALTH]]}
+
+
+def _silent(resource: Plain) -> Plain:
+    if not resource.get("resources"):
+        return resource
+    return {**resource, "resources": [_without(device, "message") for device in resource["resources"]]}

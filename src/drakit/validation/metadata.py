@@ -28,13 +28,34 @@ _UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualif
 
 
 def check_metadata(
-    meta: ObjectMeta, *, namespaced: bool, name_rule: NameRule = names.check_dns_subdomain, path: Path = METADATA
+    meta: ObjectMeta,
+    *,
+    namespaced: bool,
+    name_rule: NameRule = names.check_dns_subdomain,
+    path: Path = METADATA,
+    prefixed: bool = True,
 ) -> Iterator[FieldError]:
     """The rules for a new object."""
-    yield from _check_names(meta, name_rule, path)
-    yield from _check_namespace(meta.namespace, namespaced, path / "namespace")
+    yield from check_form(meta, namespaced=namespaced, name_rule=name_rule, path=path, prefixed=prefixed)
     yield from _check_generation(meta, path)
     yield from _check_content(meta, path)
+    yield from _check_qualified_finalizers(meta.finalizers, path / "finalizers")
+
+
+def check_form(
+    meta: ObjectMeta,
+    *,
+    namespaced: bool,
+    name_rule: NameRule = names.check_dns_subdomain,
+    path: Path = METADATA,
+    prefixed: bool = True,
+) -> Iterator[FieldError]:
+    """Names and finalizers. Some kinds are held to it in every update, most only when they are made.
+
+    Without `prefixed` only the name that was made of a prefix is judged, not the prefix.
+    """
+    yield from _check_names(meta, name_rule, path, prefixed)
+    yield from _check_namespace(meta.namespace, namespaced, path / "namespace")
     yield from _check_finalizers(meta.finalizers, path / "finalizers")
 
 
@@ -98,11 +119,11 @@ def check_annotations(annotations: Mapping[str, str], path: Path) -> Iterator[Fi
         yield too_long(path, ANNOTATIONS_SIZE)
 
 
-def _check_names(meta: ObjectMeta, rule: NameRule, path: Path) -> Iterator[FieldError]:
+def _check_names(meta: ObjectMeta, rule: NameRule, path: Path, prefixed: bool) -> Iterator[FieldError]:
     """A prefix may end in a dash, because something comes after it."""
     prefix = meta.generate_name
     masked = prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix
-    for message in rule(masked) if prefix else ():
+    for message in rule(masked) if prefix and prefixed else ():
         yield invalid(path / "generateName", prefix, message)
     if meta.name:
         yield from (invalid(path / "name", meta.name, message) for message in rule(meta.name))
@@ -166,7 +187,6 @@ def _check_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldEr
     if _ORPHAN in finalizers and _FOREGROUND in finalizers:
         detail = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
         yield invalid(path, list(finalizers), detail)
-    yield from _check_qualified_finalizers(finalizers, path)
 
 
 def _check_qualified_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldError]:

@@ -14,13 +14,14 @@ from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, 
 from drakit.base.taints import EQUAL, EXISTS, NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
 from drakit.validation.containers import check_containers, check_resources
 from drakit.validation.context import Context
-from drakit.validation.metadata import check_labels, check_metadata, check_metadata_update
+from drakit.validation.metadata import check_form, check_labels, check_metadata, check_metadata_update
 from drakit.validation.naming import check_label, check_label_key, check_label_value, check_subdomain
 from drakit.validation.nodeselectors import check_node_selector, check_term
 from drakit.validation.rendering import as_go
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 _LARGEST = 2**31 - 1
 _SPEC = Path("spec")
 _UPDATABLE = ",".join(
@@ -38,12 +39,13 @@ _AT_MOST = "at most one of `resourceClaimName` or `resourceClaimTemplateName` ma
 
 def check_pod(pod: Partial[Pod], _ctx: Context) -> Iterator[FieldError]:
     yield from check_metadata(pod.view.metadata, namespaced=True)
-    yield from check_pod_spec(pod.view.spec, _SPEC)
+    yield from _check_spec(pod)
 
 
 def check_pod_update(new: Partial[Pod], old: Partial[Pod], _ctx: Context) -> Iterator[FieldError]:
+    yield from check_form(new.view.metadata, namespaced=True)
     yield from check_metadata_update(new.view.metadata, old.view.metadata)
-    yield from check_pod_spec(new.view.spec, _SPEC)
+    yield from _check_spec(new)
     for name in ("containers", "initContainers"):
         if len(_containers(new, name)) != len(_containers(old, name)):
             yield forbidden(_SPEC / name, "pod updates may not add or remove containers")
@@ -54,6 +56,13 @@ def check_pod_update(new: Partial[Pod], old: Partial[Pod], _ctx: Context) -> Ite
     if changed := _changed_fields(new, old):
         detail = f"pod updates may not change fields other than {_UPDATABLE}\nchanged: {', '.join(changed)}\n"
         yield forbidden(_SPEC, detail)
+
+
+def _check_spec(pod: Partial[Pod]) -> Iterator[FieldError]:
+    """A static pod is known to its node alone: nobody could allocate its claims."""
+    if MIRROR_ANNOTATION in pod.view.metadata.annotations and pod.view.spec.resource_claims:
+        yield forbidden(Path(), "static pods do not support resource claims")
+    yield from check_pod_spec(pod.view.spec, _SPEC)
 
 
 def check_pod_spec(spec: PodSpec, path: Path) -> Iterator[FieldError]:

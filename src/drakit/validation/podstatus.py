@@ -14,13 +14,15 @@ from drakit.api import (
     PodExtendedResourceClaimStatus,
     PodResourceClaimStatus,
 )
-from drakit.base.fields import FieldError, Path, duplicate, invalid, not_supported, required
+from drakit.base import names
+from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
 from drakit.validation.context import Context
 from drakit.validation.metadata import check_metadata_update, immutable
 from drakit.validation.naming import check_label, check_subdomain
 from drakit.validation.resourcenames import is_native
 
 HEALTH = ("Healthy", "Unhealthy", "Unknown")
+MESSAGE_LENGTH = 1024
 _STATUS = Path("status")
 _CLAIM_PREFIX = "claim:"
 _NO_CLAIM = (
@@ -37,8 +39,7 @@ _NO_RESOURCE = (
 def check_pod_status_update(new: Partial[Pod], old: Partial[Pod], _ctx: Context) -> Iterator[FieldError]:
     pod, status = new.view, new.view.status
     yield from check_metadata_update(pod.metadata, old.view.metadata)
-    if status.nominated_node_name and status.nominated_node_name != old.view.status.nominated_node_name:
-        yield from check_subdomain(status.nominated_node_name, _STATUS / "nominatedNodeName")
+    yield from _check_nomination(pod, old.view)
     if old.view.status.qos_class:
         yield from immutable(status.qos_class, old.view.status.qos_class, _STATUS / "qosClass")
     yield from _check_claims(pod, _STATUS / "resourceClaimStatuses")
@@ -52,6 +53,16 @@ def check_pod_status_update(new: Partial[Pod], old: Partial[Pod], _ctx: Context)
     yield from _check_health(
         status.init_container_statuses, pod.spec.init_containers, _STATUS / "initContainerStatuses"
     )
+    yield from _check_no_resources(new, _STATUS / "ephemeralContainerStatuses")
+
+
+def _check_nomination(pod: Pod, old: Pod) -> Iterator[FieldError]:
+    """A pod that has a node needs no other."""
+    name, path = pod.status.nominated_node_name, _STATUS / "nominatedNodeName"
+    if name and name != old.status.nominated_node_name:
+        yield from check_subdomain(name, path)
+        if old.spec.node_name:
+            yield forbidden(path, "may not be set on pods that are already bound to a node")
 
 
 def _check_claims(pod: Pod, path: Path) -> Iterator[FieldError]:
@@ -65,26 +76,24 @@ def _check_claims(pod: Pod, path: Path) -> Iterator[FieldError]:
 
 
 def _check_claim(status: PodResourceClaimStatus, known: set[str], path: Path) -> Iterator[FieldError]:
-    """Both names are reported at `name`."""
     if status.name not in known:
         yield invalid(path / "name", status.name, "must match the name of an entry in `spec.resourceClaims`")
     if status.resource_claim_name is not None:
-        yield from check_subdomain(status.resource_claim_name, path / "name")
+        yield from check_subdomain(status.resource_claim_name, path / "resourceClaimName")
 
 
 def _check_extended(status: PodExtendedResourceClaimStatus, pod: Pod, path: Path) -> Iterator[FieldError]:
     containers = (*pod.spec.init_containers, *pod.spec.containers)
-    known = {container.name for container in containers}
-    requested = {name for container in containers for name in container.resources.requests}
+    requested = {container.name: container.resources.requests for container in containers}
     mappings = path / "requestMappings"
     if not status.request_mappings:
         yield required(mappings, "at least one request mapping is required")
     seen: set[tuple[str, str, str]] = set()
     for index, mapping in enumerate(status.request_mappings):
         where = mappings[index]
-        if mapping.container_name not in known:
+        if mapping.container_name not in requested:
             yield invalid(where / "containerName", mapping.container_name, _NO_CONTAINER)
-        if mapping.resource_name not in requested:
+        elif mapping.resource_name not in requested[mapping.container_name]:
             yield invalid(where / "resourceName", mapping.resource_name, _NO_RESOURCE)
         yield from check_label(mapping.request_name, path / "requestName")
         key = (mapping.container_name, mapping.resource_name, mapping.request_name)
@@ -118,9 +127,11 @@ def _check_node_allocatable(
         yield required(path / "containers", "must not be empty")
     if not status.resources:
         yield required(path / "resources", "must not be empty")
-    for name in status.resources:
+    for name, amount in status.resources.items():
         if not is_native(name):
             yield invalid((path / "resources").key(name), name, "must be a node allocatable resource name")
+        if amount.sign < 0:
+            yield invalid((path / "resources").key(name), str(amount), "must be non-negative")
 
 
 def _check_health(
@@ -128,15 +139,19 @@ def _check_health(
 ) -> Iterator[FieldError]:
     by_name = {container.name: container for container in containers}
     for index, status in enumerate(statuses):
-        seen: set[str] = set()
         for position, entry in enumerate(status.allocated_resources_status):
             where = (path[index] / "allocatedResourcesStatus")[position]
-            name = str(entry.get("name", ""))
-            yield from _check_resource_name(name, by_name.get(status.name), where / "name")
-            if name in seen:
-                yield duplicate(where / "name", name)
-            seen.add(name)
+            yield from _check_resource_name(str(entry.get("name", "")), by_name.get(status.name), where / "name")
             yield from _check_devices(entry.get("resources") or (), where / "resources")
+
+
+def _check_no_resources(pod: Partial[Pod], path: Path) -> Iterator[FieldError]:
+    """Ephemeral containers get no resources."""
+    statuses = (pod.document.get("status") or {}).get("ephemeralContainerStatuses") or ()
+    for index, status in enumerate(statuses):
+        if (status or {}).get("allocatedResourcesStatus"):
+            detail = "must not be specified in container status"
+            yield forbidden(path[index] / "allocatedResourcesStatus", detail)
 
 
 def _check_resource_name(name: str, container: Container | None, path: Path) -> Iterator[FieldError]:
@@ -158,8 +173,16 @@ def _check_devices(devices: Sequence[Mapping[str, Any]], path: Path) -> Iterator
     seen: set[str] = set()
     for index, device in enumerate(devices):
         health, identity = device.get("health", ""), str(device.get("resourceID", ""))
-        if health and health not in HEALTH:
+        if health not in HEALTH:
             yield not_supported(path[index] / "health", health, HEALTH)
+        yield from _check_message(device.get("message"), path[index] / "message")
         if identity in seen:
             yield duplicate(path[index] / "resourceID", identity)
         seen.add(identity)
+
+
+def _check_message(message: Any, path: Path) -> Iterator[FieldError]:
+    if message == "":
+        yield required(path, "must be non-empty if specified")
+    elif message is not None and names.size(str(message)) > MESSAGE_LENGTH:
+        yield too_long(path, MESSAGE_LENGTH)

@@ -9,6 +9,7 @@ from drakit.api import (
     ResourcePoolStatusRequest,
     ResourcePoolStatusRequestSpec,
     ResourcePoolStatusRequestStatus,
+    to_plain,
 )
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, invalid, required, too_long, too_many
@@ -17,7 +18,7 @@ from drakit.validation.context import Context
 from drakit.validation.declared import check_caseless_name, check_long_name, check_pool_name, check_range
 from drakit.validation.metadata import IMMUTABLE, check_metadata, check_metadata_update
 from drakit.validation.rendering import as_go
-from drakit.validation.sequences import each
+from drakit.validation.sequences import each, repeated
 
 LIMIT = 1000
 POOLS = 1000
@@ -44,10 +45,13 @@ def check_request_status_update(
     new: ResourcePoolStatusRequest, old: ResourcePoolStatusRequest, _ctx: Context
 ) -> Iterator[FieldError]:
     yield from check_metadata_update(new.metadata, old.metadata)
+    if new.status == old.status:
+        return
     if old.status is not None:
-        if new.status != old.status:
-            yield invalid(_STATUS, as_go(new.status), IMMUTABLE)
+        yield invalid(_STATUS, as_go(new.status), IMMUTABLE)
     elif new.status is not None:
+        yield from check_conditions(new.status.conditions, _STATUS / "conditions")
+    if new.status is not None:
         yield from _check_answer(new.status)
 
 
@@ -69,7 +73,7 @@ def _check_answer(status: ResourcePoolStatusRequestStatus) -> Iterator[FieldErro
     if len(status.conditions) > CONDITIONS:
         yield too_many(_STATUS / "conditions", len(status.conditions), CONDITIONS)
     else:
-        yield from check_conditions(status.conditions, _STATUS / "conditions")
+        yield from repeated(status.conditions, _STATUS / "conditions", lambda condition: condition.type, show=to_plain)
 
 
 def _check_pool(pool: PoolStatus, path: Path) -> Iterator[FieldError]:

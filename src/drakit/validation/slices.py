@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from drakit.api import CounterSet, Device, ResourcePool, ResourceSlice, ResourceSliceSpec
 from drakit.base.fields import FieldError, Path, invalid, required
 from drakit.validation.context import Context
-from drakit.validation.devices import COUNTER_NAME_LENGTH, COUNTERS, check_device, has_lists
+from drakit.validation.devices import COUNTER_NAME_LENGTH, COUNTERS, check_device, has_lists, is_attribute_list
 from drakit.validation.metadata import check_metadata, check_metadata_update, immutable
 from drakit.validation.naming import check_driver, check_label, check_pool, check_subdomain
 from drakit.validation.nodeselectors import check_node_selector
@@ -105,7 +105,8 @@ def _check_devices(spec: ResourceSliceSpec, old: ResourceSliceSpec | None, ctx: 
         if not (same_nodes and known == device):
             yield from check_device(device, where, ctx, old=known, per_device=per_device)
 
-    limit = ADVANCED_DEVICES if any(map(_is_advanced, spec.devices)) else DEVICES
+    advanced = any(map(_is_advanced, spec.devices)) or any(map(is_attribute_list, ctx.empty_lists))
+    limit = ADVANCED_DEVICES if advanced else DEVICES
     yield from each_once(spec.devices, SPEC / "devices", check, lambda device: device.name, limit=limit)
 
 

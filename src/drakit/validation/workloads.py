@@ -181,17 +181,21 @@ def _check_template_ref(reference: PodGroupTemplateReference, path: Path) -> Ite
 
 
 def _check_claim_statuses(status: PodGroupStatus, claims: Sequence[PodGroupResourceClaim]) -> Iterator[FieldError]:
+    """Names are compared in lists of any length: there are at most four to match."""
     known = {claim.name for claim in claims}
+    path = _STATUS / "resourceClaimStatuses"
 
     def check(entry: PodGroupResourceClaimStatus, where: Path) -> Iterator[FieldError]:
-        if entry.name not in known:
-            yield invalid(where / "name", entry.name, "must match the name of an entry in `spec.resourceClaims`")
         if entry.resource_claim_name is not None:
             yield from check_long_name(entry.resource_claim_name, where / "resourceClaimName")
 
+    for index, entry in enumerate(status.resource_claim_statuses):
+        if entry.name not in known:
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            yield invalid(path[index] / "name", entry.name, detail)
     yield from each_once(
         status.resource_claim_statuses,
-        _STATUS / "resourceClaimStatuses",
+        path,
         check,
         lambda entry: entry.name,
         limit=CLAIMS,
