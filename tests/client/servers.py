@@ -24,9 +24,10 @@ from drakit.api import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from drakit.api.exchange import EventStream, Request, Response, WatchEvent
+from drakit.api.exchange import EventStream, Outcome, Request, Response, WatchEvent
 from drakit.apiserver import Server, Settings, build_server
 from drakit.apiserver.listening import Listener, Security, bind
+from drakit.base import status
 from drakit.base.clock import Clock, FakeClock
 from drakit.client import Access, Client, ConnectionFailed, Fixed, InProcess, Trust
 from drakit.client.http import Http
@@ -102,6 +103,8 @@ class Flaky:
         self.requests: list[Request] = []
         self.answers: list[Response | Exception] = []
         """What the next requests get instead of an answer of the server."""
+        self.refuse: Callable[[Request], bool] = lambda _: False
+        """Which requests are told that their options make no sense."""
         self._streams: list[_Cut] = []
 
     async def handle(self, request: Request) -> Response:
@@ -114,6 +117,9 @@ class Flaky:
             if isinstance(answer, Exception):
                 raise answer
             return answer
+        if self.refuse(request):
+            refusal = status.invalid("ListOptions", "meta.k8s.io", "", ())
+            return Response(code=refusal.code, content=Outcome(refusal))
         response = await self.server.handle(request)
         if isinstance(response.content, EventStream):
             cut = _Cut(response.content)

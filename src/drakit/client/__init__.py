@@ -1,7 +1,7 @@
 """The async client of a Kubernetes API server, and how its requests travel.
 
-`Client(InProcess(server))` calls a server of the same process; `Client(Http(access))` goes over sockets, with the access
-that `load_kubeconfig` or `in_cluster` found. Kinds are named by typed constants:
+`Client(InProcess(server))` calls a server of the same process; `Client(Http(access))` goes over sockets, with the
+access that `load_kubeconfig` or `in_cluster` found. Kinds are named by typed constants:
 `client.get(CLAIMS, "train", namespace="ml")`.
 
 `Http` is in `drakit.client.http`: who has no use for sockets need not load what they take.

@@ -15,15 +15,16 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from drakit.api.codec import encode, to_wire
-from drakit.api.exchange import JSON, Content, Document, EventStream, OneObject, Request, Response
+from drakit.api.exchange import JSON, EventStream, OneObject, Request, Response
 from drakit.api.views import Partial
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
 from drakit.base.structs import Model
 from drakit.client import patching
+from drakit.client.asking import Query, Selector, delete_options, document_in, of_another, selected
 from drakit.client.decoding import Listed, Reader
 from drakit.client.discovery import Versions
-from drakit.client.failures import Answered, Conflict, Expired, Invalid, NotFound, NotServed, raise_for
+from drakit.client.failures import Conflict, Expired, Invalid, NotFound, NotServed, raise_for
 from drakit.client.keys import metadata_of
 from drakit.client.patching import APPLY, MERGE, Patch
 from drakit.client.resources import CLAIMS, Resource, resource_of_document, resource_of_model
@@ -37,8 +38,6 @@ log = logging.getLogger("drakit.client")
 T = TypeVar("T")
 M = TypeVar("M", bound=Model)
 P = TypeVar("P", bound=Model)
-Selector = str | Mapping[str, str]
-Query = tuple[tuple[str, str], ...]
 
 USER_AGENT = "drakit"
 _NO_QUERY: Query = ()
@@ -105,16 +104,16 @@ class Client:
     ) -> Listed[T]:
         """All that match, of one namespace or of all; read in pages where the transport wants it so."""
         size = self.transport.page_size if page_size is None else page_size
-        selected = _selected(labels, fields)
+        query = selected(labels, fields)
         if resource_version:
-            selected += (("resourceVersion", resource_version),)
+            query += (("resourceVersion", resource_version),)
         try:
-            return await self._pages(resource, namespace, selected, size)
+            return await self._pages(resource, namespace, query, size)
         except Expired:
             if not size:
                 raise
             # The pages took longer than the server keeps history: all at once is dear, but one revision.
-            return await self._pages(resource, namespace, selected, 0)
+            return await self._pages(resource, namespace, query, 0)
 
     async def _pages(self, resource: Resource[T], namespace: str, query: Query, size: int) -> Listed[T]:
         version = self._versions.known(resource) or await self._versions.choose(resource)
@@ -130,6 +129,12 @@ class Client:
             page = reader.many((await self._send(resource, "GET", path, more)).content)
             items += page.items
         return Listed(tuple(items), first)
+
+    async def current_version(self, resource: Resource[Any], *, namespace: str = "") -> str:
+        """How far the server has come, at the price of reading one object."""
+        version = self._versions.known(resource) or await self._versions.choose(resource)
+        response = await self._send(resource, "GET", resource.path(version, namespace), (("limit", "1"),))
+        return self._reader(resource, version).many(response.content).metadata.resource_version
 
     def watch(
         self,
@@ -147,7 +152,7 @@ class Client:
 
         `initial` asks for a streaming list: what is there, then a bookmark with `initial_end`, then what happens.
         """
-        query = (("watch", "true"), *_selected(labels, fields))
+        query = (("watch", "true"), *selected(labels, fields))
         if since:
             query += (("resourceVersion", since),)
         if bookmarks:
@@ -225,7 +230,7 @@ class Client:
                 resource, namespace, name, subresource, kind, body, self._write_query(dry_run)
             )
         except Invalid as error:
-            raise _of_another(error) from None
+            raise of_another(error) from None
         return patched
 
     async def patch_named(
@@ -337,11 +342,11 @@ class Client:
         """
         version = self._versions.known(resource) or await self._versions.choose(resource)
         path = resource.path(version, self._place(resource, namespace), name)
-        options = _delete_options(uid, resource_version, grace, propagation, dry_run)
+        options = delete_options(uid, resource_version, grace, propagation, dry_run)
         response = await self._send(resource, "DELETE", path, **self._body(options, version))
         if isinstance(response.content, OneObject):
             return self._reader(resource, version).one(response.content)
-        document = _document(response.content)
+        document = document_in(response.content)
         return None if document.get("kind") == "Status" else self._reader(resource, version).from_document(document)
 
     async def delete_object(self, obj: Any, *, grace: int | None = None, propagation: str = "") -> None:
@@ -365,9 +370,9 @@ class Client:
     ) -> None:
         """Delete all that match."""
         version = self._versions.known(resource) or await self._versions.choose(resource)
-        options = _delete_options("", "", grace, propagation, False)
+        options = delete_options("", "", grace, propagation, False)
         path = resource.path(version, namespace)
-        await self._send(resource, "DELETE", path, _selected(labels, fields), **self._body(options, version))
+        await self._send(resource, "DELETE", path, selected(labels, fields), **self._body(options, version))
 
     # Everything else
 
@@ -387,13 +392,13 @@ class Client:
         path = resource.path(version, self._place(resource, namespace), name, subresource)
         sent = self._body(body, version) if body is not None else {}
         asked = query if method == "GET" else (*self._manager, *query)
-        return _document((await self._send(resource, method, path, asked, **sent)).content)
+        return document_in((await self._send(resource, method, path, asked, **sent)).content)
 
     async def document(self, path: str) -> dict[str, Any]:
         """Any page of the server that is a JSON document: discovery, version."""
         response = await self._sender.send(Request(method="GET", path=path, headers=self._headers))
         raise_for(response.code, response.content)
-        return _document(response.content)
+        return document_in(response.content)
 
     async def text(self, path: str) -> str:
         """Any page of the server as text: health, metrics."""
@@ -476,45 +481,3 @@ class Client:
                 self._versions.forget(resource)  # the server may have changed: look again before the next request
                 raise
         return response
-
-
-def _of_another(error: Invalid) -> Answered:
-    """A patch that names the uid of a predecessor is told that uids cannot change: that is a conflict."""
-    moved = error.causes and all(cause.field == "metadata.uid" for cause in error.causes)
-    return Conflict(error.status) if moved else error
-
-
-def _selected(labels: Selector, fields: Selector) -> Query:
-    query: Query = ()
-    if labels:
-        query += (("labelSelector", _selector(labels)),)
-    if fields:
-        query += (("fieldSelector", _selector(fields)),)
-    return query
-
-
-def _selector(selector: Selector) -> str:
-    return selector if isinstance(selector, str) else ",".join(f"{name}={value}" for name, value in selector.items())
-
-
-def _delete_options(
-    uid: str, resource_version: str, grace: int | None, propagation: str, dry_run: bool
-) -> dict[str, Any]:
-    required = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
-    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
-    if required:
-        options["preconditions"] = required
-    if grace is not None:
-        options["gracePeriodSeconds"] = grace
-    if propagation:
-        options["propagationPolicy"] = propagation
-    if dry_run:
-        options["dryRun"] = ["All"]
-    return options
-
-
-def _document(content: Content) -> dict[str, Any]:
-    if isinstance(content, Document | OneObject):
-        return dict(content.document)
-    document: dict[str, Any] = msgspec.json.decode(content.encode(), type=dict[str, Any])
-    return document

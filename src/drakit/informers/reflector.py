@@ -17,6 +17,7 @@ import msgspec
 
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError, Unavailable
+from drakit.base.status import failure
 from drakit.client import (
     DELETED,
     Client,
@@ -84,6 +85,7 @@ class Reflector(Generic[T]):
         self._clock = clock or client.clock
         self._random = random or Random()
         self._streaming = streaming
+        self._in_doubt = False
         self._backoff = Backoff(self._clock, self._random)
 
     async def run(self) -> None:
@@ -101,17 +103,26 @@ class Reflector(Generic[T]):
                 log.warning("%s cannot be followed right now: %s", self.resource.name, error)
             except Exception:
                 log.exception("%s cannot be followed right now", self.resource.name)
+            self._in_doubt = True
             await self._clock.sleep(self._backoff.failed())
 
     async def _follow(self) -> None:
         """One watch, from its beginning to its end; before it, the state, if that is not known."""
         if self.version:
+            if self._in_doubt:
+                await self._check_memory()
             await self._watch()
         elif self._streaming:
             await self._stream_state()
         else:
             await self._list_state()
             await self._watch()
+
+    async def _check_memory(self) -> None:
+        """After a failure: a server that is behind what it told us has lost its memory; we would wait for ever."""
+        current = await self._client.current_version(self.resource, namespace=self._scope.namespace)
+        if current.isdigit() and self.version.isdigit() and int(current) < int(self.version):
+            raise FutureVersion(failure(504, "Timeout", f"the server went back from {self.version} to {current}"))
 
     async def _list_state(self) -> None:
         scope = self._scope
@@ -142,6 +153,7 @@ class Reflector(Generic[T]):
             seconds=int(WATCH_SECONDS * (1 + self._random.random())),
         ) as changes:
             put, remove = self._sink.put, self._sink.remove
+            self._in_doubt = False
             async for change in changes:
                 count += 1
                 if state is not None:

@@ -1,0 +1,60 @@
+"""The parts of requests and answers that every verb shares.
+
+In:  selectors, conditions of a deletion; contents of answers.
+Out: query parameters, bodies, plain documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from drakit.api.exchange import Content, Document, OneObject
+from drakit.client.failures import Answered, Conflict, Invalid
+
+Selector = str | Mapping[str, str]
+Query = tuple[tuple[str, str], ...]
+
+
+def of_another(error: Invalid) -> Answered:
+    """A patch that names the uid of a predecessor is told that uids cannot change: that is a conflict."""
+    moved = error.causes and all(cause.field == "metadata.uid" for cause in error.causes)
+    return Conflict(error.status) if moved else error
+
+
+def selected(labels: Selector, fields: Selector) -> Query:
+    query: Query = ()
+    if labels:
+        query += (("labelSelector", _selector(labels)),)
+    if fields:
+        query += (("fieldSelector", _selector(fields)),)
+    return query
+
+
+def _selector(selector: Selector) -> str:
+    return selector if isinstance(selector, str) else ",".join(f"{name}={value}" for name, value in selector.items())
+
+
+def delete_options(
+    uid: str, resource_version: str, grace: int | None, propagation: str, dry_run: bool
+) -> dict[str, Any]:
+    required = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if required:
+        options["preconditions"] = required
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+    if propagation:
+        options["propagationPolicy"] = propagation
+    if dry_run:
+        options["dryRun"] = ["All"]
+    return options
+
+
+def document_in(content: Content) -> dict[str, Any]:
+    if isinstance(content, Document | OneObject):
+        return dict(content.document)
+    document: dict[str, Any] = msgspec.json.decode(content.encode(), type=dict[str, Any])
+    return document

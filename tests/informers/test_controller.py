@@ -1,0 +1,182 @@
+"""Reconcile loops: retries, giving up, and stopping in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from drakit.base.clock import FakeClock
+from drakit.base.errors import Conflict, NotFound
+from drakit.informers import Controller, Result
+from tests.client.servers import on_loop, turns
+
+
+@on_loop
+async def test_what_may_succeed_later_is_tried_again_later_each_time() -> None:
+    clock = FakeClock()
+    times: list[float] = []
+
+    async def reconcile(key: str) -> None:
+        times.append(clock.monotonic())
+        if len(times) < 5:
+            raise Conflict("moved")
+
+    controller = Controller("test", reconcile, clock=clock)
+    running = asyncio.ensure_future(controller.run())
+    controller.queue.add("a")
+    await clock.run_for(10)
+    assert times == pytest.approx([0, 0.005, 0.015, 0.035, 0.075])
+    assert controller.queue.failures("a") == 0  # it went well at last
+    await controller.stop()
+    await running
+
+
+@on_loop
+async def test_what_never_will_is_dropped_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    seen: list[str] = []
+
+    async def reconcile(key: str) -> None:
+        seen.append(key)
+        raise NotFound("there is no class")
+
+    controller = Controller("test", reconcile, clock=clock)
+    running = asyncio.ensure_future(controller.run())
+    controller.queue.add("a")
+    await clock.run_for(5000)
+    assert seen == ["a"]
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
+        (logging.ERROR, "test: a: giving up: there is no class")
+    ]
+    await controller.stop()
+    await running
+
+
+@on_loop
+async def test_a_bug_is_logged_and_does_not_stop_the_workers(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    seen: list[str] = []
+
+    async def reconcile(key: str) -> None:
+        seen.append(key)
+        if key == "bad":
+            raise KeyError("a bug")
+
+    controller = Controller("test", reconcile, clock=clock)
+    running = asyncio.ensure_future(controller.run())
+    controller.queue.add("bad")
+    controller.queue.add("good")
+    await clock.run_for(0.011)
+    assert seen[:2] == ["bad", "good"]
+    assert seen.count("bad") == 2
+    assert "KeyError" in caplog.text
+    await controller.stop()
+    await running
+
+
+@on_loop
+async def test_a_key_may_ask_to_be_looked_at_again() -> None:
+    clock = FakeClock()
+    times: list[float] = []
+
+    async def reconcile(key: str) -> Result:
+        times.append(clock.monotonic())
+        return Result.after(30) if len(times) < 3 else Result.done()
+
+    controller = Controller("test", reconcile, clock=clock)
+    running = asyncio.ensure_future(controller.run())
+    controller.queue.add("a")
+    await clock.run_for(200)
+    assert times == [0, 30, 60]
+    await controller.stop()
+    await running
+
+
+@on_loop
+async def test_workers_share_the_keys_and_never_one_key_at_a_time() -> None:
+    clock = FakeClock()
+    under_way: set[str] = set()
+    most = 0
+
+    async def reconcile(key: str) -> None:
+        nonlocal most
+        assert key not in under_way
+        under_way.add(key)
+        most = max(most, len(under_way))
+        await clock.sleep(1)
+        under_way.discard(key)
+
+    controller = Controller("test", reconcile, clock=clock, workers=3)
+    running = asyncio.ensure_future(controller.run())
+    for _ in range(3):
+        for key in "abcde":
+            controller.queue.add(key)
+        await clock.run_for(0.5)
+    await clock.run_for(20)
+    assert most == 3
+    assert not under_way
+    await controller.stop()
+    await running
+
+
+@on_loop
+async def test_stopping_lets_what_is_under_way_finish_and_starts_nothing() -> None:
+    clock = FakeClock()
+    finished: list[str] = []
+
+    async def reconcile(key: str) -> None:
+        await clock.sleep(2)
+        finished.append(key)
+
+    controller = Controller("test", reconcile, clock=clock)
+    running = asyncio.ensure_future(controller.run())
+    controller.queue.add("a")
+    controller.queue.add("b")
+    await turns()
+    stopping = asyncio.ensure_future(controller.stop())
+    await clock.run_for(5)
+    await stopping
+    await running
+    assert finished == ["a"]
+
+
+@on_loop
+async def test_stopping_does_not_wait_for_ever() -> None:
+    clock = FakeClock()
+
+    async def reconcile(key: str) -> None:
+        await clock.sleep(10_000)
+
+    controller = Controller("test", reconcile, clock=clock)
+    running = asyncio.ensure_future(controller.run())
+    controller.queue.add("a")
+    await turns()
+    stopping = asyncio.ensure_future(controller.stop(grace=10))
+    await clock.run_for(9)
+    assert not stopping.done()
+    await clock.run_for(1)
+    await stopping
+    await running
+
+
+@on_loop
+async def test_cancelling_stops_in_the_middle() -> None:
+    clock = FakeClock()
+    reached: list[str] = []
+
+    async def reconcile(key: str) -> None:
+        reached.append("begun")
+        await clock.sleep(1)
+        reached.append("written")
+
+    controller = Controller("test", reconcile, clock=clock)
+    running = asyncio.ensure_future(controller.run())
+    controller.queue.add("a")
+    await turns()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await clock.run_for(5)
+    assert reached == ["begun"]
