@@ -28,3 +28,15 @@ def test_the_command_names_what_differs_and_fails(tmp_path: Path, capsys: pytest
     file.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
     assert quantity.main([str(file)]) == 1
     assert capsys.readouterr().out.split("\n") == ["agree 1 of 3", "wrong", "unexpected", ""]
+
+
+def test_a_file_that_cannot_be_read_is_a_message_and_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "broken.jsonl.gz"
+    broken.write_bytes(gzip.compress(b'{"id": "a"}')[:-9])
+    for name in (tmp_path / "missing", broken):
+        with pytest.raises(SystemExit) as ended:
+            quantity.main([str(name)])
+        assert ended.value.code == 2
+        assert str(name) in capsys.readouterr().err

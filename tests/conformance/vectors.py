@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,15 @@ Case = dict[str, Any]
 
 
 def read_vectors(files: Iterable[str | Path]) -> Iterator[Case]:
+    """Every case of every file; a file that cannot be read ends the program with a message and exit code 2."""
     for name in files:
-        raw = Path(name).read_bytes()
-        text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-        yield from (json.loads(line) for line in text.splitlines() if line.strip())
+        try:
+            raw = Path(name).read_bytes()
+            text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+            yield from (json.loads(line) for line in text.splitlines() if line.strip())
+        except (OSError, EOFError, ValueError, zlib.error) as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            raise SystemExit(2) from error
 
 
 def report(cases: Iterable[Case], agrees: Callable[[Case], bool]) -> int:
