@@ -6,8 +6,10 @@ several does. Each controller is level-triggered: killed after any write and sta
 
 from drakit.controllers.claims import ClaimController
 from drakit.controllers.composition import ALL, Controllers, Make, run_all
+from drakit.controllers.eviction import DeviceTaintEviction
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
 from drakit.controllers.podgroups import PodGroupProtection
+from drakit.controllers.poolstatus import PoolStatusController
 from drakit.controllers.setting import Component, Setting
 
 __all__ = [
@@ -15,11 +17,13 @@ __all__ = [
     "ClaimController",
     "Component",
     "Controllers",
+    "DeviceTaintEviction",
     "FinishedPods",
     "GarbageCollector",
     "Make",
     "NamespaceController",
     "PodGroupProtection",
+    "PoolStatusController",
     "Setting",
     "run_all",
 ]

@@ -19,8 +19,10 @@ from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client
 from drakit.controllers.claims import ClaimController
+from drakit.controllers.eviction import DeviceTaintEviction
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
 from drakit.controllers.podgroups import PodGroupProtection
+from drakit.controllers.poolstatus import PoolStatusController
 from drakit.controllers.setting import Component, Prepared, Setting
 from drakit.informers import Informers
 
@@ -32,6 +34,8 @@ ALL: tuple[Make, ...] = (
     GarbageCollector,
     NamespaceController,
     FinishedPods,
+    DeviceTaintEviction,
+    PoolStatusController,
 )
 
 

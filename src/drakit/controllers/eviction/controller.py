@@ -1,0 +1,102 @@
+"""Evict pods from tainted devices.
+
+In:  pods, as `knowledge` calls for them.
+Out: at the moment that `judging` finds, an event, the condition DisruptionTarget, and the pod deleted; not faster than
+     the rate limit allows. Rules are told which of their pods went.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+from drakit.api import Pod
+from drakit.api.times import format_time
+from drakit.api.views import Partial
+from drakit.client import STRATEGIC, Key, V
+from drakit.controllers.events import NORMAL
+from drakit.controllers.eviction.figures import EvictionFigures
+from drakit.controllers.eviction.judging import Eviction
+from drakit.controllers.eviction.knowledge import Knowledge
+from drakit.controllers.eviction.rules import RuleStatus
+from drakit.controllers.setting import Setting
+from drakit.informers import Bucket, Result
+
+log = logging.getLogger("drakit.controllers")
+
+NAME = "device_taint_eviction"
+COMPONENT = "device-taint-eviction-controller"
+PER_SECOND, BURST = 200.0, 200
+
+
+class DeviceTaintEviction:
+    def __init__(
+        self, setting: Setting, *, workers: int = 8, per_second: float = PER_SECOND, burst: int = BURST
+    ) -> None:
+        self._client = setting.client
+        self._clock = setting.clock
+        self._recorder = setting.recorder(COMPONENT)
+        self._figures = EvictionFigures(setting.registry)
+        self._bucket = Bucket(setting.clock, rate=per_second, burst=burst)
+        self._evicted: Counter[str] = Counter()  # by uid of the rule
+        self._going: set[str] = set()  # uids of pods whose deletion the cache has not seen yet
+        self.loop = setting.loop(NAME, self.reconcile, workers=workers)
+        self._known = Knowledge(setting, self.loop.queue.add)
+        self._status = RuleStatus(setting, self._known, self._evicted)
+        enabled = setting.gates.enabled("DRADeviceTaints")
+        self.loops = (self.loop, self._status.loop) if enabled else ()
+        self._known.pods.on(delete=lambda pod: self._going.discard(pod.view.metadata.uid))
+
+    async def reconcile(self, key: Key) -> Result:
+        pod = self._known.pods.cache.get(key)
+        due = self._due(pod)
+        if pod is None or due is None:
+            return Result.done()
+        self._status.look_again(due.rules)
+        wait = (due.at - self._clock.now()).total_seconds()
+        if wait > 0:
+            return Result.after(wait)
+        if (turn := self._bucket.take()) > 0:
+            await self._clock.sleep(turn)
+            return await self._evict_if_due(key)
+        await self._evict(pod, due)
+        return Result.done()
+
+    def _due(self, pod: Partial[Pod] | None) -> Eviction | None:
+        if pod is None or pod.view.metadata.uid in self._going:
+            return None
+        return self._known.judge(pod.view)
+
+    async def _evict_if_due(self, key: Key) -> Result:
+        """After a wait for its turn: the taint may be gone meanwhile."""
+        pod = self._known.pods.cache.get(key)
+        due = self._due(pod)
+        if pod is not None and due is not None and due.at <= self._clock.now():
+            await self._evict(pod, due)
+        return Result.done()
+
+    async def _evict(self, pod: Partial[Pod], due: Eviction) -> None:
+        log.log(V[2], "pod %s/%s: evicted from tainted devices", pod.view.metadata.namespace, pod.view.metadata.name)
+        await self._recorder.tell("Pod", "v1", pod, "DeviceTaintManagerEviction", "Marking for deletion", type_=NORMAL)
+        await self._mark(pod)
+        await self._client.delete_object(pod)
+        self._going.add(pod.view.metadata.uid)
+        self._figures.deletions.inc()
+        self._figures.latency.observe(max((self._clock.now() - due.at).total_seconds(), 0.0))
+        for name in due.rules:
+            rule = self._known.inventory.rules.get(name)
+            if rule is not None:
+                self._evicted[rule.metadata.uid] += 1
+        self._status.look_again(due.rules)
+
+    async def _mark(self, pod: Partial[Pod]) -> None:
+        if any(each.type == "DisruptionTarget" and each.status == "True" for each in pod.view.status.conditions):
+            return
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByDeviceTaintManager",
+            "message": "Device Taint manager: deleting due to NoExecute taint",
+            "lastTransitionTime": format_time(self._clock.now()),
+        }
+        await self._client.patch(pod, {"status": {"conditions": [condition]}}, kind=STRATEGIC, subresource="status")
