@@ -34,13 +34,13 @@ def decode_hook(wanted: type, value: object) -> object:
     """Quantities are the one type that msgspec does not know: a string or, in YAML above all, a number."""
     if wanted is Quantity:
         return read_quantity(value if isinstance(value, str) else str(value))
-    raise NotImplementedError(f"cannot decode {wanted}")
+    raise TypeError(f"cannot decode {wanted}")
 
 
 def encode_hook(value: object) -> str:
     if isinstance(value, Quantity):
         return str(value)
-    raise NotImplementedError(f"cannot encode {type(value)}")
+    raise TypeError(f"cannot encode {type(value)}")
 
 
 _DECODERS: dict[type[Model], Any] = {}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -46,7 +47,7 @@ def word_for(value: object) -> str:
     return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
 
 
-class Shape:
+class Shape(ABC):
     """`go` is the type's name in Kubernetes' error texts; `leaf` says that `complete` changes nothing.
 
     `exact` is the Python type whose every value is fine as it is: what has it needs no further reading.
@@ -58,12 +59,13 @@ class Shape:
     def __init__(self, go: str) -> None:
         self.go = go
 
+    @abstractmethod
     def read(self, value: Any, place: Place, log: Log) -> Any:
-        raise NotImplementedError
+        """The value as it is kept; what is wrong with it is raised, what nobody knows goes to the log."""
 
+    @abstractmethod
     def zero(self) -> Any:
         """What a null inside a list or map stands for."""
-        raise NotImplementedError
 
     def complete(self, value: Any) -> Any:
         return value
