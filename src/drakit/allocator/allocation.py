@@ -16,8 +16,9 @@ from drakit.allocator.bounds import Outlook
 from drakit.allocator.checks import precheck
 from drakit.allocator.contents import Problem
 from drakit.allocator.inventory import Inventory
+from drakit.allocator.ledger import idle
 from drakit.allocator.outcomes import Allocated, Allocation, AllocationError, NodeError, OutOfTime, Unsatisfiable
-from drakit.allocator.pools import PoolView, Views
+from drakit.allocator.pools import PoolKey, PoolView, Views
 from drakit.allocator.profiles import Layout, layout_of
 from drakit.allocator.requests import MAX_RESULTS, Recent
 from drakit.allocator.results import UnsupportedNodeSelectorError, build_results, site
@@ -53,18 +54,29 @@ class Allocator:
     def answer(self, node: str) -> Answer:
         """The bare answer, without results or reasons: enough to know whether the node will do."""
         views = self._inventory.views(node)
-        use = self._uses.get(views[0].key) if len(views) == 1 else [self._uses.get(view.key) for view in views]
+        if len(views) == 1:
+            return self._answer_one_pool(node, views, views[0])
+        use = [self._uses.get(view.key) for view in views]
         recent = self._plan.recent.get(node)
         # Views and uses are immutable: the same objects mean the same answer.
-        if (
-            recent is not None
-            and recent.views is views
-            and (recent.use is use or (not recent.pool and recent.use == use))
-        ):
+        if recent is not None and recent.views is views and recent.use == use:
             return recent.answer
-        answer = self._work_out(views)
+        return self._remember(node, views, use, None, self._work_out(views))
+
+    def _answer_one_pool(self, node: str, views: Views, view: PoolView) -> Answer:
+        """What most nodes see. Nodes alike are known by how their pool reads and what is in use of it."""
+        use = self._uses.get(view.key)
+        usage = idle(view) if use is None else use.usage(view)
+        key = (view.content.reading(self._plan.question), usage.key)
+        answer = self._plan.answers.get(key)
+        if answer is None:
+            answer = self._work_out(views)
+            if answer.verdict is not Verdict.DEADLINE:
+                self._plan.answers[key] = answer
+        return self._remember(node, views, use, view.key, answer)
+
+    def _remember(self, node: str, views: Views, use: object, pool: PoolKey | None, answer: Answer) -> Answer:
         if answer.verdict is not Verdict.DEADLINE:
-            pool = views[0].key if len(views) == 1 else None
             self._plan.recent[node] = Recent(views, use, pool, answer.verdict is Verdict.FOUND, answer)
         return answer
 
@@ -86,13 +98,16 @@ class Allocator:
 
         Most nodes see one pool of their own and have not changed since the pod before: they cost a few lookups.
         """
-        views, uses, recent = self._inventory.known_views, self._uses, self._plan.recent
+        seen, uses, recent = self._inventory.known_views, self._uses, self._plan.recent
         for node in nodes:
-            known = recent.get(node)
-            if known and known.pool and known.views is views.get(node) and known.use is uses.get(known.pool):
-                if known.found:
-                    yield node
-            elif self.answer(node).verdict is Verdict.FOUND:
+            known, views = recent.get(node), seen.get(node)
+            if known and known.pool and known.views is views and known.use is uses.get(known.pool):
+                found = known.found
+            elif views and len(views) == 1:
+                found = self._answer_one_pool(node, views, views[0]).verdict is Verdict.FOUND
+            else:
+                found = self.answer(node).verdict is Verdict.FOUND
+            if found:
                 yield node
 
     def allocate(self, node: str, *, new_uid: Callable[[], str], explain: bool = False) -> Allocation:

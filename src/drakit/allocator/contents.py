@@ -2,7 +2,7 @@
 
 In:  shapes and taints of the devices of a view, in order.
 Out: a Content, and what selectors and constraints make of its devices as bit sets and rows of values. Each is found out
-     once per content and holds for every plan.
+     once per content and holds for every plan that asks the same.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from drakit.allocator.shapes import Build, CounterKey, Shape
 from drakit.api import DeviceTaint
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from drakit.allocator.constraints import Constraint
     from drakit.allocator.matching import Selection
-    from drakit.allocator.profiles import Profile
 
 Taints = tuple[tuple[DeviceTaint, ...], ...]
 _MAX_REMEMBERED = 256
+_MAX_READINGS = 20_000
 
 
 class Problem(Enum):
@@ -30,10 +33,28 @@ class Problem(Enum):
     INVALID = "invalid"
 
 
+class Question:
+    """What a plan wants to know of contents: which devices its selectors accept, which values are compared."""
+
+    __slots__ = ("attributes", "key", "selections")
+
+    def __init__(self, selections: Sequence[Selection], constraints: Sequence[Constraint]) -> None:
+        self.selections = tuple(selections)
+        self.attributes = tuple((each.attribute, each.lists) for each in constraints)
+        # One text, because a text remembers its hash.
+        self.key = "\n\0\0".join((*(each.key for each in selections), *map(str, self.attributes)))
+
+
+class Reading:
+    """The answer of contents to a question. It says nothing but who answers alike: those of one makeup share it."""
+
+    __slots__ = ()
+
+
 class Makeup:
     """All of a content that does not hang on attributes. Interned; there are as many as there are kinds of machines."""
 
-    __slots__ = ("__weakref__", "builds", "counters", "reachable", "taints")
+    __slots__ = ("__weakref__", "builds", "counters", "reachable", "readings", "taints")
 
     def __init__(
         self, builds: tuple[Build, ...], taints: Taints, reachable: int, counters: tuple[CounterKey, ...]
@@ -42,22 +63,31 @@ class Makeup:
         self.taints = taints
         self.reachable = reachable
         self.counters = counters
+        self.readings: dict[object, Reading] = {}
+
+    def reading(self, key: object) -> Reading:
+        found = self.readings.get(key)
+        if found is None:
+            if len(self.readings) >= _MAX_READINGS:
+                self.readings.clear()
+            found = self.readings[key] = Reading()
+        return found
 
 
 class Content:
     """What a search can tell of a pool. Interned.
 
     Devices whose own node selection leaves a node out are listed all the same, as selectors run on them first; the bits
-    of `reachable` are those of the other ones. `profiles` remembers what plans made of the content.
+    of `reachable` are those of the other ones.
     """
 
-    __slots__ = ("__weakref__", "_values", "_verdicts", "makeup", "problem", "profiles", "shapes")
+    __slots__ = ("__weakref__", "_readings", "_values", "_verdicts", "makeup", "problem", "shapes")
 
     def __init__(self, shapes: tuple[Shape, ...], makeup: Makeup, problem: Problem | None = None) -> None:
         self.shapes = shapes
         self.makeup = makeup
         self.problem = problem
-        self.profiles: dict[int, Profile] = {}
+        self._readings: dict[str, Reading] = {}
         self._verdicts: dict[str, tuple[int, int]] = {}
         self._values: dict[tuple[str, bool], tuple[Values | None, ...]] = {}
 
@@ -68,6 +98,23 @@ class Content:
     @property
     def reachable(self) -> int:
         return self.makeup.reachable
+
+    def reading(self, question: Question) -> Reading:
+        found = self._readings.get(question.key)
+        if found is None:
+            if len(self._readings) >= _MAX_REMEMBERED:
+                self._readings.clear()
+            found = self._readings[question.key] = self._read(question)
+        return found
+
+    def _read(self, question: Question) -> Reading:
+        key = (
+            question.key,
+            self.problem,
+            tuple([self.verdicts(each) for each in question.selections]),
+            tuple([self.values(name, lists=lists) for name, lists in question.attributes]),
+        )
+        return self.makeup.reading(key)
 
     def verdicts(self, selection: Selection) -> tuple[int, int]:
         """The devices that the selectors accept, and those on which one of them fails."""

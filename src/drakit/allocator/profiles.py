@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from drakit.api import DeviceTaint
 
 Amounts = tuple[tuple[str, int], ...]
-_MAX_PROFILES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +56,7 @@ class Profile:
     problem: Problem | None
 
 
-def profile_of(plan: Plan, view: PoolView) -> Profile:
-    """The profile of a view, remembered with its content."""
-    profiles = view.content.profiles
-    found = profiles.get(plan.id)
-    if found is None:
-        if len(profiles) >= _MAX_PROFILES:
-            profiles.clear()
-        found = profiles[plan.id] = _make_profile(plan, view.content)
-    return found
-
-
-def _make_profile(plan: Plan, content: Content) -> Profile:
-    """What plan and content have to do with each other is put together first: pools of a kind are equal in that."""
-    key = (
-        content.makeup,
-        content.problem,
-        tuple([content.verdicts(each.selection) for each in plan.alternatives]),
-        tuple([content.values(each.attribute, lists=each.lists) for each in plan.constraints]),
-    )
-    found = plan.profiles.get(key)
-    if found is None:
-        found = plan.profiles[key] = _intern_profile(plan, content)
-    return found
-
-
-def _intern_profile(plan: Plan, content: Content) -> Profile:
+def _profile_of(plan: Plan, content: Content) -> Profile:
     traits = tuple(_trait_of(plan, content, position) for position in range(len(content.shapes)))
     key = (tuple(map(id, traits)), content.makeup.counters, content.problem)
     found = plan.profiles.get(key)
@@ -247,10 +221,14 @@ class Layout:
 
 def layout_of(plan: Plan, views: tuple[PoolView, ...]) -> Layout:
     """The layout of a node's views, remembered with the plan."""
-    profiles = tuple(profile_of(plan, view) for view in views)
-    found = plan.layouts.get(profiles)
+    question = plan.question
+    readings = tuple([view.content.reading(question) for view in views])
+    found = plan.layouts.get(readings)
     if found is None:
-        found = plan.layouts[profiles] = Layout(plan, profiles)
+        profiles = tuple(_profile_of(plan, view.content) for view in views)
+        # Readings that differ may come to the same for this plan.
+        found = plan.layouts[readings] = plan.layouts.get(profiles) or Layout(plan, profiles)
+        plan.layouts[profiles] = found
     return found
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count as counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from drakit.allocator.constraints import Constraint
+from drakit.allocator.contents import Question
 from drakit.allocator.matching import Selection
 from drakit.allocator.profiles import Layout, Profile, Trait
 from drakit.api import (
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 MAX_RESULTS = 32
 _MAX_PLANS = 32
 _MAX_KNOWN = 50_000
-_numbers = counter(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +142,22 @@ class Plan:
     alternatives: tuple[Alternative, ...]
     constraints: tuple[Constraint, ...]
     checks: tuple[Check, ...]
-    id: int = field(default_factory=lambda: next(_numbers))
     traits: dict[Trait, Trait] = field(default_factory=dict)
     profiles: dict[object, Profile] = field(default_factory=dict)
-    layouts: dict[tuple[Profile, ...], Layout] = field(default_factory=dict)
+    layouts: dict[object, Layout] = field(default_factory=dict)
+    answers: dict[object, Answer] = field(default_factory=dict)
     recent: dict[str, Recent] = field(default_factory=dict)
+    question: Question = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.question = Question([each.selection for each in self.alternatives], self.constraints)
 
     def make_room(self) -> None:
         """Forget everything when it is too much: devices and nodes that are gone leave something behind."""
-        if max(len(self.traits), len(self.profiles), len(self.recent)) >= _MAX_KNOWN:
-            for known in (self.traits, self.profiles, self.layouts, self.recent):
-                known.clear()
+        remembered: Sequence[dict[Any, Any]] = (self.traits, self.profiles, self.layouts, self.answers, self.recent)
+        if any(len(each) >= _MAX_KNOWN for each in remembered):
+            for each in remembered:
+                each.clear()
 
 
 class Plans:
