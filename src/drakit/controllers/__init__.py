@@ -10,6 +10,8 @@ from drakit.controllers.eviction import DeviceTaintEviction
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
 from drakit.controllers.podgroups import PodGroupProtection
 from drakit.controllers.poolstatus import PoolStatusController
+from drakit.controllers.quotas import QuotaController
+from drakit.controllers.serviceaccounts import ServiceAccountController
 from drakit.controllers.setting import Component, Setting
 
 __all__ = [
@@ -24,6 +26,8 @@ __all__ = [
     "NamespaceController",
     "PodGroupProtection",
     "PoolStatusController",
+    "QuotaController",
+    "ServiceAccountController",
     "Setting",
     "run_all",
 ]

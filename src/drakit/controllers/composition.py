@@ -23,6 +23,8 @@ from drakit.controllers.eviction import DeviceTaintEviction
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
 from drakit.controllers.podgroups import PodGroupProtection
 from drakit.controllers.poolstatus import PoolStatusController
+from drakit.controllers.quotas import QuotaController
+from drakit.controllers.serviceaccounts import ServiceAccountController
 from drakit.controllers.setting import Component, Prepared, Setting
 from drakit.informers import Informers
 
@@ -36,6 +38,8 @@ ALL: tuple[Make, ...] = (
     FinishedPods,
     DeviceTaintEviction,
     PoolStatusController,
+    QuotaController,
+    ServiceAccountController,
 )
 
 
@@ -50,11 +54,12 @@ class Controllers:
         gates: FeatureGates | None = None,
         registry: CollectorRegistry | None = None,
         random: Random | None = None,
+        root_ca: str = "",
         makers: Sequence[Make] = ALL,
     ) -> None:
         self._clock = clock or client.clock
         self.informers = Informers(client, clock=self._clock, random=random)
-        setting = Setting(client, self.informers, self._clock, gates=gates, registry=registry)
+        setting = Setting(client, self.informers, self._clock, gates=gates, registry=registry, root_ca=root_ca)
         self.registry = setting.registry
         self.components = [make(setting) for make in makers]
 

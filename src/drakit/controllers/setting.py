@@ -33,12 +33,15 @@ class Setting:
         *,
         gates: FeatureGates | None = None,
         registry: CollectorRegistry | None = None,
+        root_ca: str = "",
     ) -> None:
+        """`root_ca` is the certificates by which pods know the server, in PEM."""
         self.client = client
         self.informers = informers
         self.clock = clock
         self.gates = gates or FeatureGates.defaults()
         self.registry = registry or CollectorRegistry()
+        self.root_ca = root_ca
 
     def recorder(self, component: str) -> Recorder:
         return Recorder(self.client, self.clock, component)

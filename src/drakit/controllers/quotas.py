@@ -1,0 +1,110 @@
+"""Count what a namespace uses of its quotas.
+
+In:  ResourceQuotas, and every object that may count, as they come and go.
+Out: `status.hard` as the spec says, `status.used` as counted. Admission charges what is created; this corrects what was
+     charged and never stored, and gives back what is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from drakit.api import DeviceClass, Pod, ResourceClaim, ResourceQuota
+from drakit.api.views import Partial
+from drakit.base.quantity import ZERO, Quantity
+from drakit.client import CLASSES, PODS, QUOTAS, Key, Resource, V, key_of, metadata_of
+from drakit.controllers.garbage.graph import served
+from drakit.controllers.setting import Setting
+from drakit.informers import Informer, Result
+from drakit.quota import covers, owner_name, tracked, usage
+
+log = logging.getLogger("drakit.controllers")
+
+NAME = "resourcequota_primary"
+DELAY = 1.0
+"""Seconds in which changes gather before they are counted."""
+
+
+class QuotaController:
+    def __init__(self, setting: Setting, *, workers: int = 2) -> None:
+        self._client = setting.client
+        self._informers = setting.informers
+        self._quotas: Informer[Partial[ResourceQuota]] = setting.informers.of(QUOTAS)
+        self._classes: Informer[DeviceClass] = setting.informers.of(CLASSES)
+        self._pods: Informer[Partial[Pod]] = setting.informers.of(PODS)
+        self._counted: dict[Resource[Any], Informer[Any]] = {}
+        self.loop = setting.loop(NAME, self.reconcile, workers=workers)
+        self.loops = (self.loop,)
+        self._quotas.subscribe(self._quota_changed)
+
+    async def prepare(self) -> None:
+        for resource in await served(self._client):
+            if resource.kind.namespaced:
+                informer = self._counted[resource] = self._informers.of(resource)
+                informer.subscribe(partial(self._object_changed, resource))
+
+    async def reconcile(self, key: Key) -> Result:
+        quota = self._quotas.cache.get(key)
+        if quota is None or quota.view.metadata.deletion_timestamp is not None:
+            return Result.done()
+        used = self._count(quota.view)
+        hard = quota.view.spec.hard
+        if hard == quota.view.status.hard and used == quota.view.status.used:
+            return Result.done()
+        status = {"hard": _texts(hard), "used": _texts(used)}
+        await self._client.update({**quota.document, "status": status}, subresource="status")
+        log.log(V[4], "quota %s: counted anew", key)
+        return Result.done()
+
+    def _count(self, quota: ResourceQuota) -> dict[str, Quantity]:
+        used: dict[str, Quantity] = {}
+        classes = list(self._classes.cache)
+        for resource, informer in self._counted.items():
+            kind = resource.kind
+            names = [name for name in quota.spec.hard if tracked(name, kind.plural, kind.group, classes)]
+            if not names:
+                continue
+            used |= {name: used.get(name, ZERO) for name in names}
+            for amounts in self._amounts(resource, quota, informer.cache.all(quota.metadata.namespace)):
+                used |= {name: used[name] + amounts[name] for name in names if name in amounts}
+        return used
+
+    def _amounts(
+        self, resource: Resource[Any], quota: ResourceQuota, objects: Iterable[Any]
+    ) -> Iterator[dict[str, Quantity]]:
+        for found in objects:
+            obj = found.view if type(found) is Partial else found
+            if covers(quota, obj):
+                owner = self._owner(obj) if isinstance(obj, ResourceClaim) else None
+                yield usage(resource.kind.plural, resource.kind.group, obj, self._classes.cache.named, owner=owner)
+
+    def _owner(self, claim: ResourceClaim) -> Pod | None:
+        """The pod for whose extended resources a claim was made; it counts what it asks for itself."""
+        name, uid = owner_name(claim)
+        found = self._pods.cache.named(name, claim.metadata.namespace) if name else None
+        if found is None or found.view.metadata.uid != uid:
+            return None
+        made = found.view.status.extended_resource_claim_status
+        return found.view if made is None or made.resource_claim_name == claim.metadata.name else None
+
+    def _quota_changed(self, old: Partial[ResourceQuota] | None, new: Partial[ResourceQuota] | None) -> None:
+        if new is None:
+            return
+        if old is None or old.view.spec != new.view.spec:
+            self.loop.queue.add(key_of(new))
+        else:
+            self.loop.queue.add_after(key_of(new), DELAY)
+
+    def _object_changed(self, resource: Resource[Any], old: Any, new: Any) -> None:
+        if resource is QUOTAS and old is not None and new is not None:
+            return
+        namespace = metadata_of(new if new is not None else old).namespace
+        for quota in self._quotas.cache.all(namespace):
+            self.loop.queue.add_after(key_of(quota), DELAY)
+
+
+def _texts(amounts: Any) -> dict[str, str]:
+    return {name: str(amount) for name, amount in sorted(amounts.items())}

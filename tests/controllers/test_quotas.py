@@ -1,0 +1,82 @@
+"""Usage of quotas is counted from what there is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from drakit.client import CLAIMS, PODS, QUOTAS, Forbidden
+from drakit.controllers.quotas import QuotaController
+from tests.controllers.cluster import Cluster, cluster, on_loop
+from tests.controllers.manifests import CLASS, Plain, claim, device_class, pod
+
+MAKERS = (QuotaController,)
+COUNT = "count/resourceclaims.resource.k8s.io"
+DEVICES = f"{CLASS}.deviceclass.resource.k8s.io/devices"
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Cluster]:
+    async with cluster() as made:
+        await made.start(MAKERS)
+        yield made
+
+
+def quota(**hard: str) -> Plain:
+    return {
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": hard},
+    }  # fmt: skip
+
+
+async def used(it: Cluster) -> dict[str, str]:
+    return {name: str(amount) for name, amount in (await it.get(QUOTAS, "q")).status.used.items()}
+
+
+@on_loop
+async def test_a_new_quota_counts_what_is_there_already() -> None:
+    async with running() as it:
+        await it.create(device_class(), claim("a"), claim("b"), pod("p"))
+        await it.create(quota(**{COUNT: "5", DEVICES: "9", "pods": "3", "requests.cpu": "1"}))
+        assert await used(it) == {COUNT: "2", DEVICES: "2", "pods": "1", "requests.cpu": "0"}
+        assert {name: str(amount) for name, amount in (await it.get(QUOTAS, "q")).status.hard.items()} == {
+            COUNT: "5", DEVICES: "9", "pods": "3", "requests.cpu": "1",
+        }  # fmt: skip
+
+
+@on_loop
+async def test_what_is_deleted_or_has_ended_makes_room() -> None:
+    async with running() as it:
+        await it.create(quota(**{COUNT: "1", "pods": "1"}))
+        await it.create(claim("a"), pod("p"))
+        with pytest.raises(Forbidden):
+            await it.create(claim("b"))
+        await it.delete(CLAIMS, "a", grace=None)
+        await it.set_status(PODS, "p", {"phase": "Succeeded"})
+        await it.run_for(2)
+        assert await used(it) == {COUNT: "0", "pods": "0"}
+        await it.create(claim("b"), pod("q"))
+        assert await used(it) == {COUNT: "1", "pods": "1"}
+
+
+@on_loop
+async def test_a_charge_for_what_was_never_stored_is_taken_back() -> None:
+    async with running() as it:
+        await it.create(quota(**{COUNT: "3"}))
+        charged = {"hard": {COUNT: "3"}, "used": {COUNT: "2"}}
+        await it.set_status(QUOTAS, "q", charged)
+        await it.run_for(2)
+        assert await used(it) == {COUNT: "0"}
+
+
+@on_loop
+async def test_a_changed_limit_is_taken_over() -> None:
+    async with running() as it:
+        await it.create(quota(**{COUNT: "1", "pods": "1"}))
+        await it.client.patch_named(QUOTAS, "q", {"spec": {"hard": {"pods": None, COUNT: "7"}}}, namespace="default")
+        await it.settle()
+        status = (await it.get(QUOTAS, "q")).status
+        assert {name: str(amount) for name, amount in status.hard.items()} == {COUNT: "7"}
+        assert await used(it) == {COUNT: "0"}

@@ -1,0 +1,60 @@
+"""Every namespace has its service account and the server's certificates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drakit.client import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
+from drakit.controllers.garbage import NamespaceController
+from drakit.controllers.serviceaccounts import ROOT_CA, ServiceAccountController
+from drakit.controllers.setting import Setting
+from tests.controllers.cluster import cluster, on_loop
+from tests.scenarios.crashes import check_every_crash
+
+PEM = "-----BEGIN CERTIFICATE-----"
+
+
+def with_authority(setting: Setting) -> ServiceAccountController:
+    setting.root_ca = PEM
+    return ServiceAccountController(setting)
+
+
+@on_loop
+async def test_namespaces_old_and_new_get_both_objects() -> None:
+    async with cluster() as it:
+        await it.start((with_authority,))
+        await it.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})
+        for namespace in ("default", "kube-system", "ns"):
+            assert await it.get(SERVICE_ACCOUNTS, "default", namespace) is not None
+            assert (await it.get(CONFIG_MAPS, ROOT_CA, namespace)).data == {"ca.crt": PEM}
+
+
+@on_loop
+async def test_what_is_deleted_or_changed_is_put_right() -> None:
+    async with cluster() as it:
+        await it.start((with_authority,))
+        await it.delete(SERVICE_ACCOUNTS, "default", grace=None)
+        await it.delete(CONFIG_MAPS, ROOT_CA, grace=None, namespace="kube-system")
+        await it.client.patch_named(CONFIG_MAPS, ROOT_CA, {"data": {"ca.crt": "x", "y": "z"}}, namespace="default")
+        await it.settle()
+        assert await it.get(SERVICE_ACCOUNTS, "default") is not None
+        for namespace in ("default", "kube-system"):
+            assert (await it.get(CONFIG_MAPS, ROOT_CA, namespace)).data == {"ca.crt": PEM}
+
+
+@on_loop
+async def test_a_namespace_that_is_deleted_stays_empty() -> None:
+    async with cluster() as it:
+        await it.start((with_authority, NamespaceController))
+        await it.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})
+        await it.delete(NAMESPACES, "ns", grace=None)
+        await it.run_for(20)
+        assert await it.get(NAMESPACES, "ns") is None
+
+
+async def a_namespace_comes(it: Any) -> None:
+    await it.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})
+
+
+def test_it_may_die_after_every_write() -> None:
+    assert check_every_crash(a_namespace_comes, (with_authority,), (SERVICE_ACCOUNTS, CONFIG_MAPS)) >= 10
