@@ -6,10 +6,11 @@ import stat
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 import yaml
 from cryptography import x509
 
-from drakit.apiserver.certificates import Authority
+from drakit.apiserver.certificates import Authority, read_certificate, read_key
 from drakit.apiserver.kubeconfig import Access, write_kubeconfig
 from drakit.base.clock import FakeClock
 
@@ -35,6 +36,24 @@ def test_what_ends_soon_is_made_anew_by_the_same_authority(tmp_path: Path) -> No
     new = later.server(("localhost",)).certificate.read_bytes()
     assert (later.files.certificate.read_bytes() == ca, new == old) == (True, False)
     x509.load_pem_x509_certificate(new).verify_directly_issued_by(x509.load_pem_x509_certificate(ca))
+
+
+def test_a_pair_that_a_crash_tore_apart_is_made_anew(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, NOW)
+    pair = authority.server(("localhost",))
+    pair.key.write_bytes(authority.client("ann", (), "ann").key.read_bytes())
+    again = Authority(tmp_path, NOW).server(("localhost",))
+    assert read_certificate(again.certificate).public_key() == read_key(again.key).public_key()
+    pair.certificate.write_bytes(b"")
+    again = Authority(tmp_path, NOW).server(("localhost",))
+    assert read_certificate(again.certificate).public_key() == read_key(again.key).public_key()
+
+
+def test_a_torn_authority_is_refused_for_clients_trust_it(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, NOW)
+    authority.files.key.write_bytes(authority.server(("localhost",)).key.read_bytes())
+    with pytest.raises(ValueError, match="not of one another"):
+        Authority(tmp_path, NOW)
 
 
 def test_keys_and_kubeconfig_are_for_their_owner_alone(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def command(*arguments: str) -> list[str]:
 
 @contextmanager
 def apiserver(*arguments: str) -> Iterator[Running]:
-    """Start a server, wait until it listens, stop it in the end."""
+    """Start a server, wait until it listens, stop it in the end: it must end in good order."""
     started = command("--port", "0", *arguments)
     with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as process:
         try:
@@ -40,4 +40,6 @@ def apiserver(*arguments: str) -> Iterator[Running]:
             yield Running(found[1], Path(found[2]), process.pid)
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            ended = process.wait(timeout=20)
+    if ended:
+        raise RuntimeError(f"the server ended with {ended}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import signal
 import socket
 import ssl
 import stat
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.processes import Running, apiserver, command
+from tests.e2e.processes import ROOT, Running, apiserver, command
 
 CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 
@@ -100,13 +102,51 @@ def test_a_port_that_is_taken_is_named() -> None:
         (["--ephemeral", "--disable-admission-plugins", "Nope"], "Nope"),
         (["--ephemeral", "--token-auth-file", "nowhere.csv"], "nowhere.csv"),
         (["--ephemeral", "--tls-cert-file", "a.crt"], "--tls-private-key-file"),
+        (["--ephemeral", "--tls-cert-file", "a.crt", "--tls-private-key-file", "a.key"], "a.crt"),
+        (["--ephemeral", "--client-ca-file", "nobody.crt"], "nobody.crt"),
+        (["--ephemeral", "--client-ca-file", "README.md"], "README.md"),
+        (["--ephemeral", "--port", "99999"], "65535"),
+        (["--ephemeral", "--kubeconfig", "README.md/x"], "--kubeconfig: "),
+        (["--data-dir", "README.md"], "--data-dir: "),
     ],
 )
 def test_a_wrong_flag_is_a_message_and_no_traceback(arguments: list[str], said: str) -> None:
-    done = subprocess.run(command("--port", "0", *arguments), capture_output=True, text=True, check=False, timeout=60)
+    done = attempt(*arguments)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def attempt(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Start a server that cannot start."""
+    started = command("--port", "0", *arguments)
+    return subprocess.run(started, capture_output=True, text=True, check=False, timeout=60, cwd=ROOT)
+
+
+@pytest.mark.parametrize("name", ["service-account.key", "pki/ca.crt", "pki/ca.key", "drakit.db"])
+def test_a_damaged_file_is_named_and_left_as_it_is(tmp_path: Path, name: str) -> None:
+    with apiserver("--data-dir", str(tmp_path)):
+        pass
+    damaged = tmp_path / name
+    damaged.write_text("nothing of the kind\n" * 100)
+    done = attempt("--data-dir", str(tmp_path))
+    assert done.returncode == 2
+    assert str(damaged) in done.stderr
+    assert "Traceback" not in done.stderr
+    assert damaged.read_text().startswith("nothing of the kind")
+
+
+def test_a_signal_ends_watches_in_good_order_and_leaves_no_keys_behind() -> None:
+    with apiserver("--ephemeral", "--insecure") as running:
+        host, _, port = running.url.rpartition("//")[2].rpartition(":")
+        token = yaml.safe_load(running.kubeconfig.read_text())["users"][0]["user"]["token"]
+        with socket.create_connection((host, int(port)), timeout=20) as watch:
+            watch.sendall(f"GET {CLASSES}?watch=1 HTTP/1.1\r\nauthorization: Bearer {token}\r\n\r\n".encode())
+            assert watch.recv(12) == b"HTTP/1.1 200"
+            os.kill(running.pid, signal.SIGTERM)
+            rest = b"".join(iter(lambda: watch.recv(4096), b""))
+        assert rest.endswith(b"\r\n\r\n0\r\n\r\n")
+    assert not running.kubeconfig.parent.exists()
 
 
 def test_a_unix_socket_needs_no_certificate_and_lets_its_owner_in(tmp_path: Path) -> None:
@@ -119,6 +159,17 @@ def test_a_unix_socket_needs_no_certificate_and_lets_its_owner_in(tmp_path: Path
             connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
             answer = b"".join(iter(lambda: connection.recv(4096), b""))
         assert answer.endswith(b"\r\n\r\nok")
+
+
+def test_a_server_for_everybody_is_trusted_under_the_name_of_its_machine(tmp_path: Path) -> None:
+    with apiserver("--data-dir", str(tmp_path), "--bind-address", "0.0.0.0") as running:
+        port = int(running.url.rpartition(":")[2])
+        context = trusting(running, identified=False)
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=20) as plain,
+            context.wrap_socket(plain, server_hostname=socket.gethostname()) as secured,
+        ):
+            assert secured.version() in ("TLSv1.2", "TLSv1.3")
 
 
 def test_a_certificate_of_another_authority_is_none(tmp_path: Path) -> None:

@@ -41,9 +41,12 @@ class Authority:
         self.files = Pair(directory / "ca.crt", directory / "ca.key")
         self._now = now
         if not _still_good(self.files, now):
+            if _damaged(self.files):
+                # Clients trust it: another one in its place is for its owner to decide.
+                raise ValueError(f"{self.files.certificate} and {self.files.key} are damaged, or not of one another")
             self._create()
-        self._certificate = x509.load_pem_x509_certificate(self.files.certificate.read_bytes())
-        self._key = _load_key(self.files.key)
+        self._certificate = read_certificate(self.files.certificate)
+        self._key = read_key(self.files.key)
 
     def server(self, hosts: Sequence[str]) -> Pair:
         """A certificate for these names and addresses; a kept one that covers them all is used again."""
@@ -102,7 +105,7 @@ class Authority:
         )
 
     def _issued(self, files: Pair) -> bool:
-        certificate = x509.load_pem_x509_certificate(files.certificate.read_bytes())
+        certificate = read_certificate(files.certificate)
         try:
             certificate.verify_directly_issued_by(self._certificate)
         except Exception:  # cryptography raises one of several errors for a foreign issuer: all mean no
@@ -143,30 +146,52 @@ def _authority_key(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
 
 
 def _still_good(files: Pair, now: datetime) -> bool:
-    if not (files.certificate.exists() and files.key.exists()):
+    if not _there(files) or _damaged(files):
         return False
-    certificate = x509.load_pem_x509_certificate(files.certificate.read_bytes())
+    certificate = read_certificate(files.certificate)
     return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc - _RENEW
 
 
+def _there(files: Pair) -> bool:
+    return files.certificate.exists() and files.key.exists()
+
+
+def _damaged(files: Pair) -> bool:
+    """Whether two files are there that make no pair: a crash between writing one and the other leaves such."""
+    if not _there(files):
+        return False
+    try:
+        return read_certificate(files.certificate).public_key() != read_key(files.key).public_key()
+    except ValueError:
+        return True
+
+
 def _covers(files: Pair, hosts: Sequence[str]) -> bool:
-    certificate = x509.load_pem_x509_certificate(files.certificate.read_bytes())
+    certificate = read_certificate(files.certificate)
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return {_general_name(host) for host in hosts} <= set(names)
 
 
-def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
+def read_certificate(path: Path) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(path.read_bytes())
+
+
+def read_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    """Raise ValueError for anything but an elliptic curve key."""
     key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError(f"{path}: expected an elliptic curve key")
+        raise ValueError("expected an elliptic curve key")
     return key
 
 
-def _write(files: Pair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
-    text = key.private_bytes(
+def key_text(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    write_private(files.key, text)
+
+
+def _write(files: Pair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+    write_private(files.key, key_text(key))
     files.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
 

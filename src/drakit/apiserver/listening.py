@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from drakit.apiserver.asgi import CERTIFICATE, Application
 from drakit.apiserver.certificates import Pair
 from drakit.apiserver.server import Server
+from drakit.base.errors import UsageError
 
 KEEP_ALIVE_SECONDS = 75
 HEADER_SECONDS = 30.0
 HEADER_BYTES = 1024 * 1024
 _BACKLOG = 2048
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Protocol(HttpToolsProtocol):
@@ -83,12 +86,20 @@ class Security(msgspec.Struct, frozen=True):
     client_cas: tuple[Path, ...] = ()
 
     def context(self) -> ssl.SSLContext:
+        """Raise UsageError for a file that is not what it should be."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(self.certificate.certificate, self.certificate.key)
         context.set_alpn_protocols(["http/1.1"])
+        files = self.certificate
+        try:
+            context.load_cert_chain(files.certificate, files.key)
+        except OSError as error:
+            raise UsageError(f"no certificate with its key in {files.certificate} and {files.key}: {error}") from None
         for authority in self.client_cas:
-            context.load_verify_locations(authority)
+            try:
+                context.load_verify_locations(authority)
+            except OSError as error:
+                raise UsageError(f"no certificate of an authority in {authority}: {error}") from None
             context.verify_mode = ssl.CERT_OPTIONAL
         return context
 
@@ -138,7 +149,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class Listener:
-    """Serves one socket. `serve` returns when `stop` was called, or a signal came that uvicorn handles."""
+    """Serves one socket. `serve` returns when `stop` was called."""
 
     def __init__(self, server: Server, bound: socket.socket, security: Security | None = None) -> None:
         application = Application(server)
@@ -162,16 +173,30 @@ class Listener:
         self._uvicorn = _Uvicorn(config, application)
         self._socket = bound
 
-    async def serve(self, *, signals: bool = False) -> None:
+    async def serve(self) -> None:
         try:
-            if signals:
-                await self._uvicorn.serve(sockets=[self._socket])
-            else:
-                await self._uvicorn._serve(sockets=[self._socket])
+            await self._uvicorn._serve(sockets=[self._socket])
         finally:
             self._socket.close()
 
+    @contextlib.contextmanager
+    def stopped_by_signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT stop it; what the caller has opened is still there to be closed.
+
+        uvicorn's own way would raise the signal again in the end, and leave no time for that.
+        """
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self.stop)
+        try:
+            yield
+        finally:
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+
     def stop(self) -> None:
+        """Let requests under way finish; when asked a second time, do not even wait for those."""
+        self._uvicorn.force_exit = self._uvicorn.should_exit
         self._uvicorn.should_exit = True
 
     @contextlib.asynccontextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import secrets
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,6 @@ from typing import Annotated
 
 import typer
 import uvloop
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from drakit.api.exchange import User
@@ -26,7 +26,7 @@ from drakit.apiserver.access.guard import MODES
 from drakit.apiserver.access.tokens import new_key
 from drakit.apiserver.authentication import StaticTokens
 from drakit.apiserver.building import Settings, build_server
-from drakit.apiserver.certificates import Authority, Pair, write_private
+from drakit.apiserver.certificates import Authority, Pair, key_text, read_key, write_private
 from drakit.apiserver.kubeconfig import Access, write_kubeconfig
 from drakit.apiserver.listening import Listener, Security, bind, bind_unix
 from drakit.base.clock import RealClock
@@ -35,12 +35,15 @@ from drakit.base.gates import FeatureGates
 from drakit.store import MemoryStore, SQLiteStore, Store
 
 ADMIN = User(name="kubernetes-admin", groups=("system:masters",))
+_NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.96.0.1")
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
 
 def apiserver(
     bind_address: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    secure_port: Annotated[int, typer.Option("--secure-port", "--port", help="Port; 0 is any free one.")] = 6443,
+    secure_port: Annotated[
+        int, typer.Option("--secure-port", "--port", min=0, max=65535, help="Port; 0 is any free one.")
+    ] = 6443,
     unix_socket: Annotated[Path | None, typer.Option(help="Listen on this socket instead, without TLS.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Keep data, certificates and kubeconfig here.")] = None,
     ephemeral: Annotated[bool, typer.Option("--ephemeral", help="Keep everything in memory.")] = False,
@@ -104,8 +107,10 @@ class _Host:
             self.socket = bind_unix(unix_socket) if unix_socket else bind(address, port)
         except OSError as error:
             raise Unavailable(f"cannot listen on {unix_socket or f'{address}:{port}'}: {error}") from None
-        self.reached = "127.0.0.1" if address in _ANY else address
-        self.authority = Authority(directory / "pki", RealClock().now()) if self.secure else None
+        self._everywhere = address in _ANY
+        self.reached = "127.0.0.1" if self._everywhere else address
+        with _explained(directory / "pki"):
+            self.authority = Authority(directory / "pki", RealClock().now()) if self.secure else None
         self.unix_socket = unix_socket
         self._given = given
         self._client_ca = client_ca
@@ -120,7 +125,7 @@ class _Host:
     def security(self) -> Security | None:
         if self.authority is None:
             return None
-        names = dict.fromkeys(("localhost", "127.0.0.1", self.reached, "kubernetes.default.svc", "10.96.0.1"))
+        names = dict.fromkeys((*_NAMES, self.reached, *(_own_names() if self._everywhere else ())))
         authorities = [self.authority.files.certificate, *([self._client_ca] if self._client_ca else [])]
         return Security(self._given or self.authority.server(tuple(names)), tuple(authorities))
 
@@ -132,16 +137,28 @@ class _Host:
         return Access(url=self.url, ca=ca, client=client)
 
 
+def _own_names() -> list[str]:
+    """What other machines may call this one."""
+    name = socket.gethostname()
+    try:
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except OSError:
+        found = []
+    return [name, *(str(each[4][0]).partition("%")[0] for each in found)]
+
+
 async def _serve(host: _Host, settings: Settings, database: Path | None, kubeconfig: Path, token: str) -> None:
     store: Store = await SQLiteStore.open(database) if database else MemoryStore()
     async with store:
         server = await build_server(store, settings=settings)
         server.address = host.url.rpartition("//")[2]
         listener = Listener(server, host.socket, host.security())
-        write_kubeconfig(kubeconfig, host.access(token))
-        typer.echo(f"drakit apiserver: listening on {host.url}, kubeconfig {kubeconfig}")
-        _spare_the_collector()
-        await listener.serve(signals=True)
+        with _explained("--kubeconfig"):
+            write_kubeconfig(kubeconfig, host.access(token))
+        with listener.stopped_by_signals():
+            typer.echo(f"drakit apiserver: listening on {host.url}, kubeconfig {kubeconfig}")
+            _spare_the_collector()
+            await listener.serve()
 
 
 def _spare_the_collector() -> None:
@@ -155,10 +172,20 @@ def _spare_the_collector() -> None:
 
 
 @contextmanager
+def _explained(what: object) -> Iterator[None]:
+    """A file that cannot be read, written or understood is named, with what it was for."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{what}: {error}") from None
+
+
+@contextmanager
 def _directory(data_dir: Path | None) -> Iterator[Path]:
     """The data directory; for an ephemeral server one that goes with it."""
     if data_dir is not None:
-        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _explained("--data-dir"):
+            data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         yield data_dir
         return
     made = Path(tempfile.mkdtemp(prefix="drakit-"))
@@ -173,10 +200,8 @@ def _audit(path: Path | None) -> Iterator[AuditLog | None]:
     if path is None:
         yield None
         return
-    try:
+    with _explained("--audit-log-path"):
         log = AuditLog(path)
-    except OSError as error:
-        raise UsageError(f"--audit-log-path: {error}") from None
     with log:
         yield log
 
@@ -185,10 +210,8 @@ def _tokens(path: Path | None, admin_token: str) -> StaticTokens:
     users = {admin_token: ADMIN} if admin_token else {}
     if path is None:
         return StaticTokens(users)
-    try:
+    with _explained("--token-auth-file"):
         text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--token-auth-file: {error}") from None
     return StaticTokens.parse(text, source=str(path)).extended(users)
 
 
@@ -206,14 +229,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _signing_key(path: Path) -> ec.EllipticCurvePrivateKey:
     """The key of service account tokens: kept, so that tokens outlive a restart."""
-    if path.exists():
-        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-        if isinstance(key, ec.EllipticCurvePrivateKey):
-            return key
-        raise UsageError(f"{path}: expected an elliptic curve key")
-    made = new_key()
-    text = made.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    write_private(path, text)
-    return made
+    with _explained(path):
+        if path.exists():
+            return read_key(path)
+        made = new_key()
+        write_private(path, key_text(made))
+        return made
