@@ -1,0 +1,128 @@
+"""Play a recorded flow on a cluster in this process, and compare what it leaves.
+
+In:  a flow: manifests and actions in order, snapshots of objects and events.
+Out: differences as pairs (recorded, ours), after uids, times, versions and random name parts are made alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from drakit.api.codec import to_wire
+from drakit.api.views import Partial
+from drakit.client import EVENTS, QUOTAS, Answered, resource
+from tests.conformance.vectors import read_vectors
+from tests.controllers.cluster import Cluster
+from tests.controllers.manifests import node
+
+FLOWS = Path(__file__).parent / "data" / "flows" / "flows.jsonl.gz"
+PATIENCE = 30.0
+_DROPPED = ("managedFields", "apiVersion", "kind")
+_MADE_ALIKE = {"uid": "<uid>", "resourceVersion": "<rv>"}
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_RANDOM = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$")
+_UID = re.compile(r"<uid-\d+>")
+
+Differences = list[tuple[str, Any, Any]]
+
+
+def flow(name: str) -> dict[str, Any]:
+    return next(each for each in read_vectors([FLOWS]) if each["id"] == name)
+
+
+async def prepare(it: Cluster, recorded: dict[str, Any]) -> str:
+    """The node and the namespace that a flow begins with."""
+    namespace = f"f{recorded['id'].removeprefix('flow-')}"
+    labels = next((step.get("labels") or {} for step in recorded["steps"] if step["do"] == "namespace"), {})
+    about = {"name": namespace, "labels": labels}
+    await it.create({"apiVersion": "v1", "kind": "Namespace", "metadata": about})
+    first = node("node-1", zone="a")
+    first["status"] = {"allocatable": {"cpu": "8", "memory": "16Gi", "pods": "110"}}
+    await it.create(first)
+    return namespace
+
+
+async def play(it: Cluster, recorded: dict[str, Any]) -> Differences:
+    namespace = await prepare(it, recorded)
+    differences: Differences = []
+    snapshots = iter(recorded["snapshots"])
+    for step in recorded["steps"]:
+        match step["do"]:
+            case "create":
+                differences += await _create(it, step)
+            case "delete":
+                place = namespace if resource(step["kind"]).kind.namespaced else ""
+                await it.client.delete(
+                    resource(step["kind"]), step["name"], namespace=place, grace=step.get("gracePeriodSeconds")
+                )
+            case "patch":
+                place = namespace if resource(step["kind"]).kind.namespaced else ""
+                await _patch(it, step, place)
+            case "wait":
+                await it.run_for(PATIENCE)
+            case "note":
+                found = await it.client.get(QUOTAS, step["quota"]["metadata"]["name"], namespace=namespace)
+                differences += _compare("note", step["quota"]["status"], found.document["status"])
+            case "snapshot":
+                differences += await _look(it, next(snapshots), namespace)
+    await it.run_for(PATIENCE)
+    return differences + await _look(it, recorded["final"], namespace)
+
+
+async def _create(it: Cluster, step: dict[str, Any]) -> Differences:
+    try:
+        await it.create(step["manifest"])
+    except Answered as error:
+        wanted = step.get("response", {}).get("message", step["code"])
+        return _compare("create", (step["code"], wanted), (error.status.code, error.status.message))
+    return _compare("create", step["code"], 201)
+
+
+async def _patch(it: Cluster, step: dict[str, Any], namespace: str) -> None:
+    kind = resource(step["kind"])
+    found = await it.client.get(kind, step["name"], namespace=namespace)
+    await it.client.patch(found, step["body"], kind=step["type"], subresource=step["sub"].strip("/"), versioned=False)
+
+
+async def _look(it: Cluster, recorded: dict[str, Any], namespace: str) -> Differences:
+    differences: Differences = []
+    for kind, objects in recorded["objects"].items():
+        wanted = sorted(map(_alike, objects), key=_name)
+        listed = await it.client.list(resource(kind), namespace=namespace if resource(kind).kind.namespaced else "")
+        differences += _compare(kind, wanted, sorted((_alike(_document(each)) for each in listed), key=_name))
+    told = await it.client.list(EVENTS, namespace=namespace)
+    ours = {(each.view.involved_object.kind, each.view.involved_object.name, each.view.reason) for each in told}
+    return differences + _compare("events", {(each[0], each[1], each[3]) for each in recorded["events"]}, ours)
+
+
+def _compare(what: str, recorded: Any, ours: Any) -> Differences:
+    return [] if recorded == ours else [(what, recorded, ours)]
+
+
+def _document(obj: Any) -> dict[str, Any]:
+    return dict(obj.document) if type(obj) is Partial else dict(to_wire(obj))
+
+
+def _name(document: dict[str, Any]) -> str:
+    return str(document["metadata"]["name"])
+
+
+def _alike(value: Any, *, top: bool = True) -> Any:
+    """An object without what differs from run to run."""
+    if isinstance(value, dict):
+        return dict(_items(value, top))
+    if isinstance(value, list | tuple):
+        return [_alike(each, top=False) for each in value]
+    if isinstance(value, str):
+        return _TIME.sub("<time>", _UID.sub("<uid>", _RANDOM.sub("-<rand>", value)))
+    return value
+
+
+def _items(value: dict[str, Any], top: bool) -> Iterator[tuple[str, Any]]:
+    for name, each in value.items():
+        if (top and name in _DROPPED) or name == "managedFields":
+            continue
+        yield name, _MADE_ALIKE.get(name) or _alike(each, top=False)
