@@ -306,3 +306,25 @@ def test_the_status_of_a_saved_claim_is_checked() -> None:
 def test_a_finding_without_a_place_names_its_text() -> None:
     finding = Finding(severity=Severity.WARNING, rule="r", source="s", message="m")
     assert str(finding) == "s: warning: m [r]"
+
+
+def test_an_object_that_cannot_be_read_is_called_by_its_name() -> None:
+    (finding,) = check(claim(exactly={"count": "two"})).findings
+    assert (finding.object, finding.rule) == ("ResourceClaim c", "wrong-type")
+    (finding,) = check({"apiVersion": "resource.k8s.io/v1", "kind": "Klaim", "metadata": ["c"]}).findings
+    assert (finding.object, finding.rule) == ("Klaim", "unknown-kind")
+
+
+def test_a_saved_status_that_no_server_would_take_is_an_error_and_no_crash() -> None:
+    stranger = {"driver": DRIVER, "pool": "p", "device": "d"}
+    report = check({**claim(), "status": {"devices": [stranger]}})
+    assert [(finding.severity, finding.path) for finding in report.findings] == [(Severity.ERROR, "status.devices[0]")]
+
+
+def test_the_status_of_a_saved_pod_is_judged_too() -> None:
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    wrong = {"phase": "Running", "resourceClaimStatuses": [{"name": "gpu"}]}
+    assert check({**pod, "status": {"phase": "Running", "qosClass": "BestEffort"}}).findings == ()
+    (finding,) = check({**pod, "status": wrong}).findings
+    assert (finding.severity, finding.path) == (Severity.ERROR, "status.resourceClaimStatuses[0].name")

@@ -40,9 +40,10 @@ def _good() -> dict[str, list[Any]]:
     for case in cases([]):
         for step, expected in zip(case["steps"], case["expect"], strict=True):
             body = step.get("body")
-            if step["method"] == "POST" and expected["code"] == 201 and body and body.get("kind") in found:
-                if "apiVersion" in body:
-                    found[body["kind"]].append(substitute(body, NAMES))
+            if step["method"] != "POST" or expected["code"] != 201 or not body or "apiVersion" not in body:
+                continue
+            if body.get("kind") in found:
+                found[body["kind"]].append(substitute(body, NAMES))
     return found
 
 

@@ -103,7 +103,9 @@ def read_subjects(name: str, data: str | bytes, now: datetime) -> Reading:
 
 def _read(text: Text, index: int, prefix: str, item: Any, now: datetime) -> tuple[Subject | None, list[Draft]]:
     def refuse(rule: str, path: str, message: str) -> Draft:
-        finding = Finding(severity=Severity.ERROR, rule=rule, source=text.name, path=path, message=message)
+        finding = Finding(
+            severity=Severity.ERROR, rule=rule, source=text.name, object=_called(item), path=path, message=message
+        )
         return Draft(finding, index, f"{prefix}.{path}".strip("."))
 
     try:
@@ -123,6 +125,14 @@ def _read(text: Text, index: int, prefix: str, item: Any, now: datetime) -> tupl
         for problem in decoded.problems
     ]
     return subject, strict
+
+
+def _called(item: Any) -> str:
+    """What an object calls itself that could not be read."""
+    kind = item.get("kind") if isinstance(item, dict) else None
+    meta = item.get("metadata") if isinstance(item, dict) else None
+    name = meta.get("name") if isinstance(meta, dict) else None
+    return " ".join(part for part in (kind, name) if isinstance(part, str))
 
 
 def _items(document: Any) -> Iterator[tuple[Any, str]]:

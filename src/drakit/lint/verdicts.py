@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from msgspec.structs import replace
 
-from drakit.api import Partial
+from drakit.api import ObjectMeta, Partial
+from drakit.api.codec import Object
 from drakit.api.registry import deprecation
 from drakit.base.fields import FieldError
 from drakit.base.gates import FeatureGates
@@ -30,13 +32,26 @@ def check_subject(subject: Subject, gates: FeatureGates) -> Iterator[Draft]:
 
 
 def _errors(subject: Subject, gates: FeatureGates) -> tuple[FieldError, ...]:
-    """Of the object as a new one, and of the status that a saved object has."""
+    """Of the object as a new one, and of the status that a saved object has. Some may come twice."""
     context = Context(gates=gates, empty_lists=empty_lists(subject.document))
     errors = validate_create(subject.object, context)
-    obj = subject.object
-    if isinstance(obj, Partial) or not subject.document.get("status") or not hasattr(obj, "status"):
+    if not subject.document.get("status"):
         return errors
-    bare = replace(obj, status=type(obj)().status)  # type: ignore[attr-defined]
-    version = replace(subject.metadata, resource_version=subject.metadata.resource_version or "1")
-    errors += validate_status_update(replace(obj, metadata=version), replace(bare, metadata=version), context)
-    return tuple(dict.fromkeys(errors))
+    stored = _stored(subject.object)
+    return errors + validate_status_update(stored, _without_status(stored), context)
+
+
+def _stored(obj: Object) -> Object:
+    """The object in some version, which only objects of a server have."""
+    if isinstance(obj, Partial):
+        known = {"resourceVersion": "1", **(obj.document.get("metadata") or {})}
+        return Partial.of(type(obj.view), {**obj.document, "metadata": known})
+    metadata: ObjectMeta = obj.metadata  # type: ignore[attr-defined]
+    return replace(obj, metadata=replace(metadata, resource_version=metadata.resource_version or "1"))
+
+
+def _without_status(obj: Object) -> Object:
+    if isinstance(obj, Partial):
+        return Partial.of(type(obj.view), {name: part for name, part in obj.document.items() if name != "status"})
+    empty: Any = type(obj)()
+    return replace(obj, status=empty.status) if hasattr(empty, "status") else obj
