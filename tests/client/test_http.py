@@ -343,3 +343,5 @@ async def test_watches_end_when_the_client_closes() -> None:
             await client.close()
             with pytest.raises(ConnectionFailed):
                 await following
+        with pytest.raises(ConnectionFailed, match="the client is closed"):
+            await client.list(CLAIMS)

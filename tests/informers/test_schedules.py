@@ -79,7 +79,7 @@ async def test_the_same_over_sockets_with_a_connection_that_breaks() -> None:
             for index in range(30):
                 await write(client, "create", f"c{index}", 0)
                 if index % 10 == 5:
-                    await client.transport.close()  # every watch breaks; the pool is opened again
+                    await client.transport.disconnect()
                 if index % 3 == 0:
                     await write(client, "label", f"c{index}", index)
                 if index % 7 == 0:

@@ -54,6 +54,7 @@ class Http:
         self._base = "http://localhost" if self._unix else access.server.rstrip("/")
         self._own = tuple(access.headers.items())
         self._watches: set[aiohttp.ClientResponse] = set()
+        self._closed = False
 
     async def handle(self, request: Request) -> Response:
         response = await self._once(request)
@@ -62,6 +63,11 @@ class Http:
         return response
 
     async def close(self) -> None:
+        self._closed = True
+        await self.disconnect()
+
+    async def disconnect(self) -> None:
+        """Give up all connections, and with them all watches. The next request opens new ones."""
         session, self._session = self._session, None
         for answer in list(self._watches):
             self._end(answer)
@@ -104,8 +110,10 @@ class Http:
     async def _connected(self) -> aiohttp.ClientSession:
         """The session; a new one when the client's certificate has changed."""
         certificate = await self.access.credentials.certificate()
+        if self._closed:
+            raise ConnectionFailed("the client is closed", sent=False)
         if self._session is None or certificate is not self._certificate:
-            await self.close()
+            await self.disconnect()
             self._certificate = certificate
             self._session = self._open(certificate)
         return self._session

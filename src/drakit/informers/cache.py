@@ -30,15 +30,25 @@ class _Index(Generic[T]):
         self.buckets: dict[Hashable, dict[Key, T]] = {}
 
     def move(self, key: Key, old: T | None, new: T | None) -> None:
-        after = set(self.function(new)) if new is not None else set()
+        after = list(self.function(new)) if new is not None else []
         if old is not None:
-            for value in set(self.function(old)) - after:
-                bucket = self.buckets[value]
-                del bucket[key]
-                if not bucket:
-                    del self.buckets[value]
+            for value in self.function(old):
+                if value not in after:
+                    self._drop(key, value)
+        if new is None:
+            return
         for value in after:
-            self.buckets.setdefault(value, {})[key] = new  # type: ignore[assignment]  # there is one, or no value
+            bucket = self.buckets.get(value)
+            if bucket is None:
+                bucket = self.buckets[value] = {}
+            bucket[key] = new
+
+    def _drop(self, key: Key, value: Hashable) -> None:
+        bucket = self.buckets.get(value)
+        if bucket is None or bucket.pop(key, None) is None:
+            return  # a function may yield a value twice
+        if not bucket:
+            del self.buckets[value]
 
 
 class Cache(Generic[T]):
@@ -99,7 +109,10 @@ class Cache(Generic[T]):
         old = self._objects.get(key)
         self._objects[key] = obj
         if key.namespace:
-            self._namespaces.setdefault(key.namespace, {})[key] = obj
+            place = self._namespaces.get(key.namespace)
+            if place is None:
+                place = self._namespaces[key.namespace] = {}
+            place[key] = obj
         for index in self._indexes.values():
             index.move(key, old, obj)
         return old
