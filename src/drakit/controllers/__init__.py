@@ -11,6 +11,7 @@ from drakit.controllers.garbage import FinishedPods, GarbageCollector, Namespace
 from drakit.controllers.podgroups import PodGroupProtection
 from drakit.controllers.poolstatus import PoolStatusController
 from drakit.controllers.quotas import QuotaController
+from drakit.controllers.replicasets import ReplicaSetController
 from drakit.controllers.serviceaccounts import ServiceAccountController
 from drakit.controllers.setting import Component, Setting
 
@@ -27,6 +28,7 @@ __all__ = [
     "PodGroupProtection",
     "PoolStatusController",
     "QuotaController",
+    "ReplicaSetController",
     "ServiceAccountController",
     "Setting",
     "run_all",

@@ -24,6 +24,7 @@ from drakit.controllers.garbage import FinishedPods, GarbageCollector, Namespace
 from drakit.controllers.podgroups import PodGroupProtection
 from drakit.controllers.poolstatus import PoolStatusController
 from drakit.controllers.quotas import QuotaController
+from drakit.controllers.replicasets import ReplicaSetController
 from drakit.controllers.serviceaccounts import ServiceAccountController
 from drakit.controllers.setting import Component, Prepared, Setting
 from drakit.informers import Informers
@@ -40,6 +41,7 @@ ALL: tuple[Make, ...] = (
     PoolStatusController,
     QuotaController,
     ServiceAccountController,
+    ReplicaSetController,
 )
 
 
