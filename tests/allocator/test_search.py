@@ -225,3 +225,29 @@ def test_the_deadline_is_told_and_not_remembered() -> None:
     got = Allocator(inventory, [wanted], expired=lambda: True).allocate("node-a", new_uid=str)
     assert isinstance(got, OutOfTime)
     assert isinstance(run(inventory, wanted), Unsatisfiable)
+
+
+KIND = f'device.attributes["{GPU}"].kind == "x"'
+
+
+def test_more_devices_than_there_are_is_seen_at_once_though_a_later_selector_would_fail() -> None:
+    inventory = cluster(slice_of(*gpus(24)))
+    got = run(inventory, claim(exactly("many", 30)), claim(exactly("later", 1, KIND), name="later"))
+    assert isinstance(got, Unsatisfiable)
+    assert got.steps < 10
+
+
+def test_a_selector_that_fails_only_on_a_device_in_use_takes_no_bound_away() -> None:
+    devices = [device("odd"), *gpus(31, attributes={"kind": "y"})]
+    inventory = cluster(slice_of(*devices), used=[held("old", "odd")])
+    got = run(inventory, claim(exactly("many", 8), exactly("none", 1, KIND)))
+    assert isinstance(got, Unsatisfiable)
+    assert got.steps < 10
+
+
+def test_a_device_on_which_a_later_selector_fails_is_out_of_its_reach_once_taken() -> None:
+    devices = [device("odd"), *gpus(31, attributes={"kind": "y"})]
+    got = run(cluster(slice_of(*devices)), claim(exactly("many", 8), exactly("none", 1, KIND)))
+    assert isinstance(got, AllocationError)
+    assert "on device gpu.example.com/pool/odd" in got.message
+    assert got.steps < 50

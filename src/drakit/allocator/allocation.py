@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from drakit.allocator.bounds import Outlook
 from drakit.allocator.checks import precheck
 from drakit.allocator.contents import Problem
 from drakit.allocator.inventory import Inventory
@@ -188,11 +187,9 @@ def _invalid_pools(invalid: Sequence[PoolView]) -> str:
 
 def solve(layout: Layout, usages: Sequence[Usage], expired: Expired | None = None) -> Answer:
     """Check, then search. The answer depends on nothing but its arguments."""
-    if layout.prepared is None:
-        layout.prepared = precheck(layout) or Outlook(layout)
-    if isinstance(layout.prepared, Answer):
-        return layout.prepared
-    return Search(layout, layout.prepared, usages, expired).run()
+    if not layout.checked:
+        layout.refusal, layout.checked = precheck(layout), True
+    return layout.refusal or Search(layout, usages, expired).run()
 
 
 def allocate(

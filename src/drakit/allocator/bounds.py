@@ -49,13 +49,17 @@ class Option:
 
 
 class Outlook:
-    """What lies ahead of each request on a layout."""
+    """What lies ahead of each request on a layout.
 
-    def __init__(self, layout: Layout) -> None:
+    `held` are devices that the search cannot reach, except as admin. Without bounds nothing counts as hopeless.
+    """
+
+    def __init__(self, layout: Layout, held: int = 0, *, bounded: bool = True) -> None:
         self.layout = layout
+        self.bounded = bounded
         plan = layout.plan
         self.options = tuple(
-            tuple(_option(layout, each.index) for each in request.alternatives) for request in plan.requests
+            tuple(_option(layout, each.index, held) for each in request.alternatives) for request in plan.requests
         )
         self.claims = tuple(request.claim for request in plan.requests)
         self.claim_starts = frozenset(
@@ -70,7 +74,7 @@ class Outlook:
     # Soundness
 
     def _may_prune(self) -> list[bool]:
-        """Whether the subtree from each request on may be cut.
+        """Whether the subtree from each request on may be cut in any state.
 
         Nothing in it may abort, and nobody above may need to know why it failed: a request above that may abort sees
         `EXCEEDED` exactly when the full search would, as it stops trying then.
@@ -78,6 +82,16 @@ class Outlook:
         clean = [not any(_may_abort(option) for option in options) for options in self.options]
         everywhere = all(clean) or not self.can_exceed
         return [everywhere and all(clean[request:]) for request in range(len(clean))]
+
+    def nothing_aborts(self, search: Search, request: int) -> bool:
+        """Whether the subtree from a request on may be cut in this state: what may abort is taken, or was never there.
+
+        Further down more is taken, never less.
+        """
+        if self.may_prune[request]:
+            return True
+        future = self.future[request]
+        return future.may_clear and not future.failing & ~(search.held | search.taken)
 
     def _can_exceed(self) -> bool:
         most = [0] * self.layout.plan.claims
@@ -111,6 +125,7 @@ class Outlook:
         needs = sum(min(option.count for option in options) for options in self.options[request:])
         drains = [(budget, self._drain(request, budget)) for budget in self.layout.budgets]
         mergeable = not any(option.admin for option in rest) and not wanted & self.layout.shared
+        lasting = any((option.admin and option.failing) or (option.takes_all and option.constraints) for option in rest)
         return _Future(
             wanted,
             admin,
@@ -120,6 +135,8 @@ class Outlook:
             tuple(linked),
             needs if mergeable else 0,
             tuple((budget, amount) for budget, amount in drains if amount),
+            reduce(or_, (option.failing for option in rest), 0),
+            not lasting and not self.can_exceed,
         )
 
     def _affects(self, request: int, later: int) -> bool:
@@ -173,6 +190,8 @@ class Outlook:
 
     def hopeless(self, search: Search, request: int) -> bool:
         """Whether some request from here on cannot be served by what is free now."""
+        if not self.bounded or not self.nothing_aborts(search, request):
+            return False
         future = self.future[request]
         if future.needs and (future.wanted & ~search.held & ~search.taken).bit_count() < future.needs:
             return True
@@ -190,15 +209,29 @@ class Outlook:
         return candidates.bit_count() >= option.count
 
     def too_few(self, search: Search, option: Option, have: int, left: int) -> bool:
-        """Whether `left` cannot hold the devices that are still needed."""
-        needed = option.count - have
+        """Whether `left` cannot hold the devices that are still needed, or a later request goes without.
+
+        Where `left` does not suffice, later requests are not reached at all: what may abort there does not matter.
+        """
+        if not self.bounded or left & option.failing:
+            return False
+        return self._insufficient(search, option, option.count - have, left) or (
+            have > 0 and any(not self._servable(search, later) for later in self._endangered(search, option.request))
+        )
+
+    def _endangered(self, search: Search, request: int) -> Sequence[int]:
+        """The later requests that the devices taken for one may have left without, as far as that may cut anything."""
+        if self.may_prune[request]:
+            return self.future[request].linked
+        # What was not to be cut above is to be cut from the device on that can no longer abort anything.
+        return range(request + 1, len(self.options)) if self.nothing_aborts(search, request) else ()
+
+    def _insufficient(self, search: Search, option: Option, needed: int, left: int) -> bool:
         if left.bit_count() < needed:
             return True
         if any(_rest(search, budget) < option.least(budget, needed) for budget in option.drains):
             return True
-        if any(self._value_too_rare(each, search.states[each.index], needed, left) for each in option.constraints):
-            return True
-        return have > 0 and any(not self._servable(search, later) for later in self.future[option.request].linked)
+        return any(self._value_too_rare(each, search.states[each.index], needed, left) for each in option.constraints)
 
     def _value_too_rare(self, constraint: Constraint, state: Values | None, needed: int, left: int) -> bool:
         masks = self.layout.value_masks[constraint.index]
@@ -241,6 +274,9 @@ class _Future:
     linked: tuple[int, ...]
     needs: int
     drains: tuple[tuple[tuple[int, ...], int], ...]
+    # The devices on which a selector fails; whether nothing else can abort, so that nothing does once they are taken.
+    failing: int
+    may_clear: bool
 
 
 def _rest(search: Search, budget: tuple[int, ...]) -> int:
@@ -261,7 +297,16 @@ def _may_abort(option: Option) -> bool:
     return bool(option.failing) or (option.takes_all and bool(option.constraints))
 
 
-def _option(layout: Layout, index: int) -> Option:
+def outlook_of(layout: Layout, held: int) -> Outlook:
+    """The outlook of a search. It differs only in those devices on which selectors fail."""
+    hidden = held & reduce(or_, layout.failing, 0)
+    found = layout.outlooks.get(hidden)
+    if found is None:
+        found = layout.outlooks[hidden] = Outlook(layout, hidden)
+    return found
+
+
+def _option(layout: Layout, index: int, held: int) -> Option:
     each = layout.plan.alternatives[index]
     selected = layout.selected[index]
     takes = {
@@ -277,7 +322,7 @@ def _option(layout: Layout, index: int) -> Option:
         takes_all=each.takes_all,
         admin=each.admin,
         selected=selected,
-        failing=0 if each.takes_all else layout.failing[index],
+        failing=0 if each.takes_all else layout.failing[index] & (-1 if each.admin else ~held),
         usable=layout.usable[index],
         constraints=each.constraints,
         takes=takes,

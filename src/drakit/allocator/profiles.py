@@ -127,8 +127,10 @@ class Layout:
         for number, profile in enumerate(profiles):
             self.offsets.append(len(self.pool_of))
             self.pool_of += [number] * len(profile.traits)
-        # What comes before any search: an answer that no use of devices can change, or the outlook of all searches.
-        self.prepared: Answer | Outlook | None = None
+        # What comes before any search: an answer that no use of devices can change.
+        self.checked = False
+        self.refusal: Answer | None = None
+        self.outlooks: dict[int, Outlook] = {}
         self.answers: dict[object, Answer] = {}
 
     def mask(self, bits: str, alternative: int) -> int:

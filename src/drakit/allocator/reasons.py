@@ -141,9 +141,9 @@ def _name(claim: ResourceClaim) -> str:
 class _Recorder(Search):
     """A search without bounds that remembers the first of its deepest states."""
 
-    def __init__(self, layout: Layout, outlook: Outlook, inventory: Inventory, views: Views) -> None:
-        outlook.may_prune = [False] * len(outlook.may_prune)
-        super().__init__(layout, outlook, inventory.usages(views), lambda: self.steps > _MAX_STEPS)
+    def __init__(self, layout: Layout, inventory: Inventory, views: Views) -> None:
+        super().__init__(layout, inventory.usages(views), lambda: self.steps > _MAX_STEPS)
+        self.outlook = Outlook(layout, bounded=False)
         self.best: tuple[Pick, ...] = ()
 
     def take(self, option: Option, device: int) -> tuple[Values | None, ...] | None:
@@ -154,7 +154,7 @@ class _Recorder(Search):
 
 
 def _best_partial(inventory: Inventory, layout: Layout, views: Views) -> tuple[Pick, ...]:
-    recorder = _Recorder(layout, Outlook(layout), inventory, views)
+    recorder = _Recorder(layout, inventory, views)
     recorder.run()
     return recorder.best
 
@@ -168,15 +168,12 @@ class _Inquiry:
     views: Views
     best: tuple[Pick, ...]
     search: Search = field(init=False)
-    outlook: Outlook = field(init=False)
 
     def __post_init__(self) -> None:
-        self.outlook = Outlook(self.layout)
-        self.search = Search(self.layout, self.outlook, self.inventory.usages(self.views), None)
-        options = {option.index: option for options in self.outlook.options for option in options}
+        self.search = Search(self.layout, self.inventory.usages(self.views), None)
+        options = {option.index: option for options in self.search.outlook.options for option in options}
         for pick in self.best:
             self.search.take(options[pick.alternative], pick.device)
-        self.options = options
 
     def requests_of(self, claim: int) -> Iterator[RequestReasons]:
         for request in self.layout.plan.requests:

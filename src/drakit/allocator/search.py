@@ -6,7 +6,7 @@ Out: an Answer in terms of positions: which devices, or why there is none.
 Claims, requests, alternatives and devices are tried in order; within a request devices are taken in rising order. Two
 things cut the tree without changing the answer:
 - bounds: a subtree is left when it provably holds no solution. That is done only where no selector error and no other
-  abort can hide below (`Outlook.may_prune`), because these count as soon as the search reaches them.
+  abort can hide below (`Outlook.nothing_aborts`), because these count as soon as the search reaches them.
 - memory: a state of remaining choices that failed once fails again. Devices that stand for each other are counted, not
   named.
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from drakit.allocator.bounds import Outlook
+from drakit.allocator.bounds import outlook_of
 from drakit.allocator.constraints import Values
 from drakit.allocator.profiles import Amounts, Layout, bits_of
 
@@ -123,18 +123,18 @@ Frame = _Choice | _Fill | _Whole
 class Search:
     """One run. State is changed by `take` and restored by `give_back`, always in pairs."""
 
-    def __init__(self, layout: Layout, outlook: Outlook, usages: Sequence[Usage], expired: Expired | None) -> None:
+    def __init__(self, layout: Layout, usages: Sequence[Usage], expired: Expired | None) -> None:
         self.layout = layout
-        self.outlook = outlook
         self.expired = expired
         self.steps = 0
         self.picks: list[Pick] = []
-        self.chosen = [-1] * len(outlook.options)
+        self.chosen = [-1] * len(layout.plan.requests)
         self.in_claim = [0] * layout.plan.claims
         self.taken = 0
         self.mine = [0] * layout.plan.claims
         self.states: list[Values | None] = [None] * len(layout.plan.constraints)
         self.held, self.used = _held(layout, usages)
+        self.outlook = outlook_of(layout, self.held)
         self.left = [usages[pool].left[key] for pool, key in layout.counters]
         self.overdrawn = self._overdrawn()
         # Shared devices whose counters are charged already; those of the ledger never come off.
@@ -174,7 +174,7 @@ class Search:
     def _enter_request(self, stack: list[Frame], request: int) -> Outcome | None:
         if request >= len(self.outlook.options):
             return Outcome.SOLVED
-        if self.outlook.may_prune[request] and self.outlook.hopeless(self, request):
+        if self.outlook.hopeless(self, request):
             return Outcome.FAILED
         stack.append(_Choice(request))
         return None
@@ -212,7 +212,7 @@ class Search:
             return self._enter_request(stack, option.request + 1)
         self._step()
         left = self.outlook.candidates(self, option) & -1 << (above + 1)
-        if self.outlook.may_prune[option.request] and self.outlook.too_few(self, option, have, left):
+        if self.outlook.too_few(self, option, have, left):
             return Outcome.FAILED
         frame = _Fill(option, have, left)
         known = self.failed.get((option.index, have))
