@@ -23,7 +23,7 @@ STEPS = st.lists(
         st.tuples(st.just("create"), NAMES),
         st.tuples(st.just("label"), NAMES),
         st.tuples(st.just("delete"), NAMES),
-        st.tuples(st.sampled_from(["cut", "end", "expire", "down", "up", "tick", "turn"]), st.just("")),
+        st.tuples(st.sampled_from(["cut", "end", "expire", "lose", "down", "up", "tick", "turn"]), st.just("")),
     ),
     max_size=40,
 )
@@ -40,7 +40,7 @@ async def write(client: Client, action: str, name: str, count: int) -> None:
             await client.patch(found, {"metadata": {"labels": {"n": str(count)}}})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(steps=STEPS, streaming=st.booleans(), history=st.sampled_from([2, 1000]))
 def test_no_change_is_lost_and_none_is_told_twice(steps: list[tuple[str, str]], streaming: bool, history: int) -> None:
     async def play() -> None:
@@ -53,6 +53,10 @@ def test_no_change_is_lost_and_none_is_told_twice(steps: list[tuple[str, str]], 
                         made.line.cut()
                     case "expire":
                         made.line.cut(failed(status.expired("too old resource version")))
+                    case "lose":  # what is written until the line is up again shows in the next list only
+                        made.line.down = True
+                        made.line.cut(failed(status.expired("too old resource version")))
+                        await turns(20)
                     case "down" | "up":
                         made.line.down = action == "down"
                     case "tick":
