@@ -8,6 +8,7 @@ from drakit.controllers.claims import ClaimController
 from drakit.controllers.composition import ALL, Controllers, Make, run_all
 from drakit.controllers.eviction import DeviceTaintEviction
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
+from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction
 from drakit.controllers.podgroups import PodGroupProtection
 from drakit.controllers.poolstatus import PoolStatusController
 from drakit.controllers.quotas import QuotaController
@@ -25,6 +26,9 @@ __all__ = [
     "GarbageCollector",
     "Make",
     "NamespaceController",
+    "NodeHealth",
+    "NodeRemains",
+    "NodeTaintEviction",
     "PodGroupProtection",
     "PoolStatusController",
     "QuotaController",

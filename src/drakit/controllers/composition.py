@@ -21,6 +21,7 @@ from drakit.client import Client
 from drakit.controllers.claims import ClaimController
 from drakit.controllers.eviction import DeviceTaintEviction
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
+from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction
 from drakit.controllers.podgroups import PodGroupProtection
 from drakit.controllers.poolstatus import PoolStatusController
 from drakit.controllers.quotas import QuotaController
@@ -42,6 +43,9 @@ ALL: tuple[Make, ...] = (
     QuotaController,
     ServiceAccountController,
     ReplicaSetController,
+    NodeHealth,
+    NodeTaintEviction,
+    NodeRemains,
 )
 
 

@@ -11,9 +11,9 @@ import logging
 from collections import Counter
 
 from drakit.api import Pod
-from drakit.api.times import format_time
 from drakit.api.views import Partial
-from drakit.client import STRATEGIC, Key, V
+from drakit.client import Key, V
+from drakit.controllers.disruption import mark_disrupted
 from drakit.controllers.events import NORMAL
 from drakit.controllers.eviction.figures import EvictionFigures
 from drakit.controllers.eviction.judging import Eviction
@@ -78,7 +78,8 @@ class DeviceTaintEviction:
     async def _evict(self, pod: Partial[Pod], due: Eviction) -> None:
         log.log(V[2], "pod %s/%s: evicted from tainted devices", pod.view.metadata.namespace, pod.view.metadata.name)
         await self._recorder.tell("Pod", "v1", pod, "DeviceTaintManagerEviction", "Marking for deletion", type_=NORMAL)
-        await self._mark(pod)
+        message = "Device Taint manager: deleting due to NoExecute taint"
+        await mark_disrupted(self._client, self._clock, pod, "DeletionByDeviceTaintManager", message)
         await self._client.delete_object(pod)
         self._going.add(pod.view.metadata.uid)
         self._figures.deletions.inc()
@@ -88,15 +89,3 @@ class DeviceTaintEviction:
             if rule is not None:
                 self._evicted[rule.metadata.uid] += 1
         self._status.look_again(due.rules)
-
-    async def _mark(self, pod: Partial[Pod]) -> None:
-        if any(each.type == "DisruptionTarget" and each.status == "True" for each in pod.view.status.conditions):
-            return
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByDeviceTaintManager",
-            "message": "Device Taint manager: deleting due to NoExecute taint",
-            "lastTransitionTime": format_time(self._clock.now()),
-        }
-        await self._client.patch(pod, {"status": {"conditions": [condition]}}, kind=STRATEGIC, subresource="status")

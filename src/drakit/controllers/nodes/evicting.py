@@ -1,0 +1,77 @@
+"""Evict pods from nodes with NoExecute taints, when what they tolerate is over.
+
+In:  pods with a node, and nodes.
+Out: an event, the condition DisruptionTarget, and the pod deleted.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from drakit.api import Node, Pod
+from drakit.api.times import parse_time
+from drakit.api.views import Partial
+from drakit.base.taints import NO_EXECUTE, tolerates
+from drakit.client import NODES, PODS, Key
+from drakit.controllers.disruption import mark_disrupted
+from drakit.controllers.events import NORMAL
+from drakit.controllers.setting import Setting
+from drakit.informers import Informer, Result, by_node
+
+NAME = "taint_eviction"
+COMPONENT = "taint-eviction-controller"
+_LONG_AGO = "1970-01-01T00:00:00Z"
+
+
+class NodeTaintEviction:
+    def __init__(self, setting: Setting, *, workers: int = 4) -> None:
+        self._client = setting.client
+        self._clock = setting.clock
+        self._recorder = setting.recorder(COMPONENT)
+        self._pods: Informer[Partial[Pod]] = setting.informers.of(PODS)
+        self._nodes: Informer[Partial[Node]] = setting.informers.of(NODES)
+        self._pods.add_index("node", by_node)
+        self.loop = setting.loop(NAME, self.reconcile, workers=workers)
+        self.loops = (self.loop,)
+        self._pods.enqueue(self.loop.queue.add)
+        self._nodes.subscribe(self._node_changed)
+
+    def _node_changed(self, old: Partial[Node] | None, new: Partial[Node] | None) -> None:
+        if new is None or (old is not None and old.view.spec.taints == new.view.spec.taints):
+            return
+        for key in self._pods.cache.keys_by("node", new.view.metadata.name):
+            self.loop.queue.add(key)
+
+    async def reconcile(self, key: Key) -> Result:
+        pod = self._pods.cache.get(key)
+        node = self._nodes.cache.named(pod.view.spec.node_name) if pod is not None else None
+        if pod is None or node is None or pod.view.is_terminal or pod.view.metadata.deletion_timestamp is not None:
+            return Result.done()
+        at = eviction_time(pod.view, node.view)
+        if at is None:
+            return Result.done()
+        wait = (at - self._clock.now()).total_seconds()
+        if wait > 0:
+            return Result.after(wait)
+        await self._recorder.tell(
+            "Pod", "v1", pod, "TaintManagerEviction", f"Marking for deletion Pod {key}", type_=NORMAL
+        )
+        message = "Taint manager: deleting due to NoExecute taint"
+        await mark_disrupted(self._client, self._clock, pod, "DeletionByTaintManager", message)
+        await self._client.delete_object(pod)
+        return Result.done()
+
+
+def eviction_time(pod: Pod, node: Node) -> datetime | None:
+    """When the node's taints drive a pod away; none when it tolerates them all for ever."""
+    moments = []
+    for taint in node.spec.taints:
+        if taint.effect != NO_EXECUTE:
+            continue
+        matching = [each for each in pod.spec.tolerations if tolerates(each, taint)]
+        seconds = [each.toleration_seconds for each in matching if each.toleration_seconds is not None]
+        if matching and not seconds:
+            continue
+        since = parse_time(taint.time_added or _LONG_AGO)
+        moments.append(since + timedelta(seconds=max(min(seconds, default=0), 0)))
+    return min(moments, default=None)
