@@ -19,7 +19,9 @@ def _same(value: Value) -> Value:
 
 
 def _error(error: Exception, _: Any) -> EvalError:
-    return as_eval_error(error)
+    known = as_eval_error(error)
+    assert known is not None, repr(error)
+    return known
 
 
 _RESULTS = Results(True, False, _same, _error)

@@ -19,6 +19,8 @@ GPU = {
     "capacity": {"memory": {"value": "40Gi"}, "topo.example.com/lanes": {"value": "16"}},
     "allowMultipleAllocations": True,
 }
+_CAPACITY = 'device.capacity["gpu.example.com"]'
+_MISSING = 'device.attributes["gpu.example.com"].missing'
 
 
 @pytest.fixture
@@ -161,3 +163,45 @@ def test_a_trace_explains_an_error_where_it_comes_from(gpu: BoundDevice) -> None
     assert lines[0].endswith("= error: no such key: modle")
     assert 'did you mean "model"?' in lines[2]
     assert lines[2].startswith('1:37       device.attributes["gpu.example.com"].modle = error')
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('(true ? null : quantity("1")).isLessThan(quantity("2"))', "no such overload: isLessThan"),
+        (f"{_CAPACITY}.?none.orValue(null).compareTo(quantity('1')) >= 0", "no such overload: compareTo"),
+        ("cel.bind(t, true ? null : timestamp(0), t.getFullYear()) == 1", "no such overload: getFullYear"),
+        ('"a".endsWith(dyn(optional.of(1)).value())', "no such overload"),
+        ('1 < cel.bind(y, dyn(optional.of(1)).value(), y)["a"]', "no such key: a"),
+        ('(dyn(["a"]) + [1])[0] + 1 == 2', "no such overload"),
+        ('{"a": 1}.transformMapEntry(k, v, dyn(v)).size() == 1', "no such overload: cel.@mapInsert"),
+    ],
+)
+def test_a_value_that_belies_its_static_type_is_an_error_and_never_a_crash(
+    text: str, error: str, gpu: BoundDevice
+) -> None:
+    selector = Selector(text)
+    assert selector.evaluate(gpu).error.startswith(error)
+    assert selector.metered(gpu).error.startswith(error)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{1: 2}: 3}.size() == 1",
+        "{[1]: 3}.all(k, k == [1])",
+        '!(dyn({1: 2}) in {"a": 3})',
+        "{[{}]: 1} != {[{}]: 1}",
+    ],
+)
+def test_lists_and_maps_may_be_keys_that_no_lookup_finds(text: str, gpu: BoundDevice) -> None:
+    assert Selector(text).evaluate(gpu) is MATCH
+
+
+def test_an_error_on_the_way_into_an_empty_list_counts_unless_the_list_is_a_literal(gpu: BoundDevice) -> None:
+    assert Selector(f"!({_MISSING} in [])").evaluate(gpu) is MATCH
+    assert Selector(f"{_MISSING} in [].distinct()").evaluate(gpu).error.startswith("no such key: missing")
+
+
+def test_a_key_is_not_looked_at_behind_an_optional_that_holds_nothing(gpu: BoundDevice) -> None:
+    assert Selector(f"dyn(optional.none())[{_MISSING}] == optional.none()").evaluate(gpu).matches

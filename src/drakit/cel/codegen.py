@@ -22,6 +22,7 @@ from drakit.cel.codegen_calls import emit_call
 from drakit.cel.codegen_loops import emit_comprehension
 from drakit.cel.codegen_operators import as_bool, select
 from drakit.cel.errors import EvalError
+from drakit.cel.honesty import Unsuited, require_honest_types
 from drakit.cel.types import BOOL, Kind, Type, is_optional
 from drakit.cel.values import NONE, Optional, TypeValue, Value, map_key
 from drakit.cel.writer import Code, Writer
@@ -31,18 +32,19 @@ Lookup = tuple[str, str, str]
 TOO_DEEP = "expression is nested too deeply"
 
 
-def as_eval_error(error: Exception) -> EvalError:
-    """An exception of generated code as the error that it stands for."""
+def as_eval_error(error: Exception) -> EvalError | None:
+    """An exception of generated code as the error that it stands for; None when it stands for none."""
     if isinstance(error, EvalError):
         return error
-    if isinstance(error, RecursionError):
-        return EvalError(TOO_DEEP)
-    return EvalError(f"no such key: {operators.text_of(error.args[0])}")
+    return EvalError(f"no such key: {operators.text_of(error.args[0])}") if isinstance(error, KeyError) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the function answers with, instead of True, False, any other value, and an error (of which argument)."""
+    """What the function answers with, instead of True, False, any other value, and an error (of which argument).
+
+    An error that `as_eval_error` does not know is a limit of Python's, or a fault of the engine.
+    """
 
     true: object
     false: object
@@ -52,26 +54,15 @@ class Results:
 
 def generate(checked: Checked, attributes: Mapping[str, str], results: Results) -> Callable[[Any], Any] | None:
     """A function of one object that has the variables as `attributes`; it never raises what an expression may cause."""
-    if any(_misleads(checked, node) for node in walk(checked.tree.root)):
-        return None
     try:
+        require_honest_types(checked)
         generator = Generator(checked)
         for variable, attribute in attributes.items():
             generator.bind_argument(variable, attribute)
         generator.share_lookups()
         return generator.function(results)
-    except (RecursionError, SyntaxError, MemoryError):
+    except (Unsuited, RecursionError, SyntaxError, MemoryError):
         return None
-
-
-def _misleads(checked: Checked, node: Expr) -> bool:
-    """Whether a part may come to a value that its static type denies.
-
-    `x.orValue(1)` is an int to the checker; an x that is no optional at run time stays what it is.
-    """
-    if not isinstance(node, Call) or node.function not in {"or", "orValue"} or node.target is None:
-        return False
-    return not is_optional(checked.types[node.target.id])
 
 
 @dataclass(slots=True)
@@ -123,7 +114,7 @@ class Generator:
                 other = f"{writer.known(results.other)}({value})"
                 writer.line(f"return {yes} if {value} is True else {no} if {value} is False else {other}")
         lines = [(1, "try:"), *((level + 2, text) for level, text in [*writer.lines, *body])]
-        lines += [(1, "except (*ERRORS, RecursionError) as error:"), (2, "return on_error(error, argument)")]
+        lines += [(1, "except Exception as error:"), (2, "return on_error(error, argument)")]
         source = "def evaluate(argument):\n" + "\n".join("    " * level + text for level, text in lines)
         names = {**writer.names, "ERRORS": ERRORS, "on_error": results.error, "__builtins__": _BUILTINS}
         module = compile(source, "<expression>", "exec", dont_inherit=True)
@@ -285,7 +276,7 @@ class Generator:
         return Code(text, t, bool(optional) or any(code.raises for code in codes))
 
 
-_BUILTINS = {"len": len, "enumerate": enumerate, "tuple": tuple, "dict": dict, "RecursionError": RecursionError}
+_BUILTINS = {"len": len, "enumerate": enumerate, "tuple": tuple, "dict": dict, "Exception": Exception}
 
 
 def _has(container: Value, key: str) -> bool:

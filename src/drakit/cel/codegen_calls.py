@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from drakit.cel import codegen_operators as inline
 from drakit.cel import operators
-from drakit.cel.ast import Call, Expr, Literal
+from drakit.cel.ast import Call, Expr, ListExpr, Literal
 from drakit.cel.declarations import Overload, implementation
 from drakit.cel.errors import EvalError
+from drakit.cel.honesty import Unsuited
 from drakit.cel.library.patterns import pattern
 from drakit.cel.library.quantities import QUANTITY
 from drakit.cel.types import BOOL, STRING, Kind, Type, is_dynamic, is_optional
@@ -41,7 +42,7 @@ def emit_call(gen: Generator, expr: Call) -> Code:
     if (compared := _compared_quantities(gen, expr)) is not None:
         return compared
     parts = ([expr.target] if expr.target is not None else []) + expr.args
-    args = gen.operands(parts)
+    args = _container_and_key(gen, parts) if expr.function == "_[_]" else gen.operands(parts)
     if all(arg.constant for arg in args) and (folded := _folded(gen, expr, args)) is not None:
         return folded
     return _operator(gen, expr, args) or _library(gen, expr, args)
@@ -71,7 +72,7 @@ def _operator(gen: Generator, expr: Call, args: list[Code]) -> Code | None:
         case "-_":
             return inline.negation(writer, args[0], t)
         case "@in":
-            return inline.membership(writer, *args)
+            return inline.membership(writer, *args, literal=isinstance(expr.args[1], ListExpr))
         case "_[_]":
             return inline.index(writer, args[0], args[1], t, total=gen.is_total(expr.args[0]))
     if name in _ORDER:
@@ -160,8 +161,20 @@ def _plain_access(gen: Generator, expr: Expr) -> tuple[Code, Code] | None:
     return container, key
 
 
+def _container_and_key(gen: Generator, parts: list[Expr]) -> list[Code]:
+    """A key is not looked at when the container is an optional that holds nothing, so its error does not count then."""
+    held = gen.type_of(parts[0])
+    if isinstance(parts[1], Literal) or not (is_dynamic(held) or is_optional(held)):
+        return gen.operands(parts)
+    with gen.writer.captured() as lines:
+        key = gen.expr(parts[1])
+    if lines or key.raises:
+        raise Unsuited
+    return gen.operands(parts)
+
+
 def _optional_access(gen: Generator, expr: Call) -> Code:
-    container, key = gen.operands(expr.args)
+    container, key = _container_and_key(gen, expr.args)
     raises = container.type.kind is not Kind.MAP or is_dynamic(key.type)
     return gen.writer.call(operators.optional_element, container, key, t=gen.type_of(expr), raises=raises)
 

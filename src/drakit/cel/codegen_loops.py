@@ -6,11 +6,13 @@ still the condition of each element is looked at, because its error takes the pl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from drakit.cel.ast import Call, Comprehension, Expr, Ident, ListExpr, Literal, walk
 from drakit.cel.codegen_operators import as_bool, membership
-from drakit.cel.library.insertion import inserted, inserted_all
+from drakit.cel.declarations import implementation
+from drakit.cel.library.insertion import MAP_INSERT, inserted, inserted_all
 from drakit.cel.steps import iterated
 from drakit.cel.types import BOOL, DYN, INT, STRING, Kind, Type
 from drakit.cel.values import GrowingMap, Value, keys
@@ -49,7 +51,7 @@ def _member(gen: Generator, expr: Comprehension) -> Code | None:
     members = [element.value for element in expr.range.elements if isinstance(element, Literal)]
     if len(members) != len(expr.range.elements) or not all(member.__class__ in {str, int} for member in members):
         return None
-    return membership(gen.writer, gen.expr(wanted), gen.expr(expr.range))
+    return membership(gen.writer, gen.expr(wanted), gen.expr(expr.range), literal=True)
 
 
 class _Scoped:
@@ -216,9 +218,11 @@ def _grow(gen: Generator, step: Expr, result: str, *, makes_map: bool) -> None:
 
 def _insert(gen: Generator, step: Expr, result: str) -> None:
     _, *parts = _arguments(step)
-    args = ", ".join(code.text for code in gen.operands(parts))
-    insert = gen.writer.known(inserted if len(parts) == 2 else inserted_all)
-    gen.writer.line(f"{insert}({result}, {args})")
+    codes = gen.operands(parts)
+    insert: Callable[..., Value] = inserted if len(parts) == 2 else inserted_all
+    if len(parts) == 1 and codes[0].type.kind is not Kind.MAP:
+        insert = implementation(gen.checked.environment.functions[MAP_INSERT], gen.checked.overloads[step.id])
+    gen.writer.line(f"{gen.writer.known(insert)}({result}, {', '.join(code.text for code in codes)})")
 
 
 def _arguments(step: Expr) -> list[Expr]:

@@ -170,7 +170,10 @@ def negated(writer: Writer, operand: Code) -> Code:
 _HASHABLE = frozenset({str, int, float, Uint})
 
 
-def membership(writer: Writer, element: Code, container: Code) -> Code:
+def membership(writer: Writer, element: Code, container: Code, *, literal: bool) -> Code:
+    """`in`. Nothing is in the `literal` empty list, not even an error; another empty list lets the error through."""
+    if container.constant and container.value == () and literal:
+        return writer.constant(False, BOOL)
     if container.constant and container.value.__class__ is tuple:
         return _in_constants(writer, element, container)
     if container.type.kind is Kind.MAP and element.type == STRING:
@@ -182,8 +185,6 @@ def membership(writer: Writer, element: Code, container: Code) -> Code:
 
 def _in_constants(writer: Writer, element: Code, container: Code) -> Code:
     values = container.value
-    if not values:
-        return writer.constant(False, BOOL)
     if not all(value.__class__ in _HASHABLE for value in values):
         return writer.call(operators.contained, element, container, t=BOOL, raises=False)
     members = writer.known(frozenset(values))

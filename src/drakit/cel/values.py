@@ -4,7 +4,7 @@
     int                             int within 64 bits
     uint                            Uint
     list                            tuple
-    map                             dict; bools as keys are TRUE_KEY and FALSE_KEY, for Python takes 1 for True
+    map                             dict; keys are what `map_key` makes of them, for Python takes 1 for True
     timestamp, duration, optional   Timestamp, Duration, Optional
     type                            TypeValue
     Quantity, Semver, IP, ...       classes that derive from Opaque
@@ -58,19 +58,19 @@ class Opaque:
         return hash(self.type_name)
 
 
-class _BoolKey:
-    """A bool as the key of a map."""
+class _Key:
+    """A key that Python would confuse with another (bools) or cannot hash (maps): found by being the same object."""
 
     __slots__ = ("value",)
 
-    def __init__(self, value: bool) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
     def __repr__(self) -> str:
         return str(self.value).lower()
 
 
-TRUE_KEY, FALSE_KEY = _BoolKey(True), _BoolKey(False)
+TRUE_KEY, FALSE_KEY = _Key(True), _Key(False)
 
 
 class DefaultMap(dict[Any, Any]):
@@ -195,16 +195,17 @@ def type_name(value: Value) -> str:
 
 
 def map_key(key: Value) -> Value:
-    """A CEL key as the key of the dict behind a map."""
-    if key.__class__ is bool:
+    """A CEL key as the key of the dict behind a map. Lists and maps are keys, but no lookup finds them again."""
+    kind = key.__class__
+    if kind is bool:
         return TRUE_KEY if key else FALSE_KEY
-    return key
+    return _Key(key) if kind is tuple or isinstance(key, dict) else key
 
 
 def keys(entries: dict[Any, Any]) -> Iterator[Value]:
     """The keys of a map as CEL values."""
     for key in entries:
-        yield key.value if key.__class__ is _BoolKey else key
+        yield key.value if key.__class__ is _Key else key
 
 
 _MISSING = object()
@@ -214,18 +215,12 @@ def find(entries: dict[Any, Any], key: Value) -> tuple[Value, bool]:
     """The value of a key and whether there is one; numbers find each other across their types."""
     if isinstance(entries, DefaultMap):
         return entries[key] if key.__class__ is str else _EMPTY, True
-    try:
-        value = entries.get(map_key(key), _MISSING)
-    except TypeError:  # a map is no key
-        return None, False
+    value = entries.get(map_key(key), _MISSING)
     return (None, False) if value is _MISSING else (value, True)
 
 
 def contains_key(entries: dict[Any, Any], key: Value) -> bool:
-    try:
-        return map_key(key) in entries
-    except TypeError:
-        return False
+    return map_key(key) in entries
 
 
 _NUMBERS = frozenset({int, Uint, float})

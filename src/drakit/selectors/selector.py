@@ -65,7 +65,12 @@ class Selector:
         if not self.program.within(COST_LIMIT):
             return None
         attribute = "device" if self.gates.list_attributes else "scalar_device"
-        return self.program.function({"device": attribute}, _RESULTS)
+        return self.program.function({"device": attribute}, Results(MATCH, NO_MATCH, _no_answer, self._failed))
+
+    def _failed(self, error: Exception, bound: BoundDevice) -> Outcome:
+        """An error of the expression, or one of the fast way's own: then the counted steps give the answer."""
+        known = as_eval_error(error)
+        return self.metered(bound) if known is None else Outcome(False, explained(known.message, bound))
 
     def metered(self, bound: BoundDevice) -> Outcome:
         """Evaluate with every step counted and the limit held."""
@@ -92,10 +97,6 @@ class Selector:
         return f"Selector({self.text!r})"
 
 
-def _failed(error: Exception, bound: BoundDevice) -> Outcome:
-    return Outcome(False, explained(as_eval_error(error).message, bound))
-
-
 def _no_answer(value: Value) -> Outcome:
     return Outcome(False, refused(value))
 
@@ -118,9 +119,6 @@ def refused(value: Value) -> str:
     return (
         f"CEL result of type {name} could not be converted to bool: unsupported type conversion from '{name}' to bool"
     )
-
-
-_RESULTS = Results(MATCH, NO_MATCH, _no_answer, _failed)
 
 
 def _compiled(text: str, gates: Gates) -> Program:

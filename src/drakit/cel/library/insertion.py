@@ -10,6 +10,7 @@ from drakit.cel.operators import text_of
 from drakit.cel.types import map_of, param
 from drakit.cel.values import GrowingMap, Value, contains_key, keys, map_key
 
+MAP_INSERT = "cel.@mapInsert"
 _K, _V = param("K"), param("V")
 _MAP = map_of(_K, _V)
 
@@ -31,7 +32,7 @@ def inserted_all(entries: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any
 
 FUNCTIONS = (
     Function(
-        "cel.@mapInsert",
+        MAP_INSERT,
         (
             Overload("@mapInsert_map_key_value", (_MAP, _K, _V), _MAP, inserted, variadic=True),
             Overload("@mapInsert_map_map", (_MAP, _MAP), _MAP, inserted_all),
