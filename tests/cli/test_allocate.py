@@ -173,10 +173,35 @@ def test_every_problem_of_every_file_is_told_with_its_place(run: Any, write: Any
     told = result.stderr
     assert 'unknown field "spec.devicez"' in told
     assert 'unknown field "spec.nodeNam"' in told
-    assert "line 8, column 5: json: cannot unmarshal number" in told
+    assert "line 8, column 5: spec.devices.requests: json: cannot unmarshal number" in told
     assert f"{nothing}: No such file or directory" in told
     assert str(text) in told
     assert told.count("error: ") >= 5
+
+
+def test_one_document_tells_wrong_types_unknown_fields_and_broken_rules_at_once(run: Any, write: Any) -> None:
+    wrong = claim("Bad_Name", nick="b")
+    wrong["metadata"]["labels"] = {"example.com/a": 1}
+    good = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    wrong["spec"]["devices"]["requests"] = [{"name": "r", "exactly": {"deviceClassName": "", "count": "two"}}, 7, good]
+    told = run("-f", write({"apiVersion": "v1", "kind": "List", "items": [wrong]})).stderr
+    for expected in (
+        "items[0].metadata.labels.example.com/a: json: cannot unmarshal number",
+        "items[0].spec.devices.requests[0].exactly.count: json: cannot unmarshal string",
+        "items[0].spec.devices.requests[1]: json: cannot unmarshal number",
+        'unknown field "items[0].metadata.nick"',
+        "metadata.name: Invalid value",
+        "spec.devices.requests[0].exactly.deviceClassName: Required value",
+        'spec.devices.requests[2]: Duplicate value: "r"',
+    ):
+        assert told.count(expected) == 1, expected
+    assert told.count("error: ") == 7, "what was left out for its type breaks no rule of its own"
+
+
+def test_a_folder_without_manifests_is_told(run: Any, tmp_path: Path) -> None:
+    result = run("-f", str(tmp_path))
+    assert result.exit_code == 2
+    assert result.stderr == f"error: {tmp_path}: no .yaml, .yml, .json files in this folder\n"
 
 
 def test_an_object_that_breaks_rules_is_told_with_path_and_exit_code_2(run: Any, write: Any) -> None:
@@ -197,7 +222,7 @@ def test_other_kinds_of_a_dump_are_passed_over(run: Any, write: Any) -> None:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "p", "namespace": "default"},
+        "metadata": {"name": "p"},
         "spec": {"containers": []},
     }
     assert run("-f", write(SLICE, CLASS, pod, claim("new"))).exit_code == 0
@@ -238,6 +263,15 @@ def test_claims_that_all_have_devices_leave_nothing_to_do(run: Any, write: Any) 
     result = run("-f", write(SLICE, CLASS, held("old", "gpu-0")))
     assert result.exit_code == 0
     assert result.stderr == "nothing to allocate: every claim has an allocation\n"
+
+
+def test_templates_alone_are_no_claims(run: Any, write: Any) -> None:
+    pattern = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "t"}}
+    path = write(SLICE, CLASS, {**pattern, "spec": {"spec": claim("x")["spec"]}})
+    result = run("-f", path)
+    assert result.exit_code == 0
+    assert "the files have no ResourceClaim, only templates (t), of which pods get their claims" in result.stderr
+    assert run("-f", write(CLASS)).stderr == "nothing to allocate: the files have no ResourceClaim\n"
 
 
 def test_a_gate_that_is_off_is_named(run: Any, write: Any) -> None:

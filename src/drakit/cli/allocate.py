@@ -9,7 +9,7 @@ Out: the allocations of the first node that has all devices, as a table, YAML or
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
@@ -30,11 +30,12 @@ from drakit.allocator import (
     Unsatisfiable,
     tell,
 )
-from drakit.api import DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceSlice
+from drakit.api import DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from drakit.api.codec import to_wire
 from drakit.api.yamldump import dump_yaml
 from drakit.base.gates import FeatureGates
 from drakit.cli.manifests import BadManifests, Manifests, read_manifests
+from drakit.cli.progress import tracked
 from drakit.cli.tables import print_table
 
 COLUMNS = ("claim", "request", "driver", "pool", "device", "node")
@@ -67,11 +68,11 @@ def allocate(
     gates = FeatureGates.all_on() if feature_gates is None else FeatureGates.parse(feature_gates)
     manifests = _read(files, gates)
     claims = [claim for claim in manifests.of(ResourceClaim) if claim.status.allocation is None]
+    if not claims:
+        typer.echo(f"nothing to allocate: {_nothing(manifests)}", err=True)
+        return
     inventory = _inventory(manifests, gates)
     nodes = _nodes(inventory, manifests, node)
-    if not claims:
-        typer.echo("nothing to allocate: every claim has an allocation", err=True)
-        return
     tried = _try_nodes(Allocator(inventory, claims), nodes, explain=explain)
     found = tried[-1]
     if isinstance(found, Allocated):
@@ -88,6 +89,17 @@ def _read(files: Sequence[str], gates: FeatureGates) -> Manifests:
         for problem in bad.problems:
             typer.echo(f"error: {problem}", err=True)
         raise typer.Exit(2) from None
+
+
+def _nothing(manifests: Manifests) -> str:
+    """Why there is no claim to allocate."""
+    if manifests.of(ResourceClaim):
+        return "every claim has an allocation"
+    templates = manifests.of(ResourceClaimTemplate)
+    if templates:
+        named = ", ".join(each.metadata.name for each in templates)
+        return f"the files have no ResourceClaim, only templates ({named}), of which pods get their claims"
+    return "the files have no ResourceClaim"
 
 
 def _inventory(manifests: Manifests, gates: FeatureGates) -> Inventory:
@@ -113,10 +125,10 @@ def _nodes(inventory: Inventory, manifests: Manifests, node: str | None) -> list
     return known
 
 
-def _try_nodes(allocator: Allocator, nodes: Iterable[str], *, explain: bool) -> list[Allocation]:
+def _try_nodes(allocator: Allocator, nodes: Sequence[str], *, explain: bool) -> list[Allocation]:
     """Node after node until one fits, or until an error says that no node can."""
     tried: list[Allocation] = []
-    for name in nodes:
+    for name in tracked(nodes, "trying nodes"):
         tried.append(allocator.allocate(name, new_uid=lambda: str(uuid4()), explain=explain))
         if isinstance(tried[-1], Allocated | AllocationError):
             break

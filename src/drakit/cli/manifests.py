@@ -6,6 +6,7 @@ Out: objects with defaults, in the order of the files; or every problem of every
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,13 +22,14 @@ from drakit.api.defaults import set_defaults
 from drakit.api.jsontext import key_positions as json_positions
 from drakit.api.problems import Malformed, Problem, WrongType
 from drakit.api.registry import kind_of
-from drakit.api.shapes import Place
+from drakit.api.shapes import Place, path_of
 from drakit.api.views import Partial
 from drakit.api.yamltext import key_positions as yaml_positions
 from drakit.base.errors import DecodeError, DrakitError
 from drakit.base.fields import FieldError
 from drakit.base.gates import FeatureGates
 from drakit.base.structs import Model
+from drakit.cli.progress import tracked
 from drakit.validation import Context, validate_create, validate_status_update
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -91,7 +93,10 @@ def _contents(paths: Iterable[str], problems: list[str]) -> Iterator[tuple[str, 
         if path == STDIN:
             yield "standard input", sys.stdin.buffer.read()
             continue
-        for file in _files(Path(path)):
+        files = _files(Path(path))
+        if not files:
+            problems.append(f"{path}: no {', '.join(SUFFIXES)} files in this folder")
+        for file in files:
             try:
                 yield str(file), file.read_bytes()
             except OSError as error:
@@ -114,14 +119,17 @@ def _read_text(
         problems.append(str(error))
         return
     wrong: list[tuple[int, str, str]] = []
-    for index, document in enumerate(documents):
-        for item, place in _items(document):
-            decoded = _decode(item, place, index, wrong)
-            if decoded is not None:
-                where = f"{name}: {_title(decoded.object)}"
-                ready = set_defaults(_placed(decoded.object, namespaced=decoded.kind.namespaced), now)
-                problems += [f"{where}: {error}" for error in _broken_rules(ready, Context(gates=gates))]
-                yield Manifest(where, ready)
+    items = [(index, item, place) for index, document in enumerate(documents) for item, place in _items(document)]
+    for index, item, place in tracked(items, f"reading {name}"):
+        known = len(wrong)
+        decoded = _decode(item, place, index, wrong)
+        if decoded is not None:
+            where = f"{name}: {_title(decoded.object)}"
+            ready = set_defaults(_placed(decoded.object, namespaced=decoded.kind.namespaced), now)
+            told = [_below(path, place) for _, path, _ in wrong[known:]]
+            broken = _broken_rules(ready, Context(gates=gates))
+            problems += [f"{where}: {error}" for error in broken if not _follows(str(error.path), told)]
+            yield Manifest(where, ready)
     problems += _located(name, text, wrong)
 
 
@@ -136,17 +144,52 @@ def _broken_rules(value: Object, context: Context) -> Iterator[FieldError]:
 
 
 def _decode(item: Any, place: Place, index: int, wrong: list[tuple[int, str, str]]) -> Decoded | None:
-    """The object; what is wrong goes to the list as index of the document, path, message."""
-    try:
-        decoded = decode_plain(item, place=place)
-    except WrongType as error:
-        wrong.append((index, error.path, error.reason))
+    """The object; what is wrong goes to the list as index of the document, path, message.
+
+    A value of a wrong type is left out after it was told, so that everything else is told too.
+    """
+    told: set[str] = set()
+    while True:
+        try:
+            decoded = decode_plain(item, place=place)
+        except WrongType as error:
+            wrong.append((index, error.path, f"{error.path}: {error.reason}" if error.path else error.reason))
+            path = _below(error.path, place)
+            if path in told or not path:
+                return None
+            told.add(path)
+            item = _without(item, path)
+        except DecodeError as error:
+            wrong.append((index, "", str(error)))
+            return None
+        else:
+            wrong += [(index, problem.path, _message(problem)) for problem in decoded.problems]
+            return decoded
+
+
+def _below(path: str, place: Place) -> str:
+    """The path inside the object that stands at the place."""
+    return path.removeprefix(path_of(place)).removeprefix(".")
+
+
+def _without(value: Any, path: str) -> Any:
+    """The value with nothing at the path. Keys may have dots: the longest that fits is meant."""
+    if not path:
         return None
-    except DecodeError as error:
-        wrong.append((index, "", str(error)))
-        return None
-    wrong += [(index, problem.path, _message(problem)) for problem in decoded.problems]
-    return None if decoded.problems else decoded
+    if isinstance(value, list) and (found := re.match(r"\[(\d+)\]\.?", path)):
+        number, rest = int(found[1]), path[found.end() :]
+        return [_without(each, rest) if position == number else each for position, each in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    fitting = [key for key in value if path == key or path.startswith((f"{key}.", f"{key}["))]
+    key = max(fitting, key=len, default=None)
+    rest = path[len(key or "") :].removeprefix(".")
+    return {each: _without(inner, rest) if each == key else inner for each, inner in value.items()}
+
+
+def _follows(path: str, told: Iterable[str]) -> bool:
+    """Whether a broken rule is about a place of which something else was told already."""
+    return any(path.startswith(each) or each.startswith(path) for each in told)
 
 
 def _message(problem: Problem) -> str:
