@@ -88,23 +88,25 @@ class Plugin:
 
 
 class Admission:
-    """The plugins, in order."""
+    """The plugins, in order; each is asked for what it does, and not for what it leaves to others."""
 
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
         self.plugins = tuple(plugins)
+        self._admitting = [each.admit for each in plugins if type(each).admit is not Plugin.admit]
+        self._validating = [each.validate for each in plugins if type(each).validate is not Plugin.validate]
 
     async def admit(self, change: Change) -> None:
         """Once; and once more if somebody asks for it."""
-        for plugin in self.plugins:
-            await plugin.admit(change)
+        for admit in self._admitting:
+            await admit(change)
         if change.repeat:
             change.repeated = True
-            for plugin in self.plugins:
-                await plugin.admit(change)
+            for admit in self._admitting:
+                await admit(change)
 
     async def validate(self, change: Change) -> None:
-        for plugin in self.plugins:
-            await plugin.validate(change)
+        for validate in self._validating:
+            await validate(change)
 
 
 def choose(plugins: Sequence[Plugin], *, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> Admission:

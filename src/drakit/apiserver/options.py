@@ -52,6 +52,9 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     force: bool | None = None
 
 
+_NO_WRITE_OPTIONS = WriteOptions()
+
+
 class Preconditions(msgspec.Struct, frozen=True, rename="camel"):
     uid: str | None = None
     resource_version: str | None = None
@@ -93,6 +96,8 @@ def list_options(request: Request, *, watch: bool = False) -> ListOptions:
 
 def write_options(request: Request, kind: str) -> WriteOptions:
     """`kind` is CreateOptions, UpdateOptions or PatchOptions, which the answer to a bad value names."""
+    if not request.query:
+        return _NO_WRITE_OPTIONS
     validation = request.parameter("fieldValidation")
     manager = request.parameter("fieldManager")
     force = boolean(request, "force") if request.parameters("force") else None

@@ -10,6 +10,7 @@ is there. Only then `resolve` looks it up.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -20,6 +21,8 @@ from drakit.apiserver.failures import bad_request, method_not_allowed, resource_
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
+_SHORT = 512
+"""Longer paths are not remembered: nobody shall fill the memory with them."""
 LEGACY = "api"
 GROUPS = "apis"
 
@@ -72,7 +75,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse(request: Request) -> Place:
     """Take a path apart. `watch=true` in the query makes a list a watch."""
-    method, path = request.method, request.path
+    take_apart = _remembered if len(request.path) < _SHORT else _place
+    return take_apart(request.method, request.path, _wants_watch(request))
+
+
+def _place(method: str, path: str, watch: bool) -> Place:
     parts = [part for part in path.split("/") if part]
     prefix = 2 if parts[:1] == [LEGACY] else 3
     if not parts or parts[0] not in (LEGACY, GROUPS) or len(parts) <= prefix:
@@ -87,7 +94,7 @@ def parse(request: Request) -> Place:
         if segment in (".", ".."):
             raise bad_request(f"invalid path segment {segment!r}")
     return Place(
-        verb=_verb(request, named=bool(name), watch_path=watch_path),
+        verb=_verb(method, named=bool(name), watch=watch or watch_path),
         path=path,
         group=group,
         version=version,
@@ -98,6 +105,9 @@ def parse(request: Request) -> Place:
         watch_path=watch_path,
         collection=not name,
     )
+
+
+_remembered = lru_cache(maxsize=4096)(_place)
 
 
 def _segments(rest: list[str]) -> tuple[str, str, str, str]:
@@ -115,18 +125,20 @@ def _padded(rest: list[str]) -> tuple[str, str, str]:
     return resource, name, "/".join(part for part in more if part)
 
 
-def _verb(request: Request, *, named: bool, watch_path: bool) -> str:
-    if request.method == "HEAD":
-        # There is no end of a watch to describe: what is there now is described instead.
+def _wants_watch(request: Request) -> bool:
+    watch = request.parameter("watch") if request.query else ""
+    return bool(watch) and watch not in ("0", "false", "False", "f", "F", "FALSE")
+
+
+def _verb(method: str, *, named: bool, watch: bool) -> str:
+    if watch and method == "GET":
+        # HEAD never watches: there is no end of a watch to describe. What is there now is described instead.
+        return "watch"
+    if method in ("GET", "HEAD"):
         return "get" if named else "list"
-    if request.method == "GET":
-        watch = request.parameter("watch")
-        if watch_path or (watch and watch not in ("0", "false", "False", "f", "F", "FALSE")):
-            return "watch"
-        return "get" if named else "list"
-    if request.method == "DELETE":
+    if method == "DELETE":
         return "delete" if named else "deletecollection"
-    return _VERBS.get(request.method, request.method.lower())
+    return _VERBS.get(method, method.lower())
 
 
 class Routes:

@@ -37,6 +37,7 @@ from drakit.validation import (
 ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 _NAMESPACE = known_kind("v1", "Namespace")
 _ADMIN_KINDS = ("ResourceClaim", "ResourceClaimTemplate")
+_NONE: frozenset[str] = frozenset()
 
 Object = Model | Partial[Any]
 
@@ -71,7 +72,7 @@ class ObjectRules:
         new = typed(change.kind, change.document)
         context = Context(
             gates=self._gates,
-            empty_lists=empty_lists(change.sent) if isinstance(change.sent, dict) else frozenset(),
+            empty_lists=_empty_lists(change),
             admin_namespace=await self._is_admin_namespace(change),
         )
         if change.operation == CREATE or change.old is None:
@@ -91,6 +92,12 @@ class ObjectRules:
             return None
         namespace = await self._keeper.find(_NAMESPACE, "", change.namespace)
         return namespace is not None and namespace.labels.get(ADMIN_ACCESS) == "true"
+
+
+def _empty_lists(change: Change) -> frozenset[str]:
+    """Only devices, in slices and in the status of claims, have rules that tell an empty list from none."""
+    told_apart = change.kind.kind == "ResourceSlice" or change.subresource == "status"
+    return empty_lists(change.sent) if told_apart and isinstance(change.sent, dict) else _NONE
 
 
 def typed(kind: Kind, document: Plain) -> Object:

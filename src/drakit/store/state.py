@@ -101,7 +101,9 @@ class State:
 
     def _undo(self, prefix: str, start: str, revision: int) -> dict[str, Record | None]:
         """What the keys of a range held at a revision, for those that were written since."""
-        undo = {}
+        undo: dict[str, Record | None] = {}
+        if revision == self.revision:
+            return undo
         for event in self.history.newest_first(revision):
             if event.key.startswith(prefix) and event.key >= start:
                 undo[event.key] = event.previous  # the oldest write after the revision comes last, and counts

@@ -94,7 +94,8 @@ class MapAtom:
         return self._fields
 
     def at(self, name: str) -> Atom:
-        return self.fields.get(name) or self.element or DEDUCED
+        fields = self._fields if self._fields is not None else self.fields
+        return fields.get(name) or self.element or DEDUCED
 
     def as_atomic(self) -> MapAtom:
         compiler, properties = self._compile

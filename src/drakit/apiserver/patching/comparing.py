@@ -6,13 +6,13 @@ Out: `compare` gives the fields added, modified and removed; `fields_of` those t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from drakit.apiserver.patching.atoms import ATOMIC, Atom, ListAtom, MapAtom
 from drakit.apiserver.patching.elements import ElementError, element_of, grouped
-from drakit.apiserver.patching.fieldsets import FieldSet, insert, render, union
+from drakit.apiserver.patching.fieldsets import SELF, FieldSet, insert, render, union
 
 
 class _Missing(Enum):
@@ -23,6 +23,7 @@ MISSING: Final = _Missing.MISSING
 """No value, which is something else than null."""
 
 
+_CONTAINERS = (dict, list)
 _COMPARED_WHOLE = 8  # to this depth, equal parts are passed over at once; below, comparing each level whole adds up
 
 
@@ -42,7 +43,7 @@ class Comparison(NamedTuple):
 
 def form_of(atom: Atom, value: Any) -> MapAtom | ListAtom | None:
     """How a value is to be read here; None is a scalar. A value that does not fit is read as the schema says."""
-    if isinstance(value, Mapping) and atom.members is not None:
+    if atom.members is not None and isinstance(value, dict):
         return atom.members
     if isinstance(value, list) and atom.items is not None:
         return atom.items
@@ -65,16 +66,19 @@ class _Comparing:
         self.removed: FieldSet = {}
 
     def visit(self, atom: Atom, old: Any, new: Any, path: tuple[str, ...]) -> None:
-        if old is new or (len(path) < _COMPARED_WHOLE and old is not MISSING and new is not MISSING and old == new):
+        if old is MISSING:
+            insert(self.added, path, everything_in(atom, new))
+            return
+        if old is new or (len(path) < _COMPARED_WHOLE and new is not MISSING and old == new):
             return
         before, after = form_of(atom, old), form_of(atom, new)
-        if new is MISSING or old is MISSING or old is None or new is None or before is after:
+        if new is MISSING or old is None or new is None or before is after:
             form = before if new is MISSING or new is None else after
             self._differ(form, old, new, path)
             return
         # Raw JSON that was one form and is now another: one goes, the other comes.
         self._differ(before, old, MISSING, path)
-        self._differ(after, MISSING, new, path)
+        insert(self.added, path, _held(after, new))
 
     def _differ(self, form: MapAtom | ListAtom | None, old: Any, new: Any, path: tuple[str, ...]) -> None:
         leaf = form is None or not (_filled(old) or _filled(new)) or _atomic(form)
@@ -85,18 +89,21 @@ class _Comparing:
                 self._lists(form, old, new, path)
         if not path:
             return
-        if old is MISSING:
-            insert(self.added, path)
-        elif new is MISSING:
+        if new is MISSING:
             insert(self.removed, path)
         elif leaf and old != new:
             insert(self.modified, path)
 
     def _maps(self, form: MapAtom, old: Any, new: Any, path: tuple[str, ...]) -> None:
-        one = old if isinstance(old, Mapping) else {}
-        two = new if isinstance(new, Mapping) else {}
-        for key in one.keys() | two.keys():
-            self.visit(form.at(key), one.get(key, MISSING), two.get(key, MISSING), (*path, "f:" + key))
+        one = old if isinstance(old, dict) else {}
+        two = new if isinstance(new, dict) else {}
+        for key, after in two.items():
+            before = one.get(key, MISSING)
+            if before is not after:
+                self.visit(form.at(key), before, after, (*path, "f:" + key))
+        for key, before in one.items():
+            if key not in two:
+                self.visit(form.at(key), before, MISSING, (*path, "f:" + key))
 
     def _lists(self, form: ListAtom, old: Any, new: Any, path: tuple[str, ...]) -> None:
         one = grouped(form, old) if isinstance(old, list) else {}
@@ -119,8 +126,26 @@ class _Comparing:
             insert(self.modified, here)
 
 
+def everything_in(atom: Atom, value: Any) -> FieldSet:
+    """The node of a field that comes with all that it holds."""
+    return _held(form_of(atom, value), value) if _filled(value) else {}
+
+
+def _held(form: MapAtom | ListAtom | None, value: Any) -> FieldSet:
+    if form is None or not _filled(value) or _atomic(form):
+        return {}
+    node: FieldSet = {SELF: {}}
+    if isinstance(form, MapAtom) and isinstance(value, dict):
+        for key, each in value.items():
+            node["f:" + key] = everything_in(form.at(key), each)
+    elif isinstance(form, ListAtom) and isinstance(value, list):
+        for element, items in grouped(form, value).items():
+            node[element] = everything_in(form.element, items[0]) if len(items) == 1 else {}
+    return node if len(node) > 1 else {}
+
+
 def _filled(value: Any) -> bool:
-    return isinstance(value, Mapping | list) and bool(value)
+    return bool(value) and isinstance(value, _CONTAINERS)
 
 
 def _atomic(form: MapAtom | ListAtom) -> bool:
@@ -138,7 +163,7 @@ def _collect(atom: Atom, value: Any, path: tuple[str, ...], result: FieldSet) ->
     form = form_of(atom, value)
     if form is None or _atomic(form):
         insert(result, path)
-    elif isinstance(form, MapAtom) and isinstance(value, Mapping):
+    elif isinstance(form, MapAtom) and isinstance(value, dict):
         for key, each in value.items():
             here = (*path, "f:" + key)
             _collect(form.at(key), each, here, result)
@@ -173,7 +198,7 @@ def _check(atom: Atom, value: Any, path: str, found: list[tuple[str, str]]) -> N
 
 
 def _check_map(form: MapAtom, value: Any, path: str, found: list[tuple[str, str]]) -> None:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         found.append((path, f"expected map, got {value!r}"))
         return
     for key, each in value.items():
@@ -202,7 +227,7 @@ def _check_list(form: ListAtom, value: Any, path: str, found: list[tuple[str, st
 
 
 def _scalar_problem(wanted: str, value: Any) -> str:
-    if isinstance(value, Mapping | list):
+    if isinstance(value, _CONTAINERS):
         return f"expected {'any scalar' if wanted == 'untyped' else wanted}, got {value!r}"
     number = isinstance(value, int | float) and not isinstance(value, bool)
     fits = {

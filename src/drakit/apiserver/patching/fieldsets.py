@@ -40,19 +40,22 @@ def set_of(paths: Iterable[Elements]) -> FieldSet:
     return result
 
 
-def insert(target: FieldSet, path: Elements) -> None:
-    """Add one field to a set that is still being built: the one function that changes its argument."""
-    node = target
+def insert(target: FieldSet, path: Elements, node: FieldSet = _LEAF) -> None:
+    """Add one field to a set that is still being built: the one function that changes its argument.
+
+    `node` is the field with what it holds, for one of which nothing is in the set yet.
+    """
+    place = target
     for element in path[:-1]:
-        below = node.get(element)
+        below = place.get(element)
         if below is None:
-            below = node[element] = {}
+            below = place[element] = {}
         elif not below:
-            below = node[element] = {SELF: {}}
-        node = below
-    last = node.get(path[-1])
+            below = place[element] = {SELF: {}}
+        place = below
+    last = place.get(path[-1])
     if last is None:
-        node[path[-1]] = {}
+        place[path[-1]] = node or {}
     elif last:
         last[SELF] = {}
 

@@ -80,6 +80,8 @@ def _release(
 ) -> tuple[Owners, Comparison]:
     """Take from every other owner what the write changes or removes."""
     changes = compare(setting.atom, live, new)
+    if not owners:
+        return {}, changes
     seen: dict[str, Comparison | None] = {setting.api_version: changes.within(setting.reach)}
     result: Owners = {}
     conflicts: list[tuple[Manager, Elements]] = []
