@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cel.evaluation import shown
+from tests.cel.evaluation import faults, shown
 
 
 @pytest.mark.parametrize(
@@ -279,3 +279,110 @@ def test_formats(text: str, value: str) -> None:
 )
 def test_quantities_and_versions(text: str, value: str) -> None:
     assert shown(text, x="nope!") == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("url('//a.b/c').getHost()", '"a.b"'),
+        ("url('HTTPS://a.b/c d') == url('https://a.b/c%20d')", "true"),
+        ("url('https://a.b/c') == url('https://a.b/c?')", "false"),
+        ("url('https://u:p@a.b/c') == url('https://a.b/c')", "false"),
+        ("url('https://a.b/c#x') == url('https://a.b/c#x')", "true"),
+        ("['*', 'http:*', '/a', 'mailto:a@b', 'http://a:/', 'http://[::1]:80/'].all(u, isURL(u))", "true"),
+        ("['*?a', 'a', ':a', '', 'http://::1/', 'http://a:80:80/', 'http://[1.2.3.4]/'].exists(u, isURL(u))", "false"),
+        ("url('http://[fe80::1%25en0]:8080/').getHostname()", '"fe80::1%en0"'),
+    ],
+)
+def test_urls_are_read_and_compared_as_go_does(text: str, value: str) -> None:
+    assert shown(text) == value
+
+
+def test_link_local_multicast_has_any_flags() -> None:
+    assert shown("['ff02::1', 'ff12::1', 'ff32::1', '224.0.0.1'].all(a, ip(a).isLinkLocalMulticast())") == "true"
+    assert shown("['ff05::1', 'fe02::1', '224.0.1.1'].exists(a, ip(a).isLinkLocalMulticast())") == "false"
+
+
+@pytest.mark.parametrize(
+    ("name", "valid", "invalid"),
+    [
+        ("byte", ("aGVsbG8=", "aGVs", "YQ=="), ("", "aGVs\\nbG8=", "aGV", "a===")),
+        ("date", ("2024-02-29", "0000-02-29"), ("2023-02-29", "2024-1-01", "2024-13-01", "")),
+        (
+            "datetime",
+            ("2024-01-01T00:00:00Z", "2024-01-01t23:59:59.5z", "2024-01-01T00:00:00+25:99", "2024-01-01T00:00:00ZTx"),
+            ("2024-01-01", "2024-01-01T24:00:00Z", "2024-01-01T00:00:00", "2024-02-30T00:00:00Z", "t"),
+        ),
+    ],
+)
+def test_formats_take_what_kubernetes_takes(name: str, valid: tuple[str, ...], invalid: tuple[str, ...]) -> None:
+    assert shown(f"{list(valid)}.exists(v, format.{name}().validate(v).hasValue())".replace("'", '"')) == "false"
+    texts = ", ".join(f'"{text}"' for text in invalid)
+    assert shown(f"[{texts}].all(v, format.{name}().validate(v).hasValue())") == "true"
+
+
+def test_version_numbers_beyond_int_wrap_around() -> None:
+    assert shown("semver('18446744073709551615.9223372036854775807.0').major()") == "-1"
+    assert shown("semver('18446744073709551615.9223372036854775807.0').minor()") == "9223372036854775807"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r"'%s'.format([['\x01\u200b\U000e0001é\v']])", r'"[\"\\x01\\u200b\\U000e0001é\\v\"]"'),
+        (r"'%s'.format([x])", "error: error during formatting: could not convert argument to string"),
+        (r"'%s'.format([[x]])", "error: error during formatting: could not convert argument to string"),
+    ],
+)
+def test_format_quotes_what_cannot_be_printed_and_refuses_what_is_no_text(text: str, value: str) -> None:
+    assert shown(text, x=b"\xff") == value
+
+
+@pytest.mark.parametrize("text", ["'%s'.format([[optional.none()]])", "'%s'.format([{'a': [quantity('1')]}])"])
+def test_format_looks_into_literal_lists_and_maps_before_anything_runs(text: str) -> None:
+    assert "string clause can only be used on" in faults(text)[0]
+
+
+def test_sorting_takes_what_is_not_a_number() -> None:
+    assert shown("[double('NaN'), 1.0].sort().size() + [1, 2].sortBy(x, double('NaN')).size()") == "4"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0x1p4", "16.0"), ("-0X.8P1", "-1.0"), ("+Inf", "inf"), ("1.", "1.0"), (".5e1", "5.0"), ("1e-400", "0.0")],
+)
+def test_doubles_are_read_as_go_reads_them(text: str, value: str) -> None:
+    assert shown("double(x)", x=text) == value
+
+
+@pytest.mark.parametrize("text", ["0x1", "0x1p", "0xp1", "1e999", "0x1p9999", "+nan", ".", "1 ", "١"])
+def test_what_go_does_not_read_is_no_double(text: str) -> None:
+    assert shown("double(x)", x=text).startswith("error: type conversion error")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("timestamp('2024-01-01T1:02:03Z').getHours()", "1"),
+        ("timestamp('2024-01-01T01:02:03+00:60').getHours()", "0"),
+        ("timestamp('9999-12-31T23:59:59Z').getFullYear('+01:00')", "10000"),
+        ("timestamp('0001-01-01T00:00:00Z').getFullYear('-01:00')", "0"),
+        ("timestamp('9999-12-31T23:59:59Z').getDayOfWeek('America/New_York')", "5"),
+        ("timestamp('0001-01-01T00:00:00Z').getHours('Asia/Tokyo')", "9"),
+        ("timestamp('2024-01-01T00:00:00Z').getDate('+25:00')", "2"),
+        ("timestamp('2024-01-01T00:00:00Z').getHours('-00:30')", "23"),
+        ("timestamp('2024-07-01T00:00:00Z').getHours('America/New_York')", "20"),
+        ("string(timestamp('9999-12-31T23:59:59+01:00') + duration('1h'))", '"10000-01-01T00:59:59+01:00"'),
+        ("duration('100000000.999999999s').getSeconds()", "100000001"),
+        ("duration('-100000000.999999999s').getSeconds()", "-100000001"),
+        ("duration('1.999999999s').getSeconds()", "1"),
+        ("duration('0.3s') == duration('300ms') && duration('.5m') == duration('30s')", "true"),
+    ],
+)
+def test_times_hold_up_to_their_limits(text: str, value: str) -> None:
+    assert shown(text) == value
+
+
+@pytest.mark.parametrize("zone", ["Nowhere/Land", "../etc", "+1", "1:x", ":30", "America"])
+def test_what_is_no_time_zone_is_an_error(zone: str) -> None:
+    assert shown("timestamp(0).getHours(x)", x=zone).startswith("error: ")

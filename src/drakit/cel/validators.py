@@ -57,9 +57,9 @@ def _call_faults(checked: Checked, call: Call) -> Iterator[tuple[Expr, str]]:
             yield first, f"invalid {call.function} argument"
     if call.function == "format" and isinstance(call.target, Literal) and isinstance(first, ListExpr):
         try:
-            check_format(str(call.target.value), [checked.types[e.id] for e in first.elements])
+            check_format(str(call.target.value), first.elements, lambda part: checked.types[part.id])
         except FormatFault as fault:
-            yield (call if fault.index is None else first.elements[fault.index]), str(fault)
+            yield fault.at or call, str(fault)
 
 
 def _mixed(checked: Checked, node: Expr) -> Iterator[tuple[Expr, str]]:

@@ -28,7 +28,8 @@ from drakit.cel.values import INT_MAX, UINT_MAX, Duration, Timestamp, TypeValue,
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)|nan", re.ASCII | re.IGNORECASE)
+_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity)|nan", re.ASCII | re.IGNORECASE)
+_HEX_FLOAT = re.compile(r"[+-]?0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)p[+-]?\d+", re.ASCII | re.IGNORECASE)
 _MIN_SECONDS, _MAX_SECONDS = -62135596800, 253402300799
 
 
@@ -53,10 +54,14 @@ def _uint_from_text(text: str) -> Uint:
 
 
 def double_from_text(text: str) -> float:
-    if not _FLOAT.fullmatch(text):
-        raise _wrong("string", "double")
-    value = float(text)
-    if math.isinf(value) and "i" not in text.lower():
+    """A number as Go writes them: decimal, hexadecimal with an exponent of two, `inf`, `NaN`."""
+    try:
+        if _HEX_FLOAT.fullmatch(text):
+            return float.fromhex(text)
+        value = float(text) if _FLOAT.fullmatch(text) else None
+    except OverflowError:
+        value = None
+    if value is None or (math.isinf(value) and "i" not in text.lower()):
         raise _wrong("string", "double")
     return value
 

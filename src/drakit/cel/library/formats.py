@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
 
 from drakit.cel.declarations import Function, Overload
-from drakit.cel.errors import EvalError
-from drakit.cel.library.times import parse_timestamp
 from drakit.cel.library.urls import is_request_uri
 from drakit.cel.types import STRING, list_of, optional_of, struct
 from drakit.cel.values import NONE, Opaque, Optional
@@ -24,6 +20,8 @@ _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _WORD = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _UUID = r"^(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"
 _DATETIME = r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$"
+
+_BASE64 = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
 
 Check = Callable[[str], Iterator[str]]
 
@@ -122,25 +120,28 @@ def _uuid(text: str) -> Iterator[str]:
 
 
 def _byte(text: str) -> Iterator[str]:
-    try:
-        base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
-    except (binascii.Error, ValueError):
+    if not re.fullmatch(_BASE64, text, re.ASCII):
         yield "invalid base64"
 
 
-def _date(text: str) -> Iterator[str]:
+def _is_date(text: str) -> bool:
+    found = re.fullmatch(r"(\d{4})-(\d{2})-(\d{2})", text, re.ASCII)
     try:
-        valid = bool(re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII) and date.fromisoformat(text))
+        return found is not None and bool(date(int(found[1]) or 400, int(found[2]), int(found[3])))
     except ValueError:
-        valid = False
-    if not valid:
+        return False
+
+
+def _date(text: str) -> Iterator[str]:
+    if not _is_date(text):
         yield "invalid date"
 
 
 def _datetime(text: str) -> Iterator[str]:
-    try:
-        parse_timestamp(text.upper())
-    except EvalError:
+    """A date, and behind the first `t` a time of day; what follows another `t` is not looked at, nor is the zone."""
+    day, *rest = text.lower().split("t")
+    found = re.fullmatch(_DATETIME[1:-1], rest[0], re.ASCII) if rest and _is_date(day) else None
+    if found is None or found[1] > "23" or found[2] > "59" or found[3] > "59":
         yield "invalid datetime"
 
 

@@ -1,15 +1,16 @@
 """`"%s-%d".format([..])`: the clauses, and their check against the types of the arguments.
 
-In:  a format string and values, or static types.
+In:  a format string and values, or the expressions of values with their static types.
 Out: the text; EvalError at run time, FormatFault at compile time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from drakit.cel.ast import Expr, ListExpr, MapExpr, children
 from drakit.cel.errors import EvalError
 from drakit.cel.library.conversions import double_from_text, double_text
 from drakit.cel.library.times import format_duration, format_timestamp
@@ -19,15 +20,17 @@ from drakit.cel.values import DefaultMap, Duration, Timestamp, TypeValue, Uint, 
 _DEFAULT_PRECISION = 6
 _MAX_PRECISION = 1000
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+_ESCAPES |= {"\\": "\\\\", '"': '\\"'}
 _NOT_A_NUMBER = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
 class FormatFault(Exception):
-    """A format string that cannot work with its arguments; `index` is the argument at fault."""
+    """A format string that cannot work with its arguments; `at` is the argument at fault."""
 
-    def __init__(self, message: str, index: int | None = None) -> None:
+    def __init__(self, message: str, at: Expr | None = None) -> None:
         super().__init__(message)
-        self.index = index
+        self.at = at
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,24 +89,37 @@ def format_string(text: str, values: tuple[Value, ...]) -> str:
     return "".join(out)
 
 
-def check_format(text: str, types: list[Type]) -> None:
+def check_format(text: str, args: Sequence[Expr], type_of: Callable[[Expr], Type]) -> None:
     """Raise FormatFault when the clauses do not fit the number or the types of the arguments."""
     taken = 0
     try:
         for piece in _pieces(text):
             if isinstance(piece, str):
                 continue
-            if taken >= len(types):
+            if taken >= len(args):
                 raise FormatFault(f"index {taken} out of range")
-            kind = types[taken].kind
-            if kind is not Kind.DYN and kind not in _KINDS[piece.letter]:
-                raise FormatFault(f"error during formatting: {_WRONG[piece.letter]}, was given {types[taken]}", taken)
+            wrong = _unfit(args[taken], piece.letter, type_of)
+            if wrong is not None:
+                raise FormatFault(f"error during formatting: {_WRONG[piece.letter]}, was given {type_of(wrong)}", wrong)
             taken += 1
     except EvalError as error:
         raise FormatFault(error.message) from None
-    if len(types) > taken:
-        message = f"too many arguments supplied to string.format (expected {taken}, got {len(types)})"
+    if len(args) > taken:
+        message = f"too many arguments supplied to string.format (expected {taken}, got {len(args)})"
         raise FormatFault(message)
+
+
+def _unfit(arg: Expr, letter: str, type_of: Callable[[Expr], Type]) -> Expr | None:
+    """The part of an argument that a clause cannot print; `%s` also looks into literal lists and maps."""
+    stack = [arg]
+    while stack:
+        part = stack.pop()
+        kind = type_of(part).kind
+        if kind is not Kind.DYN and kind not in _KINDS[letter]:
+            return part
+        if letter == "s" and isinstance(part, ListExpr | MapExpr):
+            stack.extend(reversed(list(children(part))))
+    return None
 
 
 def _refuse(letter: str, value: Value) -> EvalError:
@@ -124,7 +140,7 @@ def _text(value: Value, _: _Clause | None = None) -> str:
         case str():
             return value
         case bytes():
-            return value.decode(errors="replace")
+            return _decoded(value)
         case tuple():
             return "[" + ", ".join(map(_nested, value)) + "]"
         case dict() | DefaultMap():
@@ -145,7 +161,7 @@ def _nested(value: Value) -> str:
         case str():
             return _quoted(value)
         case bytes():
-            return "b" + _quoted(value.decode(errors="replace"))
+            return "b" + _quoted(_decoded(value))
         case bool():
             return "true" if value else "false"
         case float() if math.isfinite(value):
@@ -165,9 +181,27 @@ def _nested_key(key: Value) -> str:
     return _nested(key)
 
 
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise EvalError("error during formatting: could not convert argument to string") from None
+
+
 def _quoted(text: str) -> str:
-    escapes = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
-    return '"' + "".join(escapes.get(char, char) for char in text) + '"'
+    """Quoted as Go does it."""
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _decimal(value: Value, _: _Clause) -> str:

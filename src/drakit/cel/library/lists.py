@@ -24,7 +24,7 @@ from drakit.cel.types import (
     list_of,
     param,
 )
-from drakit.cel.values import Duration, Uint, Value, matches
+from drakit.cel.values import Duration, Timestamp, Uint, Value, matches
 
 MAX_RANGE = 1_000_000  # a longer range costs more than any expression may
 
@@ -40,6 +40,7 @@ _COMPARABLE: tuple[tuple[str, Type], ...] = (
     ("string", STRING),
     ("bytes", BYTES),
 )
+_ORDERED = frozenset({int, Uint, float, bool, Duration, Timestamp, str, bytes})
 _ZEROS: dict[str, Value] = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
 
 List = tuple[Value, ...]
@@ -126,7 +127,7 @@ def sort(values: Value) -> List:
 
 
 def _by_key(a: tuple[Value, Value], b: tuple[Value, Value]) -> int:
-    return ordered(a[0], b[0])
+    return _order(a[0], b[0])
 
 
 def sort_by(values: Value, sort_keys: Value) -> List:
@@ -137,11 +138,8 @@ def sort_by(values: Value, sort_keys: Value) -> List:
         raise EvalError("@sortByAssociatedKeys() expected a list of the same size as the associated keys list")
     if len({key.__class__ for key in sort_keys}) > 1:
         raise EvalError("list elements must have the same type")
-    if sort_keys:
-        try:
-            ordered(sort_keys[0], sort_keys[0])
-        except EvalError:
-            raise EvalError("list elements must be comparable") from None
+    if sort_keys and sort_keys[0].__class__ not in _ORDERED:
+        raise EvalError("list elements must be comparable")
     pairs = sorted(zip(sort_keys, values, strict=True), key=cmp_to_key(_by_key))
     return tuple(value for _, value in pairs)
 

@@ -121,7 +121,7 @@ def _contains_cidr(cidr: CIDRValue, other: CIDRValue) -> bool:
 def _is_link_local_multicast(address: Address) -> bool:
     if isinstance(address, IPv4Address):
         return int(address) >> 8 == 0xE00000
-    return int(address) >> 112 == 0xFF02
+    return int(address) >> 112 & 0xFF0F == 0xFF02  # whatever the flags are
 
 
 def _is_link_local_unicast(address: Address) -> bool:

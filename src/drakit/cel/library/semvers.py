@@ -9,7 +9,7 @@ from drakit.base.semver import SemverError, Version
 from drakit.cel.declarations import Function, Overload
 from drakit.cel.errors import EvalError
 from drakit.cel.types import BOOL, INT, STRING, struct
-from drakit.cel.values import Opaque
+from drakit.cel.values import INT_MAX, Opaque
 
 SEMVER = struct("kubernetes.Semver")
 
@@ -63,6 +63,11 @@ def compare(a: SemverValue, b: SemverValue) -> int:
     return (a.version > b.version) - (a.version < b.version)
 
 
+def _signed(number: int) -> int:
+    """A number of 64 bits as the int that has the same bits."""
+    return number if number <= INT_MAX else number - 2**64
+
+
 _PAIR = (SEMVER, SEMVER)
 
 FUNCTIONS = (
@@ -101,7 +106,7 @@ FUNCTIONS = (
                     f"semver_{part}",
                     (SEMVER,),
                     INT,
-                    lambda value, part=part: getattr(value.version, part),
+                    lambda value, part=part: _signed(getattr(value.version, part)),
                     member=True,
                     raises=False,
                 ),

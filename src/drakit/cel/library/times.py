@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -15,7 +15,9 @@ from drakit.cel.types import DURATION, INT, STRING, TIMESTAMP
 from drakit.cel.values import INT_MAX, INT_MIN, Duration, Timestamp
 
 _SECOND = 10**9
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH, _START = datetime(1970, 1, 1, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)
+_YEAR_ONE, _CYCLE = MIN_TIME // _SECOND, 146097 * 86400
+_NUMBER = re.compile(r"[+-]?\d{1,6}", re.ASCII)
 _UNITS = {
     "ns": 1,
     "us": 1000,
@@ -27,8 +29,8 @@ _UNITS = {
     "h": 3600 * _SECOND,
 }
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
-_RFC3339 = re.compile(
-    r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))", re.ASCII
+_RFC3339 = re.compile(  # Go reads hours of one digit, and offsets of up to 24 hours and 60 minutes
+    r"(\d{4})-(\d{2})-(\d{2})T(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))", re.ASCII
 )
 
 
@@ -45,13 +47,18 @@ def parse_duration(text: str) -> Duration:
         part = _PART.match(body, at)
         if part is None or not (part[1] or part[2]) or len(part[1]) > 20:
             raise wrong
-        digits = (part[2] or "")[:18]
-        total += int(part[1] or "0") * _UNITS[part[3]] + int(digits or "0") * _UNITS[part[3]] // 10 ** len(digits)
+        total += int(part[1] or "0") * _UNITS[part[3]] + _fraction(part[2] or "", _UNITS[part[3]])
         at = part.end()
     total = -total if text[0] == "-" else total
     if not INT_MIN <= total <= INT_MAX:
         raise wrong
     return Duration(total)
+
+
+def _fraction(digits: str, unit: int) -> int:
+    """What is behind the point, in the doubles that Go computes with."""
+    digits = digits[:18]
+    return int(float(digits or "0") * (unit / 10 ** len(digits)))
 
 
 def format_duration(duration: Duration) -> str:
@@ -77,7 +84,7 @@ def parse_timestamp(text: str) -> Timestamp:
         raise wrong
     *parts, fraction, sign, hours, minutes = found.groups()
     offset = (int(hours) * 3600 + int(minutes) * 60) * (-1 if sign == "-" else 1) if sign else 0
-    if sign and (int(hours) > 24 or int(minutes) > 59):
+    if sign and (int(hours) > 24 or int(minutes) > 60):
         raise wrong
     year, month, day, hour, minute, second = map(int, parts)
     try:
@@ -96,53 +103,52 @@ def _seconds(moment: datetime) -> int:
     return delta.days * 86400 + delta.seconds
 
 
+def _civil(seconds: int) -> tuple[datetime, int]:
+    """Seconds since 1970 as a date of the years 1 to 400, and the years to add: the calendar repeats every 400."""
+    cycles, within = divmod(seconds - _YEAR_ONE, _CYCLE)
+    return _START + timedelta(seconds=within), 400 * cycles
+
+
 def format_timestamp(timestamp: Timestamp) -> str:
     seconds, nanos = divmod(timestamp.nanos, _SECOND)
-    try:
-        local = _EPOCH + timedelta(seconds=seconds + timestamp.offset)
-    except OverflowError:
-        raise EvalError("timestamp overflow") from None
+    local, years = _civil(seconds + timestamp.offset)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
     hours, rest = divmod(abs(timestamp.offset) // 60, 60)
     zone = f"{'-' if timestamp.offset < 0 else '+'}{hours:02d}:{rest:02d}" if timestamp.offset else "Z"
-    return f"{local.year:04d}-{local:%m-%dT%H:%M:%S}{fraction}{zone}"
+    return f"{local.year + years:04d}-{local:%m-%dT%H:%M:%S}{fraction}{zone}"
 
 
-def _zone(name: str) -> tzinfo:
-    """A zone of the time zone database, or a fixed offset `+05:30`."""
-    head, colon, tail = name.partition(":")
+def _offset(seconds: int, zone: str) -> int:
+    """How many seconds a zone of the time zone database, or `+05:30`, is ahead of UTC at a moment."""
+    head, colon, tail = zone.partition(":")
     if not colon:
-        if name in {"", "UTC", "Local"}:
-            return UTC
-        try:
-            return ZoneInfo(name)
-        except (ValueError, OSError, KeyError):
-            raise EvalError(f"unknown time zone {name}") from None
-    if not re.fullmatch(r"[+-]?\d{1,3}", head, re.ASCII) or not re.fullmatch(r"[+-]?\d{1,4}", tail, re.ASCII):
-        raise EvalError(f'strconv.Atoi: parsing "{name}": invalid syntax')
-    minutes = int(head) * 60 + (-int(tail) if name[0] == "-" else int(tail))
-    if abs(minutes) >= 1440:
-        raise EvalError(f"unknown time zone {name}")
-    return timezone(timedelta(minutes=minutes))
+        return 0 if zone in {"", "UTC", "Local"} else _named_offset(seconds, zone)
+    if not _NUMBER.fullmatch(head) or not _NUMBER.fullmatch(tail):
+        raise EvalError(f'strconv.Atoi: parsing "{zone}": invalid syntax')
+    return 60 * (int(head) * 60 + (-int(tail) if zone[0] == "-" else int(tail)))
 
 
-def _local(timestamp: Timestamp, zone: str) -> datetime:
+def _named_offset(seconds: int, name: str) -> int:
     try:
-        return (_EPOCH + timedelta(seconds=timestamp.nanos // _SECOND)).astimezone(_zone(zone))
-    except OverflowError:
-        raise EvalError("timestamp overflow") from None
+        zone = ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        raise EvalError(f"unknown time zone {name}") from None
+    day = 86400  # the database has nothing to say on the first and last day that there are, where sums overflow
+    moment = _EPOCH + timedelta(seconds=min(max(seconds, _YEAR_ONE + day), MAX_TIME // _SECOND - day))
+    ahead = moment.astimezone(zone).utcoffset() or timedelta()
+    return ahead.days * day + ahead.seconds
 
 
-_PARTS: dict[str, Callable[[datetime], int]] = {
-    "getFullYear": lambda t: t.year,
-    "getMonth": lambda t: t.month - 1,
-    "getDayOfYear": lambda t: t.timetuple().tm_yday - 1,
-    "getDayOfMonth": lambda t: t.day - 1,
-    "getDate": lambda t: t.day,
-    "getDayOfWeek": lambda t: t.isoweekday() % 7,
-    "getHours": lambda t: t.hour,
-    "getMinutes": lambda t: t.minute,
-    "getSeconds": lambda t: t.second,
+_PARTS: dict[str, Callable[[datetime, int], int]] = {
+    "getFullYear": lambda t, years: t.year + years,
+    "getMonth": lambda t, _: t.month - 1,
+    "getDayOfYear": lambda t, _: t.timetuple().tm_yday - 1,
+    "getDayOfMonth": lambda t, _: t.day - 1,
+    "getDate": lambda t, _: t.day,
+    "getDayOfWeek": lambda t, _: t.isoweekday() % 7,
+    "getHours": lambda t, _: t.hour,
+    "getMinutes": lambda t, _: t.minute,
+    "getSeconds": lambda t, _: t.second,
 }
 _OVERLOADS = {
     "getFullYear": "timestamp_to_year",
@@ -160,7 +166,7 @@ _DURATION_UNITS = {"Hours": 3600 * _SECOND, "Minutes": 60 * _SECOND, "Seconds": 
 
 
 def _milliseconds(timestamp: Timestamp, zone: str = "UTC") -> int:
-    _zone(zone)
+    _offset(timestamp.nanos // _SECOND, zone)
     return timestamp.nanos % _SECOND // 10**6
 
 
@@ -168,12 +174,22 @@ def _getter(name: str) -> Callable[..., int]:
     if name == "getMilliseconds":
         return _milliseconds
     part = _PARTS[name]
-    return lambda timestamp, zone="UTC": part(_local(timestamp, zone))
+
+    def get(timestamp: Timestamp, zone: str = "UTC") -> int:
+        seconds = timestamp.nanos // _SECOND
+        return part(*_civil(seconds + _offset(seconds, zone)))
+
+    return get
 
 
 def _whole(unit: int) -> Callable[[Duration], int]:
+    """The number of whole units; all but milliseconds by way of a double, which may round up to the next."""
+
     def count(duration: Duration) -> int:
-        return abs(duration.nanos) // unit * (-1 if duration.nanos < 0 else 1)
+        units, rest = divmod(abs(duration.nanos), unit)
+        if unit >= _SECOND:
+            units = int(units + rest / unit)
+        return -units if duration.nanos < 0 else units
 
     return count
 

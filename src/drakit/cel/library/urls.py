@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote, unquote, unquote_plus
 
@@ -24,24 +25,36 @@ _PORT = re.compile(r":[0-9]*|", re.ASCII)
 
 
 class URLValue(Opaque):
-    __slots__ = ("host", "path", "query", "scheme", "text")
+    """The parts that can be asked for; `rest` is what else two URLs may differ in."""
+
+    __slots__ = ("host", "path", "query", "rest", "scheme")
     type_name = "kubernetes.URL"
 
-    def __init__(self, text: str, scheme: str, host: str, path: str, query: str) -> None:
-        self.text = text
+    def __init__(self, scheme: str, host: str, path: str, query: str, rest: tuple[str, ...]) -> None:
         self.scheme = scheme
         self.host = host
         self.path = path
         self.query = query
+        self.rest = rest
+
+    @property
+    def _written(self) -> tuple[object, ...]:
+        """Everything as it would be written out again."""
+        return self.scheme, self.host, _escaped_path(self), self.query, self.rest
 
     def same(self, other: Any) -> bool:
-        return bool(self.text == other.text)
+        return bool(self._written == other._written)
 
     def __hash__(self) -> int:
-        return hash(self.text)
+        return hash(self._written)
 
     def __repr__(self) -> str:
-        return self.text
+        user, fragment = self.rest[0], self.rest[-1]
+        front = f"{self.scheme}:" if self.scheme else ""
+        if self.host or user:
+            front += f"//{user}{'@' if user else ''}{self.host}"
+        query = f"?{self.query}" if self.query else ""
+        return f"{front}{_escaped_path(self)}{query}{'#' if fragment else ''}{fragment}"
 
 
 def _wrong(text: str, reason: str) -> EvalError:
@@ -51,54 +64,69 @@ def _wrong(text: str, reason: str) -> EvalError:
 @lru_cache(maxsize=1024)
 def url_from_text(text: str) -> URLValue:
     """Both readings must succeed: as a request URI, and as a URL with a fragment."""
-    _parse(text, text)
+    _parse(text, text, request=True)
     bare, _, fragment = text.partition("#")
-    url = _parse(text, bare)
+    url = _parse(text, bare, request=False)
     if _BAD_ESCAPE.search(fragment):
         raise _wrong(text, "invalid URL escape")
+    url.rest = (*url.rest, _escaped(fragment))
     return url
 
 
-def _parse(text: str, rest: str) -> URLValue:
+def _parse(text: str, rest: str, *, request: bool) -> URLValue:
     if not rest:
         raise _wrong(text, "empty url")
     if _CONTROL.search(rest):
         raise _wrong(text, "net/url: invalid control character in URL")
+    if rest == "*":
+        return URLValue("", "", rest, "", ("",))
     if rest.startswith(":"):
         raise _wrong(text, "missing protocol scheme")
     found = _SCHEME.match(rest)
     scheme = found[1].lower() if found else ""
     rest = rest[found.end() :] if found else rest
-    rest, _, query = rest.partition("?")
-    if not rest.startswith("/") and rest != "*":
-        if scheme:
-            return URLValue(text, scheme, "", "", query)  # mailto:a@b and the like: nothing but a scheme to see
+    rest, question, query = rest.partition("?")
+    if not rest.startswith("/"):
+        if scheme:  # mailto:a@b and the like: nothing but a scheme to see
+            return URLValue(scheme, "", "", query, ("", question, rest))
         raise _wrong(text, "invalid URI for request")
-    host = ""
-    if scheme and rest.startswith("//"):
+    user, host, slashes = "", "", ""
+    if rest.startswith("//") and (scheme or (not request and not rest.startswith("///"))):
         authority, slash, tail = rest[2:].partition("/")
-        host, rest = _host(text, authority), slash + tail
+        (user, host), rest, slashes = _authority(text, authority), slash + tail, "//"
     if _BAD_ESCAPE.search(rest):
         raise _wrong(text, "invalid URL escape")
-    return URLValue(text, scheme, host, rest, query)
+    return URLValue(scheme, host, rest, query, (user, question, slashes))
 
 
-def _host(text: str, authority: str) -> str:
+def _authority(text: str, authority: str) -> tuple[str, str]:
+    """Userinfo and host; only an IPv6 address in brackets may have colons besides the one before the port."""
     userinfo, at, host = authority.rpartition("@")
     if at and (not _USERINFO.fullmatch(userinfo) or _BAD_ESCAPE.search(userinfo)):
         raise _wrong(text, "net/url: invalid userinfo")
-    if host.startswith("["):
-        _, bracket, port = host.rpartition("]")
-        if not bracket:
-            raise _wrong(text, "missing ']' in host")
+    if "[" in host:
+        port = _port_behind_brackets(text, host)
     else:
-        colon = host.rfind(":")
-        port = host[colon:] if colon >= 0 else ""
+        _, colon, digits = host.partition(":")
+        port = colon + digits
     if not _PORT.fullmatch(port):
         raise _wrong(text, f'invalid port "{port}" after host')
     if not _HOST.fullmatch(host):
         raise _wrong(text, "invalid character in host name")
-    return unquote(host)
+    return unquote(userinfo), unquote(host)
+
+
+def _port_behind_brackets(text: str, host: str) -> str:
+    inner, bracket, port = host[1:].rpartition("]")
+    if not bracket:
+        raise _wrong(text, "missing ']' in host")
+    try:
+        valid = host.startswith("[") and ip_address(unquote(inner)).version == 6
+    except ValueError:
+        valid = False
+    if not valid:
+        raise _wrong(text, "invalid host")
+    return port
 
 
 def _split_port(host: str) -> tuple[str, str]:
@@ -111,9 +139,14 @@ def _split_port(host: str) -> tuple[str, str]:
 
 
 def _escaped_path(url: URLValue) -> str:
-    if _VALID_PATH.fullmatch(url.path) or url.path == "*":
-        return url.path
-    return quote(unquote(url.path, errors="surrogateescape"), safe="/$&+,:;=@", errors="surrogateescape")
+    return _escaped(url.path)
+
+
+def _escaped(text: str) -> str:
+    """As it is, when every character may stand so; otherwise decoded and escaped anew."""
+    if _VALID_PATH.fullmatch(text):
+        return text
+    return quote(unquote(text, errors="surrogateescape"), safe="/$&+,:;=@", errors="surrogateescape")
 
 
 def _query(url: URLValue) -> dict[str, tuple[str, ...]]:
@@ -130,7 +163,7 @@ def _query(url: URLValue) -> dict[str, tuple[str, ...]]:
 
 def is_request_uri(text: str) -> bool:
     try:
-        _parse(text, text)
+        _parse(text, text, request=True)
     except EvalError:
         return False
     return True
