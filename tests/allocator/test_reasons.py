@@ -218,3 +218,17 @@ class TestRemedies:
         before = dict(inventory.slices), dict(inventory.classes)
         reasons_of(inventory, claim(exactly(count=2)))
         assert (dict(inventory.slices), dict(inventory.classes)) == before
+
+
+def test_requests_after_the_one_that_fails_are_told_what_they_could_have() -> None:
+    """The search never comes to them; the best partial solution serves them all the same."""
+    inventory = cluster(slice_of(*(device(f"gpu-{n}", attributes={"numa": n // 2}) for n in range(4))))
+    aligned = claim(exactly("many", 3), constraints=[{"matchAttribute": f"{GPU}/numa"}], name="aligned")
+    listed = claim(first_of("list", sub("five", 5), sub("one")), name="listed")
+    found = reasons_of(inventory, aligned, listed, claim(every("all"), name="rest"))
+    (many,), (one,), (rest,) = (each.requests for each in found.claims)
+    assert [each.rpartition("/")[2] for each in many.taken] == ["gpu-0", "gpu-1"]
+    assert {each.cause for each in many.refusals} == {Cause.CONSTRAINT}, "not that a later request has them"
+    assert (one.request, [each.rpartition("/")[2] for each in one.taken]) == ("list/one", ["gpu-2"])
+    assert rest.taken == (), "all or none"
+    assert found.placed == 3

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from drakit.allocator.bounds import Option, Outlook
 from drakit.allocator.capacity import consumed_amount
-from drakit.allocator.profiles import Layout
+from drakit.allocator.profiles import Layout, bits_of
 from drakit.allocator.remedies import Remedy, find_remedies
-from drakit.allocator.requests import Alternative
+from drakit.allocator.requests import MAX_RESULTS, Alternative
 from drakit.allocator.results import Site, site
 from drakit.allocator.search import Pick, Search
 from drakit.api import Device, ResourceClaim
@@ -99,8 +99,7 @@ class Reasons:
 
 def explain(inventory: Inventory, claims: Sequence[ResourceClaim], node: str, layout: Layout, views: Views) -> Reasons:
     """Why the claims do not fit on the node."""
-    best = _best_partial(inventory, layout, views)
-    inquiry = _Inquiry(inventory, layout, views, best)
+    inquiry = _Inquiry(inventory, layout, views)
     return Reasons(
         node,
         tuple(ClaimReasons(_name(claim), tuple(inquiry.requests_of(number))) for number, claim in enumerate(claims)),
@@ -153,10 +152,46 @@ class _Recorder(Search):
         return before
 
 
-def _best_partial(inventory: Inventory, layout: Layout, views: Views) -> tuple[Pick, ...]:
+def _best_partial(layout: Layout, inventory: Inventory, views: Views) -> Search:
+    """A search in its deepest state. Requests that it never came to have got what was left for them."""
     recorder = _Recorder(layout, inventory, views)
     recorder.run()
-    return recorder.best
+    search = Search(layout, inventory.usages(views), None)
+    options = {option.index: option for options in search.outlook.options for option in options}
+    for pick in recorder.best:
+        search.take(options[pick.alternative], pick.device)
+    for alternatives in search.outlook.options:
+        begun = {pick.alternative for pick in search.picks}
+        tried = [option for option in alternatives if option.index in begun] or alternatives
+        _serve(search, max(tried, key=lambda option: _servable(search, option)))
+    return search
+
+
+def _servable(search: Search, option: Option) -> tuple[bool, int]:
+    """Whether an option can have all its devices, and how many it can have."""
+    taken = _serve(search, option)
+    whole = sum(pick.alternative == option.index for pick in search.picks) == option.count
+    for device, before in reversed(taken):
+        search.give_back(option, device, before)
+    return whole, len(taken)
+
+
+def _serve(search: Search, option: Option) -> list[tuple[int, tuple[Values | None, ...]]]:
+    """Take what an option can still have, in order; all devices or none when it wants all."""
+    missing = option.count - sum(pick.alternative == option.index for pick in search.picks)
+    room = MAX_RESULTS - search.in_claim[option.claim]
+    taken: list[tuple[int, tuple[Values | None, ...]]] = []
+    for device in bits_of(search.outlook.candidates(search, option) & ~option.failing):
+        if len(taken) == min(missing, room):
+            break
+        before = search.take(option, device)
+        if before is not None:
+            taken.append((device, before))
+    if option.takes_all and len(taken) < missing:
+        for device, before in reversed(taken):
+            search.give_back(option, device, before)
+        return []
+    return taken
 
 
 @dataclass
@@ -166,14 +201,14 @@ class _Inquiry:
     inventory: Inventory
     layout: Layout
     views: Views
-    best: tuple[Pick, ...]
     search: Search = field(init=False)
 
     def __post_init__(self) -> None:
-        self.search = Search(self.layout, self.inventory.usages(self.views), None)
-        options = {option.index: option for options in self.search.outlook.options for option in options}
-        for pick in self.best:
-            self.search.take(options[pick.alternative], pick.device)
+        self.search = _best_partial(self.layout, self.inventory, self.views)
+
+    @property
+    def best(self) -> Sequence[Pick]:
+        return self.search.picks
 
     def requests_of(self, claim: int) -> Iterator[RequestReasons]:
         for request in self.layout.plan.requests:
@@ -215,31 +250,36 @@ class _Inquiry:
         """The first check that the device fails.
 
         Selectors come before use, other than in the search: that a device of no interest is in use interests nobody.
-        But a selector that would fail is not told of a device in use: the search never came to evaluate it.
+        But a selector that would fail is not told of a device in use: the search never came to evaluate it. That
+        another request has the device comes last: it may have it only because this one cannot.
         """
         found = site(self.layout, self.views, device)
-        used, unselected = self._in_use(wanted, device, found), self._not_selected(wanted, device, found)
-        if used and unselected and unselected[0] is Cause.SELECTOR_ERROR:
+        held, taken = self._held(wanted, device, found), self._taken(wanted, device)
+        unselected = self._not_selected(wanted, device, found)
+        if (held or taken) and unselected and unselected[0] is Cause.SELECTOR_ERROR:
             unselected = None
         return (
             unselected
-            or used
-            or self._capacity(wanted, device, found)
-            or self._counters(device)
+            or held
+            or (None if taken else self._capacity(wanted, device, found) or self._counters(device))
             or self._taint(wanted, device)
             or self._constraint(wanted, device)
+            or taken
         )
 
-    def _in_use(self, wanted: Alternative, device: int, found: Site) -> tuple[Cause, str] | None:
-        taken = self.search.mine[wanted.claim] if wanted.admin else self.search.taken
-        if taken >> device & 1:
-            takers = [pick.alternative for pick in self.best if pick.device == device]
-            names = sorted({self.layout.plan.alternatives[each].full_name for each in takers})
-            return Cause.IN_USE, f"taken by request {', '.join(names)} of this allocation"
+    def _held(self, wanted: Alternative, device: int, found: Site) -> tuple[Cause, str] | None:
         if wanted.admin or not self.search.held >> device & 1:
             return None
         held = self.inventory.ledger.use(found.view.key).devices.get(found.device.name, frozenset())
         return Cause.IN_USE, f"in use by claim {', '.join(sorted({each.claim for each in held}))}"
+
+    def _taken(self, wanted: Alternative, device: int) -> tuple[Cause, str] | None:
+        taken = self.search.mine[wanted.claim] if wanted.admin else self.search.taken
+        if not taken >> device & 1:
+            return None
+        takers = [pick.alternative for pick in self.best if pick.device == device]
+        names = sorted({self.layout.plan.alternatives[each].full_name for each in takers})
+        return Cause.IN_USE, f"taken by request {', '.join(names)} of this allocation"
 
     def _shape_of(self, device: int) -> tuple[int, int]:
         pool = self.layout.pool_of[device]
