@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from drakit.allocator import AllocationError
 from tests.allocator.objects import (
     GPU,
     ROOT,
@@ -16,6 +17,7 @@ from tests.allocator.objects import (
     first_of,
     gates_without,
     picked,
+    run,
     slice_of,
     sub,
 )
@@ -113,3 +115,15 @@ def test_without_list_attributes_a_list_has_no_value_to_compare() -> None:
     assert picked(inventory, claim(exactly(count=2), constraints=[match()])) is None
     assert picked(inventory, claim(exactly(), constraints=[distinct()])) == ["d0"]
     assert picked(inventory, claim(exactly(count=2), constraints=[distinct()])) is None
+
+
+def test_distinct_is_refused_where_no_gate_brings_it() -> None:
+    without = gates_without("DRAConsumableCapacity", "DRADeviceBindingConditions", "DRAListTypeAttributes")
+    wanted = claim(exactly(), constraints=[distinct()])
+    got = run(cluster(valued(1, 2), gates=without), wanted)
+    assert isinstance(got, AllocationError)
+    assert got.message == (
+        "claim default/claim, constraint #0: "
+        "distinctAttribute is used, but the DRAConsumableCapacity feature is disabled"
+    )
+    assert picked(cluster(valued(1, 2), gates=gates_without("DRAConsumableCapacity")), wanted) == ["d0"]

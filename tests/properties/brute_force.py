@@ -18,6 +18,7 @@ Plain = dict[str, Any]
 DeviceId = tuple[str, str, str]
 Evaluate = Callable[[str, str, Plain], bool]
 MAX_RESULTS = 32
+DISTINCT = {"DRAConsumableCapacity", "DRADeviceBindingConditions", "DRAListTypeAttributes"}
 
 
 class Abort(Exception):
@@ -237,6 +238,8 @@ class BruteForce:
         for constraint in devices.get("constraints", []):
             if not constraint.get("matchAttribute") and not constraint.get("distinctAttribute"):
                 raise Abort("unsupported constraint type")
+            if not constraint.get("matchAttribute") and not self.gates & DISTINCT:
+                raise Abort("DRAConsumableCapacity is disabled")
         return plan
 
     def _check_gates(self, request: Plain, subs: list[Plain]) -> None:

@@ -54,6 +54,11 @@ class Features:
     partitions: bool
     prioritized: bool
 
+    @property
+    def distinct(self) -> bool:
+        """Whether distinctAttribute is known. It came with consumable capacity, in one piece with these."""
+        return self.consumable or self.binding or self.lists
+
     @staticmethod
     def of(gates: FeatureGates) -> Features:
         return Features(
@@ -224,24 +229,28 @@ class _Reader:
         )
 
     def _read_claim(self, number: int, claim: DeviceClaim) -> None:
-        known, unknown = self._read_constraints(number, claim)
+        known, refused = self._read_constraints(number, claim)
         self.constraints += known
         for request in claim.requests:
             self._check_gates(request)
             self._read_request(number, request, known)
         self.checks.append(LimitCheck(number))
-        if unknown is not None:
-            raise _Refused(f"constraint #{unknown}: empty constraint (unsupported constraint type?)")
+        if refused:
+            raise _Refused(refused)
 
-    def _read_constraints(self, number: int, claim: DeviceClaim) -> tuple[list[Constraint], int | None]:
+    def _read_constraints(self, number: int, claim: DeviceClaim) -> tuple[list[Constraint], str]:
+        """The constraints up to the first that is refused, and why it is."""
         known: list[Constraint] = []
         for position, spec in enumerate(claim.constraints):
             index = len(self.constraints) + position
             constraint = Constraint.of(index, number, spec, lists=self.features.lists)
             if constraint is None:
-                return known, position
+                return known, f"constraint #{position}: empty constraint (unsupported constraint type?)"
+            if constraint.distinct and not self.features.distinct:
+                why = "distinctAttribute is used, but the DRAConsumableCapacity feature is disabled"
+                return known, f"constraint #{position}: {why}"
             known.append(constraint)
-        return known, None
+        return known, ""
 
     def _check_gates(self, request: DeviceRequest) -> None:
         if request.first_available and not self.features.prioritized:
