@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import MagicMock, patch
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 from drakit.apiserver import listening
+from drakit.apiserver.asgi import Application
 from drakit.apiserver.certificates import Authority
-from drakit.apiserver.listening import HEADER_BYTES, Listener, Security, bind
+from drakit.apiserver.listening import HEADER_BYTES, Listener, Protocol, Security, bind
 from drakit.base.clock import RealClock
 from tests.apiserver.calls import CLAIMS, Api, claim, on_loop, serving
 
 WHO = b"POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n"
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @asynccontextmanager
@@ -76,6 +84,63 @@ async def test_a_client_that_sends_half_a_head_is_hung_up_on() -> None:
                 writer.write(start)
                 assert await reader.read() == b""
                 writer.close()
+
+
+async def fill(api: Api, count: int) -> None:
+    for number in range(count):
+        body = {"metadata": {"name": f"big-{number}"}, "data": {"a": "x" * 900_000}}
+        assert (await api.create(CONFIG_MAPS, body)).code == 201
+
+
+@on_loop
+async def test_an_answer_that_nobody_reads_is_thrown_away_with_its_connection() -> None:
+    lost = asyncio.Event()
+
+    class Observed(Protocol):
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            lost.set()
+
+    with patch.object(listening, "STALL_SECONDS", 0.02), patch.object(listening, "Protocol", Observed):
+        async with serving() as api, on_socket(api) as port:
+            await fill(api, 24)
+            with socket.socket() as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                client.connect(("127.0.0.1", port))
+                client.sendall(f"GET {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+                await lost.wait()
+
+
+@on_loop
+async def test_a_reader_is_given_time_as_long_as_it_reads() -> None:
+    async with serving() as api:
+        config = uvicorn.Config(Application(api.server), lifespan="off", log_config=None)
+        protocol = Protocol(config, ServerState(), {})
+        transport, loop = MagicMock(), MagicMock()
+        protocol.loop = loop
+        protocol.connection_made(transport)
+        for unread in (900_000, 800_000, 100_000):
+            transport.get_write_buffer_size.return_value = unread
+            protocol.pause_writing() if unread == 900_000 else protocol._check_reader()
+        transport.abort.assert_not_called()
+        protocol._check_reader()
+        transport.abort.assert_called_once()
+
+
+@on_loop
+async def test_a_body_that_goes_on_after_its_refusal_is_cut_off() -> None:
+    async with serving() as api, on_socket(api) as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"POST {CLAIMS} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".encode())
+        with pytest.raises(ConnectionError):
+            await go_on(writer)
+        writer.close()
+
+
+async def go_on(writer: asyncio.StreamWriter) -> None:
+    for _ in range(100):
+        writer.write(b"100000\r\n" + b"x" * 0x100000 + b"\r\n")
+        await writer.drain()
 
 
 @on_loop

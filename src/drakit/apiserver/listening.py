@@ -20,6 +20,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from drakit.apiserver.asgi import CERTIFICATE, Application
+from drakit.apiserver.bodies import MAX_BODY
 from drakit.apiserver.certificates import Pair
 from drakit.apiserver.server import Server
 from drakit.base.errors import UsageError
@@ -27,15 +28,24 @@ from drakit.base.errors import UsageError
 KEEP_ALIVE_SECONDS = 75
 HEADER_SECONDS = 30.0
 HEADER_BYTES = 1024 * 1024
+STALL_SECONDS = 20.0
 _BACKLOG = 2048
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Protocol(HttpToolsProtocol):
-    """HTTP/1.1 that knows the client's certificate, and hangs up on those who never finish their headers.
+    """HTTP/1.1 that knows the client's certificate, and hangs up on those who keep it waiting.
 
-    uvicorn bounds neither the time nor the size of a request's head.
+    uvicorn bounds neither the time nor the size of a request's head, nor what comes after the answer to a body that is
+    too large; and what a client does not read it would keep for ever.
     """
+
+    _waiting: asyncio.TimerHandle | None = None
+    """For the end of a head."""
+    _stalling: asyncio.TimerHandle | None = None
+    """For a client to read."""
+    _unread = 0
+    _surplus = 0
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -53,6 +63,7 @@ class Protocol(HttpToolsProtocol):
         super().data_received(data)
 
     def on_message_begin(self) -> None:
+        self._surplus = 0
         self._begin_head()
         super().on_message_begin()
 
@@ -60,14 +71,51 @@ class Protocol(HttpToolsProtocol):
         self._end_head()
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        if self.cycle.response_complete:
+            self._surplus += len(body)
+            if self._surplus > MAX_BODY:
+                self.transport.abort()
+        super().on_body(body)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        self._end_stall()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        super().timeout_keep_alive_handler()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_head()
+        self._end_stall()
         super().connection_lost(exc)
 
+    def _await_reader(self) -> None:
+        """Look again later: a client that has read nothing by then reads no more."""
+        self._unread = self.transport.get_write_buffer_size()
+        self._stalling = self.loop.call_later(STALL_SECONDS, self._check_reader)
+
+    def _check_reader(self) -> None:
+        if self.transport.get_write_buffer_size() < self._unread:
+            self._await_reader()
+        else:
+            self.transport.abort()
+
+    def _end_stall(self) -> None:
+        if self._stalling is not None:
+            self._stalling.cancel()
+            self._stalling = None
+
     def _begin_head(self) -> None:
-        if getattr(self, "_waiting", None) is None:
+        if self._waiting is None:
             self._head = 0
-            self._waiting: asyncio.TimerHandle | None = self.loop.call_later(HEADER_SECONDS, self._hang_up)
+            self._waiting = self.loop.call_later(HEADER_SECONDS, self._hang_up)
 
     def _end_head(self) -> None:
         if self._waiting is not None:
