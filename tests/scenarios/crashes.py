@@ -27,7 +27,15 @@ from drakit.store import MemoryStore
 from tests.controllers.cluster import Cluster
 
 Scenario = Callable[[Cluster], Awaitable[None]]
-_GONE = ("uid", "resourceVersion", "managedFields", "creationTimestamp", "lastTransitionTime", "deletionTimestamp")
+_GONE = (
+    "uid",
+    "resourceVersion",
+    "managedFields",
+    "creationTimestamp",
+    "lastTransitionTime",
+    "deletionTimestamp",
+    "timeAdded",
+)
 
 
 class Left(msgspec.Struct, frozen=True):
@@ -71,8 +79,14 @@ class Mortal(Cluster):
 
 
 async def play(
-    scenario: Scenario, makers: Sequence[Make], kinds: Sequence[Resource[Any]], dies_after: int | None = None
+    scenario: Scenario,
+    makers: Sequence[Make],
+    kinds: Sequence[Resource[Any]],
+    *,
+    dies_after: int | None = None,
+    rest: float = 60.0,
 ) -> Left:
+    """What a scenario leaves, `rest` seconds after its end."""
     clock, gates = FakeClock(), FeatureGates.all_on()
     async with MemoryStore(clock=clock) as store:
         server = await build_server(store, clock=clock, settings=Settings(gates=gates, random=Random(7)))
@@ -81,13 +95,13 @@ async def play(
         try:
             await it.begin()
             await scenario(it)
-            await it.run_for(60)
+            await it.run_for(rest)
         finally:
             await it.kill()
-        return await _left(it, kinds)
+        return await left_of(it, kinds)
 
 
-async def _left(it: Mortal, kinds: Sequence[Resource[Any]]) -> Left:
+async def left_of(it: Mortal, kinds: Sequence[Resource[Any]]) -> Left:
     documents = [_document(each) for kind in kinds for each in await it.client.list(kind)]
     made = [each["metadata"] for each in documents if each["metadata"].get("generateName")]
     random = {each["name"]: each["generateName"] + "<random>" for each in made}
