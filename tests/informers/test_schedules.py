@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,18 +16,14 @@ from drakit.client.failures import failed
 from drakit.client.http import Http
 from drakit.informers import Informers
 from tests.client.servers import claim, on_loop, over_http, turns
-from tests.informers.following import Record, following
+from tests.informers.following import Following, Record, following
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("create"), NAMES),
-        st.tuples(st.just("label"), NAMES),
-        st.tuples(st.just("delete"), NAMES),
-        st.tuples(st.sampled_from(["cut", "end", "expire", "lose", "down", "up", "tick", "turn"]), st.just("")),
-    ),
-    max_size=40,
-)
+WRITES = st.lists(st.tuples(st.sampled_from(["create", "create", "label", "delete"]), NAMES), max_size=6)
+FAULTS = st.sampled_from(["none", "cut", "end", "expire", "down", "lose"])
+PAUSES = st.sampled_from([0, 3, 40])
+PHASES = st.lists(st.tuples(WRITES, PAUSES, FAULTS, WRITES, PAUSES), min_size=1, max_size=6)
+EXPIRED = status.expired("too old resource version")
 
 
 async def write(client: Client, action: str, name: str, count: int) -> None:
@@ -40,33 +37,34 @@ async def write(client: Client, action: str, name: str, count: int) -> None:
             await client.patch(found, {"metadata": {"labels": {"n": str(count)}}})
 
 
-@settings(max_examples=120, deadline=None)
-@given(steps=STEPS, streaming=st.booleans(), history=st.sampled_from([2, 1000]))
-def test_no_change_is_lost_and_none_is_told_twice(steps: list[tuple[str, str]], streaming: bool, history: int) -> None:
+async def break_line(made: Following, fault: str) -> None:
+    """Something goes wrong. After `lose`, what is written until the line is up again shows in the next list only."""
+    made.line.down = fault in ("down", "lose")
+    if fault in ("cut", "down"):
+        made.line.cut(ConnectionFailed("cut", sent=True))
+    elif fault == "end":
+        made.line.cut()
+    elif fault in ("expire", "lose"):
+        made.line.cut(failed(EXPIRED))
+    if made.line.down:
+        await turns(20)
+
+
+@settings(max_examples=80, deadline=None)
+@given(phases=PHASES, streaming=st.booleans(), history=st.sampled_from([2, 1000]))
+def test_no_change_is_lost_and_none_is_told_twice(phases: list[Any], streaming: bool, history: int) -> None:
     async def play() -> None:
         async with following(streaming=streaming, history=history) as made:
-            for count, (action, name) in enumerate(steps):
-                match action:
-                    case "cut":
-                        made.line.cut(ConnectionFailed("cut", sent=True))
-                    case "end":
-                        made.line.cut()
-                    case "expire":
-                        made.line.cut(failed(status.expired("too old resource version")))
-                    case "lose":  # what is written until the line is up again shows in the next list only
-                        made.line.down = True
-                        made.line.cut(failed(status.expired("too old resource version")))
-                        await turns(20)
-                    case "down" | "up":
-                        made.line.down = action == "down"
-                    case "tick":
-                        made.clock.advance(0.7)
-                        await turns(20)
-                    case "turn":
-                        await turns(7)
-                    case _:
-                        await write(made.direct, action, name, count)
-            made.line.down = False
+            for count, (before, pause, fault, during, rest) in enumerate(phases):
+                for action, name in before:
+                    await write(made.direct, action, name, count)
+                await turns(pause)
+                await break_line(made, fault)
+                for action, name in during:
+                    await write(made.direct, action, name, count + 100)
+                made.line.down = False
+                made.clock.advance(0.7)
+                await turns(rest)
             await made.caught_up()  # also compares what handlers were told
 
     asyncio.run(play())
