@@ -7,21 +7,40 @@ import pytest
 from drakit.cel import CompileError, compile_program, kubernetes
 from tests.cel.evaluation import faults
 
+OPERAND = (
+    "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
+)
+
 
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "1:1 Syntax error: mismatched input '<EOF>' expecting an expression"),
-        ("1 +", "1:4 Syntax error: mismatched input '<EOF>' expecting an expression"),
-        ("(1", "1:3 Syntax error: mismatched input '<EOF>' expecting ')'"),
-        ("1 2", "1:3 Syntax error: mismatched input '2' expecting <EOF>"),
-        ("a.", "1:3 Syntax error: mismatched input '<EOF>' expecting IDENTIFIER"),
-        ("a.in", "1:3 Syntax error: mismatched input 'in' expecting IDENTIFIER"),
-        ("f(1,)", "1:5 Syntax error: mismatched input ')' expecting an expression"),
-        ("!-x", "1:2 Syntax error: mismatched input '-' expecting an expression"),
-        ("'a", "1:1 Syntax error: token recognition error at: '''"),
-        ("1 = 2", "1:3 Syntax error: token recognition error at: '='"),
-        (r'"\q"', "1:1 Syntax error: token recognition error at: '\"'"),
+        ("", f"1:0 Syntax error: mismatched input '<EOF>' expecting {{{OPERAND}}}"),
+        ("1 +", f"1:4 Syntax error: mismatched input '<EOF>' expecting {{{OPERAND}}}"),
+        ("1 + * 2", f"1:5 Syntax error: extraneous input '*' expecting {{{OPERAND}}}"),
+        ("(1", "1:3 Syntax error: missing ')' at '<EOF>'"),
+        ("[1", "1:3 Syntax error: mismatched input '<EOF>' expecting {']', ','}"),
+        ("[1 2]", "1:4 Syntax error: extraneous input '2' expecting {']', ','}"),
+        ("{1: 2", "1:6 Syntax error: mismatched input '<EOF>' expecting {'}', ','}"),
+        ("x[1", "1:4 Syntax error: missing ']' at '<EOF>'"),
+        ("x.f(1 2)", "1:7 Syntax error: extraneous input '2' expecting ')'"),
+        ("true ? 1", "1:9 Syntax error: mismatched input '<EOF>' expecting ':'"),
+        ("true ? 1 2", "1:10 Syntax error: missing ':' at '2'"),
+        ("x{.", "1:3 Syntax error: mismatched input '.' expecting {'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"),
+        ("x.?", "1:4 Syntax error: mismatched input '<EOF>' expecting {IDENTIFIER, ESC_IDENTIFIER}"),
+        ("1 2", "1:3 Syntax error: extraneous input '2' expecting <EOF>"),
+        ("1 2 3", "1:3 Syntax error: mismatched input '2' expecting <EOF>"),
+        ("a.", "1:3 Syntax error: no viable alternative at input '.'"),
+        ("a.in", "1:3 Syntax error: no viable alternative at input '.in'"),
+        ("a.true", "1:3 Syntax error: mismatched input 'true' expecting IDENTIFIER"),
+        ("f(1,)", f"1:5 Syntax error: mismatched input ')' expecting {{{OPERAND}}}"),
+        ("!-x", "1:3 Syntax error: no viable alternative at input '-x'"),
+        ("'a", "1:1 Syntax error: token recognition error at: ''a'"),
+        ("1 = 2", "1:3 Syntax error: token recognition error at: '= '"),
+        ("true & false", "1:6 Syntax error: token recognition error at: '& '"),
+        (r'"\q"', r"""1:1 Syntax error: token recognition error at: '"\q'"""),
+        (r"'\x4z'", r"""1:1 Syntax error: token recognition error at: ''\x4z'"""),
+        ("'a\n'", r"""1:1 Syntax error: token recognition error at: ''a\n'"""),
         (r'"\ud800"', "1:1 invalid unicode code point"),
         (r"b'\u0041'", "1:1 unable to unescape string"),
         ("9223372036854775808", "1:1 invalid int literal"),
@@ -31,6 +50,7 @@ from tests.cel.evaluation import faults
         ("x.`a`", "1:3 unsupported syntax: '`'"),
         ("has(1)", "1:5 invalid argument to has() macro"),
         ("[1].all(1, true)", "1:9 argument must be a simple name"),
+        ("[1].map(x.y, 1)", "1:10 argument is not an identifier"),
         ("[1].all(i, i, true)", "1:12 duplicate variable name: i"),
         ("[1].map(__result__, 1)", "1:9 iteration variable overwrites accumulator variable"),
         ("1 == 1.0", "1:3 found no matching overload for '_==_' applied to '(int, double)'"),
@@ -115,3 +135,45 @@ def test_depth_that_upstream_takes_is_taken() -> None:
 def test_text_that_is_too_long_is_a_fault() -> None:
     with pytest.raises(CompileError, match="expression code point size exceeds limit: size: 11, limit 10"):
         compile_program("1 +       1", kubernetes(), max_length=10)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1 + +", [f"1:5 Syntax error: mismatched input '+' expecting {{{OPERAND}}}", "1:6 Syntax"]),
+        ("a | b", ["1:3 Syntax error: token recognition error at: '| '", "1:5 Syntax error: extraneous input 'b'"]),
+        ("f(1 2) + [3 4] + (5", ["1:5 Syntax", "1:13 Syntax", "1:20 Syntax error: missing ')' at '<EOF>'"]),
+        ("{:1} + for", ["1:2 Syntax", "1:4 Syntax error: mismatched input '}' expecting ':'", "1:8 reserved"]),
+        ("x{{y}}", ["1:3 Syntax error: extraneous input '{'", "1:5 Syntax error: mismatched", "1:6 Syntax"]),
+        ("(1 2 3) + *", ["1:4 Syntax error: mismatched input '2' expecting ')'", "1:11 Syntax", "1:12 Syntax"]),
+        ("x.`a`()", ["1:3 unsupported syntax: '`'", "1:6 Syntax error: mismatched input '(' expecting <EOF>"]),
+    ],
+)
+def test_the_parser_goes_on_behind_a_fault(text: str, expected: list[str]) -> None:
+    found = faults(text)
+    assert len(found) == len(expected), found
+    assert all(fault.startswith(start) for fault, start in zip(found, expected, strict=True)), found
+
+
+def test_the_parser_gives_up_on_a_text_that_is_nothing_but_faults() -> None:
+    found = faults("1 2 + " * 100)
+    assert len(found) == 1
+    found = faults("[1 2, " * 100)
+    assert found[-1].endswith("Syntax error: error recovery attempt limit exceeded: 30")
+    assert len(found) == 32
+
+
+def test_carets_are_wide_under_wide_characters() -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_program("'é' == 1 && é", kubernetes())
+    assert str(caught.value) == (
+        "ERROR: <input>:1:13: Syntax error: token recognition error at: 'é'\n | 'é' == 1 && é\n | .．..........＾\n"
+        f"ERROR: <input>:1:14: Syntax error: mismatched input '<EOF>' expecting {{{OPERAND}}}\n"
+        " | 'é' == 1 && é\n | .．..........．^"
+    )
+
+
+def test_a_limit_has_no_place() -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_program("(" * 251, kubernetes())
+    assert str(caught.value) == "ERROR: <input>:-1:0: expression recursion limit exceeded: 250"

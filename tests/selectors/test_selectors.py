@@ -205,3 +205,10 @@ def test_an_error_on_the_way_into_an_empty_list_counts_unless_the_list_is_a_lite
 
 def test_a_key_is_not_looked_at_behind_an_optional_that_holds_nothing(gpu: BoundDevice) -> None:
     assert Selector(f"dyn(optional.none())[{_MISSING}] == optional.none()").evaluate(gpu).matches
+
+
+def test_a_result_that_is_no_bool_is_named_by_the_full_name_of_its_type() -> None:
+    with pytest.raises(SelectorInvalid, match=r"not map\(string, map\(string, google\.protobuf\.Any\)\)$"):
+        Selector("device.attributes")
+    with pytest.raises(SelectorInvalid, match=r"not list\(google\.protobuf\.Duration\)$"):
+        Selector('[duration("1s")]')

@@ -65,6 +65,14 @@ _TOKEN = re.compile(
 )
 
 
+_CUT_ESCAPE = r"\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[0-3][0-7]?)?"
+_BROKEN = re.compile(
+    rf"\"(?:{_ESCAPE}|[^\\\"\n\r])*(?:{_CUT_ESCAPE})?"
+    rf"|'(?:{_ESCAPE}|[^\\'\n\r])*(?:{_CUT_ESCAPE})?"
+    r"|`[A-Za-z0-9_./ -]*|[=&|]|"
+)
+
+
 class Token(NamedTuple):
     kind: str
     text: str
@@ -79,8 +87,10 @@ def tokenize(source: Source) -> tuple[list[Token], list[Issue]]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            issues.append(source.issue(at, f"Syntax error: token recognition error at: '{text[at]}'"))
-            at += 1
+            end = _end_of_fault(text, at)
+            shown = text[at:end].replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+            issues.append(source.issue(at, f"Syntax error: token recognition error at: '{shown}'"))
+            at = end
             continue
         kind = found.lastgroup or ""
         if kind != "space":
@@ -88,3 +98,8 @@ def tokenize(source: Source) -> tuple[list[Token], list[Issue]]:
         at = found.end()
     tokens.append(Token("eof", "<EOF>", len(text)))
     return tokens, issues
+
+
+def _end_of_fault(text: str, at: int) -> int:
+    """Behind the character at which what looked like the start of a token could not go on."""
+    return min(_BROKEN.match(text, at).end() + 1, len(text))  # type: ignore[union-attr]  # matches anywhere

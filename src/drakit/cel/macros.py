@@ -42,11 +42,13 @@ def _two_variables(first: Expr, second: Expr) -> tuple[str, str]:
     return names
 
 
-def _split(args: list[Expr], *, two: bool) -> tuple[tuple[str, str], list[Expr]]:
+def _split(
+    args: list[Expr], *, two: bool, message: str = "argument must be a simple name"
+) -> tuple[tuple[str, str], list[Expr]]:
     """The iteration variables and the remaining arguments."""
     if two:
         return _two_variables(args[0], args[1]), args[2:]
-    return (_variable(args[0]), ""), args[1:]
+    return (_variable(args[0], message), ""), args[1:]
 
 
 def _has(p: Parser, target: Expr | None, args: list[Expr], at: int) -> Expr:  # noqa: ARG001 - one shape for all macros
@@ -100,7 +102,7 @@ def _listing(name: str, *, two: bool) -> Macro:
 
     def expand(p: Parser, target: Expr | None, args: list[Expr], at: int) -> Expr:
         assert target is not None  # noqa: S101
-        variables, rest = _split(args, two=two)
+        variables, rest = _split(args, two=two, message="argument is not an identifier")
         step: Expr = p.call(at, "_+_", p.ident(at, ACCUMULATOR), p.list_of(at, rest[-1]))
         step = _guarded(p, at, rest[0] if len(rest) == 2 else None, step)
         parts = p.list_of(at), p.literal(at, True), step, p.ident(at, ACCUMULATOR)
@@ -111,7 +113,7 @@ def _listing(name: str, *, two: bool) -> Macro:
 
 def _filter(p: Parser, target: Expr | None, args: list[Expr], at: int) -> Expr:
     assert target is not None  # noqa: S101
-    variables, (body,) = _split(args, two=False)
+    variables, (body,) = _split(args, two=False, message="argument is not an identifier")
     added = p.call(at, "_+_", p.ident(at, ACCUMULATOR), p.list_of(at, args[0]))
     parts = p.list_of(at), p.literal(at, True), _guarded(p, at, body, added), p.ident(at, ACCUMULATOR)
     return p.fold(at, "filter", target, variables, ACCUMULATOR, *parts)

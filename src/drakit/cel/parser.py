@@ -14,9 +14,10 @@ from typing import TypeVar
 
 from drakit.cel.ast import Call, Comprehension, Entry, Expr, Ident, ListExpr, Literal, MapExpr, Select, StructExpr, Tree
 from drakit.cel.errors import CompileError
-from drakit.cel.lexer import RESERVED, Token, tokenize
+from drakit.cel.lexer import RESERVED, Token
 from drakit.cel.literals import LiteralError, read_bytes, read_double, read_int, read_string, read_uint
 from drakit.cel.source import Source
+from drakit.cel.tokens import TokenStream, TooManyFaults, is_name
 
 MAX_DEPTH = 250
 MAX_LENGTH = 100_000
@@ -25,7 +26,6 @@ MAX_NODES = 50_000  # macros repeat their target: a chain of them would otherwis
 _PRECEDENCE = {"||": 1, "&&": 2, "<": 3, "<=": 3, ">=": 3, ">": 3, "==": 3, "!=": 3, "in": 3}
 _PRECEDENCE |= {"+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half a character: no text of the wire has one
-_KEYWORDS = frozenset({"in", "true", "false", "null"})
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
 
 Macro = Callable[["Parser", Expr | None, list[Expr], int], Expr | None]
@@ -45,17 +45,15 @@ class MacroError(Exception):
         super().__init__(message)
 
 
-class _SyntaxFault(Exception):
-    def __init__(self, offset: int, message: str) -> None:
-        self.offset = offset
-        super().__init__(message)
+class _Limit(Exception):
+    """The text asks for more than the parser gives."""
 
 
 def parse(source: Source, macros: Mapping[tuple[str, int, bool], Macro], *, max_length: int = MAX_LENGTH) -> Tree:
     """Read the whole text; raise CompileError when any of it makes no sense."""
     if len(source.text) > max_length:
         size = f"size: {len(source.text)}, limit {max_length}"
-        raise CompileError([source.issue(0, f"expression code point size exceeds limit: {size}")])
+        raise CompileError([source.unplaced(f"expression code point size exceeds limit: {size}")])
     if (surrogate := _SURROGATE.search(source.text)) is not None:
         raise CompileError([source.issue(surrogate.start(), "invalid unicode code point")])
     return Parser(source, macros).run()
@@ -67,8 +65,7 @@ class Parser:
     def __init__(self, source: Source, macros: Mapping[tuple[str, int, bool], Macro]) -> None:
         self.source = source
         self._macros = macros
-        self._tokens, self._issues = tokenize(source)
-        self._at = 0
+        self._tokens = TokenStream(source)
         self._next_id = 0
         self._nesting = 0
         self._heights: dict[int, int] = {}  # node id -> how deep, counted as upstream's reader counts
@@ -76,15 +73,16 @@ class Parser:
         self._closed: set[int] = set()  # ids of what stood in brackets: `(a && b) && c` keeps its shape
 
     def run(self) -> Tree:
+        issues = self._tokens.issues
         try:
             root = self._expression()
-            if self._token.kind != "eof":
-                raise self._unexpected("<EOF>")
-        except _SyntaxFault as fault:
-            self._issues.append(self.source.issue(fault.offset, str(fault)))
-            raise CompileError(self._issues) from None
-        if self._issues:
-            raise CompileError(self._issues)
+            self._tokens.expect_end()
+        except TooManyFaults:
+            raise CompileError(issues) from None
+        except _Limit as limit:
+            raise CompileError([*issues, self.source.unplaced(str(limit))]) from None
+        if issues:
+            raise CompileError(issues)
         return Tree(root, self._macro_calls)
 
     # --- nodes, also for macros
@@ -92,7 +90,7 @@ class Parser:
     def new_id(self) -> int:
         self._next_id += 1
         if self._next_id > MAX_NODES:
-            raise _SyntaxFault(self._token.offset, f"expression is too large: more than {MAX_NODES} parts")
+            raise _Limit(f"expression is too large: more than {MAX_NODES} parts")
         return self._next_id
 
     def literal(self, offset: int, value: object) -> Literal:
@@ -113,36 +111,9 @@ class Parser:
         """A comprehension; `parts` are init, condition, step and result."""
         return Comprehension(self.new_id(), offset, macro, over, *variables, accumulator, *parts)
 
-    # --- tokens
-
-    @property
-    def _token(self) -> Token:
-        return self._tokens[self._at]
-
-    def _take(self) -> Token:
-        token = self._tokens[self._at]
-        self._at += 1
-        return token
-
-    def _is(self, symbol: str) -> bool:
-        token = self._tokens[self._at]
-        return token.text == symbol and token.kind in {"op", "ident"}
-
-    def _accept(self, symbol: str) -> Token | None:
-        return self._take() if self._is(symbol) else None
-
-    def _expect(self, symbol: str) -> Token:
-        if not self._is(symbol):
-            raise self._unexpected(f"'{symbol}'")
-        return self._take()
-
-    def _unexpected(self, wanted: str) -> _SyntaxFault:
-        token = self._token
-        return _SyntaxFault(token.offset, f"Syntax error: mismatched input '{token.text}' expecting {wanted}")
-
     def _fault(self, offset: int, message: str) -> Literal:
         """Note a fault that the parser can read past; the node stands in for what was wrong."""
-        self._issues.append(self.source.issue(offset, message))
+        self._tokens.issues.append(self.source.issue(offset, message))
         return self.literal(offset, None)
 
     # --- depth
@@ -151,21 +122,22 @@ class Parser:
         """Remember how deep a node is."""
         height = max((self._heights.get(part.id, 0) for part in parts), default=0) + counted
         if height > MAX_DEPTH:
-            raise _SyntaxFault(node.offset, "max recursion depth exceeded")
+            raise _Limit("max recursion depth exceeded")
         self._heights[node.id] = height
         return node
 
     # --- grammar
 
-    # Brackets are where the Python stack grows: from `_expression` to the next one there are three calls, no more.
+    # Brackets are where the Python stack grows: from `_expression` to the next one there are few calls.
 
     def _expression(self, *, whole: bool = True) -> Expr:
         """Operands joined by infix operators, by precedence; `whole` with `? :` behind them."""
+        tokens = self._tokens
         if whole:
             self._enter()
         terms, pending = [self._operand()], list[Token]()
-        while (token := self._token).text in _PRECEDENCE and token.kind in {"op", "ident"}:
-            self._take()
+        while tokens.at(*_PRECEDENCE):
+            token = tokens.take()
             while pending and _PRECEDENCE[pending[-1].text] >= _PRECEDENCE[token.text]:
                 self._reduce(terms, pending)
             pending.append(token)
@@ -173,9 +145,10 @@ class Parser:
         while pending:
             self._reduce(terms, pending)
         if whole:
-            if question := self._accept("?"):
+            if question := tokens.accept("?"):
+                tokens.enter(":")
                 then = self._expression(whole=False)
-                self._expect(":")
+                tokens.leave(":")
                 parts = (terms[0], then, self._expression())
                 terms[0] = self._measured(self.call(question.offset, "_?_:_", *parts), *parts, counted=True)
             self._nesting -= 1
@@ -184,7 +157,7 @@ class Parser:
     def _enter(self) -> None:
         self._nesting += 1
         if self._nesting > MAX_DEPTH:
-            raise _SyntaxFault(self._token.offset, f"expression recursion limit exceeded: {MAX_DEPTH}")
+            raise _Limit(f"expression recursion limit exceeded: {MAX_DEPTH}")
 
     def _reduce(self, terms: list[Expr], pending: list[Token]) -> None:
         operator = pending.pop()
@@ -201,16 +174,17 @@ class Parser:
 
     def _operand(self) -> Expr:
         """Signs, what they stand before, and all that is selected from it."""
-        first = self._token
+        tokens, first = self._tokens, self._tokens.current
         odd = self._signs(first)
         node = self._primary()
         while True:
-            if dot := self._accept("."):
+            if dot := tokens.accept("."):
                 node = self._selection(node, dot)
-            elif bracket := self._accept("["):
-                name = "_[?_]" if self._accept("?") else "_[_]"
+            elif bracket := tokens.accept("["):
+                tokens.enter("]")
+                name = "_[?_]" if tokens.accept("?") else "_[_]"
                 index = self._expression()
-                self._expect("]")
+                tokens.leave("]")
                 node = self._measured(self.call(bracket.offset, name, node, index), node, index, counted=True)
             else:
                 break
@@ -218,40 +192,46 @@ class Parser:
 
     def _signs(self, first: Token) -> bool:
         """Take all equal signs; whether they come to one. The one sign of a number belongs to the number."""
-        if first.kind != "op" or first.text not in {"!", "-"}:
-            return False
-        if first.text == "-" and self._tokens[self._at + 1].kind in {"int", "float"}:
+        tokens = self._tokens
+        if not tokens.at("!", "-") or (first.text == "-" and tokens.ahead().kind in {"int", "float"}):
             return False
         count = 0
-        while self._accept(first.text):
+        while tokens.accept(first.text):
             count += 1
         return count % 2 == 1
 
     def _selection(self, operand: Expr, dot: Token) -> Expr:
-        optional = self._accept("?")
-        name = self._take()
-        if name.kind == "escaped":
+        tokens = self._tokens
+        optional = tokens.accept("?")
+        name = tokens.current
+        if name.kind == "escaped" and tokens.take():
             self._fault(name.offset, "unsupported syntax: '`'")
-        elif name.kind != "ident" or name.text in _KEYWORDS:
-            self._at -= 1
-            raise self._unexpected("IDENTIFIER")
+        elif optional and not (is_name(name) or tokens.expect_field()):
+            return operand
+        elif not is_name(name):
+            tokens.refuse_behind(".")
+            return operand
+        else:
+            tokens.take()
         if optional:
             field = self.literal(name.offset, name.text)
             return self._measured(self.call(dot.offset, "_?._", operand, field), operand, counted=True)
-        if not self._is("("):
+        if name.kind == "escaped" or not tokens.at("("):
             return self._measured(Select(self.new_id(), dot.offset, operand, name.text), operand, counted=True)
         opening, args = self._arguments()
         node = self._macro_or_call(opening.offset, name.text, operand, args)
         return self._measured(node, operand, *args, counted=True)
 
     def _arguments(self) -> tuple[Token, list[Expr]]:
-        opening = self._expect("(")
+        tokens = self._tokens
+        opening = tokens.take()
         args: list[Expr] = []
-        if not self._accept(")"):
+        tokens.enter(")", ",")
+        if tokens.expect_operand(")") and not tokens.at(")"):
             args.append(self._expression())
-            while self._accept(","):
+            while tokens.accept(","):
                 args.append(self._expression())
-            self._expect(")")
+        tokens.leave(")")
         return opening, args
 
     def _macro_or_call(self, offset: int, name: str, target: Expr | None, args: list[Expr]) -> Expr:
@@ -269,44 +249,54 @@ class Parser:
         return expanded
 
     def _primary(self) -> Expr:
-        token = self._token
-        if token.kind == "op" and token.text == "(":
-            self._take()
+        tokens, token = self._tokens, self._tokens.current
+        if tokens.at("-", "!") or not tokens.expect_operand():
+            return self._signed(token)
+        token = tokens.current
+        if tokens.accept("("):
+            tokens.enter(")")
             inner = self._expression()
-            self._expect(")")
+            tokens.leave(")")
             self._closed.add(inner.id)
             return inner
         if token.kind == "op":
             return self._symbol(token)
-        if token.kind == "ident" and token.text not in _KEYWORDS:
+        if is_name(token):
             return self._name()
-        return self._literal(self._take())
+        return self._literal(tokens.take())
+
+    def _signed(self, token: Token) -> Expr:
+        """A number with its sign; a sign before anything else does not belong here."""
+        tokens = self._tokens
+        if token.text == "-" and tokens.accept("-"):
+            if tokens.current.kind in {"int", "float"}:
+                return self._literal(tokens.take(), negative=True, offset=token.offset)
+            tokens.refuse_behind("-")
+        return self.literal(token.offset, None)
 
     def _symbol(self, token: Token) -> Expr:
-        """What starts with a symbol: a list, a map, a signed number, a name with a dot in front."""
-        following = self._tokens[self._at + 1].kind if token.text in {".", "-"} else ""
+        """What starts with a symbol: a list, a map, a name with a dot in front."""
+        tokens = self._tokens
         if token.text == "[":
             return self._list()
         if token.text == "{":
-            return self._map(self._take())
-        if token.text == "." and following == "ident":
+            return self._map(tokens.take())
+        if token.text == "." and is_name(tokens.ahead()):
             return self._name()
-        if token.text == "-" and following in {"int", "float"}:
-            self._take()
-            return self._literal(self._take(), negative=True, offset=token.offset)
-        raise self._unexpected("an expression")
+        tokens.take()
+        tokens.refuse_behind(token.text)
+        return self.literal(token.offset, None)
 
     def _name(self) -> Expr:
-        dot = self._accept(".")
-        token = self._take()
-        if token.text in _KEYWORDS:
-            raise _SyntaxFault(token.offset, f"Syntax error: mismatched input '{token.text}' expecting IDENTIFIER")
+        tokens = self._tokens
+        dot = tokens.accept(".")
+        token = tokens.take()
+        name = ("." if dot else "") + token.text
         if self._starts_message():
-            return self._message(("." if dot else "") + token.text)
+            return self._message(name)
         if token.text in RESERVED:
             return self._fault(token.offset, f"reserved identifier: {token.text}")
-        name = ("." if dot else "") + token.text
-        if not self._is("("):
+        if not tokens.at("("):
             return self.ident(token.offset, name)
         opening, args = self._arguments()
         return self._measured(self._macro_or_call(opening.offset, name, None, args), *args)
@@ -329,66 +319,75 @@ class Parser:
                     return self.literal(at, _CONSTANTS[token.text])
         except LiteralError as error:
             return self._fault(at, str(error))
-        self._at -= 1
-        raise self._unexpected("an expression")
+        return self.literal(at, None)  # no literal: that has been said
 
     def _list(self) -> Expr:
-        opening = self._take()
+        tokens = self._tokens
+        opening = tokens.take()
         elements: list[Expr] = []
         optional: set[int] = set()
-        while not self._is("]"):
-            if self._is(",") and not elements:
-                break
-            if self._accept("?"):
-                optional.add(len(elements))
-            elements.append(self._expression())
-            if not self._is(","):
-                break
-            self._take()
-        self._accept(",")
-        self._expect("]")
+        tokens.enter("]", ",")
+        if tokens.expect_operand("]", ",", "?"):
+            while not tokens.at("]", ","):
+                if tokens.accept("?"):
+                    optional.add(len(elements))
+                elements.append(self._expression())
+                if not tokens.expect_more("]") or not tokens.accept(","):
+                    break
+            tokens.accept(",")
+        tokens.leave("]")
         return self._measured(ListExpr(self.new_id(), opening.offset, elements, frozenset(optional)), *elements)
 
     def _map(self, opening: Token) -> Expr:
+        tokens = self._tokens
         entries: list[Entry] = []
-        while not self._is("}"):
-            if self._is(",") and not entries:
-                break
-            optional = self._accept("?") is not None
-            key = self._expression()
-            colon = self._expect(":")
-            entries.append(Entry(colon.offset, key, self._expression(), optional))
-            if not self._is(","):
-                break
-            self._take()
-        self._accept(",")
-        self._expect("}")
+        tokens.enter("}", ",")
+        if tokens.expect_operand("}", ",", "?"):
+            while not tokens.at("}", ","):
+                optional = tokens.accept("?") is not None
+                tokens.enter(":")
+                key = self._expression()
+                colon = tokens.leave(":")
+                entries.append(Entry(colon.offset, key, self._expression(), optional))
+                if not tokens.expect_more("}") or not tokens.accept(","):
+                    break
+            tokens.accept(",")
+        tokens.leave("}")
         parts = [part for entry in entries for part in (entry.key, entry.value)]
         return self._measured(MapExpr(self.new_id(), opening.offset, entries), *parts)
 
     def _starts_message(self) -> bool:
         """Whether `a.b.C{` stands here; the first name is already taken."""
-        at = self._at
-        while self._tokens[at].text == "." and self._tokens[at + 1].kind == "ident":
+        tokens, at = self._tokens, 0
+        while tokens.ahead(at).text == "." and tokens.ahead(at + 1).kind == "ident":
             at += 2
-        return self._tokens[at].text == "{" and self._tokens[at].kind == "op"
+        return tokens.ahead(at).text == "{" and tokens.ahead(at).kind == "op"
 
     def _message(self, name: str) -> Expr:
-        while self._accept("."):
-            name += "." + self._take().text
-        opening = self._expect("{")
+        tokens = self._tokens
+        while tokens.accept("."):
+            name += "." + tokens.take().text
+        opening = tokens.take()
         entries: list[tuple[str, Expr]] = []
-        while not self._is("}") and not self._is(","):
-            self._accept("?")
-            field = self._take()
-            if field.kind != "ident":
-                self._at -= 1
-                raise self._unexpected("IDENTIFIER")
-            self._expect(":")
-            entries.append((field.text, self._expression()))
-            if not self._accept(","):
-                break
-        self._accept(",")
-        self._expect("}")
+        tokens.enter("}", ",")
+        if tokens.expect_field("}"):
+            while not tokens.at("}", ","):
+                tokens.accept("?")
+                if not tokens.expect_field():
+                    break
+                entries.append(self._field())
+                if not tokens.expect_more("}") or not tokens.accept(","):
+                    break
+            tokens.accept(",")
+        tokens.leave("}")
         parts = [value for _, value in entries]
         return self._measured(StructExpr(self.new_id(), opening.offset, name, entries), *parts)
+
+    def _field(self) -> tuple[str, Expr]:
+        tokens = self._tokens
+        field = tokens.take()
+        if field.kind == "escaped":
+            self._fault(field.offset, "unsupported syntax: '`'")
+        tokens.enter(":")
+        tokens.leave(":")
+        return field.text, self._expression()

@@ -24,9 +24,17 @@ class Source:
         return line, offset - self._starts[line - 1] + 1
 
     def issue(self, offset: int, message: str) -> Issue:
-        """A fault at an offset, with the line it stands on."""
+        """A fault at an offset, with the line it stands on; a wide character gets a wide mark under it."""
+        if not self.text:
+            return Issue(message, 1, 0, "")
         offset = max(0, min(offset, len(self.text)))
         line, column = self.position(offset)
         start = self._starts[line - 1]
         text = self.text[start:].split("\n", 1)[0].replace("\t", " ")
-        return Issue(message, line, column, f"\n | {text}\n | {'.' * (column - 1)}^")
+        marks = "".join("." if char.isascii() else "．" for char in text[: column - 1])
+        caret = "^" if text[column - 1 : column].isascii() else "＾"
+        return Issue(message, line, column, f"\n | {text}\n | {marks}{caret}")
+
+    def unplaced(self, message: str) -> Issue:
+        """A fault of the text as a whole."""
+        return Issue(message, -1, 0, "")

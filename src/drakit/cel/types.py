@@ -50,6 +50,13 @@ class Type:
             return self.name
         return f"{self.name}({', '.join(map(str, self.params))})"
 
+    @property
+    def full_name(self) -> str:
+        """The type in the names that values have at run time."""
+        if not self.params:
+            return self.name
+        return f"{self.name}({', '.join(part.full_name for part in self.params)})"
+
 
 ANY = Type(Kind.ANY, "google.protobuf.Any")
 BOOL = Type(Kind.BOOL, "bool")

@@ -128,7 +128,7 @@ def _compiled(text: str, gates: Gates) -> Program:
         raise SelectorInvalid(f"compilation failed: {error}") from error
     found = program.result_type
     if found not in {BOOL, ANY} and not (gates.list_attributes and found == DYN):
-        raise SelectorInvalid(f"must evaluate to bool or the unknown type, not {found}")
+        raise SelectorInvalid(f"must evaluate to bool or the unknown type, not {found.full_name}")
     return program
 
 
