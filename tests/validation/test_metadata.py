@@ -132,3 +132,25 @@ def test_of_a_class_the_name_is_judged_and_not_the_prefix_that_it_was_made_of() 
     slice_ = device_slice()
     both = replace(slice_, metadata=named.metadata)
     assert told(validate_create(both)) == [("metadata.generateName", "Invalid"), ("metadata.name", "Invalid")]
+
+
+def test_of_very_many_errors_the_first_are_told_and_that_there_are_more() -> None:
+    many = {f"!{number}": "" for number in range(5000)}
+    errors = validate_create(claim(metadata={"labels": many}))
+    assert len(errors) == 1001
+    assert errors[0].path == Path("metadata.labels")
+    assert (str(errors[-1].path), errors[-1].detail) == (
+        "",
+        "more is wrong than this: only the first 1000 errors are told",
+    )
+    exactly = claim(metadata={"finalizers": [f"unqualified{number}" for number in range(1000)]})
+    assert {str(error.kind) for error in validate_create(exactly)} == {str(errors[0].kind)}
+
+
+def test_a_list_of_owners_is_shown_once_though_many_of_them_control() -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "uid": "u", "controller": True}
+    owners = [{**owner, "name": f"p{number}"} for number in range(200)]
+    errors = validate_create(claim(metadata={"ownerReferences": owners}))
+    assert len(errors) == 199
+    assert {str(error.path) for error in errors} == {"metadata.ownerReferences"}
+    assert sum(len(str(error)) for error in errors) < 200 * 1000

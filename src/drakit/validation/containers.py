@@ -76,6 +76,7 @@ def _check_request(name: str, amount: Quantity, limits: Mapping[str, Quantity], 
 def _check_claims(used: Sequence[ContainerClaim], path: Path, declared: frozenset[str]) -> Iterator[FieldError]:
     """All of a claim once, or each of its requests once; all of it after one of its requests says it twice."""
     seen: set[str] = set()
+    in_parts: set[str] = set()
     for index, claim in enumerate(used):
         where = path[index]
         if not claim.name:
@@ -89,9 +90,10 @@ def _check_claims(used: Sequence[ContainerClaim], path: Path, declared: frozense
                 yield from check_label(claim.request, where / "request")
             if key in seen:
                 yield duplicate(where, key)
-            elif not claim.request and any(other.startswith(f"{claim.name}/") for other in seen):
+            elif not claim.request and claim.name in in_parts:
                 yield duplicate(where, claim.name)
             seen.add(key)
+            in_parts |= {claim.name} if claim.request else set()
         if claim.name not in declared:
             there = f": {', '.join(sorted(declared))}" if declared else " which is empty"
             yield FieldError(ErrorKind.NOT_FOUND, where, claim.name, _UNDECLARED + there)

@@ -155,8 +155,11 @@ def _check_content(meta: ObjectMeta, path: Path) -> Iterator[FieldError]:
 
 
 def _check_owners(owners: Sequence[OwnerReference], path: Path) -> Iterator[FieldError]:
-    """Errors stand at the list, without the index of the owner, and only one owner controls."""
-    controller = ""
+    """Errors stand at the list, without the index of the owner, and only one owner controls.
+
+    The whole list is shown once: as often as it has elements, it would fill the memory.
+    """
+    controller, shown = "", owners
     for owner in owners:
         yield from _check_owner(owner, path)
         if owner.controller:
@@ -166,7 +169,8 @@ def _check_owners(owners: Sequence[OwnerReference], path: Path) -> Iterator[Fiel
                     'Only one reference can have Controller set to true. Found "true" in references for '
                     f"{controller} and {name}"
                 )
-                yield invalid(path, as_go(owners), detail)
+                yield invalid(path, as_go(shown), detail)
+                shown = (owner,)
             controller = controller or name
 
 

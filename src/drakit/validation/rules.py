@@ -2,12 +2,13 @@
 
 In:  objects in the internal form, with defaults, after disabled fields were dropped and after the server filled in
      what it sets (names, uids, versions); for a change also the object before.
-Out: every error with its path. Pure: no clock, no I/O.
+Out: every error with its path, up to a bound that only nonsense reaches. Pure: no clock, no I/O.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from drakit.api import (
@@ -24,7 +25,7 @@ from drakit.api import (
     Workload,
 )
 from drakit.api.registry import find_kind
-from drakit.base.fields import FieldError, Path, invalid
+from drakit.base.fields import FieldError, Path, forbidden, invalid
 from drakit.base.structs import Model
 from drakit.validation import allocations, claims, classes, cluster, pods, podstatus, poolstatus, slices, taintrules
 from drakit.validation import workloads as groups
@@ -64,6 +65,7 @@ _STATUS_UPDATE: Mapping[type[Model], Update] = {
     PodGroup: groups.check_pod_group_status_update,
     Pod: podstatus.check_pod_status_update,
 }
+MOST_ERRORS = 1000
 CONDITIONAL_KINDS = frozenset({"ResourcePoolStatusRequest", "Lease"})
 """Kinds of which an update must say which version it replaces."""
 
@@ -71,20 +73,20 @@ CONDITIONAL_KINDS = frozenset({"ResourcePoolStatusRequest", "Lease"})
 def validate_create(obj: Object, ctx: Context = EVERYTHING_ON) -> tuple[FieldError, ...]:
     rule = _CREATE.get(_model(obj))
     if rule is not None:
-        return tuple(rule(obj, ctx))
+        return _told(rule(obj, ctx))
     document = _document(obj)
     kind = find_kind(document.get("apiVersion", ""), document.get("kind", ""))
     if kind is None or "get" not in kind.verbs:
         # Reviews are answered, not stored: they have no name.
         return ()
-    return tuple(cluster.check_object(kind, _partial(obj), ctx))
+    return _told(cluster.check_object(kind, _partial(obj), ctx))
 
 
 def validate_update(new: Object, old: Object, ctx: Context = EVERYTHING_ON) -> tuple[FieldError, ...]:
     if missing := _missing_version(new):
         return missing
     rule: Update = _UPDATE.get(_model(new)) or cluster.check_object_update
-    return tuple(rule(new, old, ctx))
+    return _told(rule(new, old, ctx))
 
 
 def validate_status_update(new: Object, old: Object, ctx: Context = EVERYTHING_ON) -> tuple[FieldError, ...]:
@@ -92,7 +94,15 @@ def validate_status_update(new: Object, old: Object, ctx: Context = EVERYTHING_O
     if missing := _missing_version(new):
         return missing
     rule: Update = _STATUS_UPDATE.get(_model(new)) or cluster.check_object_status_update
-    return tuple(rule(new, old, ctx))
+    return _told(rule(new, old, ctx))
+
+
+def _told(errors: Errors) -> tuple[FieldError, ...]:
+    """All errors; of very many the first. A body of 3 MB can break more rules than fit into a hundred."""
+    told = tuple(islice(errors, MOST_ERRORS))
+    if next(errors, None) is None:
+        return told
+    return (*told, forbidden(Path(), f"more is wrong than this: only the first {MOST_ERRORS} errors are told"))
 
 
 def _model(obj: Object) -> type[Model]:
