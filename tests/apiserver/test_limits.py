@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from typing import Any
 from unittest.mock import patch
@@ -153,6 +154,24 @@ async def test_a_body_comes_in_parts_and_is_bounded_while_it_comes() -> None:
         assert told.code == 413
         endless = await ask(api, Wire(*[b"x" * 1_000_000] * 5), scope("POST", CLAIMS))
         assert endless.code == 413
+
+
+@on_loop
+async def test_a_long_answer_is_compressed_for_clients_elsewhere_and_for_no_others() -> None:
+    async with serving() as api:
+        big = {"metadata": {"name": "big"}, "data": {"a": "x" * 200_000}}
+        await api.create("/api/v1/namespaces/default/configmaps", big)
+        path = "/api/v1/namespaces/default/configmaps/big"
+        far, near = {"client": ("192.0.2.7", 4711)}, {"client": ("127.0.0.1", 4711)}
+        plain = (await ask(api, Wire(), {**scope("GET", path, accept_encoding="gzip"), **near})).body
+        coded = await ask(api, Wire(), {**scope("GET", path, accept_encoding="br, gzip"), **far})
+        headers = dict(coded.sent[0]["headers"])
+        assert (headers[b"content-encoding"], headers[b"content-length"]) == (b"gzip", str(len(coded.body)).encode())
+        assert gzip.decompress(coded.body) == plain
+        for refusing in ("", "br", "gzip;q=0"):
+            assert (await ask(api, Wire(), {**scope("GET", path, accept_encoding=refusing), **far})).body == plain
+        short = await ask(api, Wire(), {**scope("GET", "/version", accept_encoding="gzip"), **far})
+        assert b"content-encoding" not in dict(short.sent[0]["headers"])
 
 
 @on_loop

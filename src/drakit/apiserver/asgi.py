@@ -13,7 +13,10 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from drakit.api.exchange import EventStream, Outcome, Request, Response
+import msgspec
+
+from drakit.api.exchange import EventStream, Outcome, Raw, Request, Response
+from drakit.apiserver import compressing
 from drakit.apiserver.bodies import MAX_BODY
 from drakit.apiserver.failures import ApiError, bad_request, request_timeout, too_large
 from drakit.apiserver.server import Server
@@ -28,6 +31,7 @@ BODY_SECONDS = 30.0
 WRITE_SECONDS = 30.0
 CERTIFICATE = "peer_certificate"
 _MANY_PARAMETERS = 1000
+_GZIPPED = (("content-encoding", "gzip"), ("vary", "Accept-Encoding"))
 _NO_CACHE = (b"cache-control", b"no-cache, private")
 
 
@@ -56,7 +60,7 @@ class Application:
         if isinstance(response.content, EventStream):
             await self._stream(response, response.content, receive, send)
         else:
-            await _send(response, send, head=request.method == "HEAD")
+            await _send(await _coded(response, request, scope), send, head=request.method == "HEAD")
 
     async def _handle(self, request: Request) -> Response:
         try:
@@ -158,6 +162,20 @@ def warning_header(text: str) -> bytes:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     line = "".join(char if char.isprintable() else " " for char in escaped)
     return f'299 - "{line}"'.encode()
+
+
+async def _coded(response: Response, request: Request, scope: Message) -> Response:
+    """The answer, compressed for a client that is far away and can read that."""
+    accepted = request.headers.get("accept-encoding", "")
+    peer = (scope.get("client") or (None,))[0]
+    if not accepted or response.code == 304:
+        return response
+    body = response.content.encode()
+    if not compressing.wanted(accepted, peer, len(body)):
+        return msgspec.structs.replace(response, content=Raw(body))
+    return msgspec.structs.replace(
+        response, content=Raw(await compressing.compress(body)), headers=(*response.headers, *_GZIPPED)
+    )
 
 
 async def _send(response: Response, send: Send, *, head: bool = False) -> None:

@@ -6,6 +6,7 @@ Out: a response.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from drakit.api.exchange import JSON, Outcome, Response
@@ -26,6 +27,7 @@ from drakit.apiserver.selecting import Selection
 from drakit.base.status import ListMeta, Status, StatusDetails
 
 Handler = Callable[[Call, Presenter], Awaitable[Response]]
+_AT_A_TIME = 64
 _NODE_ONLY = ("attach", "exec", "log", "portforward")
 
 
@@ -99,13 +101,20 @@ class Resources:
         return _success(200, details, call)
 
     async def _delete_collection(self, call: Call, presenter: Presenter) -> Response:
-        """What is found is deleted one by one; what goes meanwhile is gone. The answer is what was found."""
+        """What is found is deleted, some at a time, which the store commits together; what goes meanwhile is gone.
+
+        The answer is what was found.
+        """
         options = delete_options(call.request, read_body(call.request))
         wanted = list_options(call.request)
         selection = Selection(call.kind, call.target.group_version, call.namespace, "", wanted)
         found = await listing.collect(self._machinery, call.kind, call.version, selection, wanted)
-        for kept in found.kept:
-            await deleting.delete_found(self._machinery, call, kept, options)
+        for start in range(0, len(found.kept), _AT_A_TIME):
+            some = found.kept[start : start + _AT_A_TIME]
+            deletions = (deleting.delete_found(self._machinery, call, kept, options) for kept in some)
+            for problem in await asyncio.gather(*deletions, return_exceptions=True):
+                if problem is not None:
+                    raise problem
         return presenter.list(found)
 
     async def _review(self, call: Call, presenter: Presenter) -> Response:
