@@ -306,3 +306,13 @@ async def test_rules_do_nothing_while_their_gate_is_off() -> None:
         await user(it, "p")
         await taint_slice(it, 0, [{"key": KEY, "effect": "NoExecute"}])
         assert await is_evicted(it, "p")
+
+
+@on_loop
+async def test_nobody_is_evicted_while_taints_are_off() -> None:
+    gates = FeatureGates.parse("DRADeviceTaints=false")
+    async with running(gates) as it:
+        await user(it, "p")
+        await taint_slice(it, 0, [{"key": KEY, "effect": "NoExecute"}])
+        await it.run_for(20)
+        assert not await is_evicted(it, "p")

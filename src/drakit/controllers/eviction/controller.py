@@ -20,7 +20,7 @@ from drakit.controllers.eviction.judging import Eviction
 from drakit.controllers.eviction.knowledge import Knowledge
 from drakit.controllers.eviction.rules import RuleStatus
 from drakit.controllers.setting import Setting
-from drakit.informers import Bucket, Result
+from drakit.informers import Bucket, Controller, Result
 
 log = logging.getLogger("drakit.controllers")
 
@@ -43,8 +43,10 @@ class DeviceTaintEviction:
         self.loop = setting.loop(NAME, self.reconcile, workers=workers)
         self._known = Knowledge(setting, self.loop.queue.add)
         self._status = RuleStatus(setting, self._known, self._evicted)
-        enabled = setting.gates.enabled("DRADeviceTaints")
-        self.loops = (self.loop, self._status.loop) if enabled else ()
+        self.loops: tuple[Controller[Key], ...] = (self.loop, self._status.loop)
+        if not setting.gates.enabled("DRADeviceTaints"):
+            self.loops = ()
+            self.loop.queue.close(drop=True)  # nobody takes anything from it
         self._known.pods.on(delete=lambda pod: self._going.discard(pod.view.metadata.uid))
 
     async def reconcile(self, key: Key) -> Result:
