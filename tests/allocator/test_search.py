@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from drakit.allocator import AllocationError, Allocator, OutOfTime, Unsatisfiable
+from drakit.api import ResourceSlice
 from tests.allocator.objects import (
     GPU,
     ROOT,
@@ -251,3 +254,46 @@ def test_a_device_on_which_a_later_selector_fails_is_out_of_its_reach_once_taken
     assert isinstance(got, AllocationError)
     assert "on device gpu.example.com/pool/odd" in got.message
     assert got.steps < 50
+
+
+def nics_and_gpus() -> ResourceSlice:
+    """Half of the devices are on odd NUMA nodes and carry one kind, half on even ones and carry another."""
+    devices = [device(f"d{n:02}", attributes={"kind": "xy"[n % 2], "numa": n % 8}) for n in range(32)]
+    return slice_of(*devices)
+
+
+def only(kind: str) -> str:
+    return f'device.attributes["{GPU}"].kind == "{kind}"'
+
+
+@pytest.mark.parametrize(
+    ("requests", "constraint"),
+    [
+        ([exactly("b", 2, only("x")), exactly("c", 2, only("y"))], "matchAttribute"),
+        ([exactly("b", 5)], "matchAttribute"),
+        ([exactly("b", 4, only("x")), exactly("c", 1, only("x"))], "distinctAttribute"),
+        ([first_of("b", sub("p", 2, only("x")), sub("q", 5, only("y"))), exactly("c", 1, only("y"))], "matchAttribute"),
+    ],
+    ids=["no common value", "no value often enough", "too few values", "no alternative"],
+)
+@pytest.mark.parametrize("together", [True, False], ids=["one claim", "two claims"])
+def test_a_later_constraint_that_cannot_hold_is_seen_before_anything_is_tried(
+    requests: list[Any], constraint: str, together: bool
+) -> None:
+    names = [each["name"] for each in requests]
+    constraints = [{constraint: NUMA, "requests": names}]
+    many = exactly("many", 8)
+    if together:
+        claims = [claim(many, *requests, constraints=constraints)]
+    else:
+        claims = [claim(many), claim(*requests, constraints=constraints, name="later")]
+    got = run(cluster(nics_and_gpus()), *claims)
+    assert isinstance(got, Unsatisfiable)
+    assert got.steps < 10
+
+
+def test_a_request_that_cannot_be_served_keeps_the_search_from_one_that_would_fail() -> None:
+    inventory = cluster(slice_of(*gpus(22)), used=[held("old", "gpu-21")])
+    got = run(inventory, claim(exactly("many", 8), every("all"), exactly("fails", 1, KIND)))
+    assert isinstance(got, Unsatisfiable)
+    assert got.steps < 10

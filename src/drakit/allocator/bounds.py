@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING
 
 from drakit.allocator.constraints import Constraint, Values
 from drakit.allocator.profiles import Amounts, Layout, bits_of
+from drakit.allocator.requests import MAX_RESULTS
 from drakit.allocator.symmetry import Symmetry
 
 if TYPE_CHECKING:
     from drakit.allocator.search import Search
 
-MAX_RESULTS = 32
+
+# Per request, per alternative: the devices that may be had, and how many are wanted.
+Offers = Sequence[Sequence[tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,15 +86,19 @@ class Outlook:
         everywhere = all(clean) or not self.can_exceed
         return [everywhere and all(clean[request:]) for request in range(len(clean))]
 
-    def nothing_aborts(self, search: Search, request: int) -> bool:
-        """Whether the subtree from a request on may be cut in this state: what may abort is taken, or was never there.
+    def _safe_until(self, search: Search, request: int) -> int:
+        """The first request from here on that may abort in this state; up to it, a subtree may be cut.
 
-        Further down more is taken, never less.
+        What a selector fails on is out of reach once it is taken, and further down more is taken, never less.
         """
-        if self.may_prune[request]:
-            return True
-        future = self.future[request]
-        return future.may_clear and not future.failing & ~(search.held | search.taken)
+        if request >= len(self.options) or self.may_prune[request]:
+            return len(self.options)
+        if self.can_exceed:
+            return request
+        for later in range(request, len(self.options)):
+            if any(_may_abort(option, search) for option in self.options[later]):
+                return later
+        return len(self.options)
 
     def _can_exceed(self) -> bool:
         most = [0] * self.layout.plan.claims
@@ -125,7 +132,6 @@ class Outlook:
         needs = sum(min(option.count for option in options) for options in self.options[request:])
         drains = [(budget, self._drain(request, budget)) for budget in self.layout.budgets]
         mergeable = not any(option.admin for option in rest) and not wanted & self.layout.shared
-        lasting = any((option.admin and option.failing) or (option.takes_all and option.constraints) for option in rest)
         return _Future(
             wanted,
             admin,
@@ -135,9 +141,19 @@ class Outlook:
             tuple(linked),
             needs if mergeable else 0,
             tuple((budget, amount) for budget, amount in drains if amount),
-            reduce(or_, (option.failing for option in rest), 0),
-            not lasting and not self.can_exceed,
+            tuple(self._spans(request)),
         )
+
+    def _spans(self, request: int) -> Iterator[tuple[Constraint, tuple[int, ...]]]:
+        """The constraints ahead, each with the requests that come under it whichever alternative serves them."""
+        for constraint in self.layout.plan.constraints:
+            under = [
+                later
+                for later in range(request, len(self.options))
+                if all(constraint in option.constraints for option in self.options[later])
+            ]
+            if under:
+                yield constraint, tuple(under)
 
     def _affects(self, request: int, later: int) -> bool:
         """Whether devices for one request can leave a later one without: by being taken, by constraint, by counters."""
@@ -190,14 +206,20 @@ class Outlook:
 
     def hopeless(self, search: Search, request: int) -> bool:
         """Whether some request from here on cannot be served by what is free now."""
-        if not self.bounded or not self.nothing_aborts(search, request):
+        if not self.bounded:
             return False
-        future = self.future[request]
+        until = self._safe_until(search, request)
+        if until == len(self.options) and self._used_up(search, self.future[request]):
+            return True
+        if any(not self._servable(search, later) for later in range(request, until)):
+            return True
+        return self._unalignable(search, request, until)
+
+    def _used_up(self, search: Search, future: _Future) -> bool:
+        """Whether all that is free is too little for all that is wanted."""
         if future.needs and (future.wanted & ~search.held & ~search.taken).bit_count() < future.needs:
             return True
-        if any(_rest(search, budget) < amount for budget, amount in future.drains):
-            return True
-        return any(not self._servable(search, later) for later in range(request, len(self.options)))
+        return any(_rest(search, budget) < amount for budget, amount in future.drains)
 
     def _servable(self, search: Search, request: int) -> bool:
         return any(self._may_serve(search, option) for option in self.options[request])
@@ -216,15 +238,40 @@ class Outlook:
         if not self.bounded or left & option.failing:
             return False
         return self._insufficient(search, option, option.count - have, left) or (
-            have > 0 and any(not self._servable(search, later) for later in self._endangered(search, option.request))
+            have > 0 and self._strands(search, option.request)
         )
 
-    def _endangered(self, search: Search, request: int) -> Sequence[int]:
-        """The later requests that the devices taken for one may have left without, as far as that may cut anything."""
-        if self.may_prune[request]:
-            return self.future[request].linked
-        # What was not to be cut above is to be cut from the device on that can no longer abort anything.
-        return range(request + 1, len(self.options)) if self.nothing_aborts(search, request) else ()
+    def _strands(self, search: Search, request: int) -> bool:
+        """Whether the devices taken for one request leave a later one without."""
+        until = self._safe_until(search, request + 1)
+        # Where nothing could ever abort, requests that these devices do not concern were looked at before.
+        later = self.future[request].linked if self.may_prune[request] else range(request + 1, until)
+        if any(not self._servable(search, each) for each in later):
+            return True
+        return bool(later) and self._unalignable(search, request + 1, until)
+
+    def _unalignable(self, search: Search, request: int, until: int) -> bool:
+        """Whether some constraint cannot hold between the requests up to one that may abort."""
+        for constraint, under in self.future[request].spans:
+            options = [self.options[each] for each in under if each < until]
+            if sum(min(option.count for option in each) for each in options) > 1:
+                offers = [[(self.candidates(search, option), option.count) for option in each] for each in options]
+                if not self._alignable(constraint, search.states[constraint.index], offers):
+                    return True
+        return False
+
+    def _alignable(self, constraint: Constraint, state: Values | None, offers: Offers) -> bool:
+        """Whether requests may have values in common, or values enough that differ. Each offers devices and a count."""
+        masks = self.layout.value_masks[constraint.index]
+        if not constraint.distinct:
+            common = (masks.get(value, 0) for value in (masks if state is None else state))
+            return any(
+                all(any((mask & devices).bit_count() >= count for devices, count in each) for each in offers)
+                for mask in common
+            )
+        wanted = sum(min(count for _, count in each) for each in offers)
+        offered = reduce(or_, (devices for each in offers for devices, _ in each), 0)
+        return self._different(constraint, state, offered) >= wanted
 
     def _insufficient(self, search: Search, option: Option, needed: int, left: int) -> bool:
         if left.bit_count() < needed:
@@ -236,12 +283,19 @@ class Outlook:
     def _value_too_rare(self, constraint: Constraint, state: Values | None, needed: int, left: int) -> bool:
         masks = self.layout.value_masks[constraint.index]
         if constraint.distinct:
-            different = sum(1 for value, mask in masks.items() if mask & left and (state is None or value not in state))
-            # One device without a comparable value may come first.
-            return different + (state is None) < needed
+            return self._different(constraint, state, left) < needed
         if state is None:
             return needed > 1 and not any((mask & left).bit_count() >= needed for mask in masks.values())
         return len(state) > 1 and not any((masks[value] & left).bit_count() >= needed for value in state)
+
+    def _different(self, constraint: Constraint, state: Values | None, devices: int) -> int:
+        """How many of the devices may differ from each other, and from those in the state."""
+        index = constraint.index
+        masks = self.layout.value_masks[index]
+        different = sum(1 for value, mask in masks.items() if mask & devices and value not in (state or ()))
+        # One device without a comparable value may come first.
+        odd = devices & self.layout.having[index] & ~self.layout.comparable[index]
+        return different + (state is None and bool(odd))
 
     # Memory
 
@@ -274,9 +328,7 @@ class _Future:
     linked: tuple[int, ...]
     needs: int
     drains: tuple[tuple[tuple[int, ...], int], ...]
-    # The devices on which a selector fails; whether nothing else can abort, so that nothing does once they are taken.
-    failing: int
-    may_clear: bool
+    spans: tuple[tuple[Constraint, tuple[int, ...]], ...]
 
 
 def _rest(search: Search, budget: tuple[int, ...]) -> int:
@@ -293,8 +345,14 @@ def _shares(search: Search) -> Sequence[object]:
     )
 
 
-def _may_abort(option: Option) -> bool:
-    return bool(option.failing) or (option.takes_all and bool(option.constraints))
+def _may_abort(option: Option, search: Search | None = None) -> bool:
+    """Whether an option may end the search: ever, or in the state of a search and below."""
+    if option.takes_all and option.constraints:
+        return True
+    if search is None:
+        return bool(option.failing)
+    blocked = search.mine[option.claim] if option.admin else search.held | search.taken
+    return bool(option.failing & ~blocked)
 
 
 def outlook_of(layout: Layout, held: int) -> Outlook:

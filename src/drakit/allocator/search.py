@@ -6,7 +6,7 @@ Out: an Answer in terms of positions: which devices, or why there is none.
 Claims, requests, alternatives and devices are tried in order; within a request devices are taken in rising order. Two
 things cut the tree without changing the answer:
 - bounds: a subtree is left when it provably holds no solution. That is done only where no selector error and no other
-  abort can hide below (`Outlook.nothing_aborts`), because these count as soon as the search reaches them.
+  abort can hide below (`Outlook._safe_until`), because these count as soon as the search reaches them.
 - memory: a state of remaining choices that failed once fails again. Devices that stand for each other are counted, not
   named.
 """
@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING
 from drakit.allocator.bounds import outlook_of
 from drakit.allocator.constraints import Values
 from drakit.allocator.profiles import Amounts, Layout, bits_of
+from drakit.allocator.requests import MAX_RESULTS
 
 if TYPE_CHECKING:
     from drakit.allocator.bounds import Option
     from drakit.allocator.ledger import Usage
 
-MAX_RESULTS = 32
 _MAX_REMEMBERED = 500_000
 _DEADLINE_EVERY = 64
 
