@@ -234,6 +234,13 @@ def test_an_object_that_is_there_twice_is_told(run: Any, write: Any) -> None:
     assert "again.yaml: DeviceClass gpu: is there twice" in result.stderr
 
 
+def test_claims_whose_names_a_server_would_make_up_are_told_by_what_is_known(run: Any, write: Any) -> None:
+    unnamed = claim("")
+    unnamed["metadata"] = {"generateName": "job-"}
+    result = run("-f", write(SLICE, CLASS, unnamed, unnamed))
+    assert [row[0] for row in rows(result)[1:]] == ["default/job-…", "default/job-…"]
+
+
 def test_a_kind_that_nobody_knows_is_told(run: Any, write: Any) -> None:
     result = run("-f", write({**CLASS, "kind": "DeviceClazz"}))
     assert result.exit_code == 2

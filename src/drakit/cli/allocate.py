@@ -34,7 +34,7 @@ from drakit.api import DeviceClass, DeviceTaintRule, Node, ResourceClaim, Resour
 from drakit.api.codec import to_wire
 from drakit.api.yamldump import dump_yaml
 from drakit.base.gates import FeatureGates
-from drakit.cli.manifests import BadManifests, Manifests, read_manifests
+from drakit.cli.manifests import BadManifests, Manifests, name_of, read_manifests
 from drakit.cli.progress import tracked
 from drakit.cli.tables import print_table
 
@@ -152,7 +152,7 @@ def _show_allocated(found: Allocated, claims: Sequence[ResourceClaim], output: O
 
 def _rows(claim: ResourceClaim, found: Allocated, number: int) -> list[tuple[str, ...]]:
     allocation = found.allocations[number]
-    name = f"{claim.metadata.namespace}/{claim.metadata.name}"
+    name = f"{claim.metadata.namespace}/{name_of(claim.metadata)}"
     config = ", ".join(each.source for each in allocation.devices.config)
     return [
         (

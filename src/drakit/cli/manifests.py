@@ -240,13 +240,20 @@ def _placed(value: Object, *, namespaced: bool) -> Object:
 
 def _title(value: Object) -> str:
     kind = value.document["kind"] if isinstance(value, Partial) else kind_of(value).kind
-    return f"{kind} {Manifest('', value).metadata.name}"
+    return f"{kind} {name_of(Manifest('', value).metadata)}"
+
+
+def name_of(meta: ObjectMeta) -> str:
+    """The name, or as much of it as is known before a server makes it up."""
+    return meta.name or f"{meta.generate_name or ''}…"
 
 
 def _repeated(found: Iterable[Manifest]) -> Iterator[str]:
     seen: dict[object, str] = {}
     for each in found:
         key = (type(each.view), each.metadata.namespace, each.metadata.name)
+        if not each.metadata.name:
+            continue
         if key in seen:
             yield f"{each.place}: is there twice, first as {seen[key]}"
         seen.setdefault(key, each.place)
