@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from drakit.api.exchange import User
+from drakit.apiserver.access.compiling import compile_aside
 from drakit.apiserver.access.policy import ACCOUNT_PREFIX
 from drakit.apiserver.admission import Change
 from drakit.apiserver.authorization import Attributes, Authorizer, Decision, refusal
@@ -30,7 +31,10 @@ _KEY = ("driver", "pool", "device", "shareID")
 
 
 class ClaimStatusRules:
-    """The rules of all objects, and for the status of claims these too: told together, in one answer."""
+    """The rules of all objects, and for the status of claims these too: told together, in one answer.
+
+    Expressions of claims and classes, if they are long, are compiled before, where nobody waits for them.
+    """
 
     def __init__(self, rules: Rules, authorizer: Authorizer, gates: FeatureGates) -> None:
         self._rules = rules
@@ -41,6 +45,7 @@ class ClaimStatusRules:
         self._rules.drop(change)
 
     async def check(self, change: Change) -> Sequence[FieldError]:
+        await compile_aside(change, self._gates)
         found = await self._rules.check(change)
         kind = change.kind
         if (kind.group, kind.kind, change.subresource) != ("resource.k8s.io", "ResourceClaim", "status"):
