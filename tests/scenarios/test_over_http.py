@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -19,6 +20,9 @@ from drakit.client import (
     NODES,
     POD_GROUPS,
     PODS,
+    POOL_STATUS_REQUESTS,
+    QUOTAS,
+    SERVICE_ACCOUNTS,
     Access,
     Client,
     Fixed,
@@ -30,6 +34,7 @@ from drakit.controllers import (
     ClaimController,
     Controllers,
     DeviceTaintEviction,
+    FinishedPods,
     GarbageCollector,
     Make,
     NamespaceController,
@@ -37,6 +42,8 @@ from drakit.controllers import (
     NodeRemains,
     NodeTaintEviction,
     PodGroupProtection,
+    PoolStatusController,
+    QuotaController,
     ReplicaSetController,
 )
 from drakit.store import MemoryStore
@@ -45,10 +52,12 @@ from tests.controllers.cluster import Cluster
 from tests.controllers.manifests import node, pod
 from tests.controllers.test_nodes import OUT_OF_SERVICE, beat
 from tests.controllers.test_replicasets import a_set_comes_and_goes
+from tests.controllers.test_serviceaccounts import a_namespace_comes, with_authority
 from tests.scenarios.crashes import Left, Mortal, Scenario, left_of, play
 from tests.scenarios.test_claim_crashes import a_group_comes_and_goes, pods_come_and_go
 from tests.scenarios.test_eviction_crashes import taints_come
 from tests.scenarios.test_garbage_crashes import a_namespace_goes, owners_go
+from tests.scenarios.test_other_crashes import claims_are_counted, pods_end, pools_are_asked_for
 
 _NODES: tuple[Make, ...] = (NodeHealth, NodeTaintEviction, NodeRemains)
 
@@ -125,6 +134,10 @@ async def play_wired(scenario: Scenario, makers: Sequence[Make], kinds: Sequence
         (taints_come, (DeviceTaintEviction,), (PODS, CLAIMS)),
         (a_set_comes_and_goes, (ReplicaSetController,), (PODS,)),
         (a_node_is_given_up, _NODES, (NODES, PODS)),
+        (claims_are_counted, (QuotaController,), (QUOTAS, CLAIMS)),
+        (pools_are_asked_for, (PoolStatusController,), (POOL_STATUS_REQUESTS,)),
+        (pods_end, (partial(FinishedPods, threshold=1),), (PODS,)),
+        (a_namespace_comes, (with_authority,), (SERVICE_ACCOUNTS, CONFIG_MAPS)),
     ],
 )
 def test_the_scenario_ends_as_in_process(
