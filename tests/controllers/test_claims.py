@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from drakit.base.gates import FeatureGates
-from drakit.client import CLAIMS, EVENTS, MERGE, POD_GROUPS, PODS, TEMPLATES
+from drakit.client import CLAIMS, EVENTS, MERGE, NAMESPACES, POD_GROUPS, PODS, TEMPLATES
 from drakit.controllers.claims import FINALIZER, ClaimController
 from drakit.controllers.claims.naming import generate_name
 from tests.controllers.cluster import Cluster, cluster, on_loop
@@ -18,6 +18,7 @@ from tests.controllers.manifests import (
     by_name,
     by_template,
     claim,
+    claim_spec,
     consumer,
     node,
     pod,
@@ -130,6 +131,9 @@ async def test_what_quota_refuses_is_tried_again_until_there_is_room() -> None:
         await it.client.patch(made, {"status": {"hard": hard, "used": hard}}, subresource="status")
         await it.create(template(), pod("p", claims=[by_template()]))
         assert await it.all(CLAIMS) == []
+        assert it.running is not None
+        refused = it.running.registry.get_sample_value("resourceclaim_controller_creates_total", {"status": "failure"})
+        assert (refused or 0) >= 1
         await it.client.delete_object(made)
         await it.run_for(60)
         assert len(await it.all(CLAIMS)) == 1
@@ -237,22 +241,36 @@ async def test_the_claim_of_a_template_is_deleted_when_its_pod_has_ended() -> No
         assert await it.get(PODS, "p") is not None
 
 
+async def special_claim(it: Cluster) -> None:
+    """What a scheduler makes for a pod `p` that asks for extended resources."""
+    await it.create(pod("p"))
+    owner = await it.get(PODS, "p")
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": owner.metadata.uid, "controller": True}
+    special = claim(
+        "p-extended-resources-x",
+        ownerReferences=[reference],
+        annotations={"resource.kubernetes.io/extended-resource-claim": "true"},
+    )
+    await it.create(special)
+    await allocate(it, "p-extended-resources-x", owner)
+    assert len(await it.all(CLAIMS)) == 1
+
+
 @on_loop
 async def test_the_claim_of_extended_resources_goes_with_its_pod() -> None:
     async with running() as it:
-        await it.create(pod("p"))
-        owner = await it.get(PODS, "p")
-        reference = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": owner.metadata.uid, "controller": True}
-        special = claim(
-            "p-extended-resources-x",
-            ownerReferences=[reference],
-            annotations={"resource.kubernetes.io/extended-resource-claim": "true"},
-        )
-        await it.create(special)
-        await allocate(it, "p-extended-resources-x", owner)
-        assert len(await it.all(CLAIMS)) == 1
+        await special_claim(it)
         await it.delete(PODS, "p")
         assert await it.all(CLAIMS) == []
+
+
+@on_loop
+async def test_the_claim_of_extended_resources_goes_when_its_pod_has_ended() -> None:
+    async with running() as it:
+        await special_claim(it)
+        await it.set_status(PODS, "p", {"phase": "Succeeded"})
+        assert await it.all(CLAIMS) == []
+        assert await it.get(PODS, "p") is not None
 
 
 @on_loop
@@ -299,12 +317,21 @@ async def test_a_group_gets_one_claim_for_all_its_pods() -> None:
             assert (status.name, status.resource_claim_name) == ("g", made.metadata.name)
 
 
+@pytest.mark.parametrize(("entry", "of_template"), [("g", "u"), ("h", "t")])
 @on_loop
-async def test_a_pods_entry_that_differs_from_its_groups_gets_its_own_claim() -> None:
+async def test_a_pods_entry_that_differs_from_its_groups_gets_its_own_claim(entry: str, of_template: str) -> None:
     async with running() as it:
         await it.create(template(), template("u"), pod_group("pg", [by_template()]))
-        await it.create(pod("p", claims=[by_template("g", "u")], group="pg"))
-        assert sorted(each.metadata.generate_name for each in await it.all(CLAIMS)) == ["p-g-", "pg-g-"]
+        await it.create(pod("p", claims=[by_template(entry, of_template)], group="pg"))
+        assert sorted(each.metadata.generate_name for each in await it.all(CLAIMS)) == [f"p-{entry}-", "pg-g-"]
+
+
+@on_loop
+async def test_a_pods_entry_is_not_its_groups_when_the_group_names_a_claim() -> None:
+    async with running() as it:
+        await it.create(template(), claim("c"), pod_group("pg", [by_name("c")]))
+        await it.create(pod("p", claims=[by_template()], group="pg"))
+        assert sorted(each.metadata.generate_name for each in await it.all(CLAIMS)) == ["", "p-g-"]
 
 
 @on_loop
@@ -336,7 +363,7 @@ async def test_a_groups_reservation_stays_without_pods_until_the_group_is_gone()
 
 
 @on_loop
-async def test_pods_and_groups_that_went_while_nobody_looked_are_found_at_the_start() -> None:
+async def test_pods_that_went_while_nobody_looked_are_found_at_the_start() -> None:
     async with running() as it:
         await it.create(template(), claim("c"), pod("p", claims=[by_template(), by_name("c", "h")]))
         names = [each.metadata.name for each in await it.all(CLAIMS)]
@@ -348,6 +375,22 @@ async def test_pods_and_groups_that_went_while_nobody_looked_are_found_at_the_st
         await it.start(MAKERS)
         [left] = await it.all(CLAIMS)
         assert (left.metadata.name, left.status.allocation) == ("c", None)
+
+
+@on_loop
+async def test_groups_that_went_while_nobody_looked_are_found_at_the_start() -> None:
+    async with running() as it:
+        await it.create(template(), claim("c"), pod_group("pg", [by_template(), by_name("c", "h")]))
+        for made in await it.all(CLAIMS):
+            await allocate(it, made.metadata.name, await it.get(POD_GROUPS, "pg"))
+        await it.kill()
+        group = await it.client.get(POD_GROUPS, "pg", namespace="default")
+        await it.client.patch(group, {"metadata": {"finalizers": None}})
+        await it.delete(POD_GROUPS, "pg", grace=None)
+        assert [len(each.status.reserved_for) for each in await it.all(CLAIMS)] == [1, 1]
+        await it.start(MAKERS)
+        [left] = await it.all(CLAIMS)
+        assert (left.metadata.name, left.status.allocation, left.status.reserved_for) == ("c", None, ())
 
 
 @on_loop
@@ -373,6 +416,22 @@ async def test_figures_tell_claims_by_state_and_source() -> None:
         assert sample(gauge, made) == 1
         assert sample(gauge, {"allocated": "true", "admin_access": "false", "source": ""}) == 1
         assert (sample("workqueue_adds_total", {"name": "resource_claim"}) or 0) > 0
+
+
+@on_loop
+async def test_figures_tell_admin_access_and_claims_of_extended_resources() -> None:
+    async with running() as it:
+        labels = {"resource.kubernetes.io/admin-access": "true"}
+        await it.client.patch_named(NAMESPACES, "default", {"metadata": {"labels": labels}})
+        await special_claim(it)
+        watching = claim("admin")
+        watching["spec"] = claim_spec(adminAccess=True)
+        await it.create(watching)
+        assert it.running is not None
+        sample = it.running.registry.get_sample_value
+        gauge = "resourceclaim_controller_resource_claims"
+        assert sample(gauge, {"allocated": "true", "admin_access": "false", "source": "extended_resource"}) == 1
+        assert sample(gauge, {"allocated": "false", "admin_access": "true", "source": ""}) == 1
 
 
 @on_loop
