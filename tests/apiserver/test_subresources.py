@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from drakit.api.exchange import User
 from drakit.apiserver.authentication import AUTHENTICATED
-from tests.apiserver.calls import PODS, Api, on_loop, pod, serving
+from tests.apiserver.calls import MERGE, PODS, Api, on_loop, pod, serving
 
 BINDING = {
     "apiVersion": "v1",
@@ -46,9 +48,46 @@ async def test_only_the_pod_that_was_meant_is_bound_and_only_to_a_node() -> None
         await api.create(PODS, pod("q"))
         other = {**BINDING, "metadata": {"name": "q", "uid": "someone-else"}}
         assert (await api.create(f"{PODS}/q/binding", other)).code == 409
-        assert (await api.create(f"{PODS}/q/binding", {**BINDING, "target": {"kind": "Pod", "name": "x"}})).code == 422
-        assert (await api.create(f"{PODS}/q/binding", {**BINDING, "target": {}})).code == 422
-        assert (await api.create(f"{PODS}/none/binding", BINDING)).code == 404
+        named = {**BINDING, "metadata": {"name": "q"}}
+        assert (await api.create(f"{PODS}/q/binding", {**named, "target": {"kind": "Pod", "name": "x"}})).code == 422
+        assert (await api.create(f"{PODS}/q/binding", {**named, "target": {}})).code == 422
+        assert (await api.create(f"{PODS}/none/binding", {**BINDING, "metadata": None})).code == 404
+        misnamed = await api.create(f"{PODS}/q/binding", BINDING)
+        assert (misnamed.code, misnamed.message.partition(":")[0]) == (
+            400, "name in URL does not match name in Binding object",
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("place", "method", "body"),
+    [
+        (f"{PODS}/p/binding", "POST", {"target": {"name": 7}}),
+        (f"{PODS}/p/binding", "POST", {"target": {"name": "a"}, "metadata": {"labels": {"a": {"b": 1}}}}),
+        (f"{PODS}/p/binding", "POST", {"target": "a"}),
+        (f"{PODS}/p/binding", "POST", {"kind": "Pod", "target": {"name": "a"}}),
+        (f"{PODS}/p/binding", "POST", []),
+        (f"{PODS}/p/eviction", "POST", {"metadata": "p"}),
+        (f"{PODS}/p/eviction", "POST", {"deleteOptions": []}),
+        (f"{SETS}/web/scale", "PUT", {"metadata": "web"}),
+        (f"{SETS}/web/scale", "PUT", {"metadata": {"resourceVersion": 7}}),
+        (f"{SETS}/web/scale", "PUT", {"spec": []}),
+        (f"{SETS}/web/scale", "PUT", {"spec": {"replicas": True}}),
+        (f"{SETS}/web/scale", "PATCH", {"metadata": -1}),
+    ],
+)
+def test_a_body_of_another_form_is_a_bad_request_and_changes_nothing(place: str, method: str, body: object) -> None:
+    @on_loop
+    async def run() -> None:
+        async with serving() as api:
+            await api.create(PODS, pod("p"))
+            await replica_set(api)
+            target = place.rpartition("/")[0]
+            before = (await api.get(target)).body
+            content = MERGE if method == "PATCH" else "application/json"
+            assert (await api.send(method, place, body, content=content)).code == 400
+            assert (await api.get(target)).body == before
+
+    run()
 
 
 @on_loop

@@ -6,11 +6,12 @@ Out: the pod with its node, or on its way out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from drakit.apiserver.admission import UPDATE
-from drakit.apiserver.bodies import read_body
+from drakit.apiserver.bodies import read_as, read_body
 from drakit.apiserver.deleting import delete_object
 from drakit.apiserver.failures import ApiError, bad_request
 from drakit.apiserver.keeping import Conflict, conflict
@@ -25,18 +26,41 @@ from drakit.base.fields import Path
 SCHEDULED = "PodScheduled"
 
 
+class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    name: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Target(msgspec.Struct, frozen=True):
+    kind: str | None = None
+    name: str | None = None
+
+
+class _Binding(msgspec.Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+    target: _Target = _Target()
+
+
+class _Eviction(msgspec.Struct, frozen=True, rename="camel"):
+    metadata: _Metadata = _Metadata()
+    delete_options: dict[str, Any] | None = None
+
+
 async def bind(machinery: Machinery, call: Call) -> None:
     """Handle a POST of a Binding."""
     options = write_options(call.request, "CreateOptions")
-    binding = read_body(call.request)
-    if not isinstance(binding, Mapping):
-        raise bad_request("expected a Binding")
+    sent = read_body(call.request)
+    binding = read_as(_Binding, "Binding", sent)
+    _check_name(call, "Binding", binding.metadata)
     _check_binding(call, binding)
     for attempt in range(TRIES):
         old = await machinery.keeper.get(call.kind, call.namespace, call.name)
         _check_pod(call, old, binding)
         try:
-            await _assign(machinery, call, old, binding, options)
+            await _assign(machinery, call, old, binding, options, sent=sent)
         except Conflict:
             if attempt == TRIES - 1:
                 raise conflict(call.kind, call.name) from None
@@ -44,25 +68,31 @@ async def bind(machinery: Machinery, call: Call) -> None:
             return
 
 
-def _check_binding(call: Call, binding: Mapping[str, Any]) -> None:
-    target = binding.get("target") or {}
+def _check_name(call: Call, kind: str, metadata: _Metadata) -> None:
+    name = metadata.name or call.name
+    if name != call.name:
+        raise bad_request(f"name in URL does not match name in {kind} object: {call.name} and {name}")
+
+
+def _check_binding(call: Call, binding: _Binding) -> None:
+    target = binding.target
     found = []
-    if target.get("kind", "") not in ("", "Node"):
-        found.append(fields.not_supported(Path("target") / "kind", target["kind"], ("Node", "<empty>")))
-    if not target.get("name"):
+    if target.kind and target.kind != "Node":
+        found.append(fields.not_supported(Path("target") / "kind", target.kind, ("Node", "<empty>")))
+    if not target.name:
         found.append(fields.required(Path("target") / "name"))
     if found:
         raise ApiError(status.invalid("Binding", "", call.name, found))
 
 
-def _check_pod(call: Call, pod: Kept, binding: Mapping[str, Any]) -> None:
+def _check_pod(call: Call, pod: Kept, binding: _Binding) -> None:
     """A pod is bound once, as long as it is wanted, and only the pod that the scheduler has seen."""
-    metadata = binding.get("metadata") or {}
+    metadata = binding.metadata
     name, spec = call.name, pod.document["spec"]
-    if metadata.get("uid", pod.uid) not in ("", pod.uid):
-        why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {pod.uid}"
+    if metadata.uid and metadata.uid != pod.uid:
+        why = f"Precondition failed: UID in precondition: {metadata.uid}, UID in object meta: {pod.uid}"
         raise conflict(call.kind, name, why)
-    if metadata.get("resourceVersion") and parse_revision(metadata["resourceVersion"]) != pod.revision:
+    if metadata.resource_version and parse_revision(metadata.resource_version) != pod.revision:
         raise conflict(call.kind, name)
     if pod.metadata.get("deletionTimestamp"):
         raise _unbound(call, f"pod {name} is being deleted, cannot be assigned to a host")
@@ -77,41 +107,36 @@ def _unbound(call: Call, why: str) -> ApiError:
 
 
 async def _assign(
-    machinery: Machinery, call: Call, old: Kept, binding: Mapping[str, Any], options: WriteOptions
+    machinery: Machinery, call: Call, old: Kept, binding: _Binding, options: WriteOptions, *, sent: Any
 ) -> None:
     now = machinery.timestamp()
     new = _assigned(old.document, binding, now)
     track(call, old, new, manager_of(call.request, options), now)
-    change = call.change(UPDATE, call.name, new=new, old=old, dry_run=options.dry_run, sent=binding)
+    change = call.change(UPDATE, call.name, new=new, old=old, dry_run=options.dry_run, sent=sent)
     await machinery.admission.admit(change)
     await machinery.admission.validate(change)
     if not options.dry_run:
         await machinery.keeper.update(old, new)
 
 
-def _assigned(pod: Plain, binding: Mapping[str, Any], now: str) -> Plain:
-    given = binding.get("metadata") or {}
+def _assigned(pod: Plain, binding: _Binding, now: str) -> Plain:
     metadata = dict(pod["metadata"])
-    for name in ("labels", "annotations"):
-        if given.get(name):
-            metadata[name] = {**(metadata.get(name) or {}), **given[name]}
+    for name, given in (("labels", binding.metadata.labels), ("annotations", binding.metadata.annotations)):
+        if given:
+            metadata[name] = {**(metadata.get(name) or {}), **given}
     scheduled = {"type": SCHEDULED, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     others = [each for each in pod["status"].get("conditions") or () if each.get("type") != SCHEDULED]
     return {
         **pod,
         "metadata": metadata,
-        "spec": {**pod["spec"], "nodeName": binding["target"]["name"]},
+        "spec": {**pod["spec"], "nodeName": binding.target.name},
         "status": {**pod["status"], "conditions": [*others, scheduled]},
     }
 
 
 async def evict(machinery: Machinery, call: Call) -> None:
     """Handle a POST of an Eviction: a deletion that asks first. There are no disruption budgets here to ask."""
-    eviction = read_body(call.request)
-    if not isinstance(eviction, Mapping):
-        raise bad_request("expected an Eviction")
-    name = (eviction.get("metadata") or {}).get("name", call.name)
-    if name != call.name:
-        raise bad_request("name in URL does not match name in Eviction object: " + f"{call.name} and {name}")
-    options = delete_options(call.request, eviction.get("deleteOptions"))
+    eviction = read_as(_Eviction, "Eviction", read_body(call.request))
+    _check_name(call, "Eviction", eviction.metadata)
+    options = delete_options(call.request, eviction.delete_options)
     await delete_object(machinery, call, call.name, options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -23,9 +23,11 @@ from drakit.api.registry import Kind, find_kind
 from drakit.apiserver.eventforms import CORE, GROUP_VERSION, to_core
 from drakit.apiserver.failures import ApiError, bad_request, too_large, unsupported_media_type
 from drakit.apiserver.objects import Plain
+from drakit.base import fields
 from drakit.base.errors import DecodeError, Unsupported
 from drakit.base.structs import Model
 
+T = TypeVar("T")
 MAX_BODY = 3 * 1024 * 1024
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _SYNTAX = {"": "json", "application/json": "json", "application/yaml": "yaml"}
@@ -61,6 +63,18 @@ def read_body(request: Request) -> Any:
     if kind not in _SYNTAX:
         raise unsupported_media_type()
     return parse_body(request.body, _SYNTAX[kind])
+
+
+def read_as(model: type[T], kind: str, plain: Any) -> T:
+    """A small object that is no kind of its own: a Scale, a Binding; 400 when it has another form."""
+    if isinstance(plain, dict):
+        plain = {name: value for name, value in plain.items() if value is not None}
+        if plain.get("kind", kind) != kind:
+            raise bad_request(f"expected an object of kind {kind}, got {fields.quote(str(plain['kind']))}")
+    try:
+        return msgspec.convert(plain, model)
+    except msgspec.ValidationError as error:
+        raise bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {error}') from None
 
 
 def parse_body(body: bytes, syntax: str) -> Any:

@@ -6,12 +6,13 @@ Out: a Scale of autoscaling/v1; a write changes `spec.replicas` of the replica s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from drakit.api.plain import from_plain
-from drakit.apiserver.bodies import media_type, read_body
-from drakit.apiserver.failures import ApiError, bad_request, unsupported_media_type
+from drakit.apiserver.bodies import media_type, read_as, read_body
+from drakit.apiserver.failures import ApiError, unsupported_media_type
 from drakit.apiserver.keeping import Conflict, conflict
 from drakit.apiserver.machinery import Call, Machinery
 from drakit.apiserver.objects import Kept, Plain
@@ -22,6 +23,22 @@ from drakit.apiserver.patching.jsonpatches import apply_operations, merge_patch
 from drakit.apiserver.updating import TRIES, replace
 from drakit.base import fields, labels, status
 from drakit.base.fields import Path
+
+
+class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    replicas: int | None = None
+
+
+class _Scale(msgspec.Struct, frozen=True):
+    """What counts of a Scale that is written."""
+
+    metadata: _Metadata = _Metadata()
+    spec: _Spec = _Spec()
+
 
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
@@ -43,14 +60,15 @@ async def write_scale(machinery: Machinery, call: Call) -> Kept:
     options = write_options(call.request, "PatchOptions" if patching else "UpdateOptions")
     for attempt in range(TRIES):
         old = await machinery.keeper.get(call.kind, call.namespace, call.name)
-        wanted = _patched(call, scale_of(old)) if patching else read_body(call.request)
+        sent = _patched(call, scale_of(old)) if patching else read_body(call.request)
+        wanted = read_as(_Scale, "Scale", sent)
         replicas = _replicas(call, old, wanted)
         new = {**old.document, "spec": {**old.document["spec"], "replicas": replicas}}
         new["metadata"] = dict(new["metadata"])
         try:
-            return await replace(machinery, call, old, new, options, sent=wanted)
+            return await replace(machinery, call, old, new, options, sent=sent)
         except Conflict:
-            if attempt == TRIES - 1 or (wanted.get("metadata") or {}).get("resourceVersion"):
+            if attempt == TRIES - 1 or wanted.metadata.resource_version:
                 raise conflict(call.kind, call.name) from None
     raise AssertionError("unreachable")
 
@@ -65,15 +83,10 @@ def _patched(call: Call, scale: Plain) -> Plain:
     raise unsupported_media_type()
 
 
-def _replicas(call: Call, old: Kept, scale: Any) -> int:
-    if not isinstance(scale, Mapping) or scale.get("kind", "Scale") != "Scale":
-        raise bad_request("expected a Scale of autoscaling/v1")
-    given = (scale.get("metadata") or {}).get("resourceVersion", "")
+def _replicas(call: Call, old: Kept, scale: _Scale) -> int:
+    given, replicas = scale.metadata.resource_version, scale.spec.replicas or 0
     if given and parse_revision(given) != old.revision:
         raise conflict(call.kind, call.name)
-    replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if type(replicas) is not int:
-        raise bad_request('Scale in version "v1" cannot be handled as a Scale: spec.replicas must be a number')
     if replicas < 0:
         error = fields.invalid(Path("spec") / "replicas", replicas, "must be greater than or equal to 0")
         raise ApiError(status.invalid("Scale", "autoscaling", call.name, [error]))
