@@ -1,12 +1,14 @@
-"""All controllers together, and answers that never come."""
+"""All controllers together, their figures, and answers that never come."""
 
 from __future__ import annotations
 
 import asyncio
 
+from prometheus_client import generate_latest
+
 from drakit.api.exchange import Request, Response
 from drakit.client import CLAIMS, PODS, SERVICE_ACCOUNTS, Client, ConnectionFailed, InProcess
-from drakit.controllers import ClaimController, Controllers
+from drakit.controllers import ALL, ClaimController, Controllers
 from tests.controllers.cluster import Fatal, cluster, on_loop
 from tests.controllers.manifests import by_template, pod, template
 
@@ -55,3 +57,20 @@ async def test_all_controllers_run_together_and_stop_in_peace() -> None:
         await task
         await it.create(pod("q", claims=[by_template()]))
         assert len(await it.all(CLAIMS)) == 1
+
+
+@on_loop
+async def test_figures_have_upstreams_names_and_labels_where_they_are_read() -> None:
+    async with cluster() as it:
+        running = await it.start(ALL)
+        await it.create(template(), pod("p", claims=[by_template()]))
+        lines = generate_latest(running.registry).decode().splitlines()
+        labels = 'admin_access="false",allocated="false",source="resource_claim_template"'
+        assert "# TYPE resourceclaim_controller_creates_total counter" in lines
+        assert 'resourceclaim_controller_creates_total{status="success"} 1.0' in lines
+        assert "# TYPE resourceclaim_controller_resource_claims gauge" in lines
+        assert f"resourceclaim_controller_resource_claims{{{labels}}} 1.0" in lines
+        assert "device_taint_eviction_controller_pod_deletions_total 0.0" in lines
+        assert "device_taint_eviction_controller_pod_deletion_duration_seconds_count 0.0" in lines
+        for loop in (loop for component in running.components for loop in component.loops):
+            assert f'workqueue_depth{{name="{loop.name}"}} 0.0' in lines

@@ -86,6 +86,14 @@ async def test_pools_come_in_order_up_to_the_limit_and_all_are_counted() -> None
 
 
 @on_loop
+async def test_without_a_limit_a_hundred_pools_are_told() -> None:
+    async with running() as it:
+        await it.create(*(resource_slice(f"s-{n:03}", "d0", pool=f"pool-{n:03}") for n in range(102)))
+        status = await answer(it)
+        assert (len(status.pools), status.pools[-1].pool_name, status.pool_count) == (100, "pool-099", 102)
+
+
+@on_loop
 async def test_one_pool_may_be_asked_for() -> None:
     async with running() as it:
         for name in ("a", "b"):
@@ -103,6 +111,8 @@ async def test_an_answer_that_the_server_does_not_take_is_a_failure() -> None:
         [told] = status.conditions
         assert (told.type, told.status) == ("Failed", "True")
         assert "generation" in told.message
+        await it.run_for(3605)
+        assert await it.get(POOL_STATUS_REQUESTS, "q") is None
 
 
 @on_loop
