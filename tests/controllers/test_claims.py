@@ -378,6 +378,19 @@ async def test_pods_that_went_while_nobody_looked_are_found_at_the_start() -> No
 
 
 @on_loop
+async def test_a_pod_that_ended_while_nobody_looked_is_found_at_the_start() -> None:
+    async with running() as it:
+        await it.create(template(), claim("c"), pod("p", claims=[by_template(), by_name("c", "h")]))
+        for made in await it.all(CLAIMS):
+            await allocate(it, made.metadata.name, await it.get(PODS, "p"))
+        await it.kill()
+        await it.set_status(PODS, "p", {"phase": "Failed"})
+        await it.start(MAKERS)
+        [left] = await it.all(CLAIMS)
+        assert (left.metadata.name, left.status.allocation, left.status.reserved_for) == ("c", None, ())
+
+
+@on_loop
 async def test_groups_that_went_while_nobody_looked_are_found_at_the_start() -> None:
     async with running() as it:
         await it.create(template(), claim("c"), pod_group("pg", [by_template(), by_name("c", "h")]))

@@ -251,6 +251,26 @@ async def test_the_condition_comes_after_some_seconds_and_counts() -> None:
 
 
 @on_loop
+async def test_a_restart_neither_shortens_nor_prolongs_a_toleration_and_the_condition_is_completed() -> None:
+    async with running() as it:
+        await user(it, "p", tolerations=[{"operator": "Exists", "tolerationSeconds": 60}])
+        await it.create(rule(driver=DRIVER))
+        await it.run_for(40)
+        assert (await condition(it)).status == "True"
+        await it.kill()
+        await it.run_for(10)
+        await it.start(MAKERS)
+        await it.run_for(8)
+        assert not await is_evicted(it, "p")
+        await it.run_for(3)
+        assert await is_evicted(it, "p")
+        await it.run_for(40)
+        told = await condition(it)
+        assert (told.status, told.reason) == ("False", "Completed")
+        assert told.message == "1 pod evicted since starting the controller."
+
+
+@on_loop
 async def test_effect_none_tells_once_what_would_happen() -> None:
     async with running() as it:
         await user(it, "p")

@@ -11,6 +11,7 @@ import pytest
 
 from drakit.client import CLAIMS, CONFIG_MAPS, NAMESPACES, NODES, POD_GROUPS, PODS, SLICES, Conflict
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
+from drakit.controllers.garbage.graph import served
 from drakit.controllers.podgroups import PodGroupProtection
 from tests.controllers.cluster import Cluster, cluster, on_loop
 from tests.controllers.manifests import Plain, claim, node, pod, pod_group, resource_slice
@@ -158,6 +159,27 @@ async def test_slices_of_the_cluster_go_with_the_node_that_owns_them() -> None:
         await it.create(document)
         await it.delete(NODES, "node-1", grace=None)
         assert await it.all(SLICES) == []
+
+
+async def discovered(it: Cluster) -> set[tuple[str, str]]:
+    """Group and plural of everything that the server says can be listed, watched and deleted."""
+    groups = (await it.client.document("/apis"))["groups"]
+    places = [f"/apis/{each['groupVersion']}" for group in groups for each in group["versions"]]
+    found = set()
+    for place in ("/api/v1", *places):
+        group = place.split("/")[2] if place.startswith("/apis/") else ""
+        resources = (await it.client.document(place))["resources"]
+        found |= {(group, each["name"]) for each in resources if {"list", "watch", "delete"} <= {*each["verbs"]}}
+    return found
+
+
+@on_loop
+async def test_every_kind_that_the_server_offers_is_followed_but_events() -> None:
+    async with cluster() as it:
+        followed = {(each.kind.group, each.kind.plural) for each in await served(it.client)}
+        offered = await discovered(it)
+        assert offered - followed == {("", "events"), ("events.k8s.io", "events")} & offered
+        assert followed <= offered
 
 
 @on_loop
