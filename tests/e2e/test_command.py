@@ -106,6 +106,7 @@ def test_a_port_that_is_taken_is_named() -> None:
         (["--ephemeral", "--client-ca-file", "nobody.crt"], "nobody.crt"),
         (["--ephemeral", "--client-ca-file", "README.md"], "README.md"),
         (["--ephemeral", "--port", "99999"], "65535"),
+        (["--ephemeral", "--anonymous-auth", "perhaps"], "--anonymous-auth"),
         (["--ephemeral", "--kubeconfig", "README.md/x"], "--kubeconfig: "),
         (["--data-dir", "README.md"], "--data-dir: "),
     ],
@@ -159,6 +160,28 @@ def test_a_unix_socket_needs_no_certificate_and_lets_its_owner_in(tmp_path: Path
             connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
             answer = b"".join(iter(lambda: connection.recv(4096), b""))
         assert answer.endswith(b"\r\n\r\nok")
+        second = attempt("--ephemeral", "--unix-socket", str(path))
+        assert second.returncode == 3
+        assert f"cannot listen on {path}" in second.stderr
+    assert not path.exists()
+
+
+def test_a_socket_that_a_killed_server_left_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "api.sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    with apiserver("--ephemeral", "--unix-socket", str(path)) as running:
+        assert running.url == f"unix://{path}"
+
+
+def test_nobody_is_let_in_without_credentials_when_the_flag_says_so() -> None:
+    with apiserver("--ephemeral", "--insecure", "--anonymous-auth=false") as running:
+        host, _, port = running.url.rpartition("//")[2].rpartition(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=20)
+        connection.request("GET", "/api")
+        assert connection.getresponse().status == 401
+        connection.close()
+        assert ask(running, "GET", "/api")[0] == 200
 
 
 def test_a_server_for_everybody_is_trusted_under_the_name_of_its_machine(tmp_path: Path) -> None:

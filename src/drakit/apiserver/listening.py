@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import ssl
@@ -168,15 +169,28 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def bind_unix(path: Path) -> socket.socket:
-    """A socket in the file system, for its owner alone. A stale one of an earlier run is replaced."""
-    if path.is_socket():
+    """A socket in the file system, for its owner alone. A stale one of an earlier run is replaced, no other."""
+    if path.is_socket() and not _answers(path):
         path.unlink()
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    bound.bind(str(path))
-    path.chmod(0o600)
-    bound.listen(_BACKLOG)
+    before = os.umask(0o177)
+    try:
+        bound.bind(str(path))
+        bound.listen(_BACKLOG)
+    except OSError:
+        bound.close()
+        raise
+    finally:
+        os.umask(before)
     bound.setblocking(False)
     return bound
+
+
+def _answers(path: Path) -> bool:
+    """Whether somebody listens there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(str(path)) == 0
 
 
 class _Uvicorn(uvicorn.Server):

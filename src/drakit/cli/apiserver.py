@@ -53,7 +53,9 @@ def apiserver(
     client_ca_file: Annotated[Path | None, typer.Option(help="Take certificates of this CA for identities.")] = None,
     tls_cert_file: Annotated[Path | None, typer.Option(help="Serve with this certificate.")] = None,
     tls_private_key_file: Annotated[Path | None, typer.Option(help="The key of that certificate.")] = None,
-    anonymous_auth: Annotated[bool, typer.Option(help="Let requests without credentials in as anonymous.")] = True,
+    anonymous_auth: Annotated[
+        str, typer.Option(help="true or false: whether requests without credentials come in as anonymous.")
+    ] = "true",
     feature_gates: Annotated[str, typer.Option(help="Name=bool,… also AllAlpha and AllBeta.")] = "",
     authorization_mode: Annotated[str, typer.Option(help="Comma-separated, asked in order.")] = "Node,RBAC",
     aggregate_roles: Annotated[
@@ -76,7 +78,7 @@ def apiserver(
             gates=FeatureGates.parse(feature_gates),
             runtime_config=runtime_config,
             tokens=_tokens(token_auth_file, admin_token),
-            anonymous=anonymous_auth,
+            anonymous=_boolean("--anonymous-auth", anonymous_auth),
             modes=_modes(authorization_mode),
             aggregate_roles=aggregate_roles,
             audit=audit,
@@ -159,6 +161,8 @@ async def _serve(host: _Host, settings: Settings, database: Path | None, kubecon
             typer.echo(f"drakit apiserver: listening on {host.url}, kubeconfig {kubeconfig}")
             _spare_the_collector()
             await listener.serve()
+    if host.unix_socket:
+        host.unix_socket.unlink(missing_ok=True)
 
 
 def _spare_the_collector() -> None:
@@ -221,6 +225,13 @@ def _modes(text: str) -> tuple[str, ...]:
     if unknown or not names:
         raise UsageError(f"--authorization-mode: unknown {text!r}; known are {', '.join(MODES)}")
     return names
+
+
+def _boolean(flag: str, text: str) -> bool:
+    """As Kubernetes' flags have them: `--anonymous-auth=false`."""
+    if text.lower() not in ("true", "false"):
+        raise UsageError(f"{flag}: expected true or false, got {text!r}")
+    return text.lower() == "true"
 
 
 def _names(text: str) -> tuple[str, ...]:
