@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drakit.cel import CompileError, compile_program, kubernetes
+from drakit.cel import DYN, CompileError, compile_program, kubernetes, show, trace
 from tests.cel.evaluation import faults
 
 OPERAND = (
@@ -125,11 +125,54 @@ def test_what_is_nested_too_deeply_is_a_fault_and_never_a_crash(text: str) -> No
     assert faults(text, x=None)
 
 
-def test_depth_that_upstream_takes_is_taken() -> None:
-    assert faults("(" * 200 + "1" + ")" * 200) == []
-    assert faults("1" + " + 1" * 240) == []
+def test_long_chains_are_not_deep() -> None:
     assert faults(" && ".join(["true"] * 2000)) == []
     assert faults("!" * 4000 + "true") == []
+
+
+NESTED = (
+    ("(", "dyn(1)", ")", 248),
+    ("[", "", "]", 250),
+    ("{1: ", "1", "}", 249),
+    ("dyn(", "1", ")", 249),
+    ("[1].map(y, ", "y", ")", 249),
+    ("[1].exists(y, ", "true", ")", 249),
+    ("cel.bind(y, 1, ", "y", ")", 249),
+    ("true ? (", "1", ") : 1", 249),
+    ("", "1", " + 1", 250),
+    ("", "x", ".y", 250),
+    ("", "[1]", ".map(y, y)", 250),
+)
+
+
+@pytest.mark.parametrize(("before", "inside", "behind", "deepest"), NESTED)
+def test_depth_ends_where_upstream_ends_it_however_deep_the_caller_stands(
+    before: str, inside: str, behind: str, deepest: int
+) -> None:
+    def text(depth: int) -> str:
+        return before * depth + inside + behind * depth
+
+    def from_below(frames: int, wanted: str) -> list[str]:
+        return from_below(frames - 1, wanted) if frames else faults(wanted, x=None)
+
+    for frames in (0, 600):
+        assert from_below(frames, text(deepest)) == []
+        assert from_below(frames, text(deepest + 1))[0].startswith("-1:0 ")
+
+
+@pytest.mark.parametrize(("before", "inside", "behind", "deepest"), NESTED)
+def test_what_compiles_is_also_evaluated_and_traced(before: str, inside: str, behind: str, deepest: int) -> None:
+    def from_below(frames: int) -> list[str]:
+        if frames:
+            return from_below(frames - 1)
+        shown = show(program.metered({"x": None}).value)
+        return [shown, trace(program, {"x": None})[0].value]
+
+    text = before * deepest + inside + behind * deepest
+    program = compile_program(text, kubernetes().extended(variables={"x": DYN}))
+    answers = {answer for frames in (0, 600) for answer in from_below(frames)}
+    assert len(answers) == 1
+    assert "nested" not in answers.pop()
 
 
 def test_text_that_is_too_long_is_a_fault() -> None:

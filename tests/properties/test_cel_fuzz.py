@@ -66,6 +66,7 @@ def survive(text: str) -> None:
         selector = Selector(text)
         fast, counted = selector.evaluate(DEVICE), selector.metered(DEVICE)
         assert (fast.matches, fast.error) == (counted.matches, counted.error), text
+        selector.trace(DEVICE)
     except SelectorInvalid:
         pass
     assert time.perf_counter() - started < _SECONDS, text
@@ -98,6 +99,35 @@ def test_mutated_expressions_are_refused_or_answered(text: str, seed: int) -> No
     survive(text)
 
 
+def _shared(body: str, leaf: str = "[1]", levels: int = 8, width: int = 40) -> str:
+    """Lists of lists of one list: short to write, with more parts than there is time to look at. TOP is the last."""
+    lists = "".join(f"cel.bind(a{i}, [{', '.join([f'a{i - 1}'] * width)}], " for i in range(1, levels + 1))
+    return f"cel.bind(a0, {leaf}, {lists}{body.replace('TOP', f'a{levels}')}" + ")" * (levels + 1)
+
+
+def _amplified() -> tuple[str, ...]:
+    """Calls that cost little and give much, or that are paid for when they are done."""
+    names = [", ".join([f"a{i}"] * 60) for i in range(8)]
+    printed = "".join(f"cel.bind(a{i + 1}, '{'%s' * 60}'.format([{names[i]}]), " for i in range(8))
+    joined = "".join(f"cel.bind(a{i + 1}, [{names[i]}].join(), " for i in range(8))
+    return (
+        f"cel.bind(a0, '{'x' * 100}', {printed}a8 == ''" + ")" * 9,
+        f"cel.bind(a0, '{'x' * 100}', {joined}a8 == ''" + ")" * 9,
+        f"lists.range(10000).map(i, 'a').join('{'x' * 5000}') == ''",
+        f"cel.bind(l, lists.range(100000), [{','.join(['l'] * 2000)}].flatten().size() > 0)",
+        _shared("TOP.flatten(100).size() > 0"),
+        _shared("TOP == TOP"),
+        _shared("optional.of(TOP) == optional.of(TOP)"),
+        _shared("TOP.indexOf([]) == -1", "['a']"),
+        _shared("'%s'.format([TOP]) == ''"),
+        _shared("dyn([TOP]).join() == ''"),
+        "lists.range(100000).distinct().size() > 0",
+        "lists.range(4000).map(i, [i]).distinct().size() > 0",
+        "sets.contains(lists.range(100000), lists.range(100000))",
+        "sets.equivalent(lists.range(100000), lists.range(100000))",
+    )
+
+
 def test_hostile_expressions_stay_within_time_and_memory() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for text in (
@@ -128,6 +158,7 @@ def test_hostile_expressions_stay_within_time_and_memory() -> None:
         "[1, 2, 3]" + ".map(x, [1, 2, 3].map(y, x))" * 100 + " == []",
         "'%.1000f'.format([1.0]) == ''",
         "[[1]]" + " + [[1]]" * 200 + ".flatten().size() > 0",
+        *_amplified(),
     ):
         survive(text[:10_240])
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024

@@ -231,11 +231,13 @@ class _Checker:
         names: dict[str, Type] = {}
 
         def renew(t: Type) -> Type:
+            if t.closed:
+                return t
             if t.kind is Kind.PARAM:
                 if t.name not in names:
                     names[t.name] = self.known.fresh()
                 return names[t.name]
-            return Type(t.kind, t.name, tuple(map(renew, t.params))) if t.params else t
+            return Type(t.kind, t.name, tuple(map(renew, t.params)))
 
         return [renew(t) for t in types]
 

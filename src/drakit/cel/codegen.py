@@ -29,7 +29,6 @@ from drakit.cel.writer import Code, Writer
 
 ERRORS = (EvalError, KeyError)
 Lookup = tuple[str, str, str]
-TOO_DEEP = "expression is nested too deeply"
 
 
 def as_eval_error(error: Exception) -> EvalError | None:
@@ -61,7 +60,7 @@ def generate(checked: Checked, attributes: Mapping[str, str], results: Results) 
             generator.bind_argument(variable, attribute)
         generator.share_lookups()
         return generator.function(results)
-    except (Unsuited, RecursionError, SyntaxError, MemoryError):
+    except (Unsuited, SyntaxError, MemoryError):
         return None
 
 

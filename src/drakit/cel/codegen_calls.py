@@ -17,7 +17,7 @@ from drakit.cel.honesty import Unsuited
 from drakit.cel.library.patterns import pattern
 from drakit.cel.library.quantities import QUANTITY
 from drakit.cel.types import BOOL, STRING, Kind, Type, is_dynamic, is_optional
-from drakit.cel.values import size
+from drakit.cel.values import weight
 from drakit.cel.writer import Code
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def emit_call(gen: Generator, expr: Call) -> Code:
 
 def _folded(gen: Generator, expr: Call, args: list[Code]) -> Code | None:
     """The value of a constant call; one that fails is left to fail at run time, where `||` may absorb it."""
-    if expr.function in _NEVER_FOLDED or sum(size(arg.value) for arg in args) > _MAX_FOLDED:
+    if expr.function in _NEVER_FOLDED or sum(weight(arg.value, _MAX_FOLDED) for arg in args) > _MAX_FOLDED:
         return None
     function = gen.checked.environment.functions[expr.function]
     try:

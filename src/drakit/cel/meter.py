@@ -63,6 +63,12 @@ class Meter:
         values.reverse()
         return values
 
+    def foresee(self, overload: str, args: list[Value]) -> None:
+        """Stop before a call that is known to cost more than is left, and that would take as long."""
+        rule = _FORESEEN.get(overload)
+        if rule is not None and self._limit is not None and self.cost + rule(overload, args, None) > self._limit:
+            raise BudgetExceeded
+
     def charge_call(self, function: str, overload: str, steps: Sequence[int], result: Value) -> None:
         args = self.take(steps)
         if args is not None:
@@ -96,13 +102,19 @@ def _measure(value: Value) -> int:
 
 def traversal(value: Value) -> int:
     """One look at every part of a value."""
+    return _traversal(value, {})
+
+
+def _traversal(value: Value, known: dict[int, int]) -> int:
+    """`known` holds the cost of each container by identity: a list of lists of one list is looked through once."""
     if isinstance(value, str | bytes):
         return int(len(value.encode() if isinstance(value, str) else value) * TRAVERSAL)
-    if isinstance(value, tuple):
-        return sum(map(traversal, value))
-    if isinstance(value, dict):
-        return sum(traversal(key) + traversal(held) for key, held in value.items())
-    return 1
+    if not isinstance(value, tuple | dict):
+        return 1
+    if id(value) not in known:
+        parts = value if isinstance(value, tuple) else [part for entry in value.items() for part in entry]
+        known[id(value)] = sum(_traversal(part, known) for part in parts)
+    return known[id(value)]
 
 
 def _one(_: str, __: list[Value], ___: Value) -> int:
@@ -210,6 +222,12 @@ _OVERLOADS: Mapping[str, Rule] = {
     "list_distinct": _self_comparison(0),
     **{f"list_{name}_sort": _self_comparison(0) for name in _COMPARABLE},
     **{f"list_{name}_sortByAssociatedKeys": _self_comparison(1) for name in _COMPARABLE},
+    "list_sets_contains_list": _sets(1),
+    "list_sets_intersects_list": _sets(1),
+    "list_sets_equivalent_list": _sets(2),
+}
+_FORESEEN: Mapping[str, Rule] = {
+    "list_distinct": _self_comparison(0),
     "list_sets_contains_list": _sets(1),
     "list_sets_intersects_list": _sets(1),
     "list_sets_equivalent_list": _sets(2),

@@ -28,7 +28,7 @@ from drakit.cel.values import (
     type_name,
 )
 
-MAX_ELEMENTS = 1_000_000
+MAX_ELEMENTS, MAX_TEXT = 1_000_000, 10_000_000
 MIN_TIME, MAX_TIME = -62135596800 * 10**9, 253402300799 * 10**9 + 999_999_999
 
 
@@ -81,10 +81,20 @@ def add(a: Value, b: Value) -> Value:
 
 
 def _joined(a: tuple[Value, ...], b: tuple[Value, ...]) -> tuple[Value, ...]:
-    # Joining costs one unit whatever the lists hold, so their growth needs a bound of its own.
-    if len(a) + len(b) > MAX_ELEMENTS:
-        raise EvalError(f"list is longer than {MAX_ELEMENTS} elements")
+    require_list_size(len(a) + len(b))
     return a + b
+
+
+def require_list_size(size: int) -> None:
+    """Some lists cost little whatever they hold, so their growth needs a bound of its own."""
+    if size > MAX_ELEMENTS:
+        raise EvalError(f"list is longer than {MAX_ELEMENTS} elements")
+
+
+def require_text_size(size: int) -> None:
+    """The same for text: many calls cost what their input is worth, or are paid when it is too late."""
+    if size > MAX_TEXT:
+        raise EvalError(f"string is longer than {MAX_TEXT} characters")
 
 
 def subtract(a: Value, b: Value) -> Value:
@@ -227,11 +237,13 @@ def contained(element: Value, container: Value) -> bool:
 
 
 def text_of(value: Value) -> str:
-    """A value inside an error message."""
+    """A value inside an error message; of what holds others only the type, for it may be large."""
     if value.__class__ is str:
         return str(value)
     if value is None or value.__class__ is bool:
         return {None: "null", True: "true", False: "false"}[value]
+    if value.__class__ is tuple or isinstance(value, dict | Optional):
+        return type_name(value)
     return repr(value) if value.__class__ is not Uint else str(int(value))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from drakit.cel.checker import Checked, check
-from drakit.cel.codegen import TOO_DEEP, Results, generate
+from drakit.cel.codegen import Results, generate
 from drakit.cel.cost import SizeOf, estimate
 from drakit.cel.declarations import Environment
 from drakit.cel.errors import CompileError, EvalError
@@ -19,10 +19,13 @@ from drakit.cel.meter import Meter, Observer
 from drakit.cel.parser import MAX_LENGTH, parse
 from drakit.cel.plan import ConstantFault, evaluate, plan
 from drakit.cel.source import Source
+from drakit.cel.stack import with_room
 from drakit.cel.steps import Step
 from drakit.cel.types import Type
 from drakit.cel.validators import validate
 from drakit.cel.values import Value
+
+TOO_DEEP = "expression is nested too deeply"
 
 
 class Metered(NamedTuple):
@@ -51,27 +54,35 @@ class Program:
 
     def within(self, limit: int) -> bool:
         """Whether no evaluation can cost more; sees further than `max_cost`, which has to agree with upstream."""
-        return self.max_cost <= limit or estimate(self.checked, self._size_of, through_optionals=True) <= limit
+        if self.max_cost <= limit:
+            return True
+        return with_room(lambda: estimate(self.checked, self._size_of, through_optionals=True)) <= limit
 
     def function(self, attributes: Mapping[str, str], results: Results) -> Callable[[Any], Any] | None:
         """Python for the expression: a function of one object whose `attributes` hold the variables.
 
         Nothing is counted, so it is for expressions that stay `within` the limit. None when Python cannot take it.
         """
-        return generate(self.checked, attributes, results)
+        return with_room(lambda: generate(self.checked, attributes, results))
 
     def metered(
         self, variables: dict[str, Value], *, limit: int | None = None, observer: Observer | None = None
     ) -> Metered:
         """Evaluate with every step counted; BudgetExceeded when that costs more than `limit`.
 
-        `observer` sees the id of each part of the tree with its value.
+        `observer` sees the id of each part of the tree with its value; it comes with a `with_room` of the caller's, for
+        it must not see anything twice.
         """
-        meter = Meter(limit, observer)
+        if observer is not None:
+            return self._counted(variables, limit, observer)
         try:
-            value = evaluate(self._step, variables, meter)
+            return with_room(lambda: self._counted(variables, limit, None))
         except RecursionError:
-            value = EvalError(TOO_DEEP)
+            return Metered(EvalError(TOO_DEEP), 0)
+
+    def _counted(self, variables: dict[str, Value], limit: int | None, observer: Observer | None) -> Metered:
+        meter = Meter(limit, observer)
+        value = evaluate(self._step, variables, meter)
         return Metered(value, meter.cost)
 
 
@@ -79,15 +90,16 @@ def compile_program(
     text: str, environment: Environment, *, size_of: SizeOf | None = None, max_length: int = MAX_LENGTH
 ) -> Program:
     """Read, check, estimate and plan an expression."""
-    source = Source(text)
+    source, sizes = Source(text), size_of or (lambda _: None)
     try:
-        checked = check(parse(source, environment.macros, max_length=max_length), source, environment)
-        validate(checked, source)
-        step = plan(checked)
-        sizes = size_of or (lambda _: None)
-        max_cost = estimate(checked, sizes)
+        return with_room(lambda: _compiled(source, environment, sizes, max_length))
     except ConstantFault as fault:
         raise CompileError([source.issue(fault.offset, f"program instantiation failed: {fault}")]) from None
     except RecursionError:
-        raise CompileError([source.issue(0, TOO_DEEP)]) from None
-    return Program(source, checked, max_cost, sizes, step)
+        raise CompileError([source.unplaced(TOO_DEEP)]) from None
+
+
+def _compiled(source: Source, environment: Environment, sizes: SizeOf, max_length: int) -> Program:
+    checked = check(parse(source, environment.macros, max_length=max_length), source, environment)
+    validate(checked, source)
+    return Program(source, checked, estimate(checked, sizes), sizes, plan(checked))

@@ -80,6 +80,7 @@ class Invocation(Step):
             for value in values:
                 if value.__class__ is EvalError:
                     return value
+        scope.meter.foresee(self.overload, values)
         try:
             return self.call(*values)
         except EvalError as error:

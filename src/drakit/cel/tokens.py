@@ -9,6 +9,7 @@ Out: tokens one by one, and issues. After a fault the parser goes on, so that on
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from drakit.cel.lexer import Token, tokenize
 from drakit.cel.source import Source
@@ -24,6 +25,7 @@ _LITERALS = frozenset({"float", "int", "uint", "string", "bytes"})
 _ORDER = ("'['", "']'", "'{'", "'}'", "'('", "')'", "'.'", "','", "'-'", "'!'", "'?'", "':'", *_OPERANDS[-3:], *_KINDS)
 
 
+@cache
 def _expecting(*also: str) -> str:
     """What may start an expression, and these symbols, in the order in which upstream numbers its tokens."""
     names = {*_OPERANDS, *_KINDS, *(f"'{symbol}'" for symbol in also)}
@@ -96,7 +98,9 @@ class TokenStream:
 
     def expect_operand(self, *closers: str) -> bool:
         """Whether an expression can be read here, perhaps behind a token too many; `closers` may come instead."""
-        return self._expect(lambda token: _starts(token) or _is(token, *closers), _expecting(*closers))
+        return _starts(self.current) or self._expect(
+            lambda token: _starts(token) or _is(token, *closers), _expecting(*closers)
+        )
 
     def expect_more(self, closer: str) -> bool:
         """Behind an element: whether there is a comma or the closing bracket, perhaps behind a token too many."""

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from drakit.cel.ast import Call, Expr, Ident, Literal, children
 from drakit.cel.errors import BudgetExceeded, EvalError
 from drakit.cel.library.times import format_duration, format_timestamp
-from drakit.cel.program import Program
+from drakit.cel.program import TOO_DEEP, Program
+from drakit.cel.stack import with_room
 from drakit.cel.unparse import literal_text, unparse
-from drakit.cel.values import Duration, Optional, Timestamp, Value, keys
+from drakit.cel.values import Duration, Optional, Timestamp, Value, keys, type_name, weight
 
 NOT_EVALUATED = "not evaluated"
-_WIDTH = 60
+_WIDTH, _MOST = 60, 5000
+
+Seen = dict[int, tuple[Value, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,15 @@ class TraceLine:
 
 def trace(program: Program, variables: dict[str, Value], *, limit: int | None = None) -> tuple[TraceLine, ...]:
     """Evaluate once and look at every part, the whole first."""
-    seen: dict[int, tuple[Value, int]] = {}
+    try:
+        return with_room(lambda: tuple(_lines(program, _observed(program, variables, limit))))
+    except RecursionError:
+        return (TraceLine(1, 1, 0, program.source.text, f"error: {TOO_DEEP}", 1),)
+
+
+def _observed(program: Program, variables: dict[str, Value], limit: int | None) -> Seen:
+    """Of each part that was evaluated its last value, and how often."""
+    seen: Seen = {}
     last = 0
 
     def observe(step: int, value: Value) -> None:
@@ -52,10 +63,10 @@ def trace(program: Program, variables: dict[str, Value], *, limit: int | None = 
         program.metered(variables, limit=limit, observer=observe)
     except BudgetExceeded as error:
         seen[program.checked.tree.root.id] = EvalError(str(error)), 1
-    return tuple(_lines(program, seen))
+    return seen
 
 
-def _lines(program: Program, seen: dict[int, tuple[Value, int]]) -> Iterator[TraceLine]:
+def _lines(program: Program, seen: Seen) -> Iterator[TraceLine]:
     tree, source = program.checked.tree, program.source
     stack: list[tuple[Expr, int]] = [(tree.root, 0)]
     while stack:
@@ -82,18 +93,23 @@ def _parts(node: Expr, written: Call | None) -> Iterator[Expr]:
 
 
 def show(value: Value) -> str:
-    """A value as text: much like the literal that would give it."""
+    """A value as text, much like the literal that would give it; cut where it would fill pages."""
+    if weight(value, _MOST) <= _MOST:
+        return with_room(lambda: _text(value))
+    return f"{value[:_MOST]!r}…" if isinstance(value, str | bytes) else f"a large {type_name(value)}"
+
+
+def _text(value: Value) -> str:
     match value:
         case EvalError():
             return f"error: {value.message}"
         case tuple():
-            return f"[{', '.join(map(show, value))}]"
+            return f"[{', '.join(map(_text, value))}]"
         case dict():
-            return (
-                "{" + ", ".join(f"{show(k)}: {show(v)}" for k, v in zip(keys(value), value.values(), strict=True)) + "}"
-            )
+            entries = zip(keys(value), value.values(), strict=True)
+            return "{" + ", ".join(f"{_text(key)}: {_text(held)}" for key, held in entries) + "}"
         case Optional():
-            return f"optional.of({show(value.value)})" if value.present else "optional.none()"
+            return f"optional.of({_text(value.value)})" if value.present else "optional.none()"
         case Duration():
             return f'duration("{format_duration(value)}")'
         case Timestamp():

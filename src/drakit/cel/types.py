@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 
@@ -29,11 +29,19 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """`name` is also the name of the value's type at run time; `params` are element, key and value types."""
+    """`name` is also the name of the value's type at run time; `params` are element, key and value types.
+
+    `closed` says that no type parameter is left in it: nothing that is learned later can change it.
+    """
 
     kind: Kind
     name: str
     params: tuple[Type, ...] = ()
+    closed: bool = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        closed = self.kind is not Kind.PARAM and all(part.closed for part in self.params)
+        object.__setattr__(self, "closed", closed)
 
     def __str__(self) -> str:
         """The type as error messages spell it."""

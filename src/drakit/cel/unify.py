@@ -46,11 +46,13 @@ class Substitution:
 
     def resolve(self, t: Type, *, free_as_dyn: bool = False) -> Type:
         """The type with all known parameters filled in."""
+        if t.closed:
+            return t
         while t.kind is Kind.PARAM and (found := self._known.get(t.name)) is not None:
             t = found
         if t.kind is Kind.PARAM:
             return DYN if free_as_dyn else t
-        if not t.params or t.kind not in _NESTED:
+        if t.closed:
             return t
         return Type(t.kind, t.name, tuple(self.resolve(p, free_as_dyn=free_as_dyn) for p in t.params))
 
@@ -97,12 +99,14 @@ class Substitution:
         return True, True
 
     def _free_of(self, parameter: Type, within: Type) -> bool:
+        if within.closed:
+            return True
         if parameter == within:
             return False
         if within.kind is Kind.PARAM:
             known = self._known.get(within.name)
             return known is None or self._free_of(parameter, known)
-        return within.kind not in _NESTED or all(self._free_of(parameter, p) for p in within.params)
+        return all(self._free_of(parameter, p) for p in within.params)
 
 
 def most_general(t1: Type, t2: Type) -> Type:

@@ -239,7 +239,7 @@ def equals(a: Value, b: Value) -> bool:
     if kind in _PLAIN:
         return False
     compare = _EQUALITIES.get(kind)
-    return bool(a == b) if compare is None else compare(a, b)
+    return bool(a == b) if compare is None else compare(a, b, {})
 
 
 def same_number(a: Value, b: Value) -> bool:
@@ -249,35 +249,47 @@ def same_number(a: Value, b: Value) -> bool:
     return bool(a == b)
 
 
-def _equal_lists(a: Value, b: Value) -> bool:
-    return b.__class__ is tuple and len(a) == len(b) and all(map(_not_unequal, a, b))
+_Seen = dict[tuple[int, int], bool]  # pairs of containers by identity: what is compared once is not compared again
 
 
-def _not_unequal(a: Value, b: Value) -> bool:
-    """Inside lists and maps only a clear difference counts; elements that cannot be compared do not."""
-    try:
-        return equals(a, b)
-    except EvalError:
-        return True
+def _equal_lists(a: Value, b: Value, seen: _Seen) -> bool:
+    return b.__class__ is tuple and len(a) == len(b) and all(_alike(x, y, seen) for x, y in zip(a, b, strict=True))
 
 
-def _equal_maps(a: Value, b: Value) -> bool:
+def _equal_maps(a: Value, b: Value, seen: _Seen) -> bool:
     if not isinstance(b, dict) or len(a) != len(b):
         return False
     for key, value in a.items():
         other, found = find(b, key)
-        if not found or not _not_unequal(value, other):
+        if not found or not _alike(value, other, seen):
             return False
     return True
 
 
-def _equal_optionals(a: Value, b: Value) -> bool:
+def _equal_optionals(a: Value, b: Value, seen: _Seen) -> bool:
     if b.__class__ is not Optional or a.present != b.present:
         return False
-    return not a.present or equals(a.value, b.value)
+    if not a.present:
+        return True
+    compare = _EQUALITIES.get(a.held.__class__)
+    return equals(a.held, b.held) if compare is None or b.held is None else compare(a.held, b.held, seen)
 
 
-_EQUALITIES: dict[type, Callable[[Value, Value], bool]] = {
+def _alike(a: Value, b: Value, seen: _Seen) -> bool:
+    """Inside lists and maps only a clear difference counts; elements that cannot be compared do not."""
+    compare = _EQUALITIES.get(a.__class__)
+    try:
+        if compare is None or b is None:
+            return equals(a, b)
+        pair = id(a), id(b)  # lists of lists of one list are wide, however short their text is
+        if pair not in seen:
+            seen[pair] = compare(a, b, seen)
+        return seen[pair]
+    except EvalError:
+        return True
+
+
+_EQUALITIES: dict[type, Callable[[Value, Value, _Seen], bool]] = {
     tuple: _equal_lists,
     dict: _equal_maps,
     DefaultMap: _equal_maps,
@@ -303,3 +315,24 @@ def size(value: Value) -> int:
         return len(value)
     measure = getattr(value, "cel_size", None)
     return 1 if measure is None else int(measure())
+
+
+def weight(value: Value, most: int) -> int:
+    """How many elements and characters a value holds all in all; no more than somewhat over `most` are looked at."""
+    total, stack = 0, [value]
+    while stack and total <= most:
+        held = stack.pop()
+        kind = held.__class__
+        total += 1
+        if kind is str or kind is bytes:
+            total += len(held)
+        elif kind is tuple:
+            total += len(held)
+            stack.extend(held[: most + 1])
+        elif isinstance(held, dict):
+            total += len(held)
+            stack.extend(keys(held))
+            stack.extend(held.values())
+        elif kind is Optional and held.present:
+            stack.append(held.held)
+    return total

@@ -15,10 +15,11 @@ from drakit.cel.errors import EvalError
 from drakit.cel.library.conversions import double_from_text, double_text
 from drakit.cel.library.times import format_duration, format_timestamp
 from drakit.cel.types import Kind, Type
-from drakit.cel.values import DefaultMap, Duration, Timestamp, TypeValue, Uint, Value, keys, type_name
+from drakit.cel.values import DefaultMap, Duration, Timestamp, TypeValue, Uint, Value, keys, type_name, weight
 
 _DEFAULT_PRECISION = 6
 _MAX_PRECISION = 1000
+_MAX_PRINTED = 1_000_000
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 _ESCAPES |= {"\\": "\\\\", '"': '\\"'}
@@ -76,6 +77,9 @@ def _clause(text: str, at: int) -> tuple[_Clause, int]:
 
 def format_string(text: str, values: tuple[Value, ...]) -> str:
     """Put the values in the places of the clauses."""
+    # Only the format string is paid for; what it prints is weighed first, and the weighing takes time too.
+    if len(text) + sum(weight(value, _MAX_PRINTED) for value in values) > _MAX_PRINTED:
+        raise EvalError(f"error during formatting: more than {_MAX_PRINTED} characters")
     out: list[str] = []
     taken = 0
     for piece in _pieces(text):

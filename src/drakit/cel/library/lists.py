@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from drakit.cel.declarations import Function, Overload
 from drakit.cel.errors import EvalError, no_such_overload
-from drakit.cel.operators import add
+from drakit.cel.operators import add, require_list_size
 from drakit.cel.operators import compare as ordered
 from drakit.cel.types import (
     BOOL,
@@ -108,6 +108,7 @@ def _flatten(values: Value, depth: Value = 1) -> List:
     for _ in range(depth):
         if not any(value.__class__ is tuple for value in values):
             break
+        require_list_size(sum(len(value) if value.__class__ is tuple else 1 for value in values))
         values = tuple(inner for v in values for inner in (v if v.__class__ is tuple else (v,)))
     return tuple(values)
 

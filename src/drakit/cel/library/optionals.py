@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drakit.cel.declarations import Function, Overload
 from drakit.cel.errors import EvalError
-from drakit.cel.operators import element, optional_element
+from drakit.cel.operators import element, optional_element, text_of
 from drakit.cel.types import BOOL, DYN, INT, STRING, list_of, map_of, optional_of, param
 from drakit.cel.values import NONE, DefaultMap, Duration, Optional, Timestamp, Value
 
@@ -40,7 +40,7 @@ def _last(values: tuple[Value, ...]) -> Optional:
 def _unwrap(values: tuple[Value, ...]) -> tuple[Value, ...]:
     for value in values:
         if value.__class__ is not Optional:
-            raise EvalError(f"value {value!r} is not optional")
+            raise EvalError(f"value {text_of(value)} is not optional")
     return tuple(optional.value for optional in values if optional.present)
 
 

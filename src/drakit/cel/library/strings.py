@@ -5,11 +5,10 @@ from __future__ import annotations
 from drakit.cel.declarations import Function, Overload
 from drakit.cel.errors import EvalError
 from drakit.cel.library.formatting import format_string
-from drakit.cel.operators import text_of
+from drakit.cel.operators import require_text_size, text_of
 from drakit.cel.types import DYN, INT, STRING, Type, list_of
 from drakit.cel.values import Value
 
-MAX_TEXT = 10_000_000
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _UPPER = {lower: lower - 32 for lower in range(ord("a"), ord("z") + 1)}
 _QUOTED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
@@ -50,9 +49,8 @@ def last_index_of_from(text: str, part: str, offset: int) -> int:
 
 
 def replace(text: str, old: str, new: str, count: int = -1) -> str:
-    # The cost of a call is that of its input; only this bounds what a few calls can grow it to.
-    if len(new) > len(old) and (len(text) + 1) * len(new) > MAX_TEXT:
-        raise EvalError(f"string is longer than {MAX_TEXT} characters")
+    if len(new) > len(old):
+        require_text_size((len(text) + 1) * len(new))
     return text.replace(old, new, max(count, -1))
 
 
@@ -91,6 +89,7 @@ def join(parts: tuple[Value, ...], separator: str = "") -> str:
     for part in parts:
         if part.__class__ is not str:
             raise EvalError(f"join: invalid input: {text_of(part)}")
+    require_text_size(sum(map(len, parts)) + len(separator) * len(parts))
     return separator.join(parts)
 
 
