@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from random import Random
 from typing import Any
@@ -31,6 +32,7 @@ from drakit.client import (
 )
 from drakit.client.http import Http
 from drakit.controllers import (
+    ALL,
     ClaimController,
     Controllers,
     DeviceTaintEviction,
@@ -48,7 +50,9 @@ from drakit.controllers import (
 )
 from drakit.store import MemoryStore
 from tests.client.servers import listening
-from tests.controllers.cluster import Cluster
+from tests.conformance import flows
+from tests.conformance.test_flows import WITHOUT_SCHEDULER
+from tests.controllers.cluster import Cluster, on_loop
 from tests.controllers.manifests import node, pod
 from tests.controllers.test_nodes import OUT_OF_SERVICE, beat
 from tests.controllers.test_replicasets import a_set_comes_and_goes
@@ -106,7 +110,8 @@ class Wired(Mortal):
             before = revision
 
 
-async def play_wired(scenario: Scenario, makers: Sequence[Make], kinds: Sequence[Resource[Any]]) -> Left:
+@asynccontextmanager
+async def wired(makers: Sequence[Make]) -> AsyncIterator[Wired]:
     clock, gates = FakeClock(), FeatureGates.all_on()
     async with MemoryStore(clock=clock) as store:
         server = await build_server(store, clock=clock, settings=Settings(gates=gates, random=Random(7)))
@@ -116,11 +121,16 @@ async def play_wired(scenario: Scenario, makers: Sequence[Make], kinds: Sequence
             it.client = it.connect()
             try:
                 await it.start(makers)
-                await scenario(it)
-                return await left_of(it, kinds)
+                yield it
             finally:
                 await it.kill()
                 await it.client.close()
+
+
+async def play_wired(scenario: Scenario, makers: Sequence[Make], kinds: Sequence[Resource[Any]]) -> Left:
+    async with wired(makers) as it:
+        await scenario(it)
+        return await left_of(it, kinds)
 
 
 @pytest.mark.slow
@@ -143,7 +153,15 @@ async def play_wired(scenario: Scenario, makers: Sequence[Make], kinds: Sequence
 def test_the_scenario_ends_as_in_process(
     scenario: Scenario, makers: Sequence[Make], kinds: Sequence[Resource[Any]]
 ) -> None:
-    wired = asyncio.run(play_wired(scenario, makers, kinds))
+    over_sockets = asyncio.run(play_wired(scenario, makers, kinds))
     direct = asyncio.run(play(scenario, makers, kinds, rest=0.0))
-    assert wired.objects == direct.objects
-    assert wired.events == direct.events
+    assert over_sockets.objects == direct.objects
+    assert over_sockets.events == direct.events
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WITHOUT_SCHEDULER)
+@on_loop
+async def test_the_flow_ends_as_recorded_over_sockets_too(name: str) -> None:
+    async with wired(ALL) as it:
+        assert await flows.play(it, flows.flow(name)) == []
