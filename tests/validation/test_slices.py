@@ -127,3 +127,14 @@ def test_an_empty_list_beside_a_value_is_one_value_too_many() -> None:
 def test_the_length_of_a_value_counts_bytes(value: str) -> None:
     errors = validate_create(device_slice({"name": "d", "attributes": {"a": {"string": value}}}))
     assert told(errors) == [("spec.devices[0].attributes[a].string", "TooLong")]
+
+
+@pytest.mark.parametrize("good", ["0.0.0", "1.2.3-rc.1+build.7", "1.2.3--", "1.2.3+01", f"1.2.{10**50}"])
+def test_a_version_is_judged_by_its_form(good: str) -> None:
+    assert validate_create(device_slice({"name": "d", "attributes": {"v": {"version": good}}})) == ()
+
+
+@pytest.mark.parametrize("bad", ["", "1.2", "v1.2.3", "01.2.3", "1.2.3-01", "1.2.3-", "1.2.3+", "1.2.3\n", "1.2.٣"])
+def test_what_is_no_semantic_version_is_refused(bad: str) -> None:
+    slice_ = device_slice({"name": "d", "attributes": {"v": {"version": bad}}})
+    assert told(validate_create(slice_)) == [("spec.devices[0].attributes[v].version", "Invalid")]

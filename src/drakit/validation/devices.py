@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from drakit.api import Device, DeviceAttribute, DeviceCapacity, DeviceCounterConsumption, NodeAllocatableResourceMapping
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, invalid, not_found, required, too_long
-from drakit.base.semver import SemverError, Version
 from drakit.validation.binding import check_binding_conditions
 from drakit.validation.context import Context
 from drakit.validation.naming import QUALIFIED_LENGTH, check_label, check_qualified, check_subdomain, is_qualified
@@ -29,6 +28,10 @@ TAINTS = 16
 CONSUMPTIONS = 2
 COUNTERS = 32
 COUNTER_NAME_LENGTH = 63
+_NUMBER = r"(0|[1-9][0-9]*)"
+_PRERELEASE = r"(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_BUILD = r"[0-9A-Za-z-]+"
+_VERSION = rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-{_PRERELEASE}(\.{_PRERELEASE})*)?(\+{_BUILD}(\.{_BUILD})*)?"
 _SCALARS = ("int_", "bool_", "string", "version")
 _LISTS = ("ints", "bools", "strings", "versions")
 _PER_DEVICE = (
@@ -130,9 +133,8 @@ def _check_text(text: str, path: Path) -> Iterator[FieldError]:
 
 
 def _check_version(text: str, path: Path) -> Iterator[FieldError]:
-    try:
-        Version.parse(text)
-    except SemverError:
+    """Only the form: that a number is too large to count with is for an expression to say that does so."""
+    if not names.fits(_VERSION, text):
         yield invalid(path, text, "must be a string compatible with semver.org spec 2.0.0")
     yield from _check_text(text, path)
 

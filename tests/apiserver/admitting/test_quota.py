@@ -130,6 +130,35 @@ async def test_the_claim_of_a_pods_extended_resources_is_not_charged_twice() -> 
         assert await used(api) == {DEVICES: "2", EXPLICIT: "2", IMPLICIT: "2"}
 
 
+async def pod_asking(api: Api, name: str, resource: str) -> Plain:
+    """A pod that asks for one device by a name, and the metadata of the claim that a scheduler makes for it."""
+    made = pod(name)
+    made["spec"]["containers"][0]["resources"] = {"limits": {resource: "1"}}
+    answer = await api.create(PODS, made)
+    assert answer.code == 201
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": answer.body["metadata"]["uid"], "controller": True}
+    annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    return {"annotations": annotations, "ownerReferences": [owner]}
+
+
+@on_loop
+async def test_the_worked_example_of_extended_resources_comes_out_as_5_4_4_in_the_server() -> None:
+    async with serving() as api:
+        await named_class(api)
+        await limit(api, {EXPLICIT: "5", IMPLICIT: "4", DEVICES: "4"})
+        await pod_asking(api, "by-plugin", "example.com/gpu")
+        explicit = await pod_asking(api, "explicit", "example.com/gpu")
+        implicit = await pod_asking(api, "implicit", IMPLICIT.removeprefix("requests."))
+        for name, metadata in (("e", explicit), ("i", implicit), ("by-name", {}), ("of-template", {})):
+            assert (await api.create(CLAIMS, devices(name, 1, **metadata))).code == 201
+        assert await used(api) == {EXPLICIT: "5", IMPLICIT: "4", DEVICES: "4"}
+        refused = await api.create(CLAIMS, devices("one-more", 1))
+        assert refused.code == 403
+        for name in (EXPLICIT, IMPLICIT, DEVICES):
+            assert f"{name}=1" in refused.message
+        assert await used(api) == {EXPLICIT: "5", IMPLICIT: "4", DEVICES: "4"}
+
+
 @on_loop
 async def test_a_claim_that_only_says_it_is_a_pods_is_charged() -> None:
     async with serving() as api:

@@ -1,0 +1,188 @@
+"""Whatever is sent to the whole server, it answers about what was sent; and what it accepts, it gives back."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from drakit.api import KINDS, Kind, decode_plain, to_wire
+from drakit.apiserver import Settings
+from drakit.base.gates import FeatureGates
+from tests.api.strategies import documents
+from tests.apiserver.calls import Answer, Api, serving
+from tests.validation.test_mutations import GOOD
+
+Plain = dict[str, Any]
+Place = tuple[str | int, ...]
+
+SECONDS = 20.0
+"""More than any answer takes on a busy machine."""
+
+SERVED = [(kind, version) for kind in KINDS if kind.kind in GOOD for version in kind.versions]
+every_version = pytest.mark.parametrize(
+    ("kind", "version"), SERVED, ids=[f"{kind.kind}-{version}" for kind, version in SERVED]
+)
+fairly = settings(
+    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**64), 2**64),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(
+        ["", "a", "A_b", "a/b/c", "x" * 300, "1Gi", "-1", "1e400", "9" * 400, "All", "In", "\x00", "é" * 70]
+    ),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+)
+values = scalars | st.lists(scalars, max_size=3) | st.dictionaries(st.sampled_from(["name", "cel", "a", ""]), scalars)
+
+
+def places(value: Any, here: Place = ()) -> Iterator[Place]:
+    """Where something is that can be changed: not in what says which kind of object it is."""
+    if here and here[0] not in ("apiVersion", "kind"):
+        yield here
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in children:
+        yield from places(inner, (*here, key))
+
+
+def change(document: Any, place: Place, how: str, value: Any) -> None:
+    """Drop, retype, repeat, enlarge or wrap what is at a place."""
+    parent = document
+    for key in place[:-1]:
+        parent = parent[key]
+    last = place[-1]
+    match how:
+        case "drop":
+            del parent[last]
+        case "repeat" if isinstance(parent, list):
+            parent.extend(copy.deepcopy(parent[int(last)]) for _ in range(40))
+        case "enlarge" if isinstance(parent[last], str):
+            parent[last] *= 30
+        case "wrap":
+            parent[last] = [parent[last]]
+        case _:
+            parent[last] = value
+
+
+@st.composite
+def mutations(draw: st.DrawFn, document: Plain) -> Plain:
+    changed = copy.deepcopy(document)
+    for _ in range(draw(st.integers(1, 3))):
+        found = list(places(changed))
+        if found:
+            how = draw(st.sampled_from(["drop", "repeat", "enlarge", "wrap", "set", "set"]))
+            change(changed, draw(st.sampled_from(found)), how, draw(values))
+    return changed
+
+
+@st.composite
+def recorded(draw: st.DrawFn, kind: Kind, version: str) -> Plain:
+    """An object that a server has accepted, in this version."""
+    body = draw(st.sampled_from(GOOD[kind.kind]))
+    return dict(to_wire(decode_plain(body).object, version))
+
+
+@st.composite
+def sent(draw: st.DrawFn, kind: Kind, version: str) -> Plain:
+    """Anything of a kind: good, nearly good, or of the right shape only."""
+    match draw(st.sampled_from(["good", "changed", "changed", "shaped"])):
+        case "good":
+            return draw(recorded(kind, version))
+        case "changed":
+            return draw(mutations(draw(recorded(kind, version))))
+    return draw(documents(kind, version))
+
+
+def collection(kind: Kind, version: str) -> str:
+    root = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
+    return f"{root}/namespaces/default/{kind.plural}" if kind.namespaced else f"{root}/{kind.plural}"
+
+
+def named(document: Plain, number: int) -> Plain:
+    """The same under a name of its own, where it can have one."""
+    if not isinstance(document.get("metadata", {}), dict):
+        return document
+    meta = {key: value for key, value in document.get("metadata", {}).items() if key not in ("namespace", "uid")}
+    return {**document, "metadata": {**meta, "name": f"o{number}", "resourceVersion": ""}}
+
+
+class Asking:
+    """An Api whose answers are never errors of the server, and never late."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def send(self, method: str, path: str, body: Any = None, **options: Any) -> Answer:
+        answer = await asyncio.wait_for(self._api.send(method, path, body, **options), SECONDS)
+        assert answer.code < 500, (method, path, body, answer.body)
+        return answer
+
+
+def run(test: Any) -> None:
+    async def inside() -> None:
+        gates = FeatureGates.all_on()
+        async with serving(Settings(random=Random(7), gates=gates)) as api:
+            await test(Asking(api))
+
+    asyncio.run(inside())
+
+
+@every_version
+@given(data=st.data())
+@fairly
+def test_an_object_is_answered_and_what_is_accepted_comes_back(kind: Kind, version: str, data: st.DataObject) -> None:
+    bodies = data.draw(st.lists(sent(kind, version), min_size=1, max_size=4))
+
+    async def test(api: Asking) -> None:
+        for number, body in enumerate(bodies):
+            made = await api.send("POST", collection(kind, version), named(body, number))
+            if made.code == 201:
+                await comes_back(api, kind, version, made.body)
+
+    run(test)
+
+
+async def comes_back(api: Asking, kind: Kind, version: str, made: Plain) -> None:
+    """It is read as it was answered, and to write it again, in any version, changes nothing."""
+    name = made["metadata"]["name"]
+    assert (await api.send("GET", f"{collection(kind, version)}/{name}")).body == made
+    for each in kind.versions:
+        place = f"{collection(kind, each)}/{name}"
+        read = await api.send("GET", place)
+        again = await api.send("PUT", place, read.body)
+        assert (again.code, again.body) == (200, read.body)
+
+
+@every_version
+@given(data=st.data())
+@fairly
+def test_an_update_is_answered_whatever_it_brings(kind: Kind, version: str, data: st.DataObject) -> None:
+    start = data.draw(recorded(kind, version))
+    parts = ("", "/status") if any(each.name == "status" for each in kind.subresources) else ("",)
+
+    async def test(api: Asking) -> None:
+        made = await api.send("POST", collection(kind, version), named(start, 0))
+        if made.code != 201:
+            return
+        place = f"{collection(kind, version)}/o0"
+        for _ in range(3):
+            now = (await api.send("GET", place)).body
+            if now["kind"] != kind.kind:
+                return
+            part = data.draw(st.sampled_from(parts))
+            await api.send("PUT", place + part, data.draw(mutations(now) | mutations({**now, "status": shaped(data)})))
+
+    def shaped(data: st.DataObject) -> Any:
+        return data.draw(documents(kind, version)).get("status", {})
+
+    run(test)
