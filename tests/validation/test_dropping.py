@@ -17,6 +17,7 @@ TOLERATING = {"deviceClassName": "gpu", "tolerations": [{"operator": "Exists"}]}
 PLAIN = {"deviceClassName": "gpu"}
 COUNTERS = [{"counterSet": "s", "counters": {"c": {"value": "1"}}}]
 POLICY = {"m": {"value": "2", "requestPolicy": {"default": "1"}}}
+NODES: list[dict[str, Any]] = [{"nodeName": "n"}, {"allNodes": True}, {"nodeSelector": {"nodeSelectorTerms": []}}]
 RULES: list[tuple[str, Any, Any]] = [
     (
         "DRAPrioritizedList",
@@ -77,6 +78,52 @@ RULES: list[tuple[str, Any, Any]] = [
         device_slice({"name": "d", "attributes": {"a": {}}}),
     ),
     ("DRAExtendedResource", device_class(extendedResourceName="a.b/c"), device_class()),
+    (
+        "DRADeviceTaints",
+        claim({"name": "r", "firstAvailable": [{"name": "s", **TOLERATING}]}),
+        claim({"name": "r", "firstAvailable": [{"name": "s", **PLAIN}]}),
+    ),
+    (
+        "DRAConsumableCapacity",
+        claim({"name": "r", "firstAvailable": [{"name": "s", **PLAIN, "capacity": {"requests": {"m": "1"}}}]}),
+        claim({"name": "r", "firstAvailable": [{"name": "s", **PLAIN}]}),
+    ),
+    (
+        "DRAAdminAccess",
+        with_status(claim(), allocation=allocation("d", adminAccess=True)),
+        with_status(claim(), allocation=allocation("d")),
+    ),
+    (
+        "DRADeviceTaints",
+        with_status(claim(), allocation=allocation("d", tolerations=[{"operator": "Exists"}])),
+        with_status(claim(), allocation=allocation("d")),
+    ),
+    (
+        "DRADeviceBindingConditions",
+        with_status(claim(), allocation={**allocation("d"), "allocationTimestamp": "2026-01-02T03:04:05Z"}),
+        with_status(claim(), allocation=allocation("d")),
+    ),
+    *(
+        ("DRAPartitionableDevices", device_slice({"name": "d", **nodes}), device_slice({"name": "d"}))
+        for nodes in NODES
+    ),
+    (
+        "DRAPartitionableDevices",
+        device_slice(sharedCounters=[{"name": "s", "counters": {"c": {"value": "1"}}}]),
+        device_slice(),
+    ),
+    *(
+        ("DRADeviceBindingConditions", device_slice({"name": "d", name: ["a.b/c"]}), device_slice({"name": "d"}))
+        for name in ("bindingConditions", "bindingFailureConditions")
+    ),
+    *(
+        (
+            "DRAListTypeAttributes",
+            device_slice({"name": "d", "attributes": {"a": {name: [value]}}}),
+            device_slice({"name": "d", "attributes": {"a": {}}}),
+        )
+        for name, value in (("bools", True), ("strings", "x"), ("versions", "1.2.3"))
+    ),
 ]
 
 
