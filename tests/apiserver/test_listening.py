@@ -165,3 +165,11 @@ async def test_stopping_ends_watches_at_once_and_in_order() -> None:
             await reader.readuntil(b"\r\n\r\n")
         assert await reader.read() == b"0\r\n\r\n"
         writer.close()
+
+
+def test_connections_do_not_hold_back_the_end_of_an_answer() -> None:
+    with bind("127.0.0.1", 0) as bound, socket.create_connection(bound.getsockname()):
+        bound.setblocking(True)
+        accepted, _ = bound.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

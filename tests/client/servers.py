@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -81,7 +80,6 @@ async def in_process(settings: Settings | None = None) -> AsyncIterator[Client]:
 async def listening(server: Server, security: Security | None = None) -> AsyncIterator[str]:
     """The address of a server on a socket."""
     bound = bind("127.0.0.1", 0)
-    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it: answers wait for no one
     scheme = "https" if security else "http"
     async with Listener(server, bound, security).running():
         yield f"{scheme}://127.0.0.1:{bound.getsockname()[1]}"

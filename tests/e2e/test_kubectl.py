@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.e2e.kubectl import Kubectl
+from tests.e2e.kubectl import Kubectl, modern
 from tests.e2e.processes import Running
 
 CLAIM = """
@@ -56,11 +56,13 @@ def test_create_and_create_again(kubectl: Kubectl, team: str) -> None:
     assert kubectl.object("resourcequota/q", "-n", team)["spec"] == {"hard": {"pods": "3"}}
 
 
+@modern
 def test_a_field_that_nobody_knows_is_refused_by_name(kubectl: Kubectl, team: str) -> None:
     wrong = CLAIM.replace("spec: {devices:", "spec: {extra: 1, devices:")
     assert 'unknown field "spec.extra"' in kubectl.refused("create", "-n", team, "-f", "-", stdin=wrong)
 
 
+@modern
 def test_apply_new_unchanged_changed_and_after_create(kubectl: Kubectl, team: str) -> None:
     kubectl("create", "-n", team, "-f", "-", stdin=CLAIM)
     assert "configured" in kubectl("apply", "-n", team, "-f", "-", stdin=CLAIM)
@@ -87,6 +89,7 @@ def test_apply_on_the_server_and_by_another_manager(kubectl: Kubectl) -> None:
     assert kubectl.object("resourceslice", "applied")["spec"]["pool"]["resourceSliceCount"] == 2
 
 
+@modern
 def test_a_list_in_a_file_is_checked_and_its_items_applied(kubectl: Kubectl, team: str) -> None:
     items: list[dict[str, object]] = [
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}} for name in ("a", "b")
@@ -129,6 +132,7 @@ def test_warnings_of_old_versions_are_printed(kubectl: Kubectl) -> None:
     assert "DeviceTaintRule is deprecated in v1.39+" in done.stderr
 
 
+@modern
 def test_describe_shows_objects_and_their_events(kubectl: Kubectl, team: str) -> None:
     kubectl("create", "-n", team, "-f", "-", stdin=f"{CLAIM}---\n{POD}")
     kubectl("create", "-f", "-", stdin=resource_slice("d1", "n1") + device_class("d1"))
@@ -146,6 +150,7 @@ def test_describe_shows_objects_and_their_events(kubectl: Kubectl, team: str) ->
         assert f"Name:         {name}" in kubectl("describe", kind, name, "-n", team)
 
 
+@modern
 def test_explain_in_our_own_words(kubectl: Kubectl) -> None:
     text = kubectl("explain", "resourceclaim.spec.devices.requests")
     assert "GROUP:      resource.k8s.io" in text
@@ -154,6 +159,7 @@ def test_explain_in_our_own_words(kubectl: Kubectl) -> None:
     assert "nodeName" in kubectl("explain", "pod.spec")
 
 
+@modern
 def test_label_annotate_and_patch(kubectl: Kubectl, team: str) -> None:
     kubectl("create", "-n", team, "-f", "-", stdin=CLAIM)
     claim = ("resourceclaim", "c1", "-n", team)
@@ -187,12 +193,14 @@ def test_edit_and_replace(kubectl: Kubectl, team: str, tmp_path: Path) -> None:
     assert kubectl.object("pod/p1", "-n", team)["metadata"]["uid"] != before
 
 
+@modern
 def test_who_am_i_and_what_may_i(kubectl: Kubectl) -> None:
     assert kubectl("auth", "can-i", "create", "resourceclaims.resource.k8s.io") == "yes\n"
     assert "*.*" in kubectl("auth", "can-i", "--list")
     assert "kubernetes-admin" in kubectl("auth", "whoami")
 
 
+@modern
 def test_wait_for_a_condition_a_value_and_a_deletion(kubectl: Kubectl, team: str) -> None:
     kubectl("create", "-n", team, "-f", "-", stdin=f"{CLAIM}---\n{POD}")
     assert "timed out" in kubectl.refused("wait", "--for=condition=Ready", "pod/p1", "-n", team, "--timeout=1s")
@@ -227,6 +235,7 @@ def test_delete_in_all_its_forms(kubectl: Kubectl, team: str) -> None:
     assert '"c1" deleted' in kubectl("delete", "resourceclaims", "--all", "-n", team)
 
 
+@modern
 def test_version_and_cluster_info(kubectl: Kubectl) -> None:
     assert "Server Version: v1.36.4+drakit" in kubectl.run("version").stdout
     assert "Kubernetes control plane" in kubectl("cluster-info")
@@ -242,6 +251,7 @@ def test_scale_a_replica_set(kubectl: Kubectl, team: str) -> None:
     assert kubectl.object("rs/web", "-n", team)["spec"]["replicas"] == 3
 
 
+@modern
 def test_a_service_account_gets_a_token_that_works(kubectl: Kubectl, server: Running, team: str) -> None:
     kubectl("create", "serviceaccount", "robot", "-n", team)
     token = kubectl("create", "token", "robot", "-n", team).strip()

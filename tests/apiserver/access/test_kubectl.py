@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.kubectl import KUBECTL, Kubectl
+from tests.e2e.kubectl import Kubectl, modern
 from tests.e2e.processes import apiserver
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl on this machine")
+@modern
 def test_kubectl_acts_as_others_asks_what_it_may_and_makes_tokens(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     with apiserver("--ephemeral", "--aggregate-roles", "--audit-log-path", str(log)) as running:
