@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drakit.allocator import Allocator, Unsatisfiable
+from drakit.allocator import Allocator, NodeError, Unsatisfiable
 from drakit.allocator.taints import Rules
 from tests.allocator.objects import (
     GPU,
@@ -14,6 +14,7 @@ from tests.allocator.objects import (
     class_of,
     cluster,
     device,
+    every,
     exactly,
     gates_without,
     held,
@@ -206,3 +207,21 @@ class TestTaintRules:
     def test_without_rules_a_device_keeps_the_very_taints_that_it_has(self) -> None:
         (published,) = slice_of(device("a", taints=[{"key": "k", "effect": "None"}])).spec.devices
         assert Rules().taints_of(None, published, None) is published.taints  # type: ignore[arg-type]
+
+
+def test_nodes_whose_devices_differ_only_in_a_compared_value_are_told_apart() -> None:
+    alike = [device(f"d{n}", attributes={"numa": 0}) for n in range(2)]
+    apart = [device(f"d{n}", attributes={"numa": n}) for n in range(2)]
+    inventory = cluster(slice_of(*alike, name="a", pool="a"), slice_of(*apart, name="b", pool="b", nodeName="node-b"))
+    wanted = claim(exactly(count=2), constraints=[{"matchAttribute": f"{GPU}/numa"}])
+    assert list(Allocator(inventory, [wanted]).suitable(["node-a", "node-b"])) == ["node-a"]
+
+
+def test_a_pool_that_is_incomplete_is_told_from_one_that_is_empty() -> None:
+    inventory = cluster(
+        slice_of(name="a", pool="a", count=2), slice_of(name="b", pool="b", nodeName="node-b", devices=[])
+    )
+    allocator = Allocator(inventory, [claim(every())])
+    for _ in range(2):
+        assert isinstance(allocator.allocate("node-a", new_uid=str), NodeError)
+        assert isinstance(allocator.allocate("node-b", new_uid=str), Unsatisfiable)

@@ -297,3 +297,41 @@ def test_a_request_that_cannot_be_served_keeps_the_search_from_one_that_would_fa
     got = run(inventory, claim(exactly("many", 8), every("all"), exactly("fails", 1, KIND)))
     assert isinstance(got, Unsatisfiable)
     assert got.steps < 10
+
+
+def test_an_administrator_reaches_a_device_in_use_on_which_a_selector_fails() -> None:
+    devices = [device("odd"), *gpus(11, attributes={"kind": "y"})]
+    inventory = cluster(slice_of(*devices), used=[held("old", "odd")])
+    watch = exactly("watch", 2, KIND, adminAccess=True)
+    assert isinstance(run(inventory, claim(watch)), AllocationError)
+    assert isinstance(run(inventory, claim(exactly("many", 4), watch)), AllocationError)
+
+
+def test_a_request_that_gives_up_for_the_limit_does_not_go_on_to_a_device_on_which_its_selector_fails() -> None:
+    """30 devices and 5 more are too many, whichever they are: the 32nd device is never looked at for the first."""
+    devices = [*gpus(31, attributes={"kind": "x"}), device("odd")]
+    either = first_of("either", sub("many", 30, KIND), sub("one", 1, f'device.driver == "{GPU}"'))
+    got = run(cluster(slice_of(*devices)), claim(either, exactly("none", 5, "device.driver == 'nobody'")))
+    assert isinstance(got, Unsatisfiable)
+
+
+def test_a_selector_that_fails_on_a_device_in_use_does_not_keep_devices_from_standing_for_each_other() -> None:
+    counters = [{"name": f"card-{n}", "counters": {"memory": {"value": "80"}}} for n in range(6)]
+    parts = [
+        device(
+            f"card-{card}-{part}",
+            attributes={"size": size},
+            consumesCounters=[{"counterSet": f"card-{card}", "counters": {"memory": {"value": str(size)}}}],
+        )
+        for card in range(6)
+        for part, size in enumerate((50, 40, 40))
+    ]
+    sizes = [f'device.attributes["{GPU}"].size == {size}' for size in (40, 50)]
+    inventory = cluster(
+        slice_of(*parts, device("odd"), name="parts", count=2),
+        slice_of(name="counters", count=2, sharedCounters=counters),
+        used=[held("old", "odd")],
+    )
+    got = run(inventory, claim(exactly("halves", 5, sizes[0]), exactly("wholes", 4, sizes[1])))
+    assert isinstance(got, Unsatisfiable)
+    assert got.steps < 200

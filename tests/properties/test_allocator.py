@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drakit.allocator import Allocated, Allocation, Inventory, Ledger, allocate
+from drakit.allocator import Allocated, Allocation, Allocator, Inventory, Ledger, allocate
 from drakit.api import DeviceTaintRule, Node, ResourceClaim, ResourceSlice, from_plain
 from drakit.base.errors import SelectorInvalid
 from drakit.selectors import bind, compile_selector
@@ -86,6 +86,52 @@ def test_asking_twice_gives_the_same_answer(case: Plain) -> None:
     claims = [from_plain(ResourceClaim, each) for each in case["claims"]]
     answers = [told(allocate(inventory, "node-a", claims, new_uid=str)) for _ in range(2)]
     assert answers[0] == answers[1] == real(case)
+
+
+def moved(case: Plain, node: str, turn: int) -> Plain:
+    """The case on a node of its own, with attributes turned so that pools differ in nothing else."""
+    slices, used = [], []
+    for each in case["slices"]:
+        spec = {
+            k: v for k, v in each["spec"].items() if k not in ("allNodes", "nodeSelector", "perDeviceNodeSelection")
+        }
+        spec["devices"] = [_turned(device, turn) for device in spec.get("devices", [])]
+        spec |= {"nodeName": node, "pool": {**spec["pool"], "name": f"{node}-{spec['pool']['name']}"}}
+        slices.append({"metadata": {"name": f"{node}-{each['metadata']['name']}"}, "spec": spec})
+    for each in case["allocatedClaims"]:
+        results = [
+            {**result, "pool": f"{node}-{result['pool']}"}
+            for result in each["status"]["allocation"]["devices"]["results"]
+        ]
+        meta = {**each["metadata"], "uid": f"{node}-{each['metadata']['uid']}"}
+        used.append({"metadata": meta, "status": {"allocation": {"devices": {"results": results}}}})
+    return {**case, "node": {"metadata": {"name": node}}, "slices": slices, "allocatedClaims": used}
+
+
+def _turned(device: Plain, turn: int) -> Plain:
+    attributes = dict(device.get("attributes", {}))
+    if "numa" in attributes:
+        attributes["numa"] = {"int": (attributes["numa"]["int"] + turn) % 3}
+    return {
+        **{k: v for k, v in device.items() if k not in ("nodeName", "nodeSelector", "allNodes")},
+        "attributes": attributes,
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(clusters(), min_size=2, max_size=3))
+def test_nodes_are_answered_as_if_each_were_asked_alone(cases: list[Plain]) -> None:
+    """What is found out about one node is used for others; never for one that differs in what matters."""
+    homes = [moved(case, f"node-{n}{turn}", turn) for n, case in enumerate(cases) for turn in (0, 1)]
+    both = {key: [each for home in homes for each in home[key]] for key in ("slices", "allocatedClaims")}
+    case = {**cases[0], **both}
+    nodes = [home["node"]["metadata"]["name"] for home in homes]
+    claims = [from_plain(ResourceClaim, each) for each in case["claims"]]
+    allocator = Allocator(inventory_of(case), claims)
+    answers = [told(allocator.allocate(node, new_uid=str)) for node in nodes]
+    assert answers == [told(allocate(inventory_of(case), node, claims, new_uid=str)) for node in nodes]
+    found = [node for node, (outcome, _) in zip(nodes, answers, strict=True) if outcome == "allocated"]
+    assert list(allocator.suitable(nodes)) == list(Allocator(inventory_of(case), claims).suitable(nodes)) == found
 
 
 DEVICES = st.tuples(st.just(GPU), st.sampled_from(["pool-0", "pool-1"]), st.sampled_from(["a", "b", "c"]))

@@ -46,7 +46,10 @@ class Question:
 
 
 class Reading:
-    """The answer of contents to a question. It says nothing but who answers alike: those of one makeup share it."""
+    """The answer of contents to a question. It says nothing but who answers alike: those of one makeup share it.
+
+    A plan asks one question, so contents with the same reading are the same to it.
+    """
 
     __slots__ = ()
 
@@ -109,7 +112,6 @@ class Content:
 
     def _read(self, question: Question) -> Reading:
         key = (
-            question.key,
             self.problem,
             tuple([self.verdicts(each) for each in question.selections]),
             tuple([self.values(name, lists=lists) for name, lists in question.attributes]),

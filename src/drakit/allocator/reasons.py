@@ -18,7 +18,7 @@ from drakit.allocator.bounds import Option, Outlook
 from drakit.allocator.capacity import consumed_amount
 from drakit.allocator.profiles import Layout, bits_of
 from drakit.allocator.remedies import Remedy, find_remedies
-from drakit.allocator.requests import MAX_RESULTS, Alternative
+from drakit.allocator.requests import Alternative
 from drakit.allocator.results import Site, site
 from drakit.allocator.search import Pick, Search
 from drakit.api import Device, ResourceClaim
@@ -179,10 +179,9 @@ def _servable(search: Search, option: Option) -> tuple[bool, int]:
 def _serve(search: Search, option: Option) -> list[tuple[int, tuple[Values | None, ...]]]:
     """Take what an option can still have, in order; all devices or none when it wants all."""
     missing = option.count - sum(pick.alternative == option.index for pick in search.picks)
-    room = MAX_RESULTS - search.in_claim[option.claim]
     taken: list[tuple[int, tuple[Values | None, ...]]] = []
     for device in bits_of(search.outlook.candidates(search, option) & ~option.failing):
-        if len(taken) == min(missing, room):
+        if len(taken) == missing:
             break
         before = search.take(option, device)
         if before is not None:

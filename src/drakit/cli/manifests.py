@@ -245,7 +245,7 @@ def _title(value: Object) -> str:
 
 def name_of(meta: ObjectMeta) -> str:
     """The name, or as much of it as is known before a server makes it up."""
-    return meta.name or f"{meta.generate_name or ''}…"
+    return meta.name or f"{meta.generate_name}…"
 
 
 def _repeated(found: Iterable[Manifest]) -> Iterator[str]:
