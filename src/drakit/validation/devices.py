@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from drakit.api import Device, DeviceAttribute, DeviceCapacity, DeviceCounterConsumption, NodeAllocatableResourceMapping
+from drakit.api import (
+    Counter,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+    NodeAllocatableResourceMapping,
+)
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, invalid, not_found, required, too_long
 from drakit.validation.binding import check_binding_conditions
@@ -159,15 +166,18 @@ def _check_capacities(device: Device, path: Path) -> Iterator[FieldError]:
 
 
 def _check_consumption(consumption: DeviceCounterConsumption, path: Path) -> Iterator[FieldError]:
-    if not consumption.counter_set:
-        yield required(path / "counterSet")
+    return check_counters(consumption.counter_set, path / "counterSet", consumption.counters, path / "counters")
+
+
+def check_counters(name: str, name_path: Path, counters: Mapping[str, Counter], path: Path) -> Iterator[FieldError]:
+    """A set of counters and its name, where it is declared and where a device takes from it."""
+    if not name:
+        yield required(name_path)
     else:
-        yield from check_label(consumption.counter_set, path / "counterSet")
-    if not consumption.counters:
-        yield required(path / "counters")
-    yield from each_entry(
-        consumption.counters, path / "counters", check_label, None, longest_key=COUNTER_NAME_LENGTH, limit=COUNTERS
-    )
+        yield from check_label(name, name_path)
+    if not counters:
+        yield required(path)
+    yield from each_entry(counters, path, check_label, None, longest_key=COUNTER_NAME_LENGTH, limit=COUNTERS)
 
 
 def _check_nodes(device: Device, path: Path, per_device: bool) -> Iterator[FieldError]:

@@ -28,53 +28,43 @@ _UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualif
 
 
 def check_metadata(
-    meta: ObjectMeta,
-    *,
-    namespaced: bool,
-    name_rule: NameRule = names.check_dns_subdomain,
-    path: Path = METADATA,
-    prefixed: bool = True,
+    meta: ObjectMeta, *, namespaced: bool, name_rule: NameRule = names.check_dns_subdomain, prefixed: bool = True
 ) -> Iterator[FieldError]:
     """The rules for a new object."""
-    yield from check_form(meta, namespaced=namespaced, name_rule=name_rule, path=path, prefixed=prefixed)
-    yield from _check_generation(meta, path)
-    yield from _check_content(meta, path)
-    yield from _check_qualified_finalizers(meta.finalizers, path / "finalizers")
+    yield from check_form(meta, namespaced=namespaced, name_rule=name_rule, prefixed=prefixed)
+    yield from _check_generation(meta)
+    yield from _check_content(meta)
+    yield from _check_qualified_finalizers(meta.finalizers)
 
 
 def check_form(
-    meta: ObjectMeta,
-    *,
-    namespaced: bool,
-    name_rule: NameRule = names.check_dns_subdomain,
-    path: Path = METADATA,
-    prefixed: bool = True,
+    meta: ObjectMeta, *, namespaced: bool, name_rule: NameRule = names.check_dns_subdomain, prefixed: bool = True
 ) -> Iterator[FieldError]:
     """Names and finalizers. Some kinds are held to it in every update, most only when they are made.
 
     Without `prefixed` only the name that was made of a prefix is judged, not the prefix.
     """
-    yield from _check_names(meta, name_rule, path, prefixed)
-    yield from _check_namespace(meta.namespace, namespaced, path / "namespace")
-    yield from _check_finalizers(meta.finalizers, path / "finalizers")
+    yield from _check_names(meta, name_rule, prefixed)
+    yield from _check_namespace(meta.namespace, namespaced, METADATA / "namespace")
+    yield from _check_finalizers(meta.finalizers, METADATA / "finalizers")
 
 
-def check_metadata_update(new: ObjectMeta, old: ObjectMeta, path: Path = METADATA) -> Iterator[FieldError]:
+def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Iterator[FieldError]:
     """The rules for metadata that replaces other metadata."""
     if old.deletion_timestamp is not None:
-        yield from _check_no_new_finalizers(new.finalizers, old.finalizers, path / "finalizers")
-    yield from _check_generation(new, path)
+        yield from _check_no_new_finalizers(new.finalizers, old.finalizers, METADATA / "finalizers")
+    yield from _check_generation(new)
     if new.generation < old.generation:
-        yield invalid(path / "generation", new.generation, "must not be decremented")
-    yield from immutable(new.name, old.name, path / "name")
-    yield from immutable(new.namespace, old.namespace, path / "namespace")
-    yield from immutable(new.uid, old.uid, path / "uid")
-    yield from immutable(new.creation_timestamp, old.creation_timestamp, path / "creationTimestamp")
-    yield from immutable(new.deletion_timestamp, old.deletion_timestamp, path / "deletionTimestamp")
+        yield invalid(METADATA / "generation", new.generation, "must not be decremented")
+    yield from immutable(new.name, old.name, METADATA / "name")
+    yield from immutable(new.namespace, old.namespace, METADATA / "namespace")
+    yield from immutable(new.uid, old.uid, METADATA / "uid")
+    yield from immutable(new.creation_timestamp, old.creation_timestamp, METADATA / "creationTimestamp")
+    yield from immutable(new.deletion_timestamp, old.deletion_timestamp, METADATA / "deletionTimestamp")
     grace = (new.deletion_grace_period_seconds, old.deletion_grace_period_seconds)
-    yield from immutable(*grace, path / "deletionGracePeriodSeconds")
-    yield from _check_content(new, path)
-    yield from _check_qualified_finalizers(new.finalizers, path / "finalizers")
+    yield from immutable(*grace, METADATA / "deletionGracePeriodSeconds")
+    yield from _check_content(new)
+    yield from _check_qualified_finalizers(new.finalizers)
 
 
 def check_template_metadata(meta: ObjectMeta, path: Path) -> Iterator[FieldError]:
@@ -119,16 +109,16 @@ def check_annotations(annotations: Mapping[str, str], path: Path) -> Iterator[Fi
         yield too_long(path, ANNOTATIONS_SIZE)
 
 
-def _check_names(meta: ObjectMeta, rule: NameRule, path: Path, prefixed: bool) -> Iterator[FieldError]:
+def _check_names(meta: ObjectMeta, rule: NameRule, prefixed: bool) -> Iterator[FieldError]:
     """A prefix may end in a dash, because something comes after it."""
     prefix = meta.generate_name
     masked = prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix
     for message in rule(masked) if prefix and prefixed else ():
-        yield invalid(path / "generateName", prefix, message)
+        yield invalid(METADATA / "generateName", prefix, message)
     if meta.name:
-        yield from (invalid(path / "name", meta.name, message) for message in rule(meta.name))
+        yield from (invalid(METADATA / "name", meta.name, message) for message in rule(meta.name))
     elif not prefix:
-        yield required(path / "name", "name or generateName is required")
+        yield required(METADATA / "name", "name or generateName is required")
 
 
 def _check_namespace(namespace: str, namespaced: bool, path: Path) -> Iterator[FieldError]:
@@ -141,17 +131,17 @@ def _check_namespace(namespace: str, namespaced: bool, path: Path) -> Iterator[F
         yield from (invalid(path, namespace, message) for message in names.check_dns_label(namespace))
 
 
-def _check_generation(meta: ObjectMeta, path: Path) -> Iterator[FieldError]:
+def _check_generation(meta: ObjectMeta) -> Iterator[FieldError]:
     if meta.generation < 0:
-        yield invalid(path / "generation", meta.generation, "must be greater than or equal to 0")
+        yield invalid(METADATA / "generation", meta.generation, "must be greater than or equal to 0")
 
 
-def _check_content(meta: ObjectMeta, path: Path) -> Iterator[FieldError]:
-    yield from check_labels(meta.labels, path / "labels")
-    yield from check_annotations(meta.annotations, path / "annotations")
-    yield from _check_owners(meta.owner_references, path / "ownerReferences")
+def _check_content(meta: ObjectMeta) -> Iterator[FieldError]:
+    yield from check_labels(meta.labels, METADATA / "labels")
+    yield from check_annotations(meta.annotations, METADATA / "annotations")
+    yield from _check_owners(meta.owner_references, METADATA / "ownerReferences")
     for index, entry in enumerate(meta.managed_fields):
-        yield from _check_manager(entry, (path / "managedFields")[index])
+        yield from _check_manager(entry, (METADATA / "managedFields")[index])
 
 
 def _check_owners(owners: Sequence[OwnerReference], path: Path) -> Iterator[FieldError]:
@@ -193,10 +183,10 @@ def _check_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldEr
         yield invalid(path, list(finalizers), detail)
 
 
-def _check_qualified_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldError]:
+def _check_qualified_finalizers(finalizers: Sequence[str]) -> Iterator[FieldError]:
     for index, finalizer in enumerate(finalizers):
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
-            yield invalid(path[index], finalizer, _UNQUALIFIED)
+            yield invalid((METADATA / "finalizers")[index], finalizer, _UNQUALIFIED)
 
 
 def _check_no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Path) -> Iterator[FieldError]:

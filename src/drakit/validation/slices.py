@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from drakit.api import CounterSet, Device, ResourcePool, ResourceSlice, ResourceSliceSpec
 from drakit.base.fields import FieldError, Path, invalid, required
 from drakit.validation.context import Context
-from drakit.validation.devices import COUNTER_NAME_LENGTH, COUNTERS, check_device, has_lists, is_attribute_list
+from drakit.validation.devices import check_counters, check_device, has_lists, is_attribute_list
 from drakit.validation.metadata import check_metadata, check_metadata_update, immutable
-from drakit.validation.naming import check_driver, check_label, check_pool, check_subdomain
+from drakit.validation.naming import check_driver, check_pool, check_subdomain
 from drakit.validation.nodeselectors import check_node_selector
 from drakit.validation.rendering import as_go, set_fields
-from drakit.validation.sequences import each_entry, each_once
+from drakit.validation.sequences import each_once
 
 DEVICES = 128
 ADVANCED_DEVICES = 64
@@ -116,12 +116,4 @@ def _is_advanced(device: Device) -> bool:
 
 
 def _check_counter_set(counter_set: CounterSet, path: Path) -> Iterator[FieldError]:
-    if not counter_set.name:
-        yield required(path / "name")
-    else:
-        yield from check_label(counter_set.name, path / "name")
-    if not counter_set.counters:
-        yield required(path / "counters")
-    yield from each_entry(
-        counter_set.counters, path / "counters", check_label, None, longest_key=COUNTER_NAME_LENGTH, limit=COUNTERS
-    )
+    return check_counters(counter_set.name, path / "name", counter_set.counters, path / "counters")
