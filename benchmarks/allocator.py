@@ -106,7 +106,7 @@ def measure_pass(
     cold = min(filter_pass(build(), wanted)[0] for _ in range(3))
     inventory = build()
     _, suitable = filter_pass(inventory, renamed(wanted))
-    first = min(filter_pass(inventory, renamed(wanted))[0] for _ in range(5))
+    first = min(filter_pass(inventory, renamed(wanted))[0] for _ in range(30))
     filter_pass(inventory, wanted)
     passing = held(0, 1, name="passing")
     again = float("inf")

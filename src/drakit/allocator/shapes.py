@@ -67,21 +67,21 @@ class Shapes:
     """The shapes in use; a shape that no pool holds any more is forgotten."""
 
     def __init__(self) -> None:
-        self._known: WeakValueDictionary[tuple[str, bytes], Shape] = WeakValueDictionary()
+        self._known: WeakValueDictionary[tuple[str, bytes, bytes], Shape] = WeakValueDictionary()
         self._builds: WeakValueDictionary[bytes, Build] = WeakValueDictionary()
 
     def of(self, driver: str, device: Device) -> Shape:
         plain = msgspec.structs.replace(
             device, name="", node_name=None, node_selector=None, all_nodes=None, taints=(), binds_to_node=None
         )
-        key = (driver, to_json(plain))
+        made = to_json(msgspec.structs.replace(plain, attributes={}))
+        key = (driver, made, to_json(Device(name="", attributes=plain.attributes)))
         shape = self._known.get(key)
         if shape is None:
-            shape = self._known[key] = Shape(driver, plain, self._build(plain))
+            shape = self._known[key] = Shape(driver, plain, self._build(made, plain))
         return shape
 
-    def _build(self, plain: Device) -> Build:
-        key = to_json(msgspec.structs.replace(plain, attributes={}))
+    def _build(self, key: bytes, plain: Device) -> Build:
         build = self._builds.get(key)
         if build is None:
             build = self._builds[key] = Build(plain)
