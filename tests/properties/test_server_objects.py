@@ -30,7 +30,7 @@ every_version = pytest.mark.parametrize(
     ("kind", "version"), SERVED, ids=[f"{kind.kind}-{version}" for kind, version in SERVED]
 )
 fairly = settings(
-    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 scalars = st.one_of(
