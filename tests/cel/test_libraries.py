@@ -386,3 +386,20 @@ def test_times_hold_up_to_their_limits(text: str, value: str) -> None:
 @pytest.mark.parametrize("zone", ["Nowhere/Land", "../etc", "+1", "1:x", ":30", "America"])
 def test_what_is_no_time_zone_is_an_error(zone: str) -> None:
     assert shown("timestamp(0).getHours(x)", x=zone).startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[1, 2].slice(0, 2) + [1, 2].slice(2, 2)", "[1, 2]"),
+        ("[1, 2].slice(0, 3)", "error: cannot slice(0, 3), list is length 2"),
+        ("cidr('10.0.0.0/8').containsCIDR('10.1.2.3/8')", "true"),
+        ("cidr('10.0.0.0/8').containsCIDR('10.0.0.0/7')", "false"),
+        ("uint(x)", "error: unsigned integer overflow"),
+        ("-9223372036854775808 % -1", "error: integer overflow"),
+        ("-9223372036854775808 / -1", "error: integer overflow"),
+        ("semver('1.2-rc', true)", "error: short version cannot contain PreRelease/Build meta data"),
+    ],
+)
+def test_the_edge_is_inside_or_outside_as_upstream_has_it(text: str, value: str) -> None:
+    assert shown(text, x=2.0**64) == value

@@ -32,6 +32,7 @@ class Report:
     costed: int = 0
     exact: int = 0
     differing: list[str] = field(default_factory=list)
+    inexact: list[str] = field(default_factory=list)
     constructs: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -73,6 +74,7 @@ def judge(case: dict[str, Any], report: Report) -> str:
     if (selector.max_cost, metered.cost) == (expect["maxCost"], expect["actualCost"]):
         report.exact += 1
     else:
+        report.inexact.append(expression)
         report.constructs.update({first or second for first, second in _CONSTRUCT.findall(expression)})
     return f"{expression}: {difference}" if difference else ""
 

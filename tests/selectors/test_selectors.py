@@ -6,6 +6,7 @@ import pytest
 
 from drakit.api import Device, from_plain
 from drakit.base.errors import SelectorInvalid
+from drakit.cel import Results, as_eval_error
 from drakit.selectors import COST_LIMIT, MATCH, NO_MATCH, BoundDevice, Selector, bind, compile_selector
 
 GPU = {
@@ -183,6 +184,11 @@ def test_a_value_that_belies_its_static_type_is_an_error_and_never_a_crash(
     selector = Selector(text)
     assert selector.evaluate(gpu).error.startswith(error)
     assert selector.metered(gpu).error.startswith(error)
+    surprises: list[Exception] = []
+    results = Results(True, False, lambda _: False, lambda caught, _: surprises.append(caught))
+    if fast := selector.program.function({"device": "scalar_device"}, results):
+        fast(gpu)
+    assert all(as_eval_error(caught) is not None for caught in surprises), surprises
 
 
 @pytest.mark.parametrize(
