@@ -7,6 +7,7 @@ import pytest
 from drakit.cel import CompileError, compile_program, kubernetes, trace, unparse
 from drakit.cel.parser import parse
 from drakit.cel.source import Source
+from tests.cel.evaluation import shown
 
 
 @pytest.mark.parametrize(
@@ -75,3 +76,24 @@ def test_issues_count_lines_and_columns_from_one() -> None:
         compile_program("1 +\n\n  nope", kubernetes())
     (issue,) = caught.value.issues
     assert (issue.line, issue.column) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("quantity('1Gi')", 'quantity("1Gi")'),
+        ("semver('1.2.3')", 'semver("1.2.3")'),
+        ("ip('::1')", 'ip("::1")'),
+        ("cidr('10.0.0.0/8')", 'cidr("10.0.0.0/8")'),
+        ("url('HTTP://u@a.b:80/c d?e#f')", 'url("http://u@a.b:80/c%20d?e#f")'),
+        ("url('/a')", 'url("/a")'),
+        ("format.uuid()", "format.uuid"),
+        ("lists.range(6000)", "a large list"),
+    ],
+)
+def test_a_value_is_shown_as_the_call_that_makes_it(text: str, value: str) -> None:
+    assert shown(text) == value
+
+
+def test_a_long_text_is_shown_up_to_where_it_fills_a_page() -> None:
+    assert shown("x", x="a" * 9000) == "'" + "a" * 5000 + "'…"

@@ -15,10 +15,17 @@ from drakit.cel.library.times import format_duration, format_timestamp
 from drakit.cel.program import TOO_DEEP, Program
 from drakit.cel.stack import with_room
 from drakit.cel.unparse import literal_text, unparse
-from drakit.cel.values import Duration, Optional, Timestamp, Value, keys, type_name, weight
+from drakit.cel.values import Duration, Opaque, Optional, Timestamp, Value, keys, type_name, weight
 
 NOT_EVALUATED = "not evaluated"
 _WIDTH, _MOST = 60, 5000
+_MAKERS = {
+    "kubernetes.Quantity": "quantity",
+    "kubernetes.Semver": "semver",
+    "kubernetes.URL": "url",
+    "net.IP": "ip",
+    "net.CIDR": "cidr",
+}
 
 Seen = dict[int, tuple[Value, int]]
 
@@ -114,6 +121,6 @@ def _text(value: Value) -> str:
             return f'duration("{format_duration(value)}")'
         case Timestamp():
             return f'timestamp("{format_timestamp(value)}")'
-        case _ if getattr(value, "type_name", "").startswith("kubernetes."):
-            return f'{value.type_name.removeprefix("kubernetes.").lower()}("{value!r}")'
+        case Opaque() if value.type_name in _MAKERS:
+            return f'{_MAKERS[value.type_name]}("{value!r}")'
     return literal_text(value)
