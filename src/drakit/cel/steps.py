@@ -9,6 +9,7 @@ each counts in its own way. That follows upstream's plan of a program, because t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,13 +34,14 @@ class Scope:
         return EvalError(f"no such attribute(s): {name}")
 
 
-class Step:
-    """A part of a plan. `value` computes it and tells the meter."""
+class Step(ABC):
+    """A part of a plan."""
 
     id: int
 
+    @abstractmethod
     def value(self, scope: Scope) -> Value:
-        raise NotImplementedError
+        """Compute it, and tell the meter."""
 
 
 @dataclass(slots=True)
@@ -245,18 +247,21 @@ class Qualifier:
         return value, present
 
 
-class Path:
+class Path(ABC):
     """Where a value comes from, before it is looked at as a step of its own."""
 
     @property
+    @abstractmethod
     def id(self) -> int:
-        raise NotImplementedError
+        """The node that the cost of the path is told under."""
 
+    @abstractmethod
     def resolve(self, scope: Scope) -> Value:
-        raise NotImplementedError
+        """The value at its end, or the error on the way."""
 
+    @abstractmethod
     def extend(self, qualifier: Qualifier) -> None:
-        raise NotImplementedError
+        """Go one hop further."""
 
 
 def _qualified(scope: Scope, value: Value, qualifiers: Sequence[Qualifier]) -> Value:
