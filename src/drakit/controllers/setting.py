@@ -1,7 +1,10 @@
 """What every controller is given, and how it is run.
 
-In:  a client, the process's informers, a clock, gates, a registry for figures.
+In:  the process's informers, who acts under which account, a clock, gates, a registry for figures.
 Out: one `Setting` that a controller is made with. A controller subscribes to informers when it is made, and has loops.
+
+Reading is shared, acting is not: caches are filled by one client, and each controller asks and writes with a client of
+its own, under the service account whose role has what that controller needs and no more.
 """
 
 from __future__ import annotations
@@ -15,10 +18,12 @@ from prometheus_client import CollectorRegistry
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client, NotFound, V
-from drakit.controllers.events import Recorder
+from drakit.client.recording import Recorder
 from drakit.informers import Controller, Informers, Result
 
 K = TypeVar("K", bound=Hashable)
+ClientOf = Callable[[str], Client]
+"""The client of a controller, by the name of its service account in `kube-system`."""
 log = logging.getLogger("drakit.controllers")
 
 
@@ -34,17 +39,19 @@ class Setting:
         gates: FeatureGates | None = None,
         registry: CollectorRegistry | None = None,
         root_ca: str = "",
+        client_of: ClientOf | None = None,
     ) -> None:
-        """`root_ca` is the certificates by which pods know the server, in PEM."""
+        """`root_ca` is the certificates by which pods know the server, in PEM. Without `client_of`, all act as one."""
         self.client = client
+        self.client_of: ClientOf = client_of or (lambda account: client)
         self.informers = informers
         self.clock = clock
         self.gates = gates or FeatureGates.defaults()
         self.registry = registry or CollectorRegistry()
         self.root_ca = root_ca
 
-    def recorder(self, component: str) -> Recorder:
-        return Recorder(self.client, self.clock, component)
+    def recorder(self, client: Client, component: str) -> Recorder:
+        return Recorder(client, self.clock, component)
 
     def loop(self, name: str, reconcile: Callable[[K], Awaitable[Result | None]], *, workers: int = 1) -> Controller[K]:
         """A work queue and its workers. An object that vanished under a reconcile is no failure: its event comes."""

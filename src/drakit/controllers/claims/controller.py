@@ -12,16 +12,17 @@ from drakit.api import Node, Pod, PodGroup, ResourceClaim, ResourceClaimTemplate
 from drakit.api.views import Partial
 from drakit.base.errors import Conflict, DrakitError
 from drakit.client import CLAIMS, NODES, POD_GROUPS, PODS, TEMPLATES, Key, key_of
+from drakit.client.recording import WARNING
 from drakit.controllers.claims.consumers import Consumers, by_claim, by_consumer, by_group, by_template, is_done
 from drakit.controllers.claims.figures import ClaimFigures
 from drakit.controllers.claims.generating import Generating, Missing
 from drakit.controllers.claims.releasing import Releasing
 from drakit.controllers.claims.reserving import Reserving
-from drakit.controllers.events import WARNING
 from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result, by_controller, by_node
 
 NAME = "resource_claim"
+ACCOUNT = "resource-claim-controller"
 FAILED = "FailedResourceClaimCreation"
 POD, GROUP, CLAIM = "pod", "podgroup", "claim"
 
@@ -38,7 +39,7 @@ class Item(NamedTuple):
 
 class ClaimController:
     def __init__(self, setting: Setting, *, workers: int = 4) -> None:
-        client, informers = setting.client, setting.informers
+        client, informers = setting.client_of(ACCOUNT), setting.informers
         grouped = setting.gates.enabled("DRAWorkloadResourceClaims")
         self._pods: Informer[Partial[Pod]] = informers.of(PODS)
         self._groups: Informer[PodGroup] | None = informers.of(POD_GROUPS) if grouped else None
@@ -50,7 +51,7 @@ class ClaimController:
         self._generating = Generating(client, self._claims, self._templates, self._groups, figures)
         self._reserving = Reserving(client, self._claims, self._nodes)
         self._releasing = Releasing(client, setting.clock, self._claims, consumers)
-        self._recorder = setting.recorder(NAME)
+        self._recorder = setting.recorder(client, NAME)
         self.loop = setting.loop(NAME, self.reconcile, workers=workers)
         self.loops = (self.loop,)
         self._add_indexes()

@@ -13,8 +13,8 @@ from collections import Counter
 from drakit.api import Pod
 from drakit.api.views import Partial
 from drakit.client import Key, V
+from drakit.client.recording import NORMAL
 from drakit.controllers.disruption import mark_disrupted
-from drakit.controllers.events import NORMAL
 from drakit.controllers.eviction.figures import EvictionFigures
 from drakit.controllers.eviction.judging import Eviction
 from drakit.controllers.eviction.knowledge import Knowledge
@@ -33,16 +33,16 @@ class DeviceTaintEviction:
     def __init__(
         self, setting: Setting, *, workers: int = 8, per_second: float = PER_SECOND, burst: int = BURST
     ) -> None:
-        self._client = setting.client
+        self._client = setting.client_of(COMPONENT)
         self._clock = setting.clock
-        self._recorder = setting.recorder(COMPONENT)
+        self._recorder = setting.recorder(self._client, COMPONENT)
         self._figures = EvictionFigures(setting.registry)
         self._bucket = Bucket(setting.clock, rate=per_second, burst=burst)
         self._evicted: Counter[str] = Counter()  # by uid of the rule
         self._going: set[str] = set()  # uids of pods whose deletion the cache has not seen yet
         self.loop = setting.loop(NAME, self.reconcile, workers=workers)
         self._known = Knowledge(setting, self.loop.queue.add)
-        self._status = RuleStatus(setting, self._known, self._evicted)
+        self._status = RuleStatus(setting, self._client, self._known, self._evicted)
         self.loops: tuple[Controller[Key], ...] = (self.loop, self._status.loop)
         if not setting.gates.enabled("DRADeviceTaints"):
             self.loops = ()

@@ -13,21 +13,22 @@ from drakit.api.times import parse_time
 from drakit.api.views import Partial
 from drakit.base.taints import NO_EXECUTE, tolerates
 from drakit.client import NODES, PODS, Key
+from drakit.client.recording import NORMAL
 from drakit.controllers.disruption import mark_disrupted
-from drakit.controllers.events import NORMAL
 from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result, by_node
 
 NAME = "taint_eviction"
 COMPONENT = "taint-eviction-controller"
+ACCOUNT = "node-controller"
 _LONG_AGO = "1970-01-01T00:00:00Z"
 
 
 class NodeTaintEviction:
     def __init__(self, setting: Setting, *, workers: int = 4) -> None:
-        self._client = setting.client
+        self._client = setting.client_of(ACCOUNT)
         self._clock = setting.clock
-        self._recorder = setting.recorder(COMPONENT)
+        self._recorder = setting.recorder(self._client, COMPONENT)
         self._pods: Informer[Partial[Pod]] = setting.informers.of(PODS)
         self._nodes: Informer[Partial[Node]] = setting.informers.of(NODES)
         self._pods.add_index("node", by_node)

@@ -16,7 +16,7 @@ from drakit.api import Pod, ReplicaSet
 from drakit.api.views import Partial
 from drakit.base.errors import DrakitError, Retryable
 from drakit.client import PODS, REPLICA_SETS, Key, V, key_of
-from drakit.controllers.events import NORMAL, WARNING
+from drakit.client.recording import NORMAL, WARNING
 from drakit.controllers.replicasets.choosing import (
     Sorted,
     available_in,
@@ -37,9 +37,9 @@ OneSet = Partial[ReplicaSet]
 
 class ReplicaSetController:
     def __init__(self, setting: Setting, *, workers: int = 2) -> None:
-        self._client = setting.client
+        self._client = setting.client_of(COMPONENT)
         self._clock = setting.clock
-        self._recorder = setting.recorder(COMPONENT)
+        self._recorder = setting.recorder(self._client, COMPONENT)
         self._sets: Informer[OneSet] = setting.informers.of(REPLICA_SETS)
         self._pods: Informer[Partial[Pod]] = setting.informers.of(PODS)
         self._pods.add_index("controller", by_controller)

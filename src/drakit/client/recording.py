@@ -1,9 +1,9 @@
-"""Events: what a controller tells people about an object.
+"""Events: what a component tells people about an object.
 
 In:  an object, a reason, a message.
 Out: an Event in the object's namespace. The same thing again, also after a restart, raises the count of the one event.
 
-An event that cannot be written is logged: it never keeps a controller from its work.
+An event that cannot be written is logged: it never keeps a component from its work.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.client import EVENTS, AlreadyExists, Client, metadata_of
 
-log = logging.getLogger("drakit.controllers")
+log = logging.getLogger("drakit.client")
 
 NORMAL = "Normal"
 WARNING = "Warning"

@@ -1,0 +1,54 @@
+"""What a scheduling plugin is: extension points, what they answer, what they are given, the events that wake pods.
+
+The rest of the scheduler meets here: the queue and the cycles call plugins through these types, and plugins know
+nothing of queue and cycles.
+"""
+
+from drakit.scheduler.framework.cycle import CycleState
+from drakit.scheduler.framework.events import Action, ClusterEvent, EventResource, Hint, HintFunction, Interest
+from drakit.scheduler.framework.handle import Handle
+from drakit.scheduler.framework.nodes import NodeInfo, Nodes
+from drakit.scheduler.framework.plugins import (
+    Binder,
+    Filter,
+    Informed,
+    Permit,
+    Plugin,
+    PostFilter,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    Rejections,
+    Reserve,
+    Score,
+)
+from drakit.scheduler.framework.statuses import SKIP, SUCCESS, Code, Status
+
+__all__ = [
+    "SKIP",
+    "SUCCESS",
+    "Action",
+    "Binder",
+    "ClusterEvent",
+    "Code",
+    "CycleState",
+    "EventResource",
+    "Filter",
+    "Handle",
+    "Hint",
+    "HintFunction",
+    "Informed",
+    "Interest",
+    "NodeInfo",
+    "Nodes",
+    "Permit",
+    "Plugin",
+    "PostFilter",
+    "PreBind",
+    "PreEnqueue",
+    "PreFilter",
+    "Rejections",
+    "Reserve",
+    "Score",
+    "Status",
+]

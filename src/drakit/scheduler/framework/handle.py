@@ -1,0 +1,39 @@
+"""What plugins are given when they are made: the world that they look at and write to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from prometheus_client import CollectorRegistry
+
+from drakit.base.clock import Clock
+from drakit.base.gates import FeatureGates
+from drakit.client import Client
+from drakit.informers import Informers
+from drakit.scheduler.framework.nodes import Nodes
+
+
+class Handle:
+    """One per scheduler. A plugin subscribes to informers when it is made, before they are started."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        nodes: Nodes,
+        *,
+        clock: Clock,
+        gates: FeatureGates,
+        registry: CollectorRegistry,
+        random: Random,
+        new_uid: Callable[[], str],
+    ) -> None:
+        self.client = client
+        self.informers = informers
+        self.nodes = nodes
+        self.clock = clock
+        self.gates = gates
+        self.registry = registry
+        self.random = random
+        self.new_uid = new_uid

@@ -1,0 +1,114 @@
+"""The extension points of a scheduling attempt, in the order in which they are called.
+
+pre_enqueue             may the pod enter the queue at all?
+pre_filter              once per attempt: what the pod needs, which nodes come into question
+filter                  many nodes at once: which do not fit, and why
+post_filter             when none fits: can something be done about it?
+score                   many nodes at once: which fits best
+reserve / unreserve     take what the pod gets, in memory / give it back, also what was written since
+permit                  may the pod be bound now? (a gang that is not complete: no)
+pre_bind                write what must be there before the pod is bound
+bind                    bind
+
+Everything up to `permit`, but for `post_filter`, is synchronous: an attempt sees one state of the cluster, and what it
+reserves is taken when the next attempt begins. `pre_bind` and `bind` run apart, many pods at a time.
+
+A plugin implements the protocols of the points that it has a part in; its `name` is the one in configuration files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+from drakit.api.pods import Pod
+from drakit.scheduler.framework.cycle import CycleState
+from drakit.scheduler.framework.events import Interest
+from drakit.scheduler.framework.nodes import NodeInfo
+from drakit.scheduler.framework.statuses import Status
+
+Rejections = Mapping[str, Status]
+"""Refused nodes by name; a node that is missing fits."""
+
+
+@runtime_checkable
+class Plugin(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+@runtime_checkable
+class Informed(Plugin, Protocol):
+    """A plugin whose refusals can be overcome by what happens in the cluster. Without it: any event wakes the pod."""
+
+    def interests(self) -> Sequence[Interest]: ...
+
+
+@runtime_checkable
+class PreEnqueue(Plugin, Protocol):
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """SUCCESS, or why the pod must wait outside of the queue. Cheap, and free of side effects."""
+        ...
+
+
+@runtime_checkable
+class PreFilter(Plugin, Protocol):
+    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
+        """A status, and the names of the only nodes that can work (None: any). SKIP: `filter` has nothing to do."""
+        ...
+
+
+@runtime_checkable
+class Filter(Plugin, Protocol):
+    def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
+        """The nodes of these that do not fit. A status of ERROR ends the attempt.
+
+        Called again with other nodes until enough fit; with what-if nodes (pods removed) by preemption.
+        """
+        ...
+
+
+@runtime_checkable
+class PostFilter(Plugin, Protocol):
+    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> Status:
+        """SUCCESS: something was done, the pod is tried again soon. UNSCHEDULABLE: nothing can be done."""
+        ...
+
+
+@runtime_checkable
+class Score(Plugin, Protocol):
+    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
+        """A mark from 0 to 100 for each, higher is better; already made comparable among these nodes."""
+        ...
+
+
+@runtime_checkable
+class Reserve(Plugin, Protocol):
+    def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        """Take it, in memory."""
+        ...
+
+    async def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
+        """Undo `reserve` at once, then what `pre_bind` wrote. Never fails: it logs and goes on.
+
+        Called for every plugin, in reverse, also for those whose `reserve` was not reached; safe to repeat. Does not
+        give up control before memory is as if the pod had never been reserved.
+        """
+        ...
+
+
+@runtime_checkable
+class Permit(Plugin, Protocol):
+    def permit(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status: ...
+
+
+@runtime_checkable
+class PreBind(Plugin, Protocol):
+    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+        """May take long. Not SUCCESS: the pod is unreserved and tried again."""
+        ...
+
+
+@runtime_checkable
+class Binder(Plugin, Protocol):
+    async def bind(self, state: CycleState, pod: Pod, node: str) -> Status: ...
