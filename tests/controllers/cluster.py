@@ -1,4 +1,9 @@
-"""A server, a clock that stands still, and controllers that can be killed after any of their writes."""
+"""A server, a clock that stands still, and controllers that can be killed after any of their writes.
+
+The server authorizes by roles. Controllers have the identities that they have in `drakit up`: caches are filled by
+the controller manager, and each controller acts under its own service account. A request of theirs that is refused
+fails the test, whatever the controller makes of it.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +14,14 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, ParamSpec
 
-from drakit.api.exchange import Request, Response
+from drakit.api.exchange import Outcome, Request, Response, User
 from drakit.api.views import Partial
 from drakit.apiserver import Server, Settings, build_server
+from drakit.apiserver.access.identities import CONTROLLER_MANAGER, controller
 from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client, InProcess, Resource, Transport
-from drakit.controllers.composition import Controllers, Make
+from drakit.controllers.composition import ALL, Controllers, Make
 from drakit.store import MemoryStore
 
 P = ParamSpec("P")
@@ -41,12 +47,15 @@ class Fatal:
         self._inner = inner
         self._last = last
         self.writes: list[tuple[str, str]] = []
+        self.refused: list[str] = []
         self.died = asyncio.Event()
 
     async def handle(self, request: Request) -> Response:
         if self.died.is_set():
             await asyncio.Event().wait()
         response = await self._inner.handle(request)
+        if isinstance(response.content, Outcome) and '" cannot ' in response.content.status.message:
+            self.refused.append(response.content.status.message)
         if request.method in WRITES:
             self.writes.append((request.method, request.path))
             if self._last is not None and len(self.writes) >= self._last:
@@ -73,8 +82,7 @@ class Cluster:
 
     async def start(self, makers: Sequence[Make], *, dies_after: int | None = None) -> Controllers:
         self.transport = Fatal(InProcess(self.server), dies_after)
-        client = Client(self.transport, clock=self.clock)
-        self.running = Controllers(client, clock=self.clock, gates=self.gates, random=Random(3), makers=makers)
+        self.running = identified(self, self.transport, makers)
         self._task = asyncio.create_task(self.running.run())
         await self.settle()
         return self.running
@@ -84,6 +92,8 @@ class Cluster:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._task = self.running = None
+        refused, self.transport.refused = self.transport.refused, []
+        assert refused == []
 
     async def settle(self) -> None:
         """Let everything happen that happens without time going on."""
@@ -146,12 +156,32 @@ class Cluster:
         await self.settle()
 
 
+def identified(it: Cluster, transport: Transport, makers: Sequence[Make] = ALL) -> Controllers:
+    """Controllers over a transport, each with its identity."""
+
+    def act_as(user: User) -> Client:
+        return Client(InProcess(transport, user), clock=it.clock)
+
+    return Controllers(
+        act_as(CONTROLLER_MANAGER),
+        clock=it.clock,
+        gates=it.gates,
+        random=Random(3),
+        client_of=lambda account: act_as(controller(account)),
+        makers=makers,
+    )
+
+
+def settings(gates: FeatureGates) -> Settings:
+    return Settings(gates=gates, random=Random(7), modes=("Node", "RBAC"))
+
+
 @asynccontextmanager
 async def cluster(gates: FeatureGates | None = None) -> AsyncIterator[Cluster]:
     clock = FakeClock()
     gates = gates or FeatureGates.all_on()
     async with MemoryStore(clock=clock) as store:
-        server = await build_server(store, clock=clock, settings=Settings(gates=gates, random=Random(7)))
+        server = await build_server(store, clock=clock, settings=settings(gates))
         made = Cluster(server, store, clock, gates)
         try:
             yield made

@@ -11,20 +11,19 @@ import itertools
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from random import Random
 from typing import Any
 
 import msgspec
 
 from drakit.api.codec import to_wire
 from drakit.api.views import Partial
-from drakit.apiserver import Settings, build_server
+from drakit.apiserver import build_server
 from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
 from drakit.client import EVENTS, Resource
 from drakit.controllers.composition import Controllers, Make
 from drakit.store import MemoryStore
-from tests.controllers.cluster import Cluster
+from tests.controllers.cluster import Cluster, settings
 
 Scenario = Callable[[Cluster], Awaitable[None]]
 _GONE = (
@@ -89,7 +88,7 @@ async def play(
     """What a scenario leaves, `rest` seconds after its end."""
     clock, gates = FakeClock(), FeatureGates.all_on()
     async with MemoryStore(clock=clock) as store:
-        server = await build_server(store, clock=clock, settings=Settings(gates=gates, random=Random(7)))
+        server = await build_server(store, clock=clock, settings=settings(gates))
         it = Mortal(server, store, clock, gates)
         it.makers, it.dies_after = makers, dies_after
         try:

@@ -47,9 +47,9 @@ class Recorder:
             await self._repeat(event["metadata"]["name"], event["metadata"]["namespace"], event["lastTimestamp"])
 
     async def _repeat(self, name: str, namespace: str, now: str) -> None:
-        found = await self._client.find(EVENTS, name, namespace=namespace)
-        if found is not None:
-            await self._client.patch(found, {"count": found.view.count + 1, "lastTimestamp": now})
+        # Components may write events and not read them: the answer to a patch tells what the count was.
+        found = await self._client.patch_named(EVENTS, name, {"lastTimestamp": now}, namespace=namespace)
+        await self._client.patch(found, {"count": found.view.count + 1})
 
     def _event(self, kind: str, api_version: str, obj: Any, reason: str, message: str, type_: str) -> dict[str, Any]:
         metadata = metadata_of(obj)

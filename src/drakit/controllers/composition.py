@@ -1,6 +1,6 @@
 """All controllers together, as a command or a test runs them.
 
-In:  a client and a clock; which controllers, with which gates.
+In:  a client for the caches and one per controller to act with; a clock; which controllers, with which gates.
 Out: informers that follow the server and controllers that act, until stopped.
 
 Whoever runs several replicas puts `run` behind a leader election: caches are filled when it begins, so a new leader
@@ -27,7 +27,7 @@ from drakit.controllers.poolstatus import PoolStatusController
 from drakit.controllers.quotas import QuotaController
 from drakit.controllers.replicasets import ReplicaSetController
 from drakit.controllers.serviceaccounts import ServiceAccountController
-from drakit.controllers.setting import Component, Prepared, Setting
+from drakit.controllers.setting import ClientOf, Component, Prepared, Setting
 from drakit.informers import Informers
 
 Make = Callable[[Setting], Component]
@@ -61,11 +61,20 @@ class Controllers:
         registry: CollectorRegistry | None = None,
         random: Random | None = None,
         root_ca: str = "",
+        client_of: ClientOf | None = None,
         makers: Sequence[Make] = ALL,
     ) -> None:
         self._clock = clock or client.clock
         self.informers = Informers(client, clock=self._clock, random=random)
-        setting = Setting(client, self.informers, self._clock, gates=gates, registry=registry, root_ca=root_ca)
+        setting = Setting(
+            client,
+            self.informers,
+            self._clock,
+            gates=gates,
+            registry=registry,
+            root_ca=root_ca,
+            client_of=client_of,
+        )
         self.registry = setting.registry
         self.components = [make(setting) for make in makers]
 

@@ -6,6 +6,8 @@ Out: the finalizer `scheduling.k8s.io/podgroup-protection` removed, once no pod 
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from drakit.api import Pod, PodGroup, pod_group_name
 from drakit.api.views import Partial
 from drakit.client import POD_GROUPS, PODS, Key
@@ -14,12 +16,13 @@ from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result
 
 NAME = "podgroup_protection"
+ACCOUNT = "podgroup-protection-controller"
 FINALIZER = "scheduling.k8s.io/podgroup-protection"
 
 
 class PodGroupProtection:
     def __init__(self, setting: Setting) -> None:
-        self._client = setting.client
+        self._client = setting.client_of(ACCOUNT)
         self.loop = setting.loop(NAME, self.reconcile)
         self.loops = (self.loop,) if setting.gates.enabled("GenericWorkload") else ()
         if not self.loops:
@@ -40,6 +43,6 @@ class PodGroupProtection:
         pods = await self._client.list(PODS, namespace=key.namespace)
         if any(pod_group_name(pod.view) == key.name and not pod.view.is_terminal for pod in pods):
             return Result.done()
-        kept = [name for name in group.metadata.finalizers if name != FINALIZER]
-        await self._client.patch(group, {"metadata": {"finalizers": kept or None}}, versioned=True)
+        kept = tuple(name for name in group.metadata.finalizers if name != FINALIZER)
+        await self._client.update(replace(group, metadata=replace(group.metadata, finalizers=kept)))
         return Result.done()

@@ -40,12 +40,13 @@ from drakit.informers import Informer, Result
 log = logging.getLogger("drakit.controllers")
 
 NAME = "resource_pool_status_request"
+ACCOUNT = "resourcepoolstatusrequest-controller"
 KEPT = timedelta(hours=1)
 
 
 class PoolStatusController:
     def __init__(self, setting: Setting) -> None:
-        self._client = setting.client
+        self._client = setting.client_of(ACCOUNT)
         self._clock = setting.clock
         self._gates = setting.gates
         self.loop = setting.loop(NAME, self.reconcile)

@@ -24,13 +24,14 @@ from drakit.quota import covers, owner_name, tracked, usage
 log = logging.getLogger("drakit.controllers")
 
 NAME = "resourcequota_primary"
+ACCOUNT = "resourcequota-controller"
 DELAY = 1.0
 """Seconds in which changes gather before they are counted."""
 
 
 class QuotaController:
     def __init__(self, setting: Setting, *, workers: int = 2) -> None:
-        self._client = setting.client
+        self._client = setting.client_of(ACCOUNT)
         self._informers = setting.informers
         self._quotas: Informer[Partial[ResourceQuota]] = setting.informers.of(QUOTAS)
         self._classes: Informer[DeviceClass] = setting.informers.of(CLASSES)

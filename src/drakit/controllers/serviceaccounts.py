@@ -11,7 +11,7 @@ from typing import Any
 
 from drakit.api import ConfigMap, Namespace, ServiceAccount
 from drakit.api.views import Partial
-from drakit.client import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS, AlreadyExists, Key
+from drakit.client import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS, AlreadyExists, Client, Key
 from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result, Scope
 
@@ -22,7 +22,8 @@ _KEY = "ca.crt"
 
 class ServiceAccountController:
     def __init__(self, setting: Setting) -> None:
-        self._client = setting.client
+        self._account_client = setting.client_of("service-account-controller")
+        self._authority_client = setting.client_of("root-ca-cert-publisher")
         self._root_ca = setting.root_ca
         self._namespaces: Informer[Partial[Namespace]] = setting.informers.of(NAMESPACES)
         self._accounts: Informer[Partial[ServiceAccount]] = setting.informers.of(
@@ -41,7 +42,7 @@ class ServiceAccountController:
 
     async def _ensure_account(self, key: Key) -> Result:
         if self._is_living(key) and self._accounts.cache.named(ACCOUNT, key.name) is None:
-            await self._create("ServiceAccount", ACCOUNT, key.name, {})
+            await _create(self._account_client, "ServiceAccount", ACCOUNT, key.name, {})
         return Result.done()
 
     async def _ensure_authority(self, key: Key) -> Result:
@@ -50,22 +51,22 @@ class ServiceAccountController:
         data = {_KEY: self._root_ca}
         found = self._configs.cache.named(ROOT_CA, key.name)
         if found is None:
-            await self._create("ConfigMap", ROOT_CA, key.name, {"data": data})
+            await _create(self._authority_client, "ConfigMap", ROOT_CA, key.name, {"data": data})
         elif dict(found.view.data) != data:
-            extra = {name: None for name in found.view.data if name != _KEY}
-            await self._client.patch(found, {"data": {**extra, **data}})
+            await self._authority_client.update({**found.document, "data": data})
         return Result.done()
 
     def _is_living(self, key: Key) -> bool:
         namespace = self._namespaces.cache.get(key)
         return namespace is not None and namespace.view.metadata.deletion_timestamp is None
 
-    async def _create(self, kind: str, name: str, namespace: str, content: dict[str, Any]) -> None:
-        about = {"name": name, "namespace": namespace}
-        try:
-            await self._client.create({"apiVersion": "v1", "kind": kind, "metadata": about, **content})
-        except AlreadyExists:
-            return  # the cache has not seen it yet
+
+async def _create(client: Client, kind: str, name: str, namespace: str, content: dict[str, Any]) -> None:
+    about = {"name": name, "namespace": namespace}
+    try:
+        await client.create({"apiVersion": "v1", "kind": kind, "metadata": about, **content})
+    except AlreadyExists:
+        return  # the cache has not seen it yet
 
 
 def _namespace(obj: Any) -> list[Key]:

@@ -43,7 +43,7 @@ class Setting:
     ) -> None:
         """`root_ca` is the certificates by which pods know the server, in PEM. Without `client_of`, all act as one."""
         self.client = client
-        self.client_of: ClientOf = client_of or (lambda account: client)
+        self.client_of: ClientOf = client_of or (lambda _: client)
         self.informers = informers
         self.clock = clock
         self.gates = gates or FeatureGates.defaults()

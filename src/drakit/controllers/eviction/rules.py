@@ -13,7 +13,7 @@ import msgspec
 from drakit.api import Condition, DeviceTaintRule, find_condition, results_of
 from drakit.api.times import format_time
 from drakit.base.taints import NO_EXECUTE, NONE
-from drakit.client import Key
+from drakit.client import Client, Key
 from drakit.controllers.eviction.judging import published_by, taints_of
 from drakit.controllers.eviction.knowledge import Knowledge
 from drakit.controllers.setting import Setting
@@ -27,9 +27,9 @@ DELAY = 5.0
 
 
 class RuleStatus:
-    def __init__(self, setting: Setting, known: Knowledge, evicted: Mapping[str, int]) -> None:
+    def __init__(self, setting: Setting, client: Client, known: Knowledge, evicted: Mapping[str, int]) -> None:
         """`evicted` counts by the uid of the rule."""
-        self._client = setting.client
+        self._client = client
         self._clock = setting.clock
         self._known = known
         self._evicted = evicted

@@ -22,6 +22,7 @@ from drakit.informers import Result
 log = logging.getLogger("drakit.controllers")
 
 NAME = "garbage_collector"
+ACCOUNT = "generic-garbage-collector"
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 
@@ -36,8 +37,8 @@ class Owners(msgspec.Struct, frozen=True):
 
 class GarbageCollector:
     def __init__(self, setting: Setting, *, workers: int = 4) -> None:
-        self._client = setting.client
-        self._graph = Graph(setting.client, setting.informers)
+        self._client = setting.client_of(ACCOUNT)
+        self._graph = Graph(self._client, setting.informers)
         self.loop = setting.loop(NAME, self.reconcile, workers=workers)
         self.loops = (self.loop,)
 

@@ -17,6 +17,7 @@ from drakit.informers import Informer, Result
 log = logging.getLogger("drakit.controllers")
 
 NAME = "pod_garbage_collector"
+ACCOUNT = "pod-garbage-collector"
 THRESHOLD = 12_500
 PERIOD = 20.0
 _SWEEP = Key("", "sweep")
@@ -25,7 +26,7 @@ _SWEEP = Key("", "sweep")
 class FinishedPods:
     def __init__(self, setting: Setting, *, threshold: int = THRESHOLD) -> None:
         """A threshold of zero or less keeps them all."""
-        self._client = setting.client
+        self._client = setting.client_of(ACCOUNT)
         self._threshold = threshold
         self._pods: Informer[Partial[Pod]] = setting.informers.of(PODS)
         self.loop = setting.loop(NAME, self.reconcile)

@@ -24,6 +24,7 @@ from drakit.informers import Informer, Result
 log = logging.getLogger("drakit.controllers")
 
 NAME = "namespace"
+ACCOUNT = "namespace-controller"
 FINALIZER = "kubernetes"
 PATIENCE = 5.0
 """Seconds until what is left is looked at again: it goes when its own finalizers and grace periods are over."""
@@ -38,7 +39,7 @@ class Rest(msgspec.Struct, frozen=True):
 
 class NamespaceController:
     def __init__(self, setting: Setting, *, workers: int = 2) -> None:
-        self._client = setting.client
+        self._client = setting.client_of(ACCOUNT)
         self._clock = setting.clock
         self._namespaces: Informer[Partial[Namespace]] = setting.informers.of(NAMESPACES)
         self._content: list[Resource[Any]] = []
@@ -91,7 +92,8 @@ class NamespaceController:
         new = [self._condition(old, *each) for each in _conditions(rest)]
         others = [each for each in old if each["type"] not in {each["type"] for each in new}]
         if [*others, *new] != old:
-            await self._client.patch(namespace, {"status": {"conditions": [*others, *new]}}, subresource="status")
+            status = {**namespace.document.get("status", {}), "conditions": [*others, *new]}
+            await self._client.update({**namespace.document, "status": status}, subresource="status")
 
     def _condition(self, old: list[Mapping[str, Any]], type_: str, reason: str, message: str) -> dict[str, Any]:
         before = next((each for each in old if each["type"] == type_), {})

@@ -23,6 +23,7 @@ from drakit.informers import Informer, Result, Scope
 log = logging.getLogger("drakit.controllers")
 
 NAME = "node_lifecycle"
+ACCOUNT = "node-controller"
 LEASE_NAMESPACE = "kube-node-lease"
 GRACE = 50.0
 _REASON = "NodeStatusUnknown"
@@ -32,7 +33,7 @@ Sign = tuple[str | None, str | None]
 
 class NodeHealth:
     def __init__(self, setting: Setting, *, grace: float = GRACE) -> None:
-        self._client = setting.client
+        self._client = setting.client_of(ACCOUNT)
         self._clock = setting.clock
         self._grace = grace
         self._nodes: Informer[Partial[Node]] = setting.informers.of(NODES)

@@ -26,6 +26,8 @@ from drakit.informers import Informer, Result, by_node
 log = logging.getLogger("drakit.controllers")
 
 NAME = "node_remains"
+ACCOUNT = "pod-garbage-collector"
+COLLECTOR = "generic-garbage-collector"
 PATIENCE = 40.0
 POD, SLICE = "pod", "slice"
 
@@ -40,7 +42,8 @@ class Item(NamedTuple):
 
 class NodeRemains:
     def __init__(self, setting: Setting) -> None:
-        self._client = setting.client
+        self._client = setting.client_of(ACCOUNT)
+        self._collector = setting.client_of(COLLECTOR)
         self._clock = setting.clock
         self._begun = setting.clock.now()
         self._missed: dict[str, float] = {}  # nodes that are not in the cache, since when
@@ -92,7 +95,7 @@ class NodeRemains:
         older = parse_time(found.metadata.creation_timestamp or "") < self._begun
         if found.spec.node_name not in self._deleted and not older:
             return Result.done()
-        return await self._wait_or(self._client.delete_object, found, found.spec.node_name)
+        return await self._wait_or(self._collector.delete_object, found, found.spec.node_name)
 
     async def _wait_or(self, act: Callable[[Any], Awaitable[None]], obj: Any, node: str) -> Result:
         """Do it when the node has been missing for long enough, and the server has no such node either."""

@@ -131,7 +131,7 @@ class ReplicaSetController:
         }
         before = replica_set.document.get("status") or {}
         if any((before.get(name) or 0) != value for name, value in status.items()):
-            await self._client.patch(replica_set, {"status": status}, subresource="status")
+            await self._client.update({**replica_set.document, "status": {**before, **status}}, subresource="status")
         return min((wait for wait in waits if wait), default=0.0)
 
 
