@@ -6,7 +6,7 @@ nothing of queue and cycles.
 
 from drakit.scheduler.framework.cycle import CycleState
 from drakit.scheduler.framework.events import Action, ClusterEvent, EventResource, Hint, HintFunction, Interest
-from drakit.scheduler.framework.handle import Handle
+from drakit.scheduler.framework.handle import Handle, Record
 from drakit.scheduler.framework.nodes import NodeInfo, Nodes
 from drakit.scheduler.framework.plugins import (
     Binder,
@@ -21,6 +21,7 @@ from drakit.scheduler.framework.plugins import (
     Rejections,
     Reserve,
     Score,
+    Waits,
 )
 from drakit.scheduler.framework.statuses import SKIP, SUCCESS, Code, Status
 
@@ -47,8 +48,10 @@ __all__ = [
     "PreBind",
     "PreEnqueue",
     "PreFilter",
+    "Record",
     "Rejections",
     "Reserve",
     "Score",
     "Status",
+    "Waits",
 ]

@@ -7,11 +7,19 @@ from random import Random
 
 from prometheus_client import CollectorRegistry
 
+from drakit.api.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client
 from drakit.informers import Informers
 from drakit.scheduler.framework.nodes import Nodes
+
+Record = Callable[[Pod, str, str, str], None]
+"""Tell people of a pod: (pod, type, reason, message). Returns at once; the event is written behind the bindings."""
+
+
+def _nobody_listens(pod: Pod, type_: str, reason: str, message: str) -> None:
+    return
 
 
 class Handle:
@@ -28,6 +36,7 @@ class Handle:
         registry: CollectorRegistry,
         random: Random,
         new_uid: Callable[[], str],
+        record: Record = _nobody_listens,
     ) -> None:
         self.client = client
         self.informers = informers
@@ -37,3 +46,4 @@ class Handle:
         self.registry = registry
         self.random = random
         self.new_uid = new_uid
+        self.record = record

@@ -110,5 +110,12 @@ class PreBind(Plugin, Protocol):
 
 
 @runtime_checkable
+class Waits(Plugin, Protocol):
+    """A plugin whose `pre_bind` may wait for somebody: the pod's `nominatedNodeName` then tells its node meanwhile."""
+
+    def waits(self, state: CycleState, pod: Pod, node: str) -> bool: ...
+
+
+@runtime_checkable
 class Binder(Plugin, Protocol):
     async def bind(self, state: CycleState, pod: Pod, node: str) -> Status: ...
