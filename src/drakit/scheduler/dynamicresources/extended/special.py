@@ -1,0 +1,74 @@
+"""The special claim: the one that the scheduler makes for the extended resources of a pod. Pure.
+
+In:  a pod and what it asks of devices on a node.
+Out: the claim, which is in memory only until a node is chosen. Owner and annotation are what tells afterwards for whom
+     it was made; there is at most one per pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from drakit.allocator import Inventory
+from drakit.api import DeviceClaim, ObjectMeta, OwnerReference, Pod, ResourceClaim, ResourceClaimSpec
+from drakit.api.podclaims import EXTENDED_RESOURCES
+from drakit.scheduler.dynamicresources.extended.requesting import Variant
+
+ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
+
+
+def special_claim(pod: Pod, variant: Variant, uid: str) -> ResourceClaim:
+    """As it is kept in memory: under a name that no claim can have, and a uid that it will not keep."""
+    metadata = ObjectMeta(
+        name=EXTENDED_RESOURCES,
+        generate_name=f"{pod.metadata.name}-extended-resources-",
+        namespace=pod.metadata.namespace,
+        uid=uid,
+        annotations={ANNOTATION: "true"},
+        owner_references=(
+            OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True),
+        ),
+    )
+    return ResourceClaim(metadata=metadata, spec=_spec(variant))
+
+
+def to_create(claim: ResourceClaim) -> ResourceClaim:
+    """As it is sent to the server, which gives it a name and a uid."""
+    return ResourceClaim(metadata=replace(claim.metadata, name="", uid=""), spec=claim.spec)
+
+
+def is_in_memory(claim: ResourceClaim) -> bool:
+    return claim.metadata.name == EXTENDED_RESOURCES
+
+
+def is_special_of(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether a claim stands for the extended resources of this very pod."""
+    owner = claim.metadata.controller
+    if owner is None or claim.metadata.annotations.get(ANNOTATION) != "true":
+        return False
+    return (owner.kind, owner.name, owner.uid) == ("Pod", pod.metadata.name, pod.metadata.uid)
+
+
+def find_special(claims: Iterable[ResourceClaim], pod: Pod) -> ResourceClaim | None:
+    """The pod's special claim: the oldest, should there be several."""
+    found = [each for each in claims if is_special_of(each, pod)]
+    return min(found, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name), default=None)
+
+
+def is_made_for(claim: ResourceClaim, variant: Variant) -> bool:
+    """Whether a claim from an earlier attempt asks for just what is asked now."""
+    return claim.metadata.deletion_timestamp is None and claim.spec == _spec(variant)
+
+
+def is_provided(claim: ResourceClaim, inventory: Inventory, node: str) -> bool:
+    """Whether the node still has the devices that the claim was given; true of a claim without an allocation."""
+    if claim.status.allocation is None:
+        return True
+    devices = {(*view.key, name) for view in inventory.views(node) for name in view.index}
+    return all((each.driver, each.pool, each.device) in devices for each in claim.status.allocation.devices.results)
+
+
+def _spec(variant: Variant) -> ResourceClaimSpec:
+    return ResourceClaimSpec(devices=DeviceClaim(requests=variant.requests))
