@@ -1,0 +1,1 @@
+"""The DynamicResources plugin: claims, devices and extended resources of pods."""
