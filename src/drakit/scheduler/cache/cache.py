@@ -1,0 +1,167 @@
+"""Nodes and the pods on them, as the scheduler sees them between two attempts.
+
+In:  nodes and bound pods as informers deliver them; pods that the scheduler has decided about (`assume`).
+Out: `NodeInfo`s, immutable, in the order of the search. A change costs what changed, however many nodes there are.
+
+An assumed pod counts like a bound one until an informer confirms it (`put_pod`), or the scheduler takes its decision
+back (`forget`). Informers may deliver in any order between kinds: a pod may come before its node, and outlive it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from drakit.api.cluster import Node
+from drakit.api.pods import Pod
+from drakit.scheduler.cache.order import NodeOrder
+from drakit.scheduler.framework.nodes import NodeInfo
+
+NameKey = tuple[str, str]
+
+
+class SchedulerCache:
+    """Implements `Nodes`.
+
+    Invariant: a pod is on one node, or waits for one node to come; of pods with the same name only the latest is kept.
+    """
+
+    def __init__(self) -> None:
+        self._infos: dict[str, NodeInfo] = {}
+        self._pods: dict[str, Pod] = {}
+        self._uids: dict[NameKey, str] = {}
+        self._assumed: set[str] = set()
+        self._homeless: dict[str, dict[str, Pod]] = {}
+        self._order = NodeOrder()
+        self._listed: list[NodeInfo] = []
+        self._positions: dict[str, int] = {}
+        self._is_listed = True
+
+    # Reading
+
+    def get(self, name: str) -> NodeInfo | None:
+        return self._infos.get(name)
+
+    def all(self) -> list[NodeInfo]:
+        """In the order of the search. The list is the caller's own: it does not follow what happens later."""
+        if not self._is_listed:
+            self._listed = [self._infos[name] for name in self._order.names()]
+            self._positions = {info.name: at for at, info in enumerate(self._listed)}
+            self._is_listed = True
+        return self._listed.copy()
+
+    def __len__(self) -> int:
+        return len(self._infos)
+
+    def __iter__(self) -> Iterator[NodeInfo]:
+        return iter(self.all())
+
+    def pod(self, uid: str) -> Pod | None:
+        """The pod as it counts: bound or assumed."""
+        return self._pods.get(uid)
+
+    def is_assumed(self, uid: str) -> bool:
+        return uid in self._assumed
+
+    @property
+    def pod_count(self) -> int:
+        """Pods that count, the assumed ones included."""
+        return len(self._pods)
+
+    @property
+    def assumed_count(self) -> int:
+        return len(self._assumed)
+
+    # Nodes
+
+    def put_node(self, node: Node) -> None:
+        """A node that is new or has changed. Pods that waited for it are on it from now on."""
+        name = node.metadata.name
+        known = self._infos.get(name)
+        if known is not None:
+            info = known.with_node(node)
+        else:
+            info = NodeInfo(node)
+            for pod in self._homeless.pop(name, {}).values():
+                info = info.with_pod(pod)
+        moved = self._order.put(node)
+        self._is_listed = self._is_listed and not moved
+        self._set(info)
+
+    def remove_node(self, name: str) -> None:
+        """The node is gone. Its pods wait for their own end, or for a node of that name to come back."""
+        info = self._infos.pop(name, None)
+        if info is None:
+            return
+        self._order.remove(name)
+        self._is_listed = False
+        if info.pods:
+            self._homeless[name] = dict(info.pods)
+
+    # Pods
+
+    def put_pod(self, pod: Pod) -> None:
+        """A bound pod as an informer sees it; confirms an assumed one, also one that ended up elsewhere.
+
+        A pod that has ended takes nothing any more. One that is not bound says nothing about nodes.
+        """
+        if pod.is_terminal:
+            self.remove_pod(pod.metadata.uid)
+        elif pod.spec.node_name:
+            self._assumed.discard(pod.metadata.uid)
+            self._place(pod)
+
+    def remove_pod(self, uid: str) -> None:
+        """The pod is gone, bound or assumed; nothing to do for one that is not known."""
+        pod = self._pods.pop(uid, None)
+        if pod is None:
+            return
+        self._assumed.discard(uid)
+        name = (pod.metadata.namespace, pod.metadata.name)
+        if self._uids.get(name) == uid:
+            del self._uids[name]
+        self._leave(pod)
+
+    def assume(self, pod: Pod) -> None:
+        """Count a pod on `spec.node_name` although nobody has bound it yet."""
+        if not pod.spec.node_name:
+            raise ValueError(f"pod {pod.metadata.namespace}/{pod.metadata.name} cannot be assumed: it has no node")
+        known = self._pods.get(pod.metadata.uid)
+        if known is None or pod.metadata.uid in self._assumed:
+            self._assumed.add(pod.metadata.uid)
+            self._place(pod)
+
+    def forget(self, uid: str) -> None:
+        """Take an assumption back. A pod that was confirmed meanwhile is bound, and stays."""
+        if uid in self._assumed:
+            self.remove_pod(uid)
+
+    def _place(self, pod: Pod) -> None:
+        uid, name = pod.metadata.uid, (pod.metadata.namespace, pod.metadata.name)
+        namesake = self._uids.get(name)
+        if namesake is not None and namesake != uid:
+            self.remove_pod(namesake)
+        before = self._pods.get(uid)
+        if before is not None and before.spec.node_name != pod.spec.node_name:
+            self._leave(before)
+        self._pods[uid] = pod
+        self._uids[name] = uid
+        info = self._infos.get(pod.spec.node_name)
+        if info is None:
+            self._homeless.setdefault(pod.spec.node_name, {})[uid] = pod
+        else:
+            self._set(info.with_pod(pod))
+
+    def _leave(self, pod: Pod) -> None:
+        name, uid = pod.spec.node_name, pod.metadata.uid
+        info = self._infos.get(name)
+        if info is not None:
+            self._set(info.without_pod(uid))
+        elif waiting := self._homeless.get(name):
+            waiting.pop(uid, None)
+            if not waiting:
+                del self._homeless[name]
+
+    def _set(self, info: NodeInfo) -> None:
+        self._infos[info.name] = info
+        if self._is_listed:
+            self._listed[self._positions[info.name]] = info

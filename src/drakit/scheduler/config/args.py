@@ -1,0 +1,81 @@
+"""What plugins can be told, as `pluginConfig[].args` of a configuration file.
+
+Times are seconds. A plugin that is told nothing gets the defaults that stand here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from drakit.api.pods import NodeAffinity
+from drakit.base.structs import Model
+
+LEAST_ALLOCATED = "LeastAllocated"
+MOST_ALLOCATED = "MostAllocated"
+REQUESTED_TO_CAPACITY = "RequestedToCapacityRatio"
+STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY)
+
+BINPACK = "binpack"
+SPREAD = "spread"
+DEVICE_STRATEGIES = (BINPACK, SPREAD)
+
+FILTER_TIMEOUT = 10.0
+BINDING_TIMEOUT = 600.0
+
+
+class ResourceSpec(Model):
+    name: str = ""
+    weight: int = 1
+
+
+CPU_AND_MEMORY = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
+
+
+class ShapePoint(Model):
+    """At that percentage of use, that score of 0 to 10; straight lines in between."""
+
+    utilization: int = 0
+    score: int = 0
+
+
+class RequestedToCapacityRatio(Model):
+    shape: tuple[ShapePoint, ...] = ()
+
+
+class ScoringStrategy(Model):
+    type: str = LEAST_ALLOCATED
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+
+
+class NodeResourcesFitArgs(Model):
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy()
+
+
+class NodeResourcesBalancedAllocationArgs(Model):
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+
+
+class NodeAffinityArgs(Model):
+    """`added_affinity` holds for every pod of the profile, on top of its own."""
+
+    added_affinity: NodeAffinity | None = None
+
+
+class DynamicResourcesArgs(Model):
+    """`filter_timeout` 0 or None: no limit. `binding_timeout` None: binding conditions are off.
+
+    drakit's own: `device_strategy` prefers nodes where few (`binpack`) or many (`spread`) devices that the pod could
+    use are free, empty does neither; `preemption` lets a pod evict pods of lower priority for their devices.
+    """
+
+    filter_timeout: float | None = FILTER_TIMEOUT
+    binding_timeout: float | None = BINDING_TIMEOUT
+    device_strategy: Literal["", "binpack", "spread"] = ""
+    preemption: bool = False
+
+
+Args = NodeResourcesFitArgs | NodeResourcesBalancedAllocationArgs | NodeAffinityArgs | DynamicResourcesArgs | None
+"""What a plugin is made with; None for one that takes nothing."""
