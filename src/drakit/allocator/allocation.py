@@ -16,10 +16,11 @@ from drakit.allocator.checks import precheck
 from drakit.allocator.contents import Problem
 from drakit.allocator.inventory import Inventory
 from drakit.allocator.ledger import idle
+from drakit.allocator.matching import Verdict as Judgement
 from drakit.allocator.outcomes import Allocated, Allocation, AllocationError, NodeError, OutOfTime, Unsatisfiable
 from drakit.allocator.pools import PoolKey, PoolView, Views
 from drakit.allocator.profiles import Layout, layout_of
-from drakit.allocator.requests import MAX_RESULTS, Recent
+from drakit.allocator.requests import MAX_RESULTS, Alternative, Recent
 from drakit.allocator.results import UnsupportedNodeSelectorError, build_results, site
 from drakit.allocator.search import Answer, Expired, Search, Verdict
 from drakit.api import AllocationResult, ResourceClaim
@@ -39,9 +40,17 @@ class Allocator:
     """
 
     def __init__(
-        self, inventory: Inventory, claims: Sequence[ResourceClaim], *, expired: Expired | None = None
+        self,
+        inventory: Inventory,
+        claims: Sequence[ResourceClaim],
+        *,
+        expired: Expired | None = None,
+        snapshot: bool = True,
     ) -> None:
-        self._inventory = inventory.fork()
+        """Without `snapshot`, answers hold as long as the inventory is not written to: that saves its next writer
+        from copying what they share.
+        """
+        self._inventory = inventory.fork() if snapshot else inventory
         self._uses = self._inventory.ledger.pools.rows
         self._claims = tuple(claims)
         self._expired = expired
@@ -92,11 +101,23 @@ class Allocator:
                 layout.answers[key] = found
         return found
 
-    def suitable(self, nodes: Iterable[str]) -> Iterator[str]:
-        """The nodes on which the claims can be allocated, in the order given.
+    def answers(self, nodes: Iterable[str]) -> Iterator[Answer]:
+        """The bare answers, in the order of the nodes, each worked out when it is asked for.
 
         Most nodes see one pool of their own and have not changed since the pod before: they cost a few lookups.
         """
+        seen, uses, recent = self._inventory.known_views, self._uses, self._plan.recent
+        for node in nodes:
+            known, views = recent.get(node), seen.get(node)
+            if known and known.pool and known.views is views and known.use is uses.get(known.pool):
+                yield known.answer
+            elif views and len(views) == 1:
+                yield self._answer_one_pool(node, views, views[0])
+            else:
+                yield self.answer(node)
+
+    def suitable(self, nodes: Iterable[str]) -> Iterator[str]:
+        """The nodes on which the claims can be allocated, in the order given. As quick as `answers`."""
         seen, uses, recent = self._inventory.known_views, self._uses, self._plan.recent
         for node in nodes:
             known, views = recent.get(node), seen.get(node)
@@ -108,6 +129,11 @@ class Allocator:
                 found = self.answer(node).verdict is Verdict.FOUND
             if found:
                 yield node
+
+    def ranks(self, answer: Answer) -> tuple[tuple[int, str], ...]:
+        """Of an answer that was found: for each prioritized list the claim and the alternative that was chosen."""
+        chosen = [self._plan.alternatives[index] for index in answer.chosen]
+        return tuple((each.claim, each.full_name) for each in chosen if each.sub)
 
     def allocate(self, node: str, *, new_uid: Callable[[], str], explain: bool = False) -> Allocation:
         """Allocate on one node. `new_uid` gives each share of a device its id."""
@@ -124,7 +150,8 @@ class Allocator:
             try:
                 found.allocations  # noqa: B018 - built now: it may turn out that no result can tell where it holds
             except UnsupportedNodeSelectorError as error:
-                return AllocationError(node, f"create NodeSelector: {error}", answer.steps)
+                message = f"create NodeSelector: {error}"
+                return AllocationError(node, message, answer.steps, message)
         return found
 
     def _results(self, node: str, answer: Answer, new_uid: Callable[[], str]) -> tuple[AllocationResult, ...]:
@@ -136,13 +163,17 @@ class Allocator:
         views = self._inventory.views(node)
         layout = layout_of(self._plan, views)
         if answer.verdict not in (Verdict.NONE, Verdict.POOL):
-            return AllocationError(node, self._message(layout, answer, views), answer.steps)
+            message, words = self._message(layout, answer, views)
+            return AllocationError(node, message, answer.steps, words)
         reasons = self._reasons(node, layout, views) if explain else None
         if answer.verdict is Verdict.POOL:
-            return NodeError(node, self._message(layout, answer, views), answer.steps, reasons)
+            message, words = self._message(layout, answer, views)
+            return NodeError(node, message, answer.steps, reasons, words)
         invalid = [view for view in views if view.problem is Problem.INVALID]
         if invalid:
-            return NodeError(node, _invalid_pools(invalid), answer.steps, reasons)
+            named = ", ".join("/".join(view.key) for view in invalid)
+            words = f"invalid resource pools were encountered: {named}"
+            return NodeError(node, _invalid_pools(invalid), answer.steps, reasons, words)
         return Unsatisfiable(node, answer.steps, reasons)
 
     def _reasons(self, node: str, layout: Layout, views: Views) -> Reasons:
@@ -150,30 +181,40 @@ class Allocator:
 
         return explain(self._inventory, self._claims, node, layout, views)
 
-    def _message(self, layout: Layout, answer: Answer, views: Views) -> str:
+    def _message(self, layout: Layout, answer: Answer, views: Views) -> tuple[str, str]:
+        """What to tell, and how kube-scheduler tells it."""
         if answer.alternative < 0:
             claim = self._name(answer.claim)
+            told = f"claim {claim}, {answer.message}"
             if answer.verdict is Verdict.LIMIT:
                 limit = f"exceeds the claim limit of {MAX_RESULTS}"
-                return f"claim {claim}: number of requested devices {answer.subject} {limit}"
-            return f"claim {claim}, {answer.message}"
+                told = f"claim {claim}: number of requested devices {answer.subject} {limit}"
+            return told, told
         wanted = self._plan.alternatives[answer.alternative]
         claim, request = self._name(wanted.claim), wanted.sub or wanted.name
         if answer.verdict is Verdict.POOL:
             view = views[answer.subject]
             state = "being updated" if view.problem is Problem.INCOMPLETE else "invalid"
-            pool = f"resource pool {'/'.join(view.key)} is currently {state}: {view.reason}"
-            return f"claim {claim}, request {request}: asks for all devices, but {pool}"
+            pool = f"resource pool {'/'.join(view.key)} is currently {state}"
+            told = f"claim {claim}, request {request}: asks for all devices, but {pool}"
+            return f"{told}: {view.reason}", told
         found = site(layout, views, answer.subject)
         device = "/".join((*found.view.key, found.device.name))
         if answer.verdict is Verdict.CONSTRAINT:
             why = "because a claim constraint would not be satisfied"
-            return f"claim {claim}, request {request}: cannot add device {device} {why}"
+            told = f"claim {claim}, request {request}: cannot add device {device} {why}"
+            return told, told
         shape = found.view.content.shapes[answer.subject - layout.offsets[layout.pool_of[answer.subject]]]
-        verdict = wanted.selection.verdict(shape)
+        return self._selector_message(wanted, wanted.selection.verdict(shape), device)
+
+    def _selector_message(self, wanted: Alternative, verdict: Judgement, device: str) -> tuple[str, str]:
         origin, number = wanted.selection.origin(verdict.refused_by)
-        owner = f"class {wanted.class_name}" if origin == "class" else f"claim {claim}, request {request}"
-        return f"{owner}: selector #{number} on device {device}: {verdict.error}"
+        claim = f"claim {self._name(wanted.claim)}"
+        where, owner = f"{claim}, request {wanted.sub or wanted.name}", claim
+        if origin == "class":
+            where = owner = f"class {wanted.class_name}"
+        told = f"selector #{number}"
+        return f"{where}: {told} on device {device}: {verdict.error}", f"{owner}: {told}: {verdict.error}"
 
     def _name(self, claim: int) -> str:
         meta = self._claims[claim].metadata

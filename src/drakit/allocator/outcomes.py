@@ -57,21 +57,26 @@ class Unsatisfiable:
 
 @dataclass(frozen=True, slots=True)
 class NodeError:
-    """This node cannot be judged now; other nodes can."""
+    """This node cannot be judged now; other nodes can. `words` is the message as kube-scheduler puts it."""
 
     node: str
     message: str
     steps: int = 0
     reasons: Reasons | None = None
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AllocationError:
-    """The whole attempt ends: the claims, a class or a selector are wrong, whatever the node."""
+    """The whole attempt ends: the claims, a class or a selector are wrong, whatever the node.
+
+    `words` is the message as kube-scheduler puts it, which names no device.
+    """
 
     node: str
     message: str
     steps: int = 0
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
