@@ -293,6 +293,19 @@ def test_a_share_of_the_node_is_never_negative() -> None:
     ]
 
 
+def test_a_share_of_the_node_names_the_containers_that_use_the_claim_where_there_are_any() -> None:
+    claims = [{"name": name, "resourceClaimName": name} for name in ("used", "unused")]
+    containers = [{"name": "c", "image": "i", "resources": {"claims": [{"name": "used"}]}}]
+    spec = {"containers": containers, "resourceClaims": claims}
+    entries = [{"resourceClaimName": name, "resources": {"cpu": "1"}} for name in ("used", "unused", "unknown")]
+    new = pod(spec, {"nodeAllocatableResourceClaimStatuses": entries})
+    assert told(validate_status_update(new, pod(spec))) == [
+        ("status.nodeAllocatableResourceClaimStatuses[0].containers", "Required"),
+        ("status.nodeAllocatableResourceClaimStatuses[2].resourceClaimName", "Invalid"),
+        ("status.nodeAllocatableResourceClaimStatuses[2].containers", "Required"),
+    ]
+
+
 def test_a_static_pod_has_no_claims() -> None:
     mirror = {"metadata": {"namespace": "ns", "annotations": {"kubernetes.io/config.mirror": "x"}}}
     containers = [{"name": "c", "image": "i"}]

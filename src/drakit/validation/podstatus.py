@@ -14,6 +14,7 @@ from drakit.api import (
     PodExtendedResourceClaimStatus,
     PodResourceClaimStatus,
 )
+from drakit.api.podclaims import container_claims
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
 from drakit.validation.context import Context
@@ -48,7 +49,7 @@ def check_pod_status_update(new: Partial[Pod], old: Partial[Pod], _ctx: Context)
         yield from _check_extended(status.extended_resource_claim_status, pod, where)
     for index, entry in enumerate(status.node_allocatable_resource_claim_statuses):
         where = (_STATUS / "nodeAllocatableResourceClaimStatuses")[index]
-        yield from _check_node_allocatable(entry, _claim_names(pod), where)
+        yield from _check_node_allocatable(entry, pod, where)
     yield from _check_health(status.container_statuses, pod.spec.containers, _STATUS / "containerStatuses")
     yield from _check_health(
         status.init_container_statuses, pod.spec.init_containers, _STATUS / "initContainerStatuses"
@@ -116,14 +117,13 @@ def _claim_names(pod: Pod) -> set[str]:
     return {name for name in found if name}
 
 
-def _check_node_allocatable(
-    status: NodeAllocatableResourceClaimStatus, claims: set[str], path: Path
-) -> Iterator[FieldError]:
+def _check_node_allocatable(status: NodeAllocatableResourceClaimStatus, pod: Pod, path: Path) -> Iterator[FieldError]:
+    """A claim that no container uses takes its share of the node all the same."""
     if not status.resource_claim_name:
         yield required(path / "resourceClaimName", "must not be empty")
-    if status.resource_claim_name not in claims:
+    if status.resource_claim_name not in _claim_names(pod):
         yield invalid(path / "resourceClaimName", status.resource_claim_name, "no mapping found in pod reference")
-    if not status.containers:
+    if not status.containers and not _is_unused(status.resource_claim_name, pod):
         yield required(path / "containers", "must not be empty")
     if not status.resources:
         yield required(path / "resources", "must not be empty")
@@ -132,6 +132,13 @@ def _check_node_allocatable(
             yield invalid((path / "resources").key(name), name, "must be a node allocatable resource name")
         if amount.sign < 0:
             yield invalid((path / "resources").key(name), str(amount), "must be non-negative")
+
+
+def _is_unused(claim: str, pod: Pod) -> bool:
+    """Whether the claim is one of the pod's, and no container uses it."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    used = {name for container in containers for name, _ in container_claims(pod, container)}
+    return claim in _claim_names(pod) - used
 
 
 def _check_health(
