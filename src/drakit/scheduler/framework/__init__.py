@@ -6,6 +6,7 @@ nothing of queue and cycles.
 
 from drakit.scheduler.framework.cycle import CycleState
 from drakit.scheduler.framework.events import Action, ClusterEvent, EventResource, Hint, HintFunction, Interest
+from drakit.scheduler.framework.extended import ExtendedResources
 from drakit.scheduler.framework.handle import Handle, Record
 from drakit.scheduler.framework.nodes import NodeInfo, Nodes
 from drakit.scheduler.framework.plugins import (
@@ -34,6 +35,7 @@ __all__ = [
     "Code",
     "CycleState",
     "EventResource",
+    "ExtendedResources",
     "Filter",
     "Handle",
     "Hint",

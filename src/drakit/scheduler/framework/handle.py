@@ -12,6 +12,7 @@ from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client
 from drakit.informers import Informers
+from drakit.scheduler.framework.extended import ExtendedResources, NoDevices
 from drakit.scheduler.framework.nodes import Nodes
 
 Record = Callable[[Pod, str, str, str], None]
@@ -23,7 +24,10 @@ def _nobody_listens(*_: object) -> None:
 
 
 class Handle:
-    """One per scheduler. A plugin subscribes to informers when it is made, before they are started."""
+    """One per scheduler. A plugin subscribes to informers when it is made, before they are started.
+
+    `extended_resources` is set by the plugin that allocates devices; others read it when they need it.
+    """
 
     def __init__(
         self,
@@ -47,3 +51,4 @@ class Handle:
         self.random = random
         self.new_uid = new_uid
         self.record = record
+        self.extended_resources: ExtendedResources = NoDevices()
