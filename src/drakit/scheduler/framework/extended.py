@@ -8,7 +8,7 @@ from drakit.scheduler.framework.nodes import NodeInfo
 
 
 class ExtendedResources(Protocol):
-    def is_backed_by_class(self, resource: str, node: NodeInfo) -> bool:
+    def is_backed_by_class(self, resource: str, node: NodeInfo, /) -> bool:
         """Whether a class of devices is asked for the resource on that node.
 
         True where the node itself advertises none of it and a class has it as its explicit or implicit name. Whoever
@@ -16,7 +16,7 @@ class ExtendedResources(Protocol):
         """
         ...
 
-    def totals(self, resource: str, node: NodeInfo) -> tuple[int, int]:
+    def totals(self, resource: str, node: NodeInfo, /) -> tuple[int, int]:
         """How many devices that node has of the class behind the resource, and how many of these are in use."""
         ...
 
@@ -24,8 +24,8 @@ class ExtendedResources(Protocol):
 class NoDevices:
     """Where devices provide nothing of the kind."""
 
-    def is_backed_by_class(self, resource: str, node: NodeInfo) -> bool:
+    def is_backed_by_class(self, *_: object) -> bool:
         return False
 
-    def totals(self, resource: str, node: NodeInfo) -> tuple[int, int]:
+    def totals(self, *_: object) -> tuple[int, int]:
         return 0, 0
