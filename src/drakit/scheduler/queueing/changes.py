@@ -1,0 +1,43 @@
+"""What changed in a pod, as far as scheduling is concerned."""
+
+from __future__ import annotations
+
+from drakit.api.footprint import pod_requests
+from drakit.api.pods import Pod
+from drakit.scheduler.framework import Action
+
+
+def pod_change(old: Pod, new: Pod) -> Action:
+    """All that changed; UPDATE alone when it is nothing that is told apart."""
+    found = Action(0)
+    if old.metadata.labels != new.metadata.labels:
+        found |= Action.UPDATE_POD_LABELS
+    if old.spec != new.spec or old.status != new.status:
+        found |= _spec_change(old, new) | _claims_change(old, new)
+    return found or Action.UPDATE
+
+
+def _spec_change(old: Pod, new: Pod) -> Action:
+    found = Action(0)
+    if old.spec.tolerations != new.spec.tolerations:
+        found |= Action.UPDATE_POD_TOLERATIONS
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        found |= Action.UPDATE_POD_GATES
+    if _asks_for_less(old, new):
+        found |= Action.UPDATE_POD_SCALE_DOWN
+    return found
+
+
+def _claims_change(old: Pod, new: Pod) -> Action:
+    before, after = old.status, new.status
+    same = (
+        before.resource_claim_statuses == after.resource_claim_statuses
+        and before.extended_resource_claim_status == after.extended_resource_claim_status
+    )
+    return Action(0) if same else Action.UPDATE_POD_GENERATED_CLAIM
+
+
+def _asks_for_less(old: Pod, new: Pod) -> bool:
+    before = pod_requests(old, status=True)
+    after = pod_requests(new, status=True)
+    return any(name not in after or after[name] < amount for name, amount in before.items())
