@@ -1,7 +1,8 @@
 """A node with the pods on it, and the ledger of what they take.
 
 In:  a Node and pods, bound or assumed.
-Out: immutable `NodeInfo`s: adding or removing a pod gives another one, so a snapshot and a what-if cost a reference.
+Out: immutable `NodeInfo`s: adding or removing a pod gives another one, so a snapshot and a what-if cost a reference,
+     and what was worked out for one stays true.
 
 Amounts are integers: cpu in thousandths, everything else in units, both rounded up.
 """
@@ -12,26 +13,28 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from drakit.api.cluster import Node
-from drakit.api.footprint import pod_requests
 from drakit.api.pods import Pod
-from drakit.base.quantity import Quantity
+from drakit.scheduler.framework.footprints import CPU, MEMORY, PODS, Amounts, Footprint, Port, footprint_of, units
 
-Amounts = Mapping[str, int]
-Port = tuple[str, str, int]
-"""(address, protocol, number)"""
+__all__ = [
+    "CPU",
+    "MEMORY",
+    "PODS",
+    "Amounts",
+    "NodeInfo",
+    "Nodes",
+    "Port",
+    "nonzero_of",
+    "ports_of",
+    "requests_of",
+    "units",
+]
 
-PODS = "pods"
-CPU = "cpu"
-MEMORY = "memory"
-_LEAST = {
-    CPU: 100,
-    MEMORY: 200 * 1024 * 1024,
-}  # what a pod that asks for nothing is taken to use when nodes are compared
 _NOTHING: Amounts = {}
 
 
 class NodeInfo:
-    """Invariant: `requested`, `nonzero` and `ports` are the sums over `pods`."""
+    """Invariant: `requested`, `nonzero` and `ports` are the sums over `pods`. Two are equal only if they are one."""
 
     __slots__ = ("allocatable", "name", "node", "nonzero", "pods", "ports", "requested")
 
@@ -56,25 +59,23 @@ class NodeInfo:
 
     def with_pod(self, pod: Pod) -> NodeInfo:
         """With one more pod; one of the same uid is replaced."""
-        if pod.metadata.uid in self.pods:
-            return self.without_pod(pod.metadata.uid).with_pod(pod)
-        return self._changed(
-            {**self.pods, pod.metadata.uid: pod},
-            _plus(self.requested, requests_of(pod), 1),
-            _plus(self.nonzero, nonzero_of(pod), 1),
-            self.ports | ports_of(pod) if _has_ports(pod) else self.ports,
-        )
+        before = self.pods.get(pod.metadata.uid)
+        pods = {**self.pods, pod.metadata.uid: pod}
+        size = footprint_of(pod)
+        if before is None:
+            return self._with(pods, size, 1)
+        if footprint_of(before) is size:
+            return self._changed(pods, self.requested, self.nonzero, self.ports)
+        return self.without_pod(pod.metadata.uid)._with(pods, size, 1)
 
     def without_pod(self, uid: str) -> NodeInfo:
         """Without the pod of that uid; the same when it is not there."""
         pod = self.pods.get(uid)
         if pod is None:
             return self
-        rest = {key: each for key, each in self.pods.items() if key != uid}
-        ports = frozenset(port for each in rest.values() for port in ports_of(each)) if _has_ports(pod) else self.ports
-        return self._changed(
-            rest, _plus(self.requested, requests_of(pod), -1), _plus(self.nonzero, nonzero_of(pod), -1), ports
-        )
+        rest = dict(self.pods)
+        del rest[uid]
+        return self._with(rest, footprint_of(pod), -1)
 
     def with_node(self, node: Node) -> NodeInfo:
         """The same pods on a node that changed."""
@@ -86,6 +87,16 @@ class NodeInfo:
             requested=self.requested,
             nonzero=self.nonzero,
             ports=self.ports,
+        )
+
+    def _with(self, pods: Mapping[str, Pod], size: Footprint, sign: int) -> NodeInfo:
+        ports = self.ports
+        if size.ports and sign > 0:
+            ports |= size.ports
+        elif size.ports:  # what goes may have shared a port with what stays
+            ports = frozenset(port for each in pods.values() for port in footprint_of(each).ports)
+        return self._changed(
+            pods, _plus(self.requested, size.requested, sign), _plus(self.nonzero, size.nonzero, sign), ports
         )
 
     def _changed(
@@ -110,41 +121,23 @@ class Nodes(Protocol):
     def __iter__(self) -> Iterator[NodeInfo]: ...
 
 
-def units(amounts: Mapping[str, Quantity]) -> dict[str, int]:
-    return {name: amount.milli_value if name == CPU else amount.value for name, amount in amounts.items()}
-
-
-def requests_of(pod: Pod) -> dict[str, int]:
+def requests_of(pod: Pod) -> Amounts:
     """What a pod takes of a node: with claims of node resources, overhead, and what a resize in progress may take."""
-    return units(pod_requests(pod, status=True))
+    return footprint_of(pod).requested
 
 
-def nonzero_of(pod: Pod) -> dict[str, int]:
+def nonzero_of(pod: Pod) -> Amounts:
     """cpu and memory of a pod for comparing nodes: a container that names neither counts a little all the same."""
-    asked = units(pod_requests(pod, status=True, at_least=_LEAST_QUANTITIES))
-    return {CPU: asked.get(CPU, 0), MEMORY: asked.get(MEMORY, 0)}
+    return footprint_of(pod).nonzero
 
 
 def ports_of(pod: Pod) -> frozenset[Port]:
     """The ports of the host that a pod takes, sidecars included."""
-    containers = (*pod.spec.containers, *(each for each in pod.spec.init_containers if each.restart_policy == "Always"))
-    return frozenset(
-        (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)  # noqa: S104 - a name, nothing is bound
-        for container in containers
-        for port in container.ports
-        if port.host_port > 0
-    )
+    return footprint_of(pod).ports
 
 
-def _has_ports(pod: Pod) -> bool:
-    return any(port.host_port for each in (*pod.spec.containers, *pod.spec.init_containers) for port in each.ports)
-
-
-def _plus(total: Amounts, more: Amounts, sign: int) -> dict[str, int]:
+def _plus(total: Amounts, more: Amounts, sign: int) -> Amounts:
     result = dict(total)
     for name, amount in more.items():
         result[name] = result.get(name, 0) + sign * amount
     return result
-
-
-_LEAST_QUANTITIES = {CPU: Quantity(100 * 10**6), MEMORY: Quantity.of(_LEAST[MEMORY])}

@@ -8,7 +8,7 @@ The demand is the sum that the node's ledger will count for the pod once it is t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from drakit.api import Pod, ResourceClaim
 from drakit.api.footprint import container_requests, is_pod_level
@@ -66,7 +66,7 @@ def refuse_overfull(pod: Pod, node: NodeInfo, statuses: Statuses) -> Status | No
     return Status.unschedulable(*reasons)
 
 
-def _counted(demand: dict[str, int]) -> list[str]:
+def _counted(demand: Mapping[str, int]) -> list[str]:
     asked = [name for name in _ORDER if demand.get(name, 0) > 0]
     return asked + sorted(name for name in demand if name.startswith(_HUGEPAGES) and demand[name] > 0)
 
