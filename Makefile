@@ -20,8 +20,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## Allocate devices on an example cluster
 	$(BIN)/drakit allocate -f examples/demo-cluster
 
-up: $(STAMP) ## Serve the API in the foreground, in memory, until interrupted
-	$(BIN)/drakit apiserver --ephemeral --kubeconfig drakit.kubeconfig
+up: $(STAMP) ## Run API server and controllers in the foreground, in memory, until interrupted
+	$(BIN)/drakit up --ephemeral --kubeconfig drakit.kubeconfig
 
 test: $(STAMP) ## Run all tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup

@@ -1,45 +1,76 @@
-"""A server as its users start it: a process of its own, on a free port of this machine."""
+"""Commands as their users start them: processes of their own, on free ports of this machine."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 ROOT = Path(__file__).parents[2]
-_RUN = "from drakit.cli import main; main.COMMANDS['apiserver'] = 'drakit.cli.apiserver'; main.run()"
+_FOLLOWING = re.compile(r"following (\S+), figures on (\S+)/metrics")
 _LISTENING = re.compile(r"listening on (\S+), kubeconfig (\S+)")
 
 
 class Running(msgspec.Struct, frozen=True):
+    """A server that listens."""
+
     url: str
     kubeconfig: Path
     pid: int
 
 
-def command(*arguments: str) -> list[str]:
-    """What starts the server; `drakit apiserver …` by way of the command's own entry point."""
-    return [sys.executable, "-c", _RUN, "apiserver", *arguments]
+class Following(msgspec.Struct, frozen=True):
+    """Controllers that follow a server, and show themselves at another address."""
+
+    server: str
+    shown: str
+    process: subprocess.Popen[str]
+
+
+def command(*arguments: str, name: str = "apiserver") -> list[str]:
+    """What starts a command: `drakit apiserver …`."""
+    return [sys.executable, "-m", "drakit", name, *arguments]
 
 
 @contextmanager
-def apiserver(*arguments: str) -> Iterator[Running]:
+def apiserver(*arguments: str, name: str = "apiserver") -> Iterator[Running]:
     """Start a server, wait until it listens, stop it in the end: it must end in good order."""
-    started = command("--port", "0", *arguments)
+    with _started(name, _LISTENING, arguments) as (process, found):
+        yield Running(found[1], Path(found[2]), process.pid)
+
+
+@contextmanager
+def controllers(kubeconfig: Path, *arguments: str, killed: bool = False) -> Iterator[Following]:
+    """Start controllers and wait until they follow; they end in good order unless the test kills them."""
+    given = ("--kubeconfig", str(kubeconfig), *arguments)
+    with _started("controllers", _FOLLOWING, given, killed=killed) as (process, found):
+        yield Following(found[1], found[2], process)
+
+
+@contextmanager
+def _started(
+    name: str, announced: re.Pattern[str], arguments: Sequence[str], *, killed: bool = False
+) -> Iterator[tuple[subprocess.Popen[str], re.Match[str]]]:
+    started = command("--port", "0", *arguments, name=name)
     with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as process:
         try:
-            said = process.stdout.readline() if process.stdout else ""
-            found = _LISTENING.search(said)
-            if found is None:
-                raise RuntimeError(f"the server did not start: {said}{process.stdout.read() if process.stdout else ''}")
-            yield Running(found[1], Path(found[2]), process.pid)
+            yield process, _announcement(process, announced)
         finally:
             process.terminate()
             ended = process.wait(timeout=20)
-    if ended:
-        raise RuntimeError(f"the server ended with {ended}")
+    if ended and not killed:
+        raise RuntimeError(f"{name} ended with {ended}")
+
+
+def _announcement(process: subprocess.Popen[str], announced: re.Pattern[str]) -> re.Match[str]:
+    said = ""
+    for line in process.stdout or ():
+        said += line
+        if (found := announced.search(line)) is not None:
+            return found
+    raise RuntimeError(f"it did not start: {said}")

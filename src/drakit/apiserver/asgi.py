@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -19,7 +19,6 @@ from drakit.api.exchange import EventStream, Outcome, Raw, Request, Response
 from drakit.apiserver import compressing
 from drakit.apiserver.bodies import MAX_BODY
 from drakit.apiserver.failures import ApiError, bad_request, request_timeout, too_large
-from drakit.apiserver.server import Server
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -35,10 +34,18 @@ _GZIPPED = (("content-encoding", "gzip"), ("vary", "Accept-Encoding"))
 _NO_CACHE = (b"cache-control", b"no-cache, private")
 
 
+class Handler(Protocol):
+    """The server, or whatever else answers requests."""
+
+    async def handle(self, request: Request) -> Response:
+        """Never raises for what the request asks."""
+        ...
+
+
 class Application:
     """One ASGI application for one server."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Handler) -> None:
         self._server = server
         self._draining = asyncio.Event()
 

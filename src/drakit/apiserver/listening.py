@@ -20,10 +20,9 @@ import msgspec
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from drakit.apiserver.asgi import CERTIFICATE, Application
+from drakit.apiserver.asgi import CERTIFICATE, Application, Handler
 from drakit.apiserver.bodies import MAX_BODY
 from drakit.apiserver.certificates import Pair
-from drakit.apiserver.server import Server
 from drakit.base.errors import UsageError
 
 KEEP_ALIVE_SECONDS = 75
@@ -215,7 +214,7 @@ class _Uvicorn(uvicorn.Server):
 class Listener:
     """Serves one socket. `serve` returns when `stop` was called."""
 
-    def __init__(self, server: Server, bound: socket.socket, security: Security | None = None) -> None:
+    def __init__(self, server: Handler, bound: socket.socket, security: Security | None = None) -> None:
         application = Application(server)
         config = uvicorn.Config(
             application,

@@ -12,6 +12,7 @@ import logging
 from dataclasses import dataclass
 
 import msgspec
+from prometheus_client import CollectorRegistry
 
 from drakit.api.exchange import Outcome, Raw, Request, Response, User
 from drakit.api.registry import deprecation
@@ -78,6 +79,11 @@ class Server:
         self._audit = audit
         self._limits = {READ: limits.reading, WRITE: limits.writing}
         self._inflight = {READ: 0, WRITE: 0}
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """What `/metrics` shows: others in this process may add their figures."""
+        return self._metrics.registry
 
     async def handle(self, request: Request) -> Response:
         clock = self.machinery.clock

@@ -19,7 +19,9 @@ from drakit.base.errors import DrakitError, Retryable
 COMMANDS = {
     "allocate": "drakit.cli.allocate",
     "apiserver": "drakit.cli.apiserver",
+    "controllers": "drakit.cli.controllers",
     "lint": "drakit.cli.lint",
+    "up": "drakit.cli.up",
 }
 """Name of each command and the module whose function of that name it is."""
 

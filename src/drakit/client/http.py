@@ -9,7 +9,6 @@ Nothing is sent twice here, but for a request that the server refused to look at
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import ssl
 from collections.abc import AsyncIterator
@@ -24,9 +23,6 @@ from drakit.base.errors import UsageError
 from drakit.client.access import Access, Certificate
 from drakit.client.failures import ConnectionFailed, RequestTimeout
 from drakit.client.streams import LineStream
-from drakit.client.verbosity import V
-
-log = logging.getLogger("drakit.client")
 
 PAGE_SIZE = 500
 KEEP_ALIVE_SECONDS = 60.0  # servers hang up on idle connections a little later than this
@@ -73,12 +69,16 @@ class Http:
             self._end(answer)
         if session is not None:
             await session.close()
+            await asyncio.sleep(0)  # sockets are closed on the loop's next turn
 
     def _end(self, answer: aiohttp.ClientResponse) -> None:
         """Hang up on a watch. Whoever is reading it must be told: the library would let them wait for ever."""
         self._watches.discard(answer)
         answer.content.set_exception(aiohttp.ClientConnectionError("the client has closed the watch"))
+        transport = answer.connection.transport if answer.connection is not None else None
         answer.close()
+        if transport is not None:
+            transport.abort()  # the goodbyes of TLS would outlive the loop, with nobody to wait for them
 
     async def _once(self, request: Request) -> Response:
         session = await self._connected()
@@ -96,7 +96,6 @@ class Http:
             )
         except Exception as error:
             raise _failed(error, request) from error
-        log.log(V[6], "%s %s %d", request.method, request.path, answer.status)
         if watch and answer.status == 200:
             self._watches.add(answer)
             return _response(answer, LineStream(_chunks(answer, request), lambda: self._end(answer)))

@@ -12,6 +12,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+import msgspec
+
 from drakit.api.exchange import Request, Response
 from drakit.base.clock import Clock
 from drakit.client.failures import ConnectionFailed
@@ -23,6 +25,8 @@ log = logging.getLogger("drakit.client")
 TRIES = 10
 _LONGEST_WAIT = 60.0
 _REMEMBERED = 1000
+_SHOWN = 2000
+"""Bytes of a body that a log has room for."""
 
 
 class Sender:
@@ -48,6 +52,8 @@ class Sender:
             wait = min(wait, _LONGEST_WAIT)
             log.log(V[4], "%s %s: the server is busy, waiting %.0f s", request.method, request.path, wait)
             await self._clock.sleep(wait)
+        if log.isEnabledFor(V[6]):
+            _tell(request, response)
         for text in response.warnings:
             self._on_warning(text)
         return response
@@ -56,6 +62,16 @@ class Sender:
         if text not in self._told and len(self._told) < _REMEMBERED:
             self._told.add(text)
             log.warning("%s", text)
+
+
+def _tell(request: Request, response: Response) -> None:
+    log.log(V[6], "%s %s %d", request.method, request.path, response.code)
+    if not log.isEnabledFor(V[7]) or not (request.body or request.document is not None):
+        return
+    secret = "/secrets" in request.path or request.path.endswith("/token")
+    body = request.body or msgspec.json.encode(request.document)
+    shown = "of a secret" if secret else body[:_SHOWN].decode(errors="replace")
+    log.log(V[7], "%s %s: body %s", request.method, request.path, shown)
 
 
 def retry_after(response: Response) -> float | None:

@@ -5,7 +5,7 @@ several does. Each controller is level-triggered: killed after any write and sta
 """
 
 from drakit.controllers.claims import ClaimController
-from drakit.controllers.composition import ALL, Controllers, Make, run_all
+from drakit.controllers.composition import ALL, BY_NAME, Controllers, Make, chosen, run_all
 from drakit.controllers.eviction import DeviceTaintEviction
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
 from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction
@@ -18,6 +18,7 @@ from drakit.controllers.setting import Component, Setting
 
 __all__ = [
     "ALL",
+    "BY_NAME",
     "ClaimController",
     "Component",
     "Controllers",
@@ -35,5 +36,6 @@ __all__ = [
     "ReplicaSetController",
     "ServiceAccountController",
     "Setting",
+    "chosen",
     "run_all",
 ]

@@ -10,12 +10,13 @@ sees everything that the last one wrote.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from prometheus_client import CollectorRegistry
 
 from drakit.base.clock import Clock
+from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.client import Client
 from drakit.controllers.claims import ClaimController
@@ -31,22 +32,25 @@ from drakit.controllers.setting import ClientOf, Component, Prepared, Setting
 from drakit.informers import Informers
 
 Make = Callable[[Setting], Component]
+_TICK = 0.01
 
-ALL: tuple[Make, ...] = (
-    ClaimController,
-    PodGroupProtection,
-    GarbageCollector,
-    NamespaceController,
-    FinishedPods,
-    DeviceTaintEviction,
-    PoolStatusController,
-    QuotaController,
-    ServiceAccountController,
-    ReplicaSetController,
-    NodeHealth,
-    NodeTaintEviction,
-    NodeRemains,
-)
+BY_NAME: Mapping[str, Make] = {
+    "resourceclaim-controller": ClaimController,
+    "podgroup-protection-controller": PodGroupProtection,
+    "garbage-collector-controller": GarbageCollector,
+    "namespace-controller": NamespaceController,
+    "pod-garbage-collector-controller": FinishedPods,
+    "device-taint-eviction-controller": DeviceTaintEviction,
+    "resourcepoolstatusrequest-controller": PoolStatusController,
+    "resourcequota-controller": QuotaController,
+    "serviceaccount-controller": ServiceAccountController,
+    "replicaset-controller": ReplicaSetController,
+    "node-lifecycle-controller": NodeHealth,
+    "taint-eviction-controller": NodeTaintEviction,
+    "node-remains-controller": NodeRemains,
+}
+"""Every controller, by the name that kube-controller-manager knows it by, where it has one."""
+ALL: tuple[Make, ...] = tuple(BY_NAME.values())
 
 
 class Controllers:
@@ -77,6 +81,7 @@ class Controllers:
         )
         self.registry = setting.registry
         self.components = [make(setting) for make in makers]
+        self._begun = False
 
     async def run(self) -> None:
         """Until cancelled: then at once, in the middle of whatever is under way."""
@@ -85,6 +90,7 @@ class Controllers:
                 await component.prepare()
         loops = [loop for component in self.components for loop in component.loops]
         async with self.informers.running():
+            self._begun = True
             tasks = [asyncio.create_task(loop.run(), name=loop.name) for loop in loops]
             try:
                 await asyncio.gather(*tasks)
@@ -93,9 +99,19 @@ class Controllers:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def wait_ready(self) -> None:
+        """Until caches are filled, and everything that they held in the beginning has been looked at once."""
+        while not (self._begun and self.is_idle):
+            await self._clock.sleep(_TICK)
+
     async def stop(self) -> None:
         """What is under way may finish; then `run` ends."""
         await asyncio.gather(*(loop.stop() for component in self.components for loop in component.loops))
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether caches are filled, and work has begun."""
+        return self._begun
 
     @property
     def is_idle(self) -> bool:
@@ -103,6 +119,17 @@ class Controllers:
         return not any(
             len(loop.queue) or loop.queue.working for component in self.components for loop in component.loops
         )
+
+
+def chosen(names: Sequence[str]) -> tuple[Make, ...]:
+    """The controllers that a list names: `*` is all of them, `-name` is not that one, as upstream reads it."""
+    for name in names:
+        if name != "*" and name.removeprefix("-") not in BY_NAME:
+            raise UsageError(f"unknown controller {name.removeprefix('-')!r}: known are {', '.join(BY_NAME)}")
+    wanted = [name for name in BY_NAME if f"-{name}" not in names and (name in names or "*" in names)]
+    if not wanted:
+        raise UsageError("no controller is left to run")
+    return tuple(BY_NAME[name] for name in wanted)
 
 
 async def run_all(client: Client, *, clock: Clock | None = None, gates: FeatureGates | None = None) -> None:

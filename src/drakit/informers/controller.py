@@ -108,6 +108,7 @@ class Controller(Generic[K]):
 
     async def process(self, key: K) -> None:
         """One reconcile, and what follows from how it went."""
+        log.log(V[5], "%s: looking at %s", self.name, key)
         try:
             result = await self._reconcile(key) or _DONE
         except Retryable as error:

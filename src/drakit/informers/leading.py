@@ -18,6 +18,7 @@ from random import Random
 from typing import Any, TypeVar
 
 import msgspec
+from prometheus_client import CollectorRegistry
 
 from drakit.api.cluster import Lease
 from drakit.api.times import format_micro_time
@@ -25,6 +26,7 @@ from drakit.api.views import Partial
 from drakit.base.clock import Clock
 from drakit.base.errors import Conflict, DrakitError, Retryable, UsageError
 from drakit.client import LEASES, AlreadyExists, Client, V
+from drakit.informers.leadermetrics import LeaderMetrics
 
 log = logging.getLogger("drakit.informers")
 
@@ -64,6 +66,7 @@ class LeaderElector:
         clock: Clock | None = None,
         random: Random | None = None,
         on_leader: Callable[[str], None] | None = None,
+        registry: CollectorRegistry | None = None,
     ) -> None:
         """`identity` is this replica's and nobody else's. `on_leader` is told whenever another one leads."""
         self.timing = timing or Timing()
@@ -80,6 +83,7 @@ class LeaderElector:
         self._seen_at = 0.0
         self._renewed = 0.0
         self._in_doubt = True
+        self._metrics = LeaderMetrics(registry or CollectorRegistry(), name)
 
     @property
     def leader(self) -> str:
@@ -95,14 +99,23 @@ class LeaderElector:
             await self._clock.sleep(self.timing.retry_period * (1 + self.timing.jitter * self._random.random()))
         log.info("%s leads by lease %s/%s", self.identity, self._namespace, self._name)
         task = asyncio.ensure_future(work())
-        self.leading = True
+        self._lead(True)
         try:
             await self._hold(task)
         finally:
             await self._stop(task)
-            self.leading = False
+            self._lead(False)
             await self._bounded(self._release())
         task.result()
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the lease has run out and the work has not ended: nobody should count on this process."""
+        return self.leading and self._clock.monotonic() > self._renewed + self.timing.lease_duration
+
+    def _lead(self, leading: bool) -> None:
+        self.leading = leading
+        self._metrics.lead(leading)
 
     async def _hold(self, task: asyncio.Future[None]) -> None:
         """Renew until the work ends. Raise LeaseLost at the deadline, or when another one has the lease."""
@@ -173,6 +186,8 @@ class LeaderElector:
         if self.leading and not self._in_doubt and self._seen is not None:
             self._note(await self._client.update(self._renewal(self._seen)))
             return True
+        if self.leading:
+            self._metrics.looked()
         found = await self._client.find(LEASES, self._name, namespace=self._namespace)
         self._in_doubt = False
         if found is None:

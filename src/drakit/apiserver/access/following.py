@@ -20,6 +20,7 @@ from drakit.base.errors import Retryable
 from drakit.store import Compacted, Event, StoreClosed, WatcherTooSlow
 
 log = logging.getLogger("drakit.apiserver.access")
+_V2 = logging.INFO - 2  # what `-v 2` lets through
 _RETRY_SECONDS = 1.0
 
 
@@ -78,7 +79,7 @@ class Follower:
             except StoreClosed:
                 return
             except (WatcherTooSlow, Compacted):
-                log.info("reading all %s again", kind.qualified)
+                log.log(_V2, "reading all %s again", kind.qualified)
             except Retryable as error:
                 log.warning("cannot follow %s: %s", kind.qualified, error)
                 await asyncio.sleep(_RETRY_SECONDS)

@@ -1,0 +1,81 @@
+"""What runs beside the API server in `drakit up`: each component, who it is, and how it is made.
+
+In:  the server and what its process shares.
+Out: `COMPONENTS`. A new one is a line there: its name, its identity, a function that makes it.
+
+A component reaches the server like everybody else, as a client with an identity, and may do what roles give to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry
+
+from drakit.api.exchange import User
+from drakit.apiserver import Server
+from drakit.apiserver.access.identities import CONTROLLER_MANAGER, controller
+from drakit.base.clock import Clock
+from drakit.base.gates import FeatureGates
+from drakit.cli.logs import note_warning
+from drakit.client import Client, InProcess
+from drakit.controllers import Controllers
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What components of one process share. `root_ca` is by what pods know the server, in PEM."""
+
+    server: Server
+    gates: FeatureGates
+    clock: Clock
+    root_ca: str = ""
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """Figures in it are on the server's `/metrics`."""
+        return self.server.registry
+
+    def client(self, user: User) -> Client:
+        return Client(InProcess(self.server, user), clock=self.clock, on_warning=note_warning)
+
+
+class Embedded(Protocol):
+    """A component at work."""
+
+    async def run(self) -> None:
+        """Until stopped; what it raises ends the process."""
+        ...
+
+    async def wait_ready(self) -> None:
+        """Until it does for new objects what it is there for."""
+        ...
+
+    async def stop(self) -> None:
+        """Let what is under way finish, then end `run`. Idempotent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    name: str
+    identity: User
+    make: Callable[[Client, Surroundings], Embedded]
+    """With a client that acts under the identity."""
+
+
+def _controllers(client: Client, around: Surroundings) -> Controllers:
+    """Caches are filled under the identity of the whole; each controller acts under its own."""
+    return Controllers(
+        client,
+        clock=around.clock,
+        gates=around.gates,
+        registry=around.registry,
+        root_ca=around.root_ca,
+        client_of=lambda account: around.client(controller(account)),
+    )
+
+
+COMPONENTS: tuple[Component, ...] = (Component("controllers", CONTROLLER_MANAGER, _controllers),)

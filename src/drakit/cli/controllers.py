@@ -1,0 +1,167 @@
+"""`drakit controllers`: run the control loops of DRA against an API server, drakit's or another.
+
+In:  where the server is and who we are to it; flags named as kube-controller-manager names them where it has them.
+Out: controllers at work until told to stop; of several replicas, one works.
+"""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Annotated
+from uuid import uuid4
+
+import msgspec
+import typer
+import uvloop
+from prometheus_client import CollectorRegistry
+
+from drakit.base.clock import RealClock
+from drakit.base.gates import FeatureGates
+from drakit.cli import options
+from drakit.cli.hosting import explained
+from drakit.cli.logs import log_to_stderr, note_warning
+from drakit.cli.observing import bind_port
+from drakit.cli.reaching import Reach
+from drakit.cli.working import Duty, fulfil
+from drakit.client import Access, Client
+from drakit.client.accounts import AccountToken
+from drakit.client.http import Http
+from drakit.controllers import Controllers, Make, chosen
+from drakit.informers import LeaderElector, Timing
+
+SYSTEM = "kube-system"
+
+
+class _Election(msgspec.Struct, frozen=True, kw_only=True):
+    timing: Timing
+    namespace: str
+    name: str
+
+
+def controllers(
+    kubeconfig: Annotated[Path | None, typer.Option(help="Reach the server by this file.")] = None,
+    context: Annotated[str, typer.Option(help="The context of the kubeconfig to use.")] = "",
+    master: Annotated[str, typer.Option(help="Reach the server at this URL, with the next flags.")] = "",
+    token_file: Annotated[Path | None, typer.Option(help="A bearer token; read again as it changes.")] = None,
+    certificate_authority: Annotated[Path | None, typer.Option(help="The CA of the server's certificate.")] = None,
+    client_certificate: Annotated[Path | None, typer.Option(help="A certificate to be known by.")] = None,
+    client_key: Annotated[Path | None, typer.Option(help="The key of that certificate.")] = None,
+    insecure_skip_tls_verify: Annotated[
+        bool, typer.Option("--insecure-skip-tls-verify", help="Believe any server.")
+    ] = False,
+    names: Annotated[
+        str, typer.Option("--controllers", help="Comma-separated; * is all of them, -NAME is not that one.")
+    ] = "*",
+    use_service_account_credentials: Annotated[
+        bool, typer.Option("--use-service-account-credentials", help="Each controller acts under its own account.")
+    ] = False,
+    root_ca_file: Annotated[
+        Path | None, typer.Option(help="What pods know the server by; without it, what we know it by.")
+    ] = None,
+    leader_elect: Annotated[bool, typer.Option(help="Of several replicas, let one work.")] = True,
+    leader_elect_lease_duration: Annotated[float, typer.Option(help="Seconds a standby waits.")] = 15.0,
+    leader_elect_renew_deadline: Annotated[float, typer.Option(help="Seconds a leader tries to renew.")] = 10.0,
+    leader_elect_retry_period: Annotated[float, typer.Option(help="Seconds between tries.")] = 2.0,
+    leader_elect_resource_namespace: Annotated[str, typer.Option(help="Where the lease is.")] = SYSTEM,
+    leader_elect_resource_name: Annotated[str, typer.Option(help="What it is called.")] = "drakit-controllers",
+    bind_address: Annotated[str, typer.Option(help="Address of metrics and health.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Their port; 0 is any free one.")] = 10257,
+    feature_gates: options.Gates = "",
+    verbosity: options.Verbosity = 0,
+) -> None:
+    """Run the controllers against an API server."""
+    log_to_stderr(verbosity)
+    access = Reach(
+        kubeconfig=kubeconfig,
+        context=context,
+        master=master,
+        token_file=token_file,
+        certificate_authority=certificate_authority,
+        client_certificate=client_certificate,
+        client_key=client_key,
+        insecure_skip_tls_verify=insecure_skip_tls_verify,
+    ).access()
+    timing = Timing(
+        lease_duration=leader_elect_lease_duration,
+        renew_deadline=leader_elect_renew_deadline,
+        retry_period=leader_elect_retry_period,
+    )
+    election = _Election(timing=timing, namespace=leader_elect_resource_namespace, name=leader_elect_resource_name)
+    with explained("--root-ca-file"):
+        root_ca = root_ca_file.read_text(encoding="utf-8") if root_ca_file else access.trust.ca.decode()
+    plan = _Plan(
+        access=access,
+        gates=FeatureGates.parse(feature_gates),
+        makers=chosen(options.names(names)),
+        own_accounts=use_service_account_credentials,
+        root_ca=root_ca,
+        election=election if leader_elect else None,
+    )
+    uvloop.run(plan.run(bind_port(bind_address, port)))
+
+
+class _Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What the flags come down to."""
+
+    access: Access
+    gates: FeatureGates
+    makers: tuple[Make, ...]
+    own_accounts: bool
+    root_ca: str
+    election: _Election | None
+
+    async def run(self, bound: socket.socket) -> None:
+        async with Clients(self.access, own_accounts=self.own_accounts) as clients:
+            registry, clock = CollectorRegistry(), RealClock()
+            work = Controllers(
+                clients.shared,
+                clock=clock,
+                gates=self.gates,
+                registry=registry,
+                root_ca=self.root_ca,
+                client_of=clients.of,
+                makers=self.makers,
+            )
+            duty = Duty("controllers", work, registry, clock, self._elector(clients.shared, registry))
+            await fulfil(duty, clients.shared, self.access.server, bound)
+
+    def _elector(self, client: Client, registry: CollectorRegistry) -> LeaderElector | None:
+        if self.election is None:
+            return None
+        return LeaderElector(
+            client,
+            name=self.election.name,
+            namespace=self.election.namespace,
+            identity=f"{socket.gethostname()}_{uuid4()}",
+            timing=self.election.timing,
+            registry=registry,
+        )
+
+
+class Clients:
+    """The client of all, and of each controller by its account; the same one unless accounts are asked for."""
+
+    def __init__(self, access: Access, *, own_accounts: bool) -> None:
+        self.shared = Client(Http(access), on_warning=note_warning)
+        self._access = access
+        self._own_accounts = own_accounts
+        self._made: dict[str, Client] = {}
+
+    def of(self, account: str) -> Client:
+        if not self._own_accounts:
+            return self.shared
+        found = self._made.get(account)
+        if found is None:
+            access = msgspec.structs.replace(
+                self._access, credentials=AccountToken(self.shared, SYSTEM, account), headers={}
+            )
+            found = self._made[account] = Client(Http(access), on_warning=note_warning)
+        return found
+
+    async def __aenter__(self) -> Clients:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for each in (*self._made.values(), self.shared):
+            await each.close()

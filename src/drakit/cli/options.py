@@ -1,0 +1,33 @@
+"""Options that several commands have: what each is called, takes and says in `--help`.
+
+In:  nothing.
+Out: annotated types for the parameters of commands.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Verbosity = Annotated[int, typer.Option("-v", "--v", min=0, max=7, help="How much to log, from 0 to 7 (bodies).")]
+BindAddress = Annotated[str, typer.Option(help="Address to listen on.")]
+SecurePort = Annotated[int, typer.Option("--secure-port", "--port", min=0, max=65535, help="Port; 0 is any free one.")]
+UnixSocket = Annotated[Path | None, typer.Option(help="Listen on this socket instead, without TLS.")]
+DataDir = Annotated[Path | None, typer.Option(help="Keep data, certificates and kubeconfig here.")]
+Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Keep everything in memory.")]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Plain HTTP.")]
+WrittenKubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Where to write the kubeconfig.")]
+TokenAuthFile = Annotated[Path | None, typer.Option(help='Lines of token,user,uid,"groups".')]
+AuditLogPath = Annotated[Path | None, typer.Option(help="Append a line of JSON per request to this file.")]
+EnablePlugins = Annotated[str, typer.Option("--enable-admission-plugins", help="Comma-separated.")]
+DisablePlugins = Annotated[str, typer.Option("--disable-admission-plugins", help="Comma-separated.")]
+RuntimeConfig = Annotated[str, typer.Option(help="group/version=bool,… also api/all, api/beta, api/alpha.")]
+Gates = Annotated[str, typer.Option("--feature-gates", help="Name=bool,… also AllAlpha and AllBeta.")]
+MoreGates = Annotated[str, typer.Option("--feature-gates", help="Name=bool,… where every gate is on.")]
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The parts of a list with commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,0 +1,152 @@
+"""Run a component against an API server that is somewhere else: reach it, lead, work, stop in good order.
+
+In:  a client, what is to be run, how leaders are elected, where to show health and figures.
+Out: the work, until a signal comes (then what is under way may finish, and the lease is given back), or until the
+     lease is lost: that raises LeaseLost, and whoever started the process starts it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import typer
+from prometheus_client import CollectorRegistry
+
+from drakit.apiserver.listening import Listener
+from drakit.base.clock import Clock
+from drakit.base.errors import Unavailable
+from drakit.cli.components import Embedded
+from drakit.cli.observing import Observed, url_of
+from drakit.client import Client
+from drakit.informers import LeaderElector
+
+PATIENCE = 10.0
+"""Seconds that a server has to answer at the start; and that work has to finish in the end."""
+_PAUSE = 0.5
+
+
+class Working(Embedded, Protocol):
+    @property
+    def is_synced(self) -> bool:
+        """Whether its caches are filled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """What is to be run, and by whom: with an elector, only while this process leads."""
+
+    title: str
+    work: Working
+    registry: CollectorRegistry
+    clock: Clock
+    elector: LeaderElector | None = None
+
+    async def run(self) -> None:
+        await (self.work.run() if self.elector is None else self.elector.run(self.work.run))
+
+    @property
+    def is_standby(self) -> bool:
+        return self.elector is not None and not self.elector.leading
+
+    def observed(self) -> Observed:
+        return Observed(
+            self.registry,
+            health={"ping": _ping, "leaderElection": self._check_lease},
+            ready={"informers": self._check_informers},
+        )
+
+    async def _check_lease(self) -> None:
+        if self.elector is not None and self.elector.is_overdue:
+            raise Unavailable("the lease has run out, and the work has not ended")
+
+    async def _check_informers(self) -> None:
+        if not self.is_standby and not self.work.is_synced:
+            raise Unavailable("caches are not filled yet")
+
+
+async def _ping() -> None:
+    return
+
+
+async def fulfil(duty: Duty, client: Client, server: str, bound: socket.socket) -> None:
+    """Until told to stop. Raise Unavailable when the server does not answer, LeaseLost when another one leads."""
+    with _signalled() as signals:
+        await _reach(client, server, duty.clock)
+        async with Listener(duty.observed(), bound).running(), _at_work(duty) as working:
+            typer.echo(f"drakit {duty.title}: following {server}, figures on {url_of(bound)}/metrics")
+            await _first(working, signals.asked.wait())
+            if not working.done() and not duty.is_standby:
+                await _first(_finish(duty, working), signals.insisted.wait())
+        if not working.cancelled():
+            working.result()
+
+
+@asynccontextmanager
+async def _at_work(duty: Duty) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(duty.run(), name=duty.title)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _finish(duty: Duty, working: asyncio.Task[None]) -> None:
+    """A standby has nothing under way; a leader finishes what it has begun, but not for ever."""
+    await duty.work.stop()
+    await asyncio.wait((working,), timeout=PATIENCE)
+
+
+async def _first(*doing: Awaitable[Any]) -> None:
+    """Until one of them is done. Tasks among them go on, everything else ends here."""
+    futures = [asyncio.ensure_future(each) for each in doing]
+    try:
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for future, given in zip(futures, doing, strict=True):
+            if future is not given:
+                future.cancel()
+
+
+async def _reach(client: Client, server: str, clock: Clock) -> None:
+    """A server that has just been started may need a moment; one that refuses us needs none."""
+    begun = clock.monotonic()
+    while True:
+        try:
+            await client.document("/version")
+        except Unavailable as error:
+            if clock.monotonic() - begun > PATIENCE:
+                raise Unavailable(f"{server} does not answer: {error}") from error
+            await clock.sleep(_PAUSE)
+        else:
+            return
+
+
+class _Signals:
+    """SIGTERM and SIGINT ask to stop; a second one does not want to wait."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.insisted = asyncio.Event()
+
+    def came(self) -> None:
+        (self.insisted if self.asked.is_set() else self.asked).set()
+
+
+@contextmanager
+def _signalled() -> Iterator[_Signals]:
+    loop, signals = asyncio.get_running_loop(), _Signals()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signals.came)
+    try:
+        yield signals
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
