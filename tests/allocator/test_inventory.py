@@ -225,3 +225,13 @@ def test_a_pool_that_is_incomplete_is_told_from_one_that_is_empty() -> None:
     for _ in range(2):
         assert isinstance(allocator.allocate("node-a", new_uid=str), NodeError)
         assert isinstance(allocator.allocate("node-b", new_uid=str), Unsatisfiable)
+
+
+def test_nodes_that_see_the_same_pools_see_one_and_the_same_and_are_answered_once() -> None:
+    inventory = cluster(*(slice_of(*TWO, name=pool, pool=pool, allNodes=True) for pool in ("one", "two")))
+    assert inventory.views("node-a") is inventory.views("node-b")
+    allocator = Allocator(inventory, [ONE])
+    assert allocator.answer("node-a") is allocator.answer("node-b")
+    inventory.put_claim(held("old", "a", "b", pool="one"))
+    assert picked(inventory, ONE, node="node-b") == ["a"]
+    assert inventory.views("node-a")[0].key[1] == "one"

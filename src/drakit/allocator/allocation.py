@@ -58,12 +58,20 @@ class Allocator:
             [claim.spec.devices for claim in claims], self._inventory.classes, inventory.gates
         )
         self._plan.make_room()
+        self._same: dict[int, tuple[Views, Answer]] = {}
 
     def answer(self, node: str) -> Answer:
         """The bare answer, without results or reasons: enough to know whether the node will do."""
         views = self._inventory.views(node)
         if len(views) == 1:
             return self._answer_one_pool(node, views, views[0])
+        same = self._same.get(id(views))
+        if same is None:
+            same = self._same[id(views)] = (views, self._answer_pools(node, views))
+        return same[1]
+
+    def _answer_pools(self, node: str, views: Views) -> Answer:
+        """Several pools. Nodes that see the same have one and the same tuple of views."""
         use = [self._uses.get(view.key) for view in views]
         recent = self._plan.recent.get(node)
         # Views and uses are immutable: the same objects mean the same answer.

@@ -180,9 +180,9 @@ class Outlook:
     def _unaffordable(self, search: Search, option: Option) -> int:
         """The devices for which counters or capacity do not suffice now, and so never will further down."""
         unaffordable = search.spent(option)
-        for left, prices in zip(search.left, self.layout.prices, strict=True):
-            for amount, devices in prices:
-                if amount > left:
+        for counter in search.short:
+            for amount, devices in self.layout.prices[counter]:
+                if amount > search.left[counter]:
                     unaffordable |= devices
         return unaffordable
 
@@ -367,6 +367,7 @@ def outlook_of(layout: Layout, held: int) -> Outlook:
 def _option(layout: Layout, index: int, held: int) -> Option:
     each = layout.plan.alternatives[index]
     selected = layout.selected[index]
+    count = selected.bit_count() if each.takes_all else each.count
     takes = {
         position: trait.takes[index] or ()
         for position, trait in enumerate(layout.traits)
@@ -376,7 +377,7 @@ def _option(layout: Layout, index: int, held: int) -> Option:
         index=index,
         claim=each.claim,
         request=each.request,
-        count=selected.bit_count() if each.takes_all else each.count,
+        count=count,
         takes_all=each.takes_all,
         admin=each.admin,
         selected=selected,
@@ -384,15 +385,22 @@ def _option(layout: Layout, index: int, held: int) -> Option:
         usable=layout.usable[index],
         constraints=each.constraints,
         takes=takes,
-        drains=dict(_drains(layout, selected)),
+        drains=dict(_drains(layout, selected, count)),
     )
 
 
-def _drains(layout: Layout, devices: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Shared devices count as free: their counters may be charged already."""
-    chosen = [{} if layout.traits[device].shared else dict(layout.consumes[device]) for device in bits_of(devices)]
-    for budget in layout.budgets:
-        amounts = sorted(sum(consumes.get(counter, 0) for counter in budget) for consumes in chosen)
-        sums = tuple(accumulate(amounts, initial=0))
-        if sums[-1]:
-            yield budget, sums
+def _drains(layout: Layout, devices: int, count: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The budgets that no choice of that many devices can avoid to touch. Shared devices count as free: their counters
+    may be charged already.
+    """
+    takers: dict[tuple[int, ...], dict[int, int]] = {}
+    for device in bits_of(devices):
+        for counter, amount in () if layout.traits[device].shared else layout.consumes[device]:
+            for budget in layout.budgets_of[counter]:
+                amounts = takers.setdefault(budget, {})
+                amounts[device] = amounts.get(device, 0) + amount
+    total = devices.bit_count()
+    for budget, amounts in takers.items():
+        free = total - len(amounts)
+        if free < count:
+            yield budget, tuple(accumulate([0] * free + sorted(amounts.values()), initial=0))

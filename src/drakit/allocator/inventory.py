@@ -22,6 +22,8 @@ from drakit.api import AllocationResult, DeviceClass, DeviceTaintRule, Node, Res
 from drakit.base.gates import FeatureGates
 from drakit.selectors import Gates
 
+_MAX_ALIKE = 20_000
+
 
 class Inventory:
     """Not safe for use by several threads at once; a fork is independent of its origin."""
@@ -42,6 +44,7 @@ class Inventory:
         self._wide: Table[PoolKey, None] = Table()
         self._troubled: Table[PoolKey, None] = Table()
         self._views: Cache[str, Views] = Cache()
+        self._alike: dict[Views, Views] = {}  # nodes that see the same pools share one tuple
 
     def fork(self) -> Inventory:
         """An inventory with the same content; changes to one are not seen by the other."""
@@ -51,7 +54,7 @@ class Inventory:
         forked._slices, forked._pools, forked._nodes = self._slices.fork(), self._pools.fork(), self._nodes.fork()
         forked._classes, forked._rules = self._classes.fork(), self._rules.fork()
         forked._homes, forked._wide, forked._troubled = self._homes.fork(), self._wide.fork(), self._troubled.fork()
-        forked._views = self._views.fork()
+        forked._views, forked._alike = self._views.fork(), self._alike
         return forked
 
     def put(self, value: Node | ResourceSlice | DeviceClass | DeviceTaintRule | ResourceClaim) -> None:
@@ -197,6 +200,9 @@ class Inventory:
         found = self._views.rows.get(node)
         if found is None:
             found = self._look(self.place(node))
+            if len(self._alike) > _MAX_ALIKE:
+                self._alike.clear()
+            found = self._alike.setdefault(found, found)
             self._views.rows[node] = found
         return found
 

@@ -186,6 +186,11 @@ class Layout:
         return tuple(tuple(table.items()) for table in tables)
 
     @cached_property
+    def dearest(self) -> tuple[int, ...]:
+        """Per counter the most that a device takes of it; a counter that nobody uses is short when it is below zero."""
+        return tuple(max((amount for amount, _ in prices), default=0) for prices in self.prices)
+
+    @cached_property
     def value_masks(self) -> tuple[Mapping[object, int], ...]:
         """Per constraint the devices that have a value."""
         tables: list[dict[object, int]] = [{} for _ in self.plan.constraints]
@@ -219,6 +224,15 @@ class Layout:
             groups.setdefault((pool, name), []).append(position)
         together = [tuple(group) for group in groups.values() if len(group) > 1]
         return (*((position,) for position in range(len(self.counters))), *together)
+
+    @cached_property
+    def budgets_of(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """Per counter the budgets that it is part of."""
+        found: list[list[tuple[int, ...]]] = [[] for _ in self.counters]
+        for budget in self.budgets:
+            for counter in budget:
+                found[counter].append(budget)
+        return tuple(map(tuple, found))
 
 
 def layout_of(plan: Plan, views: tuple[PoolView, ...]) -> Layout:

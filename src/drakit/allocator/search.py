@@ -136,6 +136,10 @@ class Search:
         self.held, self.used = _held(layout, usages)
         self.outlook = outlook_of(layout, self.held)
         self.left = [usages[pool].left[key] for pool, key in layout.counters]
+        # Counters of which too little is left for some device.
+        self.short = {
+            counter for counter, (left, price) in enumerate(zip(self.left, layout.dearest, strict=True)) if left < price
+        }
         self.overdrawn = self._overdrawn()
         # Shared devices whose counters are charged already; those of the ledger never come off.
         self.charged: dict[int, int] = dict.fromkeys(self.used, 1)
@@ -367,6 +371,10 @@ class Search:
         if amounts is None or shares == (0 if sign > 0 else 1):
             for counter, amount in self.layout.consumes[device]:
                 self.left[counter] -= sign * amount
+                if self.left[counter] < self.layout.dearest[counter]:
+                    self.short.add(counter)
+                else:
+                    self.short.discard(counter)
         if amounts is None:
             return
         self.charged[device] = shares + sign
@@ -380,8 +388,7 @@ class Search:
 
     def _overdrawn(self) -> frozenset[int]:
         """Pools with a counter below zero: what is in use does not fit what is published; nothing more is charged."""
-        pools = (pool for (pool, _), left in zip(self.layout.counters, self.left, strict=True) if left < 0)
-        return frozenset(pools)
+        return frozenset(self.layout.counters[counter][0] for counter in self.short if self.left[counter] < 0)
 
     def _step(self) -> None:
         self.steps += 1
