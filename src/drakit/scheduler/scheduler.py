@@ -1,0 +1,214 @@
+"""The scheduler as a whole: one loop that places pods, and what it needs around it.
+
+In:  a client, a clock, gates, a configuration.
+Out: pods bound, or told why they wait, until stopped.
+
+Only the loop decides, one pod at a time and without waiting; bindings, events and conditions are written apart. What a
+scheduler knows is in the server: another one that starts later finds everything there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from prometheus_client import CollectorRegistry
+
+from drakit.api.pods import Pod
+from drakit.base.clock import Clock
+from drakit.base.gates import FeatureGates
+from drakit.client import Client
+from drakit.client.recording import WARNING
+from drakit.informers import Informers, QueueClosed
+from drakit.scheduler.cache import SchedulerCache
+from drakit.scheduler.config import SchedulerConfiguration, default_configuration
+from drakit.scheduler.eventhandlers import EventHandlers
+from drakit.scheduler.framework import SUCCESS, CycleState, Handle, Status
+from drakit.scheduler.metrics import Metrics
+from drakit.scheduler.plugins import MAKERS, Maker
+from drakit.scheduler.queueing import QueuedPod, SchedulingQueue
+from drakit.scheduler.scheduling.binding import Bindings, Job
+from drakit.scheduler.scheduling.cycle import Placement, SchedulingCycle
+from drakit.scheduler.scheduling.failing import FAILED_SCHEDULING, Failures
+from drakit.scheduler.scheduling.profiles import Profiles
+from drakit.scheduler.writing import Events, Writers
+
+log = logging.getLogger("drakit.scheduler")
+
+GRACE = 10.0
+MEASURED = 0.1
+"""The part of attempts of which every call of a plugin is measured."""
+
+
+class Scheduler:
+    """One run of a scheduler; for another run, make another."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Clock | None = None,
+        gates: FeatureGates | None = None,
+        registry: CollectorRegistry | None = None,
+        config: SchedulerConfiguration | None = None,
+        random: Random | None = None,
+        makers: Mapping[str, Maker] = MAKERS,
+    ) -> None:
+        """`makers` make plugins by name: whoever has plugins of their own adds them there."""
+        self._clock = clock = clock or client.clock
+        self._random = random = random or Random()
+        self.registry = registry or CollectorRegistry()
+        gates = gates or FeatureGates.defaults()
+        config = config or default_configuration(gates)
+        self.informers = Informers(client, clock=clock, random=random)
+        self.cache = SchedulerCache()
+        self._metrics = metrics = Metrics(self.registry)
+        self._writers = Writers()
+        self._events = events = Events(client, clock, self._writers)
+        handle = Handle(
+            client,
+            self.informers,
+            self.cache,
+            clock=clock,
+            gates=gates,
+            registry=self.registry,
+            random=random,
+            new_uid=lambda: str(UUID(int=random.getrandbits(128), version=4)),
+            record=events.record,
+        )
+        self._profiles = Profiles(config, handle, makers, metrics)
+        self.queue = SchedulingQueue(
+            clock,
+            interests=self._profiles.interests,
+            pre_enqueue=self._may_enter,
+            metrics=metrics,
+            initial_backoff=config.pod_initial_backoff_seconds,
+            max_backoff=config.pod_max_backoff_seconds,
+        )
+        handlers = EventHandlers(self.cache, self.queue, self._profiles.names)
+        handlers.subscribe(self.informers, self._profiles.interests)
+        self._cycle = SchedulingCycle(self.cache, clock=clock, metrics=metrics, random=random)
+        self._failures = Failures(
+            client,
+            self.informers,
+            self.cache,
+            self.queue,
+            clock=clock,
+            metrics=metrics,
+            writers=self._writers,
+            events=events,
+        )
+        self._bindings = Bindings(client, self.queue, self._failures, clock=clock, metrics=metrics, events=events)
+        self._follow()
+        self._synced = asyncio.Event()
+        self._stopping = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until stopped. Cancelled: at once, in the middle of whatever is under way."""
+        async with self.informers.running():
+            self._synced.set()
+            loops = {self._place_pods(): "scheduling", self.queue.run(): "timers", self._writers.run(): "writers"}
+            tasks = [asyncio.create_task(loop, name=f"scheduler {name}") for loop, name in loops.items()]
+            stopped = asyncio.create_task(self._stopping.wait())
+            try:
+                await asyncio.wait((*tasks, stopped), return_when=asyncio.FIRST_COMPLETED)
+                if not self._stopping.is_set():
+                    await asyncio.gather(*tasks)
+            finally:
+                await _end((*tasks, stopped))
+                await self._bindings.cancel()
+
+    async def stop(self) -> None:
+        """Place no more pods; what is being bound and written may finish, for some seconds. Then `run` ends."""
+        self.queue.close()
+        if self._synced.is_set():
+            await self._within(GRACE, self._bindings.finished())
+            await self._within(GRACE, self._writers.done())
+        self._stopping.set()
+
+    async def wait_ready(self) -> None:
+        """Until caches are filled, and pods are being placed."""
+        await self._synced.wait()
+
+    @property
+    def is_synced(self) -> bool:
+        return self._synced.is_set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no pod can be tried, none is being bound, and all there was to say is written."""
+        return self.queue.is_idle and not self._bindings and self._writers.is_idle
+
+    # The loop
+
+    async def _place_pods(self) -> None:
+        with suppress(QueueClosed):
+            while True:
+                await self._writers.room()
+                queued = await self.queue.pop()
+                try:
+                    await self._attempt(queued)
+                except Exception:
+                    log.exception("%r: trying again", queued)
+                    self.queue.put_back(queued, error=True)
+                await asyncio.sleep(0)  # bindings and informers have their turn
+
+    async def _attempt(self, queued: QueuedPod) -> None:
+        pod = queued.pod.view
+        profile = self._profiles.get(pod.spec.scheduler_name, measured=self._random.random() < MEASURED)
+        if profile is None or self._is_done_with(pod):
+            self.queue.done(queued.uid)
+            return
+        began = self._clock.monotonic()
+        state = CycleState(pod, queued.pod.document)
+        outcome = self._cycle.run(profile, state)
+        if isinstance(outcome, Placement):
+            self._bindings.start(Job(profile, queued, state, outcome.node, began))
+        else:
+            await self._failures.handle(profile, queued, state, outcome, began)
+
+    def _is_done_with(self, pod: Pod) -> bool:
+        """A pod on its way out is not placed; one that is assumed has been, and was changed just before."""
+        if pod.metadata.deletion_timestamp:
+            name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            self._events.record(pod, WARNING, FAILED_SCHEDULING, f"skip schedule deleting pod: {name}")
+            return True
+        return self.cache.is_assumed(pod.metadata.uid)
+
+    def _may_enter(self, pod: Pod) -> Status:
+        """What plugins say that stand before the queue."""
+        profile = self._profiles.get(pod.spec.scheduler_name)
+        for plugin, pre_enqueue in profile.pre_enqueue if profile is not None else ():
+            status = pre_enqueue(pod)
+            if not status.ok:
+                return status.by(plugin)
+        return SUCCESS
+
+    async def _within(self, seconds: float, doing: Coroutine[Any, Any, None]) -> None:
+        tasks = [asyncio.create_task(doing), asyncio.create_task(self._clock.sleep(seconds))]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _end(tasks)
+
+    def _follow(self) -> None:
+        """Figures that are asked for when somebody looks."""
+        self._metrics.follow_queue(self.queue.pending)
+        sizes: dict[str, Callable[[], float]] = {
+            "nodes": lambda: len(self.cache),
+            "pods": lambda: self.cache.pod_count,
+            "assumed_pods": lambda: self.cache.assumed_count,
+        }
+        self._metrics.follow_cache(sizes)
+
+
+async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    ending = list(tasks)
+    for task in ending:
+        task.cancel()
+    await asyncio.gather(*ending, return_exceptions=True)

@@ -1,0 +1,171 @@
+"""From a placement in memory to a pod that is bound, apart from the attempts at other pods.
+
+In:  a pod that is assumed on its node.
+Out: what plugins write before (claims), the binding, an event; or everything undone, the pods that what was freed may
+     help woken, and the pod queued again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import msgspec
+
+from drakit.api.pods import Pod
+from drakit.base.clock import Clock
+from drakit.base.errors import DrakitError
+from drakit.client import PODS, Client, V
+from drakit.client.recording import NORMAL
+from drakit.scheduler import metrics as figures
+from drakit.scheduler.framework import Action, ClusterEvent, Code, CycleState, EventResource, Status
+from drakit.scheduler.metrics import Metrics
+from drakit.scheduler.queueing import QueuedPod, SchedulingQueue
+from drakit.scheduler.scheduling.conditions import nominated
+from drakit.scheduler.scheduling.diagnosis import Refusal, failed, of_chosen
+from drakit.scheduler.scheduling.failing import Failures, patch_status
+from drakit.scheduler.scheduling.profiles import Profile, WriteStep
+from drakit.scheduler.scheduling.timing import CODES
+from drakit.scheduler.writing import Events
+
+log = logging.getLogger("drakit.scheduler")
+
+POD_GONE = ClusterEvent(EventResource.POD, Action.DELETE)
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A pod whose binding is under way; `began` is when its attempt did."""
+
+    profile: Profile
+    queued: QueuedPod
+    state: CycleState
+    node: str
+    began: float
+
+    @property
+    def pod(self) -> Pod:
+        return self.state.assumed
+
+    @property
+    def name(self) -> str:
+        return f"{self.pod.metadata.namespace}/{self.pod.metadata.name}"
+
+
+class Bindings:
+    """Invariant: `_tasks` are the bindings that are under way."""
+
+    def __init__(
+        self,
+        client: Client,
+        queue: SchedulingQueue,
+        failures: Failures,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        events: Events,
+    ) -> None:
+        self._client = client
+        self._queue = queue
+        self._failures = failures
+        self._clock = clock
+        self._metrics = metrics
+        self._events = events
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, job: Job) -> None:
+        task = asyncio.create_task(self._run(job), name=f"binding of {job.name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    async def cancel(self) -> None:
+        """End all at once, in the middle of whatever is under way: what was written is found at the next start."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def finished(self) -> None:
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+    async def _run(self, job: Job) -> None:
+        try:
+            refusal = await self._bind(job)
+        except Exception as error:
+            log.exception("pod %s: the binding failed", job.name)
+            refusal = failed(Status.failed(error))
+        if refusal is None:
+            self._bound(job)
+        else:
+            await self._undo(job, refusal)
+
+    async def _bind(self, job: Job) -> Refusal | None:
+        if any(each.waits(job.state, job.pod, job.node) for each in job.profile.waits):
+            await self._nominate(job)
+        for step in job.profile.pre_binds:
+            refusal = await self._step(job, step, "PreBind")
+            if refusal is not None:
+                return refusal
+        for step in job.profile.binds:
+            refusal = await self._step(job, step, "Bind")
+            if refusal is None:
+                return None
+            if refusal.status.code is not Code.SKIP:
+                return None if await self._is_bound(job) else refusal
+        return failed(Status.failed(f"no plugin binds pod {job.name}"))
+
+    async def _step(self, job: Job, step: WriteStep, point: str) -> Refusal | None:
+        plugin, write = step
+        began = self._clock.monotonic()
+        try:
+            status = await write(job.state, job.pod, job.node)
+        except DrakitError as error:
+            status = Status.failed(error)
+        seconds = self._clock.monotonic() - began
+        self._metrics.points(point, CODES[status.code], job.profile.name).observe(seconds)
+        if status.ok or (status.code is Code.SKIP and point == "PreBind"):
+            return None
+        if status.code is Code.SKIP:
+            return Refusal(status=status, message="")
+        if status.is_rejected:
+            return of_chosen(status.by(plugin), "")
+        message = f'running {point} plugin "{plugin}": {status.message}'
+        return failed(Status(Code.ERROR, (message,), error=status.error))
+
+    async def _nominate(self, job: Job) -> None:
+        """The binding waits for somebody: let the pod say which node it is going to."""
+        found = self._failures.current(job.state.pod)
+        patch = nominated(found.view, job.node) if found is not None else None
+        if found is not None and patch is not None:
+            await patch_status(self._client, found, patch)
+
+    async def _is_bound(self, job: Job) -> bool:
+        """Whether a binding that failed took place all the same: the answer may have got lost."""
+        metadata = job.pod.metadata
+        try:
+            found = await self._client.find(PODS, metadata.name, namespace=metadata.namespace)
+        except DrakitError:
+            return False
+        return found is not None and found.view.metadata.uid == metadata.uid and found.view.spec.node_name == job.node
+
+    def _bound(self, job: Job) -> None:
+        self._queue.done(job.queued.uid)
+        log.log(V[2], "pod %s is bound to node %s", job.name, job.node)
+        self._events.record(job.pod, NORMAL, "Scheduled", f"Successfully assigned {job.name} to {job.node}")
+        now = self._clock.monotonic()
+        self._metrics.attempted(figures.SCHEDULED, job.profile.name, now - job.began)
+        since = job.queued.first_active
+        self._metrics.bound(job.queued.attempts, now - (since if since is not None else job.began))
+
+    async def _undo(self, job: Job, refusal: Refusal) -> None:
+        await self._failures.give_back(job.profile, job.state, job.node)
+        if refusal.is_error:
+            self._queue.move(POD_GONE, job.pod, None)
+        result = figures.ERROR if refusal.is_error else figures.UNSCHEDULABLE
+        self._metrics.attempted(result, job.profile.name, self._clock.monotonic() - job.began)
+        self._failures.put_back(job.queued, job.state.pod, refusal)
+        if not refusal.is_error:
+            self._queue.move(POD_GONE, job.pod, None)  # after it is back: what it freed itself does not help it

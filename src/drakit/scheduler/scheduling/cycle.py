@@ -1,0 +1,101 @@
+"""One attempt at a pod, up to the point where it is as good as placed.
+
+In:  a pod from the queue.
+Out: a `Placement`: the pod is assumed on its node, what it takes is taken in memory; or a `Refusal`.
+
+Nothing here waits: the attempt sees one state of the cluster, and the next attempt sees what this one took.
+"""
+
+from __future__ import annotations
+
+import logging
+from random import Random
+
+import msgspec
+
+from drakit.api.pods import Pod
+from drakit.base.clock import Clock
+from drakit.scheduler.cache import SchedulerCache
+from drakit.scheduler.framework import Code, CycleState, NodeInfo, Status
+from drakit.scheduler.metrics import Metrics
+from drakit.scheduler.scheduling.choosing import choose
+from drakit.scheduler.scheduling.diagnosis import Refusal, failed, of_chosen
+from drakit.scheduler.scheduling.profiles import Profile
+from drakit.scheduler.scheduling.searching import Search
+from drakit.scheduler.scheduling.timing import CODES
+
+log = logging.getLogger("drakit.scheduler")
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """`evaluated` nodes were looked at, of which `feasible` would do."""
+
+    node: str
+    evaluated: int
+    feasible: int
+
+
+class SchedulingCycle:
+    def __init__(self, cache: SchedulerCache, *, clock: Clock, metrics: Metrics, random: Random) -> None:
+        self._cache = cache
+        self._search = Search(cache)
+        self._clock = clock
+        self._metrics = metrics
+        self._random = random
+
+    def run(self, profile: Profile, state: CycleState) -> Placement | Refusal:
+        began = self._clock.monotonic()
+        try:
+            return self._run(profile, state)
+        except Exception as error:
+            pod = state.pod.metadata
+            log.exception("pod %s/%s: the attempt failed", pod.namespace, pod.name)
+            return failed(Status.failed(error), node=state.assumed.spec.node_name)
+        finally:
+            self._metrics.algorithm.observe(self._clock.monotonic() - began)
+
+    def _run(self, profile: Profile, state: CycleState) -> Placement | Refusal:
+        pod = state.pod
+        began = self._clock.monotonic()
+        found = self._search.find(profile, state, pod)
+        began = self._observe("Filter", found.status.code if isinstance(found, Refusal) else _OK, profile, began)
+        if isinstance(found, Refusal):
+            return found
+        node = choose(profile, state, pod, found.nodes, self._random)
+        began = self._observe("Score", _OK, profile, began)
+        refusal = self._take(profile, state, node)
+        self._observe("Reserve", refusal.status.code if refusal else _OK, profile, began)
+        return refusal or Placement(node.name, found.evaluated, len(found.nodes))
+
+    def _take(self, profile: Profile, state: CycleState, node: NodeInfo) -> Refusal | None:
+        """Reserve, assume and ask for leave. After a refusal, what was reserved is still to be given back."""
+        state.assumed = on_node(state.pod, node.name)
+        for plugin, reserve in profile.reserves:
+            status = reserve(state, state.assumed, node)
+            if not status.ok:
+                return self._refused(status, plugin, "Reserve", node.name)
+        self._cache.assume(state.assumed)
+        for plugin, permit in profile.permits:
+            status = permit(state, state.assumed, node)
+            if not status.ok:
+                return self._refused(status, plugin, "Permit", node.name)
+        return None
+
+    def _refused(self, status: Status, plugin: str, point: str, node: str) -> Refusal:
+        if status.is_rejected:
+            return of_chosen(status.by(plugin), node)
+        message = f'running {point} plugin "{plugin}": {status.message}'
+        return failed(Status(Code.ERROR, (message,), error=status.error), node=node)
+
+    def _observe(self, point: str, code: Code, profile: Profile, began: float) -> float:
+        now = self._clock.monotonic()
+        self._metrics.points(point, CODES[code], profile.name).observe(now - began)
+        return now
+
+
+_OK = Code.SUCCESS
+
+
+def on_node(pod: Pod, node: str) -> Pod:
+    """The pod as it will be when it is bound."""
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))

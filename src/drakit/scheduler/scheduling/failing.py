@@ -1,0 +1,136 @@
+"""What becomes of a pod that was not placed or not bound.
+
+In:  a refusal.
+Out: what was reserved is given back; plugins that can do something about it are asked; the pod is back in the queue
+     with the plugins that an event must convince; an event and a condition say why, in upstream's words.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from drakit.api.pods import Pod
+from drakit.api.views import Partial
+from drakit.base.clock import Clock
+from drakit.base.errors import DrakitError
+from drakit.client import PODS, STRATEGIC, Client, Conflict, Key, NotFound, V
+from drakit.client.recording import WARNING
+from drakit.informers import Informers
+from drakit.scheduler import metrics as figures
+from drakit.scheduler.cache import SchedulerCache
+from drakit.scheduler.framework import Code, CycleState, Status
+from drakit.scheduler.metrics import Metrics
+from drakit.scheduler.queueing import QueuedPod, SchedulingQueue
+from drakit.scheduler.scheduling.conditions import SCHEDULER_ERROR, UNSCHEDULABLE, Patch, not_scheduled
+from drakit.scheduler.scheduling.diagnosis import Refusal
+from drakit.scheduler.scheduling.profiles import Profile
+from drakit.scheduler.scheduling.timing import CODES
+from drakit.scheduler.writing import Events, Writers
+
+log = logging.getLogger("drakit.scheduler")
+
+FAILED_SCHEDULING = "FailedScheduling"
+
+
+class Failures:
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        cache: SchedulerCache,
+        queue: SchedulingQueue,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        writers: Writers,
+        events: Events,
+    ) -> None:
+        self._client = client
+        self._pods = informers.of(PODS).cache
+        self._cache = cache
+        self._queue = queue
+        self._clock = clock
+        self._metrics = metrics
+        self._writers = writers
+        self._events = events
+
+    async def handle(
+        self, profile: Profile, queued: QueuedPod, state: CycleState, refusal: Refusal, began: float
+    ) -> None:
+        if refusal.node:
+            await self.give_back(profile, state, refusal.node)
+        if refusal.can_help and profile.post_filters:
+            refusal = refusal.with_help(await self._ask_for_help(profile, state, refusal))
+        result = figures.ERROR if refusal.is_error else figures.UNSCHEDULABLE
+        self._metrics.attempted(result, profile.name, self._clock.monotonic() - began)
+        self.put_back(queued, state.pod, refusal)
+
+    async def give_back(self, profile: Profile, state: CycleState, node: str) -> None:
+        """Undo the reservation, in memory at once, then what was written."""
+        self._cache.forget(state.pod.metadata.uid)
+        for plugin, unreserve in profile.unreserves:
+            try:
+                await unreserve(state, state.assumed, node)
+            except Exception:
+                log.exception("plugin %s could not give back what it had reserved", plugin)
+
+    def put_back(self, queued: QueuedPod, pod: Pod, refusal: Refusal) -> None:
+        """Queue the pod again, if it is still there and not bound by somebody, and say why."""
+        metadata = pod.metadata
+        log.log(V[2], "pod %s/%s is not placed: %s", metadata.namespace, metadata.name, refusal.message)
+        current = self.current(pod)
+        if current is None:
+            self._queue.done(metadata.uid)
+            return
+        self._queue.put_back(queued, unschedulable=refusal.plugins, pending=refusal.pending, error=refusal.is_error)
+        self._events.record(current.view, WARNING, FAILED_SCHEDULING, refusal.message)
+        reason = SCHEDULER_ERROR if refusal.is_error else UNSCHEDULABLE
+        self._writers.later(metadata.uid, partial(self._write_condition, pod, reason, refusal.message))
+
+    def current(self, pod: Pod) -> Partial[Pod] | None:
+        """The pod as informers know it, as long as it is there and not bound."""
+        found = self._pods.get(Key(pod.metadata.namespace, pod.metadata.name))
+        if found is None or found.view.metadata.uid != pod.metadata.uid or found.view.spec.node_name:
+            return None
+        return found
+
+    async def _ask_for_help(self, profile: Profile, state: CycleState, refusal: Refusal) -> Status:
+        began = self._clock.monotonic()
+        answer = await ask_for_help(profile, state, refusal)
+        seconds = self._clock.monotonic() - began
+        self._metrics.points("PostFilter", CODES[answer.code], profile.name).observe(seconds)
+        return answer
+
+    async def _write_condition(self, pod: Pod, reason: str, message: str) -> None:
+        """As the pod is now: what was written meanwhile counts."""
+        current = self.current(pod)
+        patch = not_scheduled(current.view, reason, message, self._clock.now()) if current is not None else None
+        if current is not None and patch is not None:
+            await patch_status(self._client, current, patch)
+
+
+async def ask_for_help(profile: Profile, state: CycleState, refusal: Refusal) -> Status:
+    """The first plugin that has done something, or finds that nobody can, has the last word."""
+    reasons: list[str] = []
+    for plugin, post_filter in profile.post_filters:
+        try:
+            status = await post_filter(state, state.pod, refusal.rejections)
+        except Exception as error:
+            log.exception("plugin %s could not help a pod that fits nowhere", plugin)
+            return Status.failed(error).by(plugin)
+        if status.code is not Code.UNSCHEDULABLE:
+            return status.by(plugin)
+        reasons += status.reasons
+    return Status(Code.UNSCHEDULABLE, tuple(reasons))
+
+
+async def patch_status(client: Client, pod: Partial[Pod], patch: Patch) -> None:
+    """A status that cannot be written keeps nobody from going on."""
+    try:
+        await client.patch(pod, patch, kind=STRATEGIC, subresource="status")
+    except (NotFound, Conflict):
+        return  # it is gone, or another pod has its name
+    except DrakitError as error:
+        metadata = pod.view.metadata
+        log.warning("the status of pod %s/%s cannot be written: %s", metadata.namespace, metadata.name, error)
