@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from drakit.api.cluster import Node
 from drakit.api.pods import Pod
 from drakit.scheduler.cache.order import NodeOrder
@@ -20,12 +22,13 @@ NameKey = tuple[str, str]
 
 
 class SchedulerCache:
-    """Implements `Nodes`.
+    """Implements `Nodes`. `count_claims`: what claims take of a node counts, as the status of a pod tells it.
 
     Invariant: a pod is on one node, or waits for one node to come; of pods with the same name only the latest is kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, count_claims: bool = True) -> None:
+        self._count_claims = count_claims
         self._infos: dict[str, NodeInfo] = {}
         self._pods: dict[str, Pod] = {}
         self._uids: dict[NameKey, str] = {}
@@ -136,6 +139,8 @@ class SchedulerCache:
             self.remove_pod(uid)
 
     def _place(self, pod: Pod) -> None:
+        if not self._count_claims:
+            pod = _without_claims(pod)
         uid, name = pod.metadata.uid, (pod.metadata.namespace, pod.metadata.name)
         namesake = self._uids.get(name)
         if namesake is not None and namesake != uid:
@@ -165,3 +170,11 @@ class SchedulerCache:
         self._infos[info.name] = info
         if self._is_listed:
             self._listed[self._positions[info.name]] = info
+
+
+def _without_claims(pod: Pod) -> Pod:
+    """The pod as it counts where nothing is known of claims that take something of a node."""
+    if not pod.status.node_allocatable_resource_claim_statuses:
+        return pod
+    status = msgspec.structs.replace(pod.status, node_allocatable_resource_claim_statuses=())
+    return msgspec.structs.replace(pod, status=status)
