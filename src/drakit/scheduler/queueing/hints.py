@@ -57,7 +57,7 @@ class Question:
             if hint is None:
                 return True
             try:
-                if hint(queued.pod.view, self._old, self._new) is Hint.QUEUE:
+                if hint(queued.pod.view, self._old, self._new) is not Hint.SKIP:
                     return True
             except Exception:
                 logger.exception("queueing hint of %s failed: %s, %r", self._plugin, self._event.label, queued)

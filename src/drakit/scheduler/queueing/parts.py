@@ -102,8 +102,7 @@ class Parts:
 
     @property
     def next_deadline(self) -> float:
-        longest = self.waiting.next_flush()
-        return min(self.backoff.next_due, longest.flush_at if longest is not None else float("inf"))
+        return min(self.backoff.next_due, self.waiting.next_flush)
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return itertools.chain(self.active, self.backoff, self.waiting)

@@ -22,7 +22,6 @@ synchronous but `pop` and `run`.
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -41,8 +40,6 @@ from drakit.scheduler.queueing.metrics import QueueMetrics
 from drakit.scheduler.queueing.parts import Parts
 from drakit.scheduler.queueing.queued import NOBODY, Part, QueuedPod
 from drakit.scheduler.queueing.waking import Alarm, Poppers
-
-logger = logging.getLogger(__name__)
 
 
 class SchedulingQueue:
@@ -146,19 +143,17 @@ class SchedulingQueue:
         A pod that was deleted meanwhile stays outside. One that is not in flight (`done`, closed) is left as it is.
         """
         flight = self._flights.get(queued.uid)
-        if flight is None:
-            logger.warning("%r was put back, but is not in flight", queued)
+        if flight is None or flight.deleted:
+            self.done(queued.uid)
             return
-        if not flight.deleted:
-            queued.pod = flight.latest
-            refused = bool(unschedulable or pending) and not error
-            queued.unschedulable = frozenset(unschedulable) if refused else NOBODY
-            queued.pending = frozenset(pending) if refused else NOBODY
-        strategy = Strategy.SKIP if flight.deleted else self._strategy_after(flight)
+        queued.pod = flight.latest
+        refused = bool(unschedulable or pending) and not error
+        queued.unschedulable = frozenset(unschedulable) if refused else NOBODY
+        queued.pending = frozenset(pending) if refused else NOBODY
+        strategy = self._strategy_after(flight)
         self._flights.end(queued.uid)
-        if not flight.deleted:
-            self._note_attempt(queued)
-            self._place(queued, strategy, labels.ATTEMPT_FAILED)
+        self._note_attempt(queued)
+        self._place(queued, strategy, labels.ATTEMPT_FAILED)
 
     def done(self, uid: str) -> None:
         """The pod is bound, or is not to be scheduled any more; nothing when it is not in flight."""
@@ -227,9 +222,7 @@ class SchedulingQueue:
         """Bring back pods whose backoff is over, and those that have waited too long for something to happen."""
         now = self._clock.monotonic()
         self._parts.complete_backoff(now)
-        waiting = self._parts.waiting
-        while (queued := waiting.next_flush()) is not None and queued.flush_at <= now:
-            waiting.remove(queued)
+        for queued in self._parts.waiting.overdue(now):
             queued.flush_at = now + self._flush_after
             self._place(queued, Strategy.AFTER_BACKOFF, labels.TIMED_OUT)
 
@@ -257,6 +250,11 @@ class SchedulingQueue:
     @property
     def in_flight(self) -> int:
         return len(self._flights)
+
+    @property
+    def kept_events(self) -> int:
+        """How many events are remembered for pods in flight."""
+        return self._flights.events
 
     @property
     def is_idle(self) -> bool:

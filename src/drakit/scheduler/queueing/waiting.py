@@ -43,9 +43,18 @@ class WaitingPods:
     def refused_by(self, plugin: str) -> Iterable[QueuedPod]:
         return self._by_plugin.get(plugin, {}).values()
 
-    def next_flush(self) -> QueuedPod | None:
-        """The pod that has waited longest."""
-        return self._flush.first()
+    def overdue(self, now: float) -> list[QueuedPod]:
+        """Take out those that have waited too long."""
+        found = []
+        while (queued := self._flush.first()) is not None and queued.flush_at <= now:
+            self.remove(queued)
+            found.append(queued)
+        return found
+
+    @property
+    def next_flush(self) -> float:
+        longest = self._flush.first()
+        return longest.flush_at if longest is not None else float("inf")
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(self._flush)
