@@ -16,7 +16,9 @@ import msgspec
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
 from drakit.cli.hosting import explained
-from drakit.client import Access, Certificate, Files, Fixed, Trust, in_cluster, load_kubeconfig
+from drakit.client import Access, Certificate, Files, Trust, in_cluster, load_kubeconfig
+
+_TOGETHER = "--client-certificate and --client-key go together"
 
 
 class Reach(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,19 +57,23 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
         if not self.master.startswith(("https://", "http://", "unix:///")):
             raise UsageError(f"--master: expected https://HOST:PORT, http://… or unix:///PATH, got {self.master!r}")
         if (self.client_certificate is None) != (self.client_key is None):
-            raise UsageError("--client-certificate and --client-key go together")
+            raise UsageError(_TOGETHER)
         with explained("--certificate-authority"):
             ca = self.certificate_authority.read_bytes() if self.certificate_authority else b""
-        with explained("--client-certificate"):
-            certificate = self._certificate()
-        if self.token_file is not None:
-            with explained("--token-file"):
-                self.token_file.read_bytes()
-        credentials = Files(clock, token=self.token_file) if self.token_file else Fixed(certificate=certificate)
+        for flag, path in (
+            ("--token-file", self.token_file),
+            ("--client-certificate", self.client_certificate),
+            ("--client-key", self.client_key),
+        ):
+            with explained(flag):
+                _ = path.read_bytes() if path is not None else b""
+        certificate = self._certificate if self.client_certificate else None
+        credentials = Files(clock, token=self.token_file, certificate=certificate)
         trust = Trust(ca=ca, insecure=self.insecure_skip_tls_verify)
         return Access(server=self.master, credentials=credentials, trust=trust)
 
-    def _certificate(self) -> Certificate | None:
-        if self.client_certificate is None or self.client_key is None:
-            return None
-        return Certificate(self.client_certificate.read_bytes(), self.client_key.read_bytes())
+    def _certificate(self) -> Certificate:
+        certificate, key = self.client_certificate, self.client_key
+        if certificate is None or key is None:
+            raise UsageError(_TOGETHER)
+        return Certificate(certificate.read_bytes(), key.read_bytes())
