@@ -8,8 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from drakit.scheduler.config import names
 from drakit.scheduler.framework import Handle, Plugin
+from drakit.scheduler.plugins.balancedallocation import BalancedAllocation
+from drakit.scheduler.plugins.defaultbinder import DefaultBinder
+from drakit.scheduler.plugins.fit import NodeResourcesFit
+from drakit.scheduler.plugins.nodeaffinity import NodeAffinity
+from drakit.scheduler.plugins.nodename import NodeName
+from drakit.scheduler.plugins.nodeports import NodePorts
+from drakit.scheduler.plugins.nodeunschedulable import NodeUnschedulable
+from drakit.scheduler.plugins.prioritysort import PrioritySort
+from drakit.scheduler.plugins.schedulinggates import SchedulingGates
+from drakit.scheduler.plugins.tainttoleration import TaintToleration
 
 Maker = Callable[[Handle, Any], Plugin]
 
-MAKERS: dict[str, Maker] = {}
+MAKERS: dict[str, Maker] = {
+    names.SCHEDULING_GATES: lambda handle, args: SchedulingGates(),
+    names.PRIORITY_SORT: lambda handle, args: PrioritySort(),
+    names.NODE_UNSCHEDULABLE: lambda handle, args: NodeUnschedulable(),
+    names.NODE_NAME: lambda handle, args: NodeName(),
+    names.TAINT_TOLERATION: lambda handle, args: TaintToleration(),
+    names.NODE_AFFINITY: lambda handle, args: NodeAffinity(args),
+    names.NODE_PORTS: lambda handle, args: NodePorts(),
+    names.NODE_RESOURCES_FIT: lambda handle, args: NodeResourcesFit(args),
+    names.BALANCED_ALLOCATION: lambda handle, args: BalancedAllocation(args),
+    names.DEFAULT_BINDER: lambda handle, args: DefaultBinder(handle.client),
+}

@@ -1,0 +1,65 @@
+"""NodeResourcesBalancedAllocation: better a node whose resources would be in use evenly than one that runs out of one.
+
+A node's balance is 100 less the spread of its shares in use; the mark is by how much the pod makes it better or worse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from drakit.api.pods import Pod
+from drakit.scheduler.config.args import NodeResourcesBalancedAllocationArgs
+from drakit.scheduler.config.names import BALANCED_ALLOCATION
+from drakit.scheduler.framework import CycleState, NodeInfo
+from drakit.scheduler.framework.footprints import Footprint, footprint_of
+from drakit.scheduler.plugins.judging import Marks, Questions
+from drakit.scheduler.plugins.normalizing import MOST
+from drakit.scheduler.plugins.resources import is_scalar
+
+Wanted = tuple[tuple[str, int], ...]
+
+
+class BalancedAllocation:
+    name = BALANCED_ALLOCATION
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs | None = None) -> None:
+        self._resources = tuple(each.name for each in (args or NodeResourcesBalancedAllocationArgs()).resources)
+        self._marks: Questions[Marks] = Questions()
+
+    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
+        """A pod that asks for nothing of these cannot change a balance."""
+        footprint = footprint_of(pod)
+        if not any(footprint.asked.get(name) for name in self._resources):
+            return [0] * len(nodes)
+        return self._marks.get(footprint, lambda: self._begin(footprint)).of(nodes)
+
+    def _begin(self, footprint: Footprint) -> Marks:
+        asked = footprint.asked
+        wanted = tuple((name, asked.get(name, 0)) for name in self._resources if asked.get(name) or not is_scalar(name))
+        return Marks(lambda node: _mark(node, wanted))
+
+
+def _mark(node: NodeInfo, wanted: Wanted) -> int:
+    there = [
+        (node.requested.get(name, 0), asked, capacity)
+        for name, asked in wanted
+        if (capacity := node.allocatable.get(name, 0))
+    ]
+    after = _balance([min((taken + asked) / capacity, 1.0) for taken, asked, capacity in there])
+    before = _balance([min(taken / capacity, 1.0) for taken, _, capacity in there])
+    return MOST // 2 + (MOST // 2 + after - before) // 2
+
+
+def _balance(shares: Sequence[float]) -> int:
+    return int((1 - _spread(shares)) * MOST)
+
+
+def _spread(shares: Sequence[float]) -> float:
+    """The standard deviation."""
+    if len(shares) < 2:
+        return 0.0
+    if len(shares) == 2:
+        return abs((shares[0] - shares[1]) / 2)
+    mean = sum(shares) / len(shares)
+    return math.sqrt(sum((share - mean) * (share - mean) for share in shares) / len(shares))

@@ -1,0 +1,118 @@
+"""NodeResourcesFit: a node must have left what the pod asks for; and how good a fit it is.
+
+In:  what the pod asks for (containers, init containers and sidecars, overhead, pod-level amounts), the node's ledger.
+Out: every resource that falls short. UNRESOLVABLE when the node would not have enough even if it were empty.
+
+A resource that a class of devices stands behind, on a node that does not have it itself, is none of this plugin's
+business: devices are found, or not, by DynamicResources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from drakit.api.cluster import Node
+from drakit.api.pods import Pod
+from drakit.scheduler.config.args import NodeResourcesFitArgs
+from drakit.scheduler.config.names import NODE_RESOURCES_FIT
+from drakit.scheduler.framework import Action, Code, CycleState, Interest, NodeInfo, Rejections, Status
+from drakit.scheduler.framework.footprints import PODS, Amounts, Footprint, footprint_of
+from drakit.scheduler.plugins.fithints import FitHints
+from drakit.scheduler.plugins.interests import on_bound_pod, on_class, on_node, on_the_pod
+from drakit.scheduler.plugins.judging import Marks, Questions, Verdicts
+from drakit.scheduler.plugins.resources import PLAIN, is_extended, is_scalar
+from drakit.scheduler.plugins.strategies import marking
+
+IsBackedByClass = Callable[[str, NodeInfo], bool]
+"""Whether devices of a class provide a resource on a node that does not advertise it.
+
+The answer may depend on the node only by whether its allocatable has the resource: of all nodes that lack it, one is
+asked about.
+"""
+
+Asked = tuple[tuple[str, int], ...]
+_TOO_MANY_PODS = "Too many pods"
+
+
+def never(resource: str, node: NodeInfo) -> bool:
+    return False
+
+
+class NodeResourcesFit:
+    name = NODE_RESOURCES_FIT
+
+    def __init__(
+        self, args: NodeResourcesFitArgs | None = None, *, is_backed_by_class: IsBackedByClass = never
+    ) -> None:
+        args = args or NodeResourcesFitArgs()
+        self._is_backed = is_backed_by_class
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._strategy = args.scoring_strategy
+        self._asked: Questions[Asked] = Questions(most=256)
+        self._verdicts: Questions[Verdicts] = Questions()
+        self._marks: Questions[Marks] = Questions()
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
+        footprint = footprint_of(pod)
+        asked = self._asked.get(footprint, lambda: self._counted(footprint.asked))
+        devices = self._provided_by_devices(asked, nodes)
+        verdicts = self._verdicts.get((asked, devices), lambda: Verdicts(lambda node: judge(asked, devices, node)))
+        return verdicts.rejections(nodes)
+
+    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
+        footprint = footprint_of(pod)
+        return self._marks.get(footprint, lambda: self._begin_marks(footprint)).of(nodes)
+
+    def _begin_marks(self, footprint: Footprint) -> Marks:
+        return Marks(marking(self._strategy, {**footprint.asked, **footprint.nonzero_asked}))
+
+    def _counted(self, amounts: Amounts) -> Asked:
+        """What must be there, in the order of the reasons: what a node is counted in, ignored resources left out."""
+        plain = [name for name in PLAIN if amounts.get(name, 0) > 0]
+        others = sorted(name for name, amount in amounts.items() if amount and name not in PLAIN and is_scalar(name))
+        return tuple((name, amounts[name]) for name in (*plain, *others) if not self._is_ignored(name))
+
+    def _is_ignored(self, name: str) -> bool:
+        if not (self._ignored or self._ignored_groups) or not is_extended(name):
+            return False
+        return name in self._ignored or name.partition("/")[0] in self._ignored_groups
+
+    def _provided_by_devices(self, asked: Asked, nodes: Sequence[NodeInfo]) -> frozenset[str]:
+        if self._is_backed is never or all(name in PLAIN for name, _ in asked):
+            return frozenset()
+        found = set()
+        for name, _ in asked:
+            without = next((node for node in nodes if not node.allocatable.get(name)), None) if "/" in name else None
+            if without is not None and self._is_backed(name, without):
+                found.add(name)
+        return frozenset(found)
+
+    def interests(self) -> Sequence[Interest]:
+        hints = FitHints(self._fits_empty, self._is_backed)
+        return (
+            on_bound_pod(Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, hints.after_pod),
+            on_the_pod(Action.UPDATE_POD_SCALE_DOWN, hints.after_pod),
+            on_node(Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, hints.after_node),
+            on_class(Action.ADD | Action.UPDATE, hints.after_class),
+        )
+
+    def _fits_empty(self, pod: Pod, node: Node) -> bool:
+        """Whether the pod would fit if it were alone there."""
+        return not self.filter(CycleState(pod), pod, [NodeInfo(node)])
+
+
+def judge(asked: Asked, devices: frozenset[str], node: NodeInfo) -> Status | None:
+    """Why what is asked does not fit, or None. `devices` are resources that a node need not have itself."""
+    allocatable, requested = node.allocatable, node.requested
+    reasons, code = [], Code.UNSCHEDULABLE
+    if len(node.pods) + 1 > allocatable.get(PODS, 0):
+        reasons.append(_TOO_MANY_PODS)
+    for name, amount in asked:
+        capacity = allocatable.get(name, 0)
+        if amount <= capacity - requested.get(name, 0) or (name in devices and not capacity):
+            continue
+        reasons.append(f"Insufficient {name}")
+        if amount > capacity:
+            code = Code.UNRESOLVABLE
+    return Status(code, tuple(reasons)) if reasons else None

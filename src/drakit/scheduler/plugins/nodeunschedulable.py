@@ -1,0 +1,45 @@
+"""NodeUnschedulable: a cordoned node takes no pods but those that tolerate just that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drakit.api.cluster import Node
+from drakit.api.pods import Pod
+from drakit.base.taints import NO_SCHEDULE, Taint, tolerates
+from drakit.scheduler.config.names import NODE_UNSCHEDULABLE
+from drakit.scheduler.framework import Action, CycleState, Hint, Interest, NodeInfo, Rejections, Status
+from drakit.scheduler.plugins.interests import on_node, on_the_pod, queue_if
+from drakit.scheduler.plugins.judging import Verdicts
+
+_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+_CORDONED = Status.unresolvable("node(s) were unschedulable")
+
+
+class NodeUnschedulable:
+    name = NODE_UNSCHEDULABLE
+
+    def __init__(self) -> None:
+        self._verdicts = Verdicts(lambda node: _CORDONED if node.node.spec.unschedulable else None)
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
+        refused = self._verdicts.rejections(nodes)
+        return {} if refused and _is_tolerant(pod) else refused
+
+    def interests(self) -> Sequence[Interest]:
+        return (
+            on_node(Action.ADD | Action.UPDATE_NODE_TAINTS, _after_node),
+            on_the_pod(Action.UPDATE_POD_TOLERATIONS, _after_tolerations),
+        )
+
+
+def _is_tolerant(pod: Pod) -> bool:
+    return any(tolerates(each, _TAINT) for each in pod.spec.tolerations)
+
+
+def _after_node(pod: Pod, old: Node | None, new: Node) -> Hint:
+    return queue_if((old is None or old.spec.unschedulable) and not new.spec.unschedulable)
+
+
+def _after_tolerations(pod: Pod, old: Pod | None, new: Pod) -> Hint:
+    return queue_if(pod.metadata.uid == new.metadata.uid and _is_tolerant(new))

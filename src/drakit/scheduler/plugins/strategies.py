@@ -1,0 +1,90 @@
+"""How good a fit a node is: by how much of it would be taken, the pod included.
+
+In:  a strategy with its resources and weights, what the pod asks for.
+Out: a function that marks a node from 0 to 100.
+
+cpu and memory count with the least that a container is taken to use; other resources only for pods that ask for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from drakit.scheduler.config.args import (
+    MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY,
+    RequestedToCapacityRatio,
+    ScoringStrategy,
+    ShapePoint,
+)
+from drakit.scheduler.framework import NodeInfo
+from drakit.scheduler.framework.footprints import CPU, MEMORY, Amounts
+from drakit.scheduler.plugins.normalizing import MOST
+from drakit.scheduler.plugins.resources import is_scalar
+
+Mark = Callable[[NodeInfo], int]
+Curve = Callable[[int, int], int]
+"""What (taken, capacity) of one resource is worth."""
+
+_STEP = MOST // 10  # shapes score from 0 to 10
+
+
+def marking(strategy: ScoringStrategy, asked: Amounts) -> Mark:
+    wanted = tuple(
+        (each.name, asked.get(each.name, 0), each.weight)
+        for each in strategy.resources
+        if asked.get(each.name) or not is_scalar(each.name)
+    )
+    if strategy.type == REQUESTED_TO_CAPACITY:
+        shape = (strategy.requested_to_capacity_ratio or RequestedToCapacityRatio()).shape
+        return lambda node: _rounded_average(_marks(node, wanted, lambda taken, of: _on_shape(shape, taken, of)))
+    curve = _most if strategy.type == MOST_ALLOCATED else _least
+    return lambda node: _average(_marks(node, wanted, curve))
+
+
+def _marks(node: NodeInfo, wanted: Sequence[tuple[str, int, int]], curve: Curve) -> list[tuple[int, int]]:
+    """A mark and its weight for each resource that the node has."""
+    found = []
+    for name, asked, weight in wanted:
+        capacity = node.allocatable.get(name, 0)
+        if capacity:
+            taken = (node.nonzero if name in (CPU, MEMORY) else node.requested).get(name, 0)
+            found.append((curve(taken + asked, capacity), weight))
+    return found
+
+
+def _average(marks: Sequence[tuple[int, int]]) -> int:
+    total = sum(weight for _, weight in marks)
+    return sum(mark * weight for mark, weight in marks) // total if total else 0
+
+
+def _rounded_average(marks: Sequence[tuple[int, int]]) -> int:
+    """Resources that are worth nothing do not count at all."""
+    counted = [(mark, weight) for mark, weight in marks if mark > 0]
+    total = sum(weight for _, weight in counted)
+    return (2 * sum(mark * weight for mark, weight in counted) + total) // (2 * total) if total else 0
+
+
+def _least(taken: int, capacity: int) -> int:
+    return (capacity - taken) * MOST // capacity if taken <= capacity else 0
+
+
+def _most(taken: int, capacity: int) -> int:
+    return min(taken, capacity) * MOST // capacity
+
+
+def _on_shape(shape: Sequence[ShapePoint], taken: int, capacity: int) -> int:
+    """Straight lines between the points, level before the first and after the last."""
+    use = min(taken, capacity) * 100 // capacity
+    left: ShapePoint | None = None
+    for right in shape:
+        if use <= right.utilization:
+            return _between(left, right, use) if left else right.score * _STEP
+        left = right
+    return left.score * _STEP if left else 0
+
+
+def _between(left: ShapePoint, right: ShapePoint, use: int) -> int:
+    rise, run = (right.score - left.score) * _STEP, right.utilization - left.utilization
+    part = abs(rise) * (use - left.utilization) // run
+    return left.score * _STEP + (part if rise > 0 else -part)

@@ -1,0 +1,63 @@
+"""TaintToleration: taints that a pod does not tolerate keep it away, or make a node less liked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drakit.api.cluster import Node
+from drakit.api.pods import Pod
+from drakit.base.taints import PREFER_NO_SCHEDULE, Toleration, tolerates, untolerated
+from drakit.scheduler.config.names import TAINT_TOLERATION
+from drakit.scheduler.framework import Action, CycleState, Hint, Interest, NodeInfo, Rejections, Status
+from drakit.scheduler.plugins.interests import on_node, on_the_pod, queue_if
+from drakit.scheduler.plugins.judging import Marks, Questions, Verdicts
+from drakit.scheduler.plugins.normalizing import normalize
+
+_TAINTED = Status.unresolvable("node(s) had untolerated taint(s)")
+
+
+class TaintToleration:
+    name = TAINT_TOLERATION
+
+    def __init__(self) -> None:
+        self._verdicts: Questions[Verdicts] = Questions()
+        self._marks: Questions[Marks] = Questions()
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
+        tolerations = pod.spec.tolerations
+        verdicts = self._verdicts.get(
+            tolerations, lambda: Verdicts(lambda node: _TAINTED if _is_kept_away(node.node, tolerations) else None)
+        )
+        return verdicts.rejections(nodes)
+
+    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
+        tolerations = tuple(each for each in pod.spec.tolerations if each.effect in ("", PREFER_NO_SCHEDULE))
+        marks = self._marks.get(tolerations, lambda: Marks(lambda node: _disliked(node.node, tolerations)))
+        return normalize(marks.of(nodes), reverse=True)
+
+    def interests(self) -> Sequence[Interest]:
+        return (
+            on_node(Action.ADD | Action.UPDATE_NODE_TAINTS, _after_node),
+            on_the_pod(Action.UPDATE_POD_TOLERATIONS, _after_tolerations),
+        )
+
+
+def _is_kept_away(node: Node, tolerations: Sequence[Toleration]) -> bool:
+    return untolerated(node.spec.taints, tolerations) is not None
+
+
+def _disliked(node: Node, tolerations: Sequence[Toleration]) -> int:
+    """How many taints advise against the node."""
+    return sum(
+        taint.effect == PREFER_NO_SCHEDULE and not any(tolerates(each, taint) for each in tolerations)
+        for taint in node.spec.taints
+    )
+
+
+def _after_node(pod: Pod, old: Node | None, new: Node) -> Hint:
+    was_kept_away = old is None or _is_kept_away(old, pod.spec.tolerations)
+    return queue_if(was_kept_away and not _is_kept_away(new, pod.spec.tolerations))
+
+
+def _after_tolerations(pod: Pod, old: Pod | None, new: Pod) -> Hint:
+    return queue_if(pod.metadata.uid == new.metadata.uid)
