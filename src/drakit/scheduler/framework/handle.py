@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
@@ -15,6 +16,7 @@ from drakit.informers import Informers
 from drakit.scheduler.framework.extended import ExtendedResources, NoDevices
 from drakit.scheduler.framework.nodes import Nodes
 
+T = TypeVar("T")
 Record = Callable[[Pod, str, str, str], None]
 """Tell people of a pod: (pod, type, reason, message). Returns at once; the event is written behind the bindings."""
 
@@ -52,3 +54,11 @@ class Handle:
         self.new_uid = new_uid
         self.record = record
         self.extended_resources: ExtendedResources = NoDevices()
+        self._shared: dict[str, Any] = {}
+
+    def shared(self, name: str, make: Callable[[], T]) -> T:
+        """What the plugins of that name have in common: one in the scheduler, however many profiles it has."""
+        if name not in self._shared:
+            self._shared[name] = make()
+        found: T = self._shared[name]
+        return found

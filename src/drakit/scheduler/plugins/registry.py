@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from drakit.scheduler.config import names
+from drakit.scheduler.dynamicresources import DynamicResources
 from drakit.scheduler.framework import Handle, Plugin
 from drakit.scheduler.plugins.balancedallocation import BalancedAllocation
 from drakit.scheduler.plugins.defaultbinder import DefaultBinder
@@ -33,5 +34,6 @@ MAKERS: dict[str, Maker] = {
     names.NODE_PORTS: lambda handle, args: NodePorts(),
     names.NODE_RESOURCES_FIT: lambda handle, args: NodeResourcesFit(args),
     names.BALANCED_ALLOCATION: lambda handle, args: BalancedAllocation(args),
+    names.DYNAMIC_RESOURCES: lambda handle, args: DynamicResources(handle, args),
     names.DEFAULT_BINDER: lambda handle, args: DefaultBinder(handle.client),
 }

@@ -1,0 +1,121 @@
+"""PreBind: store what was reserved, and wait until it is ready. Unreserve: undo it.
+
+In:  the pod's needs after `reserve`.
+Out: every claim allocated and reserved for the pod or its group, none of its devices anybody else's, all of its binding
+     conditions met; or why not, with the claims as they were left in the needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import datetime, timedelta
+
+from drakit.api.claims import ResourceClaim
+from drakit.api.pods import Pod
+from drakit.api.requests import is_reserved_for
+from drakit.base.errors import DrakitError
+from drakit.client import PODS, Key, V
+from drakit.scheduler.dynamicresources.bindingconditions import deadline, has_conditions, is_ready, timed_out
+from drakit.scheduler.dynamicresources.context import Context
+from drakit.scheduler.dynamicresources.needs import ClaimNeed, PodNeeds
+from drakit.scheduler.dynamicresources.reserving import release
+from drakit.scheduler.dynamicresources.writing import CannotBind, drop_reservation, store_claim
+
+log = logging.getLogger("drakit.scheduler")
+
+
+async def bind_claim(context: Context, need: ClaimNeed) -> None:
+    """Store one claim, and make sure that its devices are its own. Raise CannotBind."""
+    known = context.claims.newest(need.claim) or need.claim
+    need.claim = await store_claim(context, need, known)
+    context.claims.assume(need.claim)
+    flight = context.claims.flight(need.flies) if need.flies else None
+    if flight is None:
+        return
+    overlap = await flight.landed()
+    if overlap is not None:
+        where = f"{need.claim.metadata.namespace}/{need.claim.metadata.name}"
+        raise CannotBind(f"claim {where}: device {overlap} got allocated elsewhere in the meantime")
+    context.claims.end(need.flies, stored=True)
+    need.flies = ""
+
+
+def check_pod(context: Context, pod: Pod) -> None:
+    """A pod that is gone or over gets nothing more. Raise CannotBind."""
+    found = context.handle.informers.of(PODS).cache.get(Key(pod.metadata.namespace, pod.metadata.name))
+    where = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    if found is None or found.view.metadata.uid != pod.metadata.uid:
+        raise CannotBind(f'pod "{where}" got deleted in the meantime')
+    if found.view.is_terminal:
+        raise CannotBind(f'pod "{where}" is in a terminal phase')
+
+
+def waits(context: Context, state: PodNeeds) -> bool:
+    """Whether some device of the pod has conditions to meet."""
+    if not context.binding_conditions:
+        return False
+    for need in state.needs:
+        allocation = need.claim.status.allocation or need.allocation
+        if allocation is not None and any(each.binding_conditions for each in allocation.devices.results):
+            return True
+    return False
+
+
+async def wait_ready(context: Context, state: PodNeeds) -> None:
+    """Wait for the conditions of all devices. Raise BindingFailed, BindingTimedOut, CannotBind."""
+    waiting = [need for need in state.needs if has_conditions(need.claim)]
+    latest = context.clock.now() + timedelta(seconds=context.binding_timeout)
+    changed = asyncio.Event()
+    end = context.claims.listen([need.claim for need in waiting], lambda _: changed.set())
+    try:
+        while (pending := _pending(context, waiting)) is not None:
+            until = min(latest, deadline(pending, context.binding_timeout) or latest)
+            if context.clock.now() >= until:
+                raise timed_out(pending)
+            changed.clear()
+            await _wait(context, changed, until)
+    finally:
+        end()
+
+
+def _pending(context: Context, needs: list[ClaimNeed]) -> ResourceClaim | None:
+    """A claim that is not ready yet."""
+    pending: ResourceClaim | None = None
+    for need in needs:
+        where = f"{need.claim.metadata.namespace}/{need.claim.metadata.name}"
+        found = context.claims.newest(need.claim)
+        if found is None:
+            raise CannotBind(f'could not find ResourceClaim "{where}"')
+        if found.status.allocation is None:
+            raise CannotBind(f"claim {where} got deallocated elsewhere in the meantime")
+        need.claim = found
+        if not is_ready(found):
+            pending = pending or found
+    return pending
+
+
+async def _wait(context: Context, changed: asyncio.Event, until: datetime) -> None:
+    seconds = (until - context.clock.now()).total_seconds()
+    tasks = [asyncio.ensure_future(changed.wait()), asyncio.ensure_future(context.clock.sleep(seconds))]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def unreserve(context: Context, state: PodNeeds, pod: Pod) -> None:
+    """Give devices back at once; then drop the reservations that were written. Never fails."""
+    release(context, state)
+    for need in state.needs:
+        claim = need.claim
+        if need.special or claim.status.allocation is None or not is_reserved_for(claim, pod.metadata.uid):
+            continue
+        try:
+            need.claim = await drop_reservation(context, claim, pod.metadata.uid)
+            context.claims.assume(need.claim)
+        except DrakitError as error:
+            where = f"{claim.metadata.namespace}/{claim.metadata.name}"
+            log.log(V[1], "unreserve of claim %s for pod %s: %s", where, pod.metadata.name, error)

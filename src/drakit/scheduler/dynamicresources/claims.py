@@ -1,0 +1,197 @@
+"""Claims as they are now: what the informer saw, or what this scheduler wrote since, whichever is newer.
+
+In:  the claim informer; the answers to our own writes; allocations that are about to be written.
+Out: claims by name; the ledger of devices, kept equal to them; and news for those who wait for a claim to change.
+
+Invariant: the ledger holds, for every claim, the newest state that is known of it, and beside it the allocations in
+flight. A claim that goes from in flight to stored is put into the ledger before its flight ends, so its devices are at
+no time free. An event that lags behind our own write changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from drakit.allocator import Inventory
+from drakit.api.claims import AllocationResult, ResourceClaim
+from drakit.client import Key
+from drakit.informers import Informer, by_controller
+from drakit.scheduler.dynamicresources.overlaps import find_overlap
+
+CONTROLLER_INDEX = "controller"
+News = Callable[[ResourceClaim], None]
+
+
+class Flight:
+    """An allocation that is decided, and not yet known to be stored and ours alone.
+
+    Members of one consumer (a PodGroup) may share it. `overlap` is judged when the informer shows the allocation: all
+    that was stored before is known then, and nothing that was stored after.
+    """
+
+    __slots__ = ("_landed", "allocation", "claim", "consumer", "overlap", "sharers")
+
+    def __init__(self, claim: ResourceClaim, allocation: AllocationResult, consumer: str) -> None:
+        self.claim = claim
+        self.allocation = allocation
+        self.consumer = consumer
+        self.sharers = 1
+        self.overlap: str | None = None
+        self._landed = asyncio.Event()
+
+    def land(self, overlap: str | None) -> None:
+        if not self._landed.is_set():
+            self.overlap = overlap
+            self._landed.set()
+
+    async def landed(self) -> str | None:
+        """Wait until the informer has shown the allocation; return what it overlaps with."""
+        await self._landed.wait()
+        return self.overlap
+
+
+class Claims:
+    """Not safe for several threads; nothing here waits."""
+
+    def __init__(self, informer: Informer[ResourceClaim], inventory: Inventory) -> None:
+        self._informer = informer
+        self._inventory = inventory
+        self._assumed: dict[Key, ResourceClaim] = {}
+        self._flights: dict[str, Flight] = {}
+        self._listeners: dict[Key, list[News]] = {}
+        informer.add_index(CONTROLLER_INDEX, by_controller)
+        informer.subscribe(self._seen)
+
+    # Reading
+
+    def get(self, namespace: str, name: str) -> ResourceClaim | None:
+        key = Key(namespace, name)
+        return self._assumed.get(key) or self._informer.cache.get(key)
+
+    def newest(self, claim: ResourceClaim) -> ResourceClaim | None:
+        """That claim as it is known now; none when it is gone, or another one has its name."""
+        found = self.get(claim.metadata.namespace, claim.metadata.name)
+        return found if found is not None and found.metadata.uid == claim.metadata.uid else None
+
+    def controlled_by(self, uid: str) -> list[ResourceClaim]:
+        """The claims that were made for the object of that uid."""
+        found = {_key(each): each for each in self._informer.by(CONTROLLER_INDEX, uid)}
+        for key, each in self._assumed.items():
+            owner = each.metadata.controller
+            if owner is not None and owner.uid == uid:
+                found[key] = each
+        return list(found.values())
+
+    def listen(self, claims: Iterable[ResourceClaim], news: News) -> Callable[[], None]:
+        """Tell of every change that the informer sees of these claims, deletion included; the result ends that."""
+        keys = [_key(each) for each in claims]
+        for key in keys:
+            self._listeners.setdefault(key, []).append(news)
+
+        def end() -> None:
+            for key in keys:
+                listeners = self._listeners[key]
+                listeners.remove(news)
+                if not listeners:
+                    del self._listeners[key]
+
+        return end
+
+    # What we wrote
+
+    def assume(self, claim: ResourceClaim) -> None:
+        """Take in a claim as the server answered with it, unless something newer is known."""
+        key = _key(claim)
+        seen, assumed = self._informer.cache.get(key), self._assumed.get(key)
+        if any(_is_newer(each, claim) for each in (seen, assumed) if each is not None):
+            return
+        self._assumed[key] = claim
+        self._inventory.put_claim(claim)
+
+    def forget(self, claim: ResourceClaim) -> None:
+        """A claim that we deleted."""
+        key = _key(claim)
+        if self._assumed.get(key, claim).metadata.uid == claim.metadata.uid:
+            self._assumed.pop(key, None)
+            self._inventory.remove_claim(claim.metadata.uid)
+
+    # Allocations in flight
+
+    def flight(self, uid: str) -> Flight | None:
+        return self._flights.get(uid)
+
+    def begin(self, claim: ResourceClaim, allocation: AllocationResult, consumer: str) -> None:
+        """Count an allocation from now on; once more when a member of the same consumer shares one in flight."""
+        uid = claim.metadata.uid
+        known = self._flights.get(uid)
+        if known is not None:
+            known.sharers += 1
+            return
+        self._flights[uid] = Flight(claim, allocation, consumer)
+        self._inventory.begin_allocation(claim, allocation)
+
+    def end(self, uid: str, *, stored: bool = False) -> None:
+        """One sharer less; the flight is over with the last one, and for all of them once the allocation is stored."""
+        known = self._flights.get(uid)
+        if known is None:
+            return
+        known.sharers -= 1
+        if known.sharers <= 0 or stored:
+            del self._flights[uid]
+            self._inventory.end_allocation(uid)
+
+    # What the informer saw
+
+    def _seen(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        if new is not None:
+            self._take(old, new)
+        elif old is not None:
+            self._lose(old)
+        claim = new if new is not None else old
+        if claim is not None:
+            self._land(claim, gone=new is None)
+            for news in tuple(self._listeners.get(_key(claim), ())):
+                news(claim)
+
+    def _land(self, claim: ResourceClaim, *, gone: bool) -> None:
+        flight = self._flights.get(claim.metadata.uid)
+        if flight is not None and (gone or claim.status.allocation is not None):
+            flight.land(None if gone else find_overlap(self._inventory, claim))
+
+    def _take(self, old: ResourceClaim | None, new: ResourceClaim) -> None:
+        key = _key(new)
+        if old is not None and old.metadata.uid != new.metadata.uid:
+            self._lose(old)
+        self._drop_lost(key, new)
+        assumed = self._assumed.get(key)
+        if assumed is not None and _is_newer(assumed, new):
+            return
+        self._assumed.pop(key, None)
+        self._inventory.put_claim(new)
+
+    def _lose(self, old: ResourceClaim) -> None:
+        key, uid = _key(old), old.metadata.uid
+        assumed = self._assumed.get(key)
+        if assumed is not None and assumed.metadata.uid == uid:
+            del self._assumed[key]
+        self._inventory.remove_claim(uid)
+
+    def _drop_lost(self, key: Key, new: ResourceClaim) -> None:
+        """Claims that we made and the informer has gone past without seeing: they came and went between two lists."""
+        for other, assumed in list(self._assumed.items()):
+            if other != key and other not in self._informer.cache and _is_newer(new, assumed):
+                del self._assumed[other]
+                self._inventory.remove_claim(assumed.metadata.uid)
+
+
+def _key(claim: ResourceClaim) -> Key:
+    return Key(claim.metadata.namespace, claim.metadata.name)
+
+
+def _is_newer(one: ResourceClaim, other: ResourceClaim) -> bool:
+    """Whether a state is later than another. Versions of servers that do not count up are never newer."""
+    try:
+        return int(one.metadata.resource_version) > int(other.metadata.resource_version)
+    except ValueError:
+        return False

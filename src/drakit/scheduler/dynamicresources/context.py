@@ -1,0 +1,61 @@
+"""What all parts of the plugin look at: devices, claims and groups as they are now, the gates, and the settings.
+
+Profiles of one scheduler have a plugin each, and one view of the devices between them: what one has reserved, the
+others must not give away.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from drakit.allocator import Inventory
+from drakit.api.podclaims import pod_group_name
+from drakit.api.pods import Pod
+from drakit.api.workloads import PodGroup
+from drakit.client import CLAIMS, POD_GROUPS, Key
+from drakit.informers import Informer
+from drakit.scheduler.config.args import BINDING_TIMEOUT, DynamicResourcesArgs
+from drakit.scheduler.dynamicresources.claims import Claims
+from drakit.scheduler.dynamicresources.devices import follow_devices
+from drakit.scheduler.framework import Handle
+
+NAME = "DynamicResources"
+
+
+class Ledger(NamedTuple):
+    """Shared by all profiles of a scheduler."""
+
+    inventory: Inventory
+    claims: Claims
+
+
+class Context:
+    def __init__(self, handle: Handle, args: DynamicResourcesArgs | None = None) -> None:
+        args = args or DynamicResourcesArgs()
+        gates = handle.gates
+        self.handle = handle
+        self.client = handle.client
+        self.clock = handle.clock
+        self.inventory, self.claims = handle.shared(NAME, lambda: _make_ledger(handle))
+        self.timed = gates.enabled("DRASchedulerFilterTimeout") and bool(args.filter_timeout)
+        self.filter_timeout = args.filter_timeout or 0.0
+        self.binding_timeout = args.binding_timeout or BINDING_TIMEOUT
+        self.binding_conditions = gates.enabled("DRADeviceBindingConditions") and gates.enabled(
+            "DRAResourceClaimDeviceStatus"
+        )
+        self.prioritized = gates.enabled("DRAPrioritizedList")
+        self.groups: Informer[PodGroup] | None = None
+        if gates.enabled("DRAWorkloadResourceClaims"):
+            self.groups = handle.informers.of(POD_GROUPS)
+
+    def group_of(self, pod: Pod) -> tuple[str | None, PodGroup | None]:
+        """The name of the pod's group, where groups have claims; and the group, when it is there."""
+        name = pod_group_name(pod) if self.groups is not None else None
+        if name is None or self.groups is None:
+            return None, None
+        return name, self.groups.cache.get(Key(pod.metadata.namespace, name))
+
+
+def _make_ledger(handle: Handle) -> Ledger:
+    inventory = follow_devices(handle.informers, handle.gates)
+    return Ledger(inventory, Claims(handle.informers.of(CLAIMS), inventory))

@@ -1,0 +1,87 @@
+"""Filter: on which nodes can the pod use the claims that are allocated, and have the others allocated?
+
+In:  the pod's needs, many nodes.
+Out: the nodes that do not fit, each with why. A failure that no node can mend ends the attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from drakit.allocator import AllocationError, Allocator, Answer, NodeError, OutOfTime, Unsatisfiable, Verdict
+from drakit.scheduler.dynamicresources.context import Context
+from drakit.scheduler.dynamicresources.needs import Deadline, PodNeeds, Reach, Variant
+from drakit.scheduler.framework import NodeInfo, Status
+
+CANNOT_ALLOCATE = Status.unresolvable("cannot allocate all claims")
+NOT_AVAILABLE = Status.unresolvable("resourceclaim not available on the node")
+TIMED_OUT = Status.unresolvable("timed out trying to allocate devices")
+Refused = dict[str, Status]
+
+
+def refuse_nodes(context: Context, state: PodNeeds, nodes: Sequence[NodeInfo]) -> Refused:
+    """Nodes are looked at in groups: one for each variant of the claims to allocate."""
+    refused: Refused = {}
+    groups = [(state.variant, nodes)]
+    for variant, alike in groups:
+        fitting = _allocatable(context, variant, alike, refused)
+        _refuse_unavailable(state, fitting, refused)
+    return refused
+
+
+def _allocatable(context: Context, variant: Variant, nodes: Sequence[NodeInfo], refused: Refused) -> Sequence[NodeInfo]:
+    """The nodes on which everything can be allocated that has to be."""
+    allocator = variant.allocator
+    if allocator is None:
+        return nodes
+    fitting: list[NodeInfo] = []
+    for node, answer in zip(nodes, allocator.answers(_names(nodes, variant.deadline)), strict=True):
+        if answer.verdict is Verdict.FOUND:
+            fitting.append(node)
+            continue
+        why = refused[node.name] = _why(context, allocator, node.name, answer)
+        if not why.is_rejected:
+            return []
+    return fitting
+
+
+def _names(nodes: Sequence[NodeInfo], deadline: Deadline | None) -> Iterable[str]:
+    for node in nodes:
+        if deadline is not None:
+            deadline.begin()
+        yield node.name
+
+
+def _why(context: Context, allocator: Allocator, node: str, answer: Answer) -> Status:
+    if answer.verdict is Verdict.DEADLINE:
+        return TIMED_OUT
+    if answer.verdict is Verdict.NONE and not any(view.problem for view in context.inventory.views(node)):
+        return CANNOT_ALLOCATE
+    match allocator.allocate(node, new_uid=context.handle.new_uid):
+        case Unsatisfiable():
+            return CANNOT_ALLOCATE
+        case NodeError(words=words):
+            return Status.unresolvable(words)
+        case AllocationError(words=words):
+            return Status.failed(words)
+        case OutOfTime():
+            return TIMED_OUT
+        case _:
+            raise AssertionError(f"node {node}: an answer that fails, and an allocation that does not")
+
+
+def _refuse_unavailable(state: PodNeeds, nodes: Sequence[NodeInfo], refused: Refused) -> None:
+    """Leave out nodes that a claim's allocation does not reach. Such a claim stands in the way of a node that fits."""
+    if state.broken:
+        state.unavailable |= state.broken if nodes else set()
+        refused.update((node.name, NOT_AVAILABLE) for node in nodes)
+    for position, need in enumerate(state.needs):
+        allocation = need.claim.status.allocation or need.allocation
+        if allocation is None or allocation.node_selector is None:
+            continue
+        reach = Reach(allocation.node_selector)
+        beyond = [node.name for node in nodes if not reach.includes(node)]
+        if beyond:
+            refused.update((name, NOT_AVAILABLE) for name in beyond)
+            if need.is_allocated:
+                state.unavailable.add(position)

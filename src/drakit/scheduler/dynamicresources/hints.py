@@ -1,0 +1,72 @@
+"""Which changes in the cluster can help a pod that was refused for its claims.
+
+In:  an event, and a pod that waits.
+Out: whether the pod is worth another attempt. In doubt it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drakit.api.claims import ResourceClaim
+from drakit.api.podclaims import pod_group_name
+from drakit.api.pods import Pod
+from drakit.api.views import Partial
+from drakit.api.workloads import PodGroup
+from drakit.scheduler.dynamicresources.context import Context
+from drakit.scheduler.dynamicresources.readiness import NotReady, pod_claims
+from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Hint, Interest
+
+
+class Hints:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def interests(self) -> list[Interest]:
+        resource, action = EventResource, Action
+        nodes = action.ADD | action.UPDATE_NODE_LABELS | action.UPDATE_NODE_ALLOCATABLE
+        claims, changes = action.ADD | action.UPDATE | action.DELETE, action.ADD | action.UPDATE
+        found = [
+            Interest(ClusterEvent(resource.NODE, nodes)),
+            Interest(ClusterEvent(resource.CLAIM, claims), self.after_claim),
+            Interest(ClusterEvent(resource.TARGET_POD, action.UPDATE_POD_GENERATED_CLAIM), self.after_pod),
+            Interest(ClusterEvent(resource.CLASS, changes)),
+            # A slice too many makes a pool invalid: its end can help as well.
+            Interest(ClusterEvent(resource.SLICE, changes | action.DELETE)),
+        ]
+        if self._context.handle.gates.enabled("DRADeviceTaintRules"):
+            found.append(Interest(ClusterEvent(resource.TAINT_RULE, action.UPDATE | action.DELETE)))
+        if self._context.groups is not None:
+            found.append(Interest(ClusterEvent(resource.POD_GROUP, changes), self.after_group))
+        return found
+
+    def after_claim(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim | None) -> Hint:
+        """Devices that became free may help any pod whose claims are there; otherwise only its own claims matter."""
+        try:
+            own = {claim.metadata.uid for _, claim in pod_claims(self._context, pod)}
+        except NotReady:
+            return Hint.SKIP
+        if old is not None and old.status.allocation is not None and (new is None or new.status.allocation is None):
+            return Hint.QUEUE
+        if new is None or new.metadata.uid not in own:
+            return Hint.SKIP
+        # A finalizer or a label helps nobody; a status may.
+        return Hint.SKIP if old is not None and old.status == new.status else Hint.QUEUE
+
+    def after_pod(self, pod: Pod, old: Any, new: Any) -> Hint:
+        """The pod's claims were recorded: worth a try once all of them are there."""
+        changed: Pod = new.view if type(new) is Partial else new
+        if changed.metadata.uid != pod.metadata.uid:
+            return Hint.SKIP
+        try:
+            for _ in pod_claims(self._context, changed):
+                continue
+        except NotReady:
+            return Hint.SKIP
+        return Hint.QUEUE
+
+    def after_group(self, pod: Pod, old: PodGroup | None, new: PodGroup | None) -> Hint:
+        """The pod's group came: its claims can be reserved for it."""
+        if new is None or new.metadata.namespace != pod.metadata.namespace:
+            return Hint.SKIP
+        return Hint.QUEUE if new.metadata.name == pod_group_name(pod) else Hint.SKIP

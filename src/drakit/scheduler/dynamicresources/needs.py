@@ -1,0 +1,135 @@
+"""What a pod needs in one attempt: its claims, and for which nodes they have to be allocated how.
+
+`PodNeeds` is the state of the plugin: made by `pre_filter`, used up to the end of binding, seen by nobody else.
+
+A *variant* is a set of claims to allocate, together with the allocator that knows where that is possible. A pod has one
+for all nodes, unless it asks for extended resources: these are provided by device plugins on some nodes and by claims
+on others, and the claim differs from group to group of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from drakit.allocator import Allocator
+from drakit.api.claims import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
+from drakit.base.clock import Clock
+from drakit.base.nodeselectors import IN, NAME_FIELD, NodeSelector, matches
+from drakit.scheduler.framework import NodeInfo
+
+
+class ClaimNeed:
+    """One claim of the pod.
+
+    `claim` is replaced by what the server answers with. `allocation` is what is to be stored, once a node is chosen; or
+    from the beginning when another member of the pod's group has it in flight. `special` is the claim that the
+    scheduler makes for extended resources.
+    """
+
+    __slots__ = ("allocation", "claim", "consumer", "flies", "special")
+
+    def __init__(
+        self, claim: ResourceClaim, consumer: ResourceClaimConsumerReference, *, special: bool = False
+    ) -> None:
+        self.claim = claim
+        self.consumer = consumer
+        self.special = special
+        self.allocation: AllocationResult | None = None
+        self.flies = ""
+        """The uid under which this pod has an allocation in flight; empty when it has none."""
+
+    @property
+    def is_allocated(self) -> bool:
+        return self.claim.status.allocation is not None
+
+
+class Deadline:
+    """The time that one node may take. It runs from the first look at it, and anew when `begin` is called."""
+
+    __slots__ = ("_clock", "_end", "_seconds")
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._end: float | None = None
+
+    def begin(self) -> None:
+        self._end = None
+
+    def __call__(self) -> bool:
+        now = self._clock.monotonic()
+        if self._end is None:
+            self._end = now + self._seconds
+        return now >= self._end
+
+
+class Variant:
+    """Claims to allocate on some nodes; `positions` are theirs among the pod's needs. `detail` is its maker's own.
+
+    Nothing to allocate: no allocator. `deadline` is the one that the allocator asks.
+    """
+
+    __slots__ = ("allocator", "claims", "deadline", "detail", "positions")
+
+    def __init__(
+        self,
+        claims: Sequence[ResourceClaim] = (),
+        positions: Sequence[int] = (),
+        allocator: Allocator | None = None,
+        deadline: Deadline | None = None,
+        *,
+        detail: Any = None,
+    ) -> None:
+        self.claims = tuple(claims)
+        self.positions = tuple(positions)
+        self.allocator = allocator
+        self.deadline = deadline
+        self.detail = detail
+
+
+class PodNeeds:
+    """`unavailable` are positions of allocated claims that kept the pod from a node which would do otherwise.
+
+    `broken` are positions of allocated claims that no node can use as they are.
+    """
+
+    __slots__ = ("broken", "details", "needs", "reserved", "unavailable", "variant")
+
+    def __init__(self, needs: Sequence[ClaimNeed] = ()) -> None:
+        self.needs = list(needs)
+        self.variant = Variant()
+        self.broken: frozenset[int] = frozenset()
+        self.unavailable: set[int] = set()
+        self.reserved: Variant | None = None
+        self.details: dict[str, Any] = {}
+        """What parts of the plugin keep by node name: what a node's ledger would be charged with."""
+
+    def __bool__(self) -> bool:
+        return bool(self.needs)
+
+
+class Reach:
+    """The nodes on which an allocated claim can be used."""
+
+    __slots__ = ("_name", "_selector")
+
+    def __init__(self, selector: NodeSelector) -> None:
+        self._selector = selector
+        self._name = _only_name(selector)
+
+    def includes(self, node: NodeInfo) -> bool:
+        if self._name is not None:
+            return node.name == self._name
+        return matches(self._selector, name=node.name, labels=node.node.metadata.labels)
+
+
+def _only_name(selector: NodeSelector) -> str | None:
+    """The name, when the selector says no more than that: what most allocations say."""
+    if len(selector.node_selector_terms) != 1:
+        return None
+    term = selector.node_selector_terms[0]
+    if term.match_expressions or len(term.match_fields) != 1:
+        return None
+    field = term.match_fields[0]
+    return field.values[0] if (field.key, field.operator, len(field.values)) == (NAME_FIELD, IN, 1) else None

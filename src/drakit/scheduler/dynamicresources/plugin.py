@@ -1,0 +1,107 @@
+"""The plugin that gives pods their devices.
+
+In:  pods with claims, through the extension points of the framework.
+Out: claims that are allocated and reserved before their pod is bound.
+
+Each extension point is a module: `readiness` (pre_enqueue), `preparing` (pre_filter), `filtering`, `postfiltering`,
+`scoring`, `reserving`, `binding` (pre_bind, unreserve), `hints`. What they pass on about a pod is `needs.PodNeeds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drakit.api.pods import Pod
+from drakit.base.errors import DrakitError
+from drakit.scheduler.config.args import DynamicResourcesArgs
+from drakit.scheduler.dynamicresources.binding import bind_claim, check_pod, unreserve, wait_ready, waits
+from drakit.scheduler.dynamicresources.context import NAME, Context
+from drakit.scheduler.dynamicresources.filtering import refuse_nodes
+from drakit.scheduler.dynamicresources.hints import Hints
+from drakit.scheduler.dynamicresources.needs import PodNeeds
+from drakit.scheduler.dynamicresources.postfiltering import NOTHING_TO_DO, make_way
+from drakit.scheduler.dynamicresources.preparing import prepare
+from drakit.scheduler.dynamicresources.readiness import NotReady, needs_of, pod_claims
+from drakit.scheduler.dynamicresources.reserving import reserve
+from drakit.scheduler.dynamicresources.scoring import has_choices, normalise, rank_nodes
+from drakit.scheduler.framework import SKIP, SUCCESS, CycleState, Handle, Interest, NodeInfo, Rejections, Status
+
+_NO_NEEDS = PodNeeds()
+
+
+class DynamicResources:
+    name = NAME
+
+    def __init__(self, handle: Handle, args: DynamicResourcesArgs | None = None) -> None:
+        self.context = Context(handle, args)
+        self._hints = Hints(self.context)
+
+    def interests(self) -> Sequence[Interest]:
+        return self._hints.interests()
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        try:
+            for _ in pod_claims(self.context, pod):
+                continue
+        except NotReady as error:
+            return Status.unresolvable(str(error))
+        return SUCCESS
+
+    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
+        state.put(NAME, _NO_NEEDS)
+        try:
+            needs = PodNeeds(needs_of(self.context, pod))
+        except NotReady as error:
+            return Status.unresolvable(str(error)), None
+        if not needs:
+            state.skip_score.add(NAME)
+            return SKIP, None
+        refusal = prepare(self.context, pod, needs)
+        if refusal is not None:
+            return refusal, None
+        if not has_choices(needs):
+            state.skip_score.add(NAME)
+        state.put(NAME, needs)
+        return SUCCESS, None
+
+    def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
+        return refuse_nodes(self.context, _needs(state), nodes)
+
+    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> Status:
+        needs = _needs(state)
+        return await make_way(self.context, needs, pod) if needs else NOTHING_TO_DO
+
+    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
+        needs = _needs(state)
+        return normalise(rank_nodes(needs, needs.variant, nodes))
+
+    def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        needs = _needs(state)
+        return reserve(self.context, needs, needs.variant, node.name) if needs else SUCCESS
+
+    async def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
+        await unreserve(self.context, _needs(state), pod)
+
+    def waits(self, state: CycleState, pod: Pod, node: str) -> bool:
+        return waits(self.context, _needs(state))
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+        needs = _needs(state)
+        if not needs:
+            return SUCCESS
+        try:
+            check_pod(self.context, pod)
+            for need in needs.needs:
+                await bind_claim(self.context, need)
+            if waits(self.context, needs):
+                message = f"waiting for binding conditions for device on node {node}"
+                self.context.handle.record(pod, "Normal", "BindingConditionsPending", message)
+                await wait_ready(self.context, needs)
+        except DrakitError as error:
+            return Status.failed(error)
+        return SUCCESS
+
+
+def _needs(state: CycleState) -> PodNeeds:
+    needs: PodNeeds = state.get(NAME) or _NO_NEEDS
+    return needs

@@ -1,0 +1,79 @@
+"""PreFilter: can the pod be scheduled at all now, and what has to be allocated?
+
+In:  the pod's needs.
+Out: a status, and needs with a variant: what is allocated already, in use, in flight, or to be allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drakit.allocator import Allocator
+from drakit.api.claims import ResourceClaim
+from drakit.api.podclaims import is_reserved_for_pod
+from drakit.api.pods import Pod
+from drakit.scheduler.dynamicresources.bindingconditions import is_hopeless
+from drakit.scheduler.dynamicresources.context import Context
+from drakit.scheduler.dynamicresources.needs import ClaimNeed, Deadline, PodNeeds, Variant
+from drakit.scheduler.dynamicresources.overlaps import find_overlap
+from drakit.scheduler.dynamicresources.readiness import refuse_requests
+from drakit.scheduler.framework import Status
+
+MAX_CONSUMERS = 256
+IN_USE = Status.unresolvable("resourceclaim in use")
+
+
+def prepare(context: Context, pod: Pod, state: PodNeeds) -> Status | None:
+    """Find out what has to be allocated; a status when the pod has to wait."""
+    positions: list[int] = []
+    broken: set[int] = set()
+    for position, need in enumerate(state.needs):
+        refusal = _look_at(context, pod, need)
+        if refusal is not None:
+            return refusal
+        if need.is_allocated:
+            if _is_broken(context, need.claim, pod):
+                broken.add(position)
+        elif need.allocation is None and not need.special:
+            positions.append(position)
+    state.broken = frozenset(broken)
+    state.variant = make_variant(context, [state.needs[each].claim for each in positions], positions)
+    return None
+
+
+def make_variant(context: Context, claims: Sequence[ResourceClaim], positions: Sequence[int]) -> Variant:
+    """Claims to allocate, with what knows where they can be. Nothing to allocate: no allocator."""
+    if not claims:
+        return Variant()
+    expired = Deadline(context.clock, context.filter_timeout) if context.timed else None
+    # An attempt never gives up control, so the inventory stays as it is until its node is chosen.
+    allocator = Allocator(context.inventory, claims, expired=expired, snapshot=False)
+    return Variant(claims, positions, allocator, expired)
+
+
+def _look_at(context: Context, pod: Pod, need: ClaimNeed) -> Status | None:
+    claim = need.claim
+    if need.is_allocated and not _can_be_used(context, claim, pod):
+        return IN_USE
+    flight = context.claims.flight(claim.metadata.uid)
+    if flight is not None:
+        if need.consumer.resource == "podgroups" and flight.consumer == need.consumer.uid:
+            need.allocation = flight.allocation
+            return None
+        where = f"{claim.metadata.namespace}/{claim.metadata.name}"
+        return Status.pending(f"resource claim {where} is in the process of being allocated")
+    return None if need.is_allocated or need.special else refuse_requests(context, claim)
+
+
+def _can_be_used(context: Context, claim: ResourceClaim, pod: Pod) -> bool:
+    if len(claim.status.reserved_for) < MAX_CONSUMERS:
+        return True
+    return is_reserved_for_pod(claim, pod, groups=context.groups is not None)
+
+
+def _is_broken(context: Context, claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether an allocation has to go before the pod can be placed, wherever that is."""
+    if context.binding_conditions and is_hopeless(claim, context.binding_timeout, context.clock.now()):
+        return True
+    users = {each.uid for each in claim.status.reserved_for}
+    return users <= {pod.metadata.uid} and find_overlap(context.inventory, claim) is not None

@@ -1,0 +1,40 @@
+"""Reserve: take the devices of the chosen node, in memory, at once; and give them back.
+
+In:  the pod's needs and the node.
+Out: an allocation in flight for each claim that had none; from now on its devices are nobody else's.
+"""
+
+from __future__ import annotations
+
+from drakit.allocator import Allocated, AllocationError, NodeError
+from drakit.scheduler.dynamicresources.context import Context
+from drakit.scheduler.dynamicresources.needs import PodNeeds, Variant
+from drakit.scheduler.framework import SUCCESS, Status
+
+
+def reserve(context: Context, state: PodNeeds, variant: Variant, node: str) -> Status:
+    """Allocate what this node's variant says. All or nothing."""
+    if variant.allocator is not None:
+        outcome = variant.allocator.allocate(node, new_uid=context.handle.new_uid)
+        if not isinstance(outcome, Allocated):
+            words = outcome.words if isinstance(outcome, AllocationError | NodeError) else ""
+            return Status.failed(words or "claim allocation not found for node")
+        for position, allocation in zip(variant.positions, outcome.allocations, strict=True):
+            state.needs[position].allocation = allocation
+    claims = dict(zip(variant.positions, variant.claims, strict=True))
+    for position, need in enumerate(state.needs):
+        if need.allocation is not None:
+            claim = claims.get(position, need.claim)
+            context.claims.begin(claim, need.allocation, need.consumer.uid)
+            need.flies = claim.metadata.uid
+    state.reserved = variant
+    return SUCCESS
+
+
+def release(context: Context, state: PodNeeds) -> None:
+    """Give back what is in flight. Safe to repeat."""
+    for need in state.needs:
+        if need.flies:
+            context.claims.end(need.flies)
+            need.flies = ""
+    state.reserved = None
