@@ -15,7 +15,7 @@ import msgspec
 from drakit.api.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
-from drakit.client import PODS, Client, V
+from drakit.client import Client, V
 from drakit.client.recording import NORMAL
 from drakit.scheduler import metrics as figures
 from drakit.scheduler.framework import Action, ClusterEvent, Code, CycleState, EventResource, Status
@@ -114,7 +114,7 @@ class Bindings:
             if refusal is None:
                 return None
             if refusal.status.code is not Code.SKIP:
-                return None if await self._is_bound(job) else refusal
+                return refusal
         return failed(Status.failed(f"no plugin binds pod {job.name}"))
 
     async def _step(self, job: Job, step: WriteStep, point: str) -> Refusal | None:
@@ -141,15 +141,6 @@ class Bindings:
         patch = nominated(found.view, job.node) if found is not None else None
         if found is not None and patch is not None:
             await patch_status(self._client, found, patch)
-
-    async def _is_bound(self, job: Job) -> bool:
-        """Whether a binding that failed took place all the same: the answer may have got lost."""
-        metadata = job.pod.metadata
-        try:
-            found = await self._client.find(PODS, metadata.name, namespace=metadata.namespace)
-        except DrakitError:
-            return False
-        return found is not None and found.view.metadata.uid == metadata.uid and found.view.spec.node_name == job.node
 
     def _bound(self, job: Job) -> None:
         self._queue.done(job.queued.uid)
