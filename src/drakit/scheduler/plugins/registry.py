@@ -34,6 +34,6 @@ MAKERS: dict[str, Maker] = {
     names.NODE_PORTS: lambda handle, args: NodePorts(),
     names.NODE_RESOURCES_FIT: lambda handle, args: NodeResourcesFit(args),
     names.BALANCED_ALLOCATION: lambda handle, args: BalancedAllocation(args),
-    names.DYNAMIC_RESOURCES: lambda handle, args: DynamicResources(handle, args),
+    names.DYNAMIC_RESOURCES: DynamicResources,
     names.DEFAULT_BINDER: lambda handle, args: DefaultBinder(handle.client),
 }
