@@ -30,15 +30,11 @@ async def bind_claim(context: Context, need: ClaimNeed) -> None:
     known = context.claims.newest(need.claim) or need.claim
     need.claim = await store_claim(context, need, known)
     context.claims.assume(need.claim)
-    flight = context.claims.flight(need.flies) if need.flies else None
-    if flight is None:
-        return
-    overlap = await flight.landed()
+    overlap = await need.flight.landed() if need.flight is not None else None
     if overlap is not None:
         where = f"{need.claim.metadata.namespace}/{need.claim.metadata.name}"
         raise CannotBind(f"claim {where}: device {overlap} got allocated elsewhere in the meantime")
-    context.claims.end(need.flies, stored=True)
-    need.flies = ""
+    need.flight = None
 
 
 def check_pod(context: Context, pod: Pod) -> None:
@@ -108,7 +104,7 @@ async def _wait(context: Context, changed: asyncio.Event, until: datetime) -> No
 
 async def unreserve(context: Context, state: PodNeeds, pod: Pod) -> None:
     """Give devices back at once; then drop the reservations that were written. Never fails."""
-    release(context, state)
+    release(context, state, pod)
     for need in state.needs:
         claim = need.claim
         if need.special or claim.status.allocation is None or not is_reserved_for(claim, pod.metadata.uid):

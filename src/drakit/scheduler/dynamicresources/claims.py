@@ -24,10 +24,10 @@ News = Callable[[ResourceClaim], None]
 
 
 class Flight:
-    """An allocation that is decided, and not yet known to be stored and ours alone.
+    """An allocation that is decided, and not yet seen to be stored.
 
-    Members of one consumer (a PodGroup) may share it. `overlap` is judged when the informer shows the allocation: all
-    that was stored before is known then, and nothing that was stored after.
+    Members of one consumer (a PodGroup) may share it. `overlap` is judged when the informer shows an allocation of the
+    claim: all that was stored before is known then, and nothing that was stored after.
     """
 
     __slots__ = ("_landed", "allocation", "claim", "consumer", "overlap", "sharers")
@@ -40,13 +40,17 @@ class Flight:
         self.overlap: str | None = None
         self._landed = asyncio.Event()
 
+    @property
+    def uid(self) -> str:
+        return self.claim.metadata.uid
+
     def land(self, overlap: str | None) -> None:
         if not self._landed.is_set():
             self.overlap = overlap
             self._landed.set()
 
     async def landed(self) -> str | None:
-        """Wait until the informer has shown the allocation; return what it overlaps with."""
+        """Wait until the informer has shown the allocation; return the device that it overlaps with others on."""
         await self._landed.wait()
         return self.overlap
 
@@ -121,25 +125,34 @@ class Claims:
     def flight(self, uid: str) -> Flight | None:
         return self._flights.get(uid)
 
-    def begin(self, claim: ResourceClaim, allocation: AllocationResult, consumer: str) -> None:
-        """Count an allocation from now on; once more when a member of the same consumer shares one in flight."""
-        uid = claim.metadata.uid
-        known = self._flights.get(uid)
+    def begin(self, claim: ResourceClaim, allocation: AllocationResult, consumer: str) -> Flight:
+        """Count an allocation from now on; one that is in flight already gets a sharer more."""
+        known = self._flights.get(claim.metadata.uid)
         if known is not None:
             known.sharers += 1
-            return
-        self._flights[uid] = Flight(claim, allocation, consumer)
+            return known
+        flight = self._flights[claim.metadata.uid] = Flight(claim, allocation, consumer)
         self._inventory.begin_allocation(claim, allocation)
+        return flight
 
-    def end(self, uid: str, *, stored: bool = False) -> None:
-        """One sharer less; the flight is over with the last one, and for all of them once the allocation is stored."""
-        known = self._flights.get(uid)
-        if known is None:
-            return
-        known.sharers -= 1
-        if known.sharers <= 0 or stored:
-            del self._flights[uid]
-            self._inventory.end_allocation(uid)
+    def end(self, flight: Flight) -> None:
+        """Give an allocation up: one sharer less, and with the last one it counts no more. What is stored does."""
+        flight.sharers -= 1
+        if flight.sharers <= 0:
+            self._finish(flight)
+
+    def rename(self, flight: Flight, claim: ResourceClaim) -> None:
+        """The claim of a flight was made just now: it has its real uid."""
+        self._flights[claim.metadata.uid] = flight
+        self._inventory.begin_allocation(claim, flight.allocation)
+        self._flights.pop(flight.uid, None)
+        self._inventory.end_allocation(flight.uid)
+        flight.claim = claim
+
+    def _finish(self, flight: Flight) -> None:
+        if self._flights.get(flight.uid) is flight:
+            del self._flights[flight.uid]
+            self._inventory.end_allocation(flight.uid)
 
     # What the informer saw
 
@@ -156,8 +169,11 @@ class Claims:
 
     def _land(self, claim: ResourceClaim, *, gone: bool) -> None:
         flight = self._flights.get(claim.metadata.uid)
-        if flight is not None and (gone or claim.status.allocation is not None):
-            flight.land(None if gone else find_overlap(self._inventory, claim))
+        if flight is None or not (gone or claim.status.allocation is not None):
+            return
+        flight.land(None if gone else find_overlap(self._inventory, claim))
+        # Whoever waits for the claim is told of this very event, and must not find it in flight any more.
+        self._finish(flight)
 
     def _take(self, old: ResourceClaim | None, new: ResourceClaim) -> None:
         key = _key(new)

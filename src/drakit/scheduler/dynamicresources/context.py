@@ -43,6 +43,8 @@ class Context:
         self.binding_conditions = gates.enabled("DRADeviceBindingConditions") and gates.enabled(
             "DRAResourceClaimDeviceStatus"
         )
+        self.given_back: dict[str, None] = {}
+        """Pods, the latest last, that gave devices back which no claim ever had: no event tells of these."""
         self.prioritized = gates.enabled("DRAPrioritizedList")
         self.groups: Informer[PodGroup] | None = None
         if gates.enabled("DRAWorkloadResourceClaims"):

@@ -30,6 +30,7 @@ class Hints:
             Interest(ClusterEvent(resource.NODE, nodes)),
             Interest(ClusterEvent(resource.CLAIM, claims), self.after_claim),
             Interest(ClusterEvent(resource.TARGET_POD, action.UPDATE_POD_GENERATED_CLAIM), self.after_pod),
+            Interest(ClusterEvent(resource.POD, action.DELETE), self.after_pod_gone),
             Interest(ClusterEvent(resource.CLASS, changes)),
             # A slice too many makes a pool invalid: its end can help as well.
             Interest(ClusterEvent(resource.SLICE, changes | action.DELETE)),
@@ -64,6 +65,11 @@ class Hints:
         except NotReady:
             return Hint.SKIP
         return Hint.QUEUE
+
+    def after_pod_gone(self, pod: Pod, old: Any, new: Any) -> Hint:
+        """A pod that could not be bound gave back devices. Those of a pod that ran are told of by its claims."""
+        gone: Pod = old.view if type(old) is Partial else old
+        return Hint.QUEUE if gone.metadata.uid in self._context.given_back else Hint.SKIP
 
     def after_group(self, pod: Pod, old: PodGroup | None, new: PodGroup | None) -> Hint:
         """The pod's group came: its claims can be reserved for it."""

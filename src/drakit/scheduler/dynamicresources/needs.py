@@ -10,13 +10,17 @@ on others, and the claim differs from group to group of nodes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drakit.allocator import Allocator
 from drakit.api.claims import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from drakit.base.clock import Clock
 from drakit.base.nodeselectors import IN, NAME_FIELD, NodeSelector, matches
+from drakit.scheduler.dynamicresources.claims import Flight
 from drakit.scheduler.framework import NodeInfo
+
+if TYPE_CHECKING:
+    from drakit.scheduler.dynamicresources.extended.attempts import Attempt
 
 
 class ClaimNeed:
@@ -27,7 +31,7 @@ class ClaimNeed:
     scheduler makes for extended resources.
     """
 
-    __slots__ = ("allocation", "claim", "consumer", "flies", "special")
+    __slots__ = ("allocation", "claim", "consumer", "flight", "special")
 
     def __init__(
         self, claim: ResourceClaim, consumer: ResourceClaimConsumerReference, *, special: bool = False
@@ -36,8 +40,7 @@ class ClaimNeed:
         self.consumer = consumer
         self.special = special
         self.allocation: AllocationResult | None = None
-        self.flies = ""
-        """The uid under which this pod has an allocation in flight; empty when it has none."""
+        self.flight: Flight | None = None
 
     @property
     def is_allocated(self) -> bool:
@@ -94,7 +97,7 @@ class PodNeeds:
     `broken` are positions of allocated claims that no node can use as they are.
     """
 
-    __slots__ = ("broken", "details", "needs", "reserved", "unavailable", "variant")
+    __slots__ = ("broken", "details", "extended", "needs", "reserved", "unavailable", "variant")
 
     def __init__(self, needs: Sequence[ClaimNeed] = ()) -> None:
         self.needs = list(needs)
@@ -102,11 +105,13 @@ class PodNeeds:
         self.broken: frozenset[int] = frozenset()
         self.unavailable: set[int] = set()
         self.reserved: Variant | None = None
+        self.extended: Attempt | None = None
+        """What the pod asks of devices by the names of extended resources."""
         self.details: dict[str, Any] = {}
         """What parts of the plugin keep by node name: what a node's ledger would be charged with."""
 
     def __bool__(self) -> bool:
-        return bool(self.needs)
+        return bool(self.needs) or self.extended is not None
 
 
 class Reach:

@@ -7,9 +7,12 @@ Out: an allocation in flight for each claim that had none; from now on its devic
 from __future__ import annotations
 
 from drakit.allocator import Allocated, AllocationError, NodeError
+from drakit.api.pods import Pod
 from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.needs import PodNeeds, Variant
 from drakit.scheduler.framework import SUCCESS, Status
+
+MAX_REMEMBERED = 256
 
 
 def reserve(context: Context, state: PodNeeds, variant: Variant, node: str) -> Status:
@@ -25,16 +28,18 @@ def reserve(context: Context, state: PodNeeds, variant: Variant, node: str) -> S
     for position, need in enumerate(state.needs):
         if need.allocation is not None:
             claim = claims.get(position, need.claim)
-            context.claims.begin(claim, need.allocation, need.consumer.uid)
-            need.flies = claim.metadata.uid
+            need.flight = context.claims.begin(claim, need.allocation, need.consumer.uid)
     state.reserved = variant
     return SUCCESS
 
 
-def release(context: Context, state: PodNeeds) -> None:
+def release(context: Context, state: PodNeeds, pod: Pod) -> None:
     """Give back what is in flight. Safe to repeat."""
     for need in state.needs:
-        if need.flies:
-            context.claims.end(need.flies)
-            need.flies = ""
+        if need.flight is not None:
+            context.claims.end(need.flight)
+            need.flight = None
+            context.given_back[pod.metadata.uid] = None
+    while len(context.given_back) > MAX_REMEMBERED:
+        del context.given_back[next(iter(context.given_back))]
     state.reserved = None
