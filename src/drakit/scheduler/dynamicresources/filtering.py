@@ -22,7 +22,7 @@ Refused = dict[str, Status]
 def refuse_nodes(context: Context, state: PodNeeds, nodes: Sequence[NodeInfo]) -> Refused:
     """Nodes are looked at in groups: one for each variant of the claims to allocate."""
     refused: Refused = {}
-    groups = [(state.variant, nodes)]
+    groups = state.extended.groups(state, nodes, refused) if state.extended else [(state.variant, nodes)]
     for variant, alike in groups:
         fitting = _allocatable(context, variant, alike, refused)
         _refuse_unavailable(state, fitting, refused)

@@ -16,6 +16,7 @@ from drakit.base.errors import DrakitError
 from drakit.scheduler.config.args import DynamicResourcesArgs
 from drakit.scheduler.dynamicresources.binding import bind_claim, check_pod, unreserve, wait_ready, waits
 from drakit.scheduler.dynamicresources.context import NAME, Context
+from drakit.scheduler.dynamicresources.extended import Extended, begin_attempt
 from drakit.scheduler.dynamicresources.filtering import refuse_nodes
 from drakit.scheduler.dynamicresources.hints import Hints
 from drakit.scheduler.dynamicresources.needs import PodNeeds
@@ -34,6 +35,7 @@ class DynamicResources:
 
     def __init__(self, handle: Handle, args: DynamicResourcesArgs | None = None) -> None:
         self.context = Context(handle, args)
+        self._extended = Extended.shared(handle, self.context)
         self._hints = Hints(self.context)
 
     def interests(self) -> Sequence[Interest]:
@@ -53,6 +55,7 @@ class DynamicResources:
             needs = PodNeeds(needs_of(self.context, pod))
         except NotReady as error:
             return Status.unresolvable(str(error)), None
+        needs.extended = begin_attempt(self.context, self._extended, needs, pod)
         if not needs:
             state.skip_score.add(NAME)
             return SKIP, None
@@ -73,14 +76,22 @@ class DynamicResources:
 
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
         needs = _needs(state)
+        if needs.extended is not None:
+            return normalise(needs.extended.rank_nodes(needs, nodes))
         return normalise(rank_nodes(needs, needs.variant, nodes))
 
     def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         needs = _needs(state)
-        return reserve(self.context, needs, needs.variant, node.name) if needs else SUCCESS
+        if not needs:
+            return SUCCESS
+        variant = needs.extended.choose(needs, node) if needs.extended is not None else needs.variant
+        return variant if isinstance(variant, Status) else reserve(self.context, needs, variant, node.name)
 
     async def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
-        await unreserve(self.context, _needs(state), pod)
+        needs = _needs(state)
+        await unreserve(self.context, needs, pod)
+        if needs.extended is not None:
+            await needs.extended.undo(needs)
 
     def waits(self, state: CycleState, pod: Pod, node: str) -> bool:
         return waits(self.context, _needs(state))
@@ -92,7 +103,10 @@ class DynamicResources:
         try:
             check_pod(self.context, pod)
             for need in needs.needs:
-                await bind_claim(self.context, need)
+                if need.special and needs.extended is not None:
+                    await needs.extended.bind(need)
+                else:
+                    await bind_claim(self.context, need)
             if waits(self.context, needs):
                 message = f"waiting for binding conditions for device on node {node}"
                 self.context.handle.record(pod, "Normal", "BindingConditionsPending", message)

@@ -36,6 +36,8 @@ async def make_way(context: Context, state: PodNeeds, pod: Pod) -> Status:
             return Status.failed(error)
         context.claims.assume(written)
         return DEALLOCATED
+    if state.extended is not None and (done := await state.extended.make_way(state)) is not None:
+        return done
     return await _free_group_claims(context, pod) or STILL_NOT
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from drakit.scheduler.config import names
 from drakit.scheduler.dynamicresources import DynamicResources
-from drakit.scheduler.framework import Handle, Plugin
+from drakit.scheduler.framework import Handle, NodeInfo, Plugin
 from drakit.scheduler.plugins.balancedallocation import BalancedAllocation
 from drakit.scheduler.plugins.defaultbinder import DefaultBinder
 from drakit.scheduler.plugins.fit import NodeResourcesFit
@@ -24,6 +24,15 @@ from drakit.scheduler.plugins.tainttoleration import TaintToleration
 
 Maker = Callable[[Handle, Any], Plugin]
 
+
+def _fit(handle: Handle, args: Any) -> Plugin:
+    def is_backed_by_class(resource: str, node: NodeInfo) -> bool:
+        # Asked when a pod is looked at: the plugin that answers may be made later.
+        return handle.extended_resources.is_backed_by_class(resource, node)
+
+    return NodeResourcesFit(args, is_backed_by_class=is_backed_by_class)
+
+
 MAKERS: dict[str, Maker] = {
     names.SCHEDULING_GATES: lambda handle, args: SchedulingGates(),
     names.PRIORITY_SORT: lambda handle, args: PrioritySort(),
@@ -32,7 +41,7 @@ MAKERS: dict[str, Maker] = {
     names.TAINT_TOLERATION: lambda handle, args: TaintToleration(),
     names.NODE_AFFINITY: lambda handle, args: NodeAffinity(args),
     names.NODE_PORTS: lambda handle, args: NodePorts(),
-    names.NODE_RESOURCES_FIT: lambda handle, args: NodeResourcesFit(args),
+    names.NODE_RESOURCES_FIT: _fit,
     names.BALANCED_ALLOCATION: lambda handle, args: BalancedAllocation(args),
     names.DYNAMIC_RESOURCES: DynamicResources,
     names.DEFAULT_BINDER: lambda handle, args: DefaultBinder(handle.client),

@@ -1,1 +1,10 @@
-"""Extended resources that devices provide: a pod names a resource, and gets a claim that it never wrote."""
+"""Extended resources that devices provide (KEP-5004, gate DRAExtendedResource).
+
+In:  pods that ask for resources by name, classes that stand behind these names.
+Out: one special claim per pod, on nodes that do not have the resource themselves.
+"""
+
+from drakit.scheduler.dynamicresources.extended.attempts import Attempt, begin_attempt
+from drakit.scheduler.dynamicresources.extended.resources import GATE, Extended
+
+__all__ = ["GATE", "Attempt", "Extended", "begin_attempt"]

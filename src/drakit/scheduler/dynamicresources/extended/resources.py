@@ -12,6 +12,7 @@ from drakit.allocator.counting import count_devices
 from drakit.api import DeviceClass, Pod, ResourceClaim
 from drakit.client import CLASSES, PODS, metadata_of
 from drakit.scheduler.dynamicresources.claims import Claims
+from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.extended.backing import Backing
 from drakit.scheduler.dynamicresources.extended.hints import asked_of
 from drakit.scheduler.dynamicresources.extended.needs import Need
@@ -34,6 +35,13 @@ class Extended:
         handle.informers.of(CLASSES).subscribe(self._class_changed)
         handle.informers.of(PODS).subscribe(self._pod_changed)
         handle.extended_resources = self
+
+    @staticmethod
+    def shared(handle: Handle, context: Context) -> Extended | None:
+        """One for all profiles of a scheduler; None when its gate is off."""
+        if not handle.gates.enabled(GATE):
+            return None
+        return handle.shared(GATE, lambda: Extended(handle, context.inventory, context.claims))
 
     # What others ask
 

@@ -66,8 +66,9 @@ def is_provided(claim: ResourceClaim, inventory: Inventory, node: str) -> bool:
     """Whether the node still has the devices that the claim was given; true of a claim without an allocation."""
     if claim.status.allocation is None:
         return True
-    devices = {(*view.key, name) for view in inventory.views(node) for name in view.index}
-    return all((each.driver, each.pool, each.device) in devices for each in claim.status.allocation.devices.results)
+    views = {view.key: view.index for view in inventory.views(node)}
+    results = claim.status.allocation.devices.results
+    return all(each.device in views.get((each.driver, each.pool), ()) for each in results)
 
 
 def _spec(variant: Variant) -> ResourceClaimSpec:
