@@ -5,8 +5,6 @@ Times are seconds. A plugin that is told nothing gets the defaults that stand he
 
 from __future__ import annotations
 
-from typing import Literal
-
 from drakit.api.pods import NodeAffinity
 from drakit.base.structs import Model
 
@@ -73,7 +71,7 @@ class DynamicResourcesArgs(Model):
 
     filter_timeout: float | None = FILTER_TIMEOUT
     binding_timeout: float | None = BINDING_TIMEOUT
-    device_strategy: Literal["", "binpack", "spread"] = ""
+    device_strategy: str = ""
     preemption: bool = False
 
 
