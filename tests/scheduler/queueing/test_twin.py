@@ -15,8 +15,9 @@ from drakit.scheduler.framework.events import EVERYTHING
 from drakit.scheduler.queueing import QueuedPod, pod_change
 from tests.scheduler.queueing.pods import Figures, pod, queue
 
-NAMES = st.sampled_from("abcdef")
-PLUGINS = st.sets(st.sampled_from(["Fit", "Claims", "Gate", "Unknown"]), max_size=3)
+NAMES = st.sampled_from("abc")
+PLUGINS = st.sets(st.sampled_from(["Fit", "Claims", "Gate", "Unknown"]), max_size=2)
+SELDOM = st.integers(0, 5).map(lambda number: number == 5)
 EVENTS = [
     ClusterEvent(EventResource.NODE, Action.ADD),
     ClusterEvent(EventResource.CLAIM, Action.UPDATE),
@@ -192,9 +193,22 @@ class QueueAndTwin(RuleBasedStateMachine):
         twin.refused, twin.pending, twin.happened = set(), set(), []
 
     @precondition(lambda self: any(twin.part == "in flight" for twin in self.twins.values()))
-    @rule(data=st.data(), refused=PLUGINS, pending=PLUGINS, error=st.booleans())
+    @rule(data=st.data(), refused=PLUGINS, pending=PLUGINS, error=SELDOM)
     def put_back(self, data: st.DataObject, refused: set[str], pending: set[str], error: bool) -> None:
         name = data.draw(st.sampled_from([name for name, twin in self.twins.items() if twin.part == "in flight"]))
+        self.fail(name, refused, pending, error=error)
+
+    @rule(name=NAMES, refused=PLUGINS, pending=PLUGINS)
+    def attempt(self, name: str, refused: set[str], pending: set[str]) -> None:
+        """A whole attempt, with nothing happening meanwhile."""
+        self.closed_gates -= {name}
+        if name not in self.twins:
+            self.add(name, 0)
+        self.take({name})
+        if self.twins[name].part == "in flight":
+            self.fail(name, refused, pending, error=False)
+
+    def fail(self, name: str, refused: set[str], pending: set[str], *, error: bool) -> None:
         twin = self.twins[name]
         handle = twin.handle
         assert handle is not None
@@ -267,7 +281,7 @@ class QueueAndTwin(RuleBasedStateMachine):
     @invariant()
     def every_pod_is_where_the_twin_has_it(self) -> None:
         known = {name: twin for name, twin in self.twins.items() if not twin.deleted}
-        for name in "abcdef":
+        for name in "abc":
             queued = self.queue.get(f"uid-{name}")
             assert (queued.part if queued else None) == (known[name].part if name in known else None), name
         parts = Counter(twin.part for twin in known.values())
@@ -288,4 +302,4 @@ class QueueAndTwin(RuleBasedStateMachine):
 
 
 TestQueueAndTwin = QueueAndTwin.TestCase
-TestQueueAndTwin.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestQueueAndTwin.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
