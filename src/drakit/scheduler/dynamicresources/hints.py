@@ -9,11 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from drakit.api.claims import ResourceClaim
+from drakit.api.classes import DeviceClass
+from drakit.api.cluster import Node
 from drakit.api.podclaims import pod_group_name
 from drakit.api.pods import Pod
 from drakit.api.views import Partial
 from drakit.api.workloads import PodGroup
 from drakit.scheduler.dynamicresources.context import Context
+from drakit.scheduler.dynamicresources.extended import hints as extended
 from drakit.scheduler.dynamicresources.readiness import NotReady, pod_claims
 from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Hint, Interest
 
@@ -21,17 +24,21 @@ from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Hint
 class Hints:
     def __init__(self, context: Context) -> None:
         self._context = context
+        gates = context.handle.gates
+        self._extended = gates.enabled(extended.GATE)
+        self._room_matters = gates.enabled("DRANodeAllocatableResources")
 
     def interests(self) -> list[Interest]:
         resource, action = EventResource, Action
         nodes = action.ADD | action.UPDATE_NODE_LABELS | action.UPDATE_NODE_ALLOCATABLE
         claims, changes = action.ADD | action.UPDATE | action.DELETE, action.ADD | action.UPDATE
         found = [
-            Interest(ClusterEvent(resource.NODE, nodes)),
+            Interest(ClusterEvent(resource.NODE, nodes), self.after_node),
             Interest(ClusterEvent(resource.CLAIM, claims), self.after_claim),
             Interest(ClusterEvent(resource.TARGET_POD, action.UPDATE_POD_GENERATED_CLAIM), self.after_pod),
             Interest(ClusterEvent(resource.POD, action.DELETE), self.after_pod_gone),
-            Interest(ClusterEvent(resource.CLASS, changes)),
+            # A class that goes may leave the name of an extended resource to another one.
+            Interest(ClusterEvent(resource.CLASS, changes | action.DELETE), self.after_class),
             # A slice too many makes a pool invalid: its end can help as well.
             Interest(ClusterEvent(resource.SLICE, changes | action.DELETE)),
         ]
@@ -43,6 +50,8 @@ class Hints:
 
     def after_claim(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim | None) -> Hint:
         """Devices that became free may help any pod whose claims are there; otherwise only its own claims matter."""
+        if self._extended and extended.claim_helps(pod, old, new):
+            return Hint.QUEUE
         try:
             own = {claim.metadata.uid for _, claim in pod_claims(self._context, pod)}
         except NotReady:
@@ -53,6 +62,33 @@ class Hints:
             return Hint.SKIP
         # A finalizer or a label helps nobody; a status may.
         return Hint.SKIP if old is not None and old.status == new.status else Hint.QUEUE
+
+    def after_class(self, pod: Pod, old: DeviceClass | None, new: DeviceClass | None) -> Hint:
+        """A class matters to pods whose claims name it, to the devices that it helps to taint, and by its names."""
+        changed = new if new is not None else old
+        if changed is None or (old is not None and new is not None and old.spec == new.spec):
+            return Hint.SKIP
+        if self._extended and extended.class_helps(pod, old, new):
+            return Hint.QUEUE
+        return Hint.QUEUE if new is not None and self._names_class(pod, changed.metadata.name) else Hint.SKIP
+
+    def _names_class(self, pod: Pod, name: str) -> bool:
+        selectors = (each.spec.device_selector for each in self._context.inventory.rules.values())
+        if any(each is not None and each.device_class_name == name for each in selectors):
+            return True
+        try:
+            claims = [claim for _, claim in pod_claims(self._context, pod)]
+        except NotReady:
+            return False
+        requests = [request for claim in claims for request in claim.spec.devices.requests]
+        asked = [part for each in requests for part in (each.exactly, *each.first_available) if part is not None]
+        return any(part.device_class_name == name for part in asked)
+
+    def after_node(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        """Labels decide which devices a node has; its resources, who provides the extended ones."""
+        if old is None or old.metadata.labels != new.metadata.labels or self._room_matters:
+            return Hint.QUEUE
+        return Hint.QUEUE if self._extended and extended.node_helps(pod, old, new) else Hint.SKIP
 
     def after_pod(self, pod: Pod, old: Any, new: Any) -> Hint:
         """The pod's claims were recorded: worth a try once all of them are there."""

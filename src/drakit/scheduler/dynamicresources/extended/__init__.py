@@ -5,6 +5,7 @@ Out: one special claim per pod, on nodes that do not have the resource themselve
 """
 
 from drakit.scheduler.dynamicresources.extended.attempts import Attempt, begin_attempt
-from drakit.scheduler.dynamicresources.extended.resources import GATE, Extended
+from drakit.scheduler.dynamicresources.extended.hints import GATE
+from drakit.scheduler.dynamicresources.extended.resources import Extended
 
 __all__ = ["GATE", "Attempt", "Extended", "begin_attempt"]

@@ -10,6 +10,8 @@ from drakit.api import DeviceClass, Node, Pod, ResourceClaim
 from drakit.scheduler.dynamicresources.extended.backing import IMPLICIT_PREFIX, is_extended
 from drakit.scheduler.dynamicresources.extended.special import is_special_of
 
+GATE = "DRAExtendedResource"
+
 
 def asked_of(pod: Pod) -> tuple[str, ...]:
     """The extended resources of which a container of the pod asks for more than nothing."""

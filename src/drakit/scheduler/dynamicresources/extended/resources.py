@@ -14,13 +14,11 @@ from drakit.client import CLASSES, PODS, metadata_of
 from drakit.scheduler.dynamicresources.claims import Claims
 from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.extended.backing import Backing
-from drakit.scheduler.dynamicresources.extended.hints import asked_of
+from drakit.scheduler.dynamicresources.extended.hints import GATE, asked_of
 from drakit.scheduler.dynamicresources.extended.needs import Need
 from drakit.scheduler.dynamicresources.extended.special import find_special
 from drakit.scheduler.dynamicresources.extended.writing import Writing
 from drakit.scheduler.framework import Handle, NodeInfo
-
-GATE = "DRAExtendedResource"
 
 
 class Extended:
