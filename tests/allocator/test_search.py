@@ -74,6 +74,7 @@ def test_a_selector_error_ends_the_attempt_when_the_search_reaches_the_device() 
     assert got.message.startswith(
         "claim default/claim, request req: selector #0 on device gpu.example.com/pool/bad: CEL"
     )
+    assert got.words == "claim default/claim: selector #0: CEL runtime error: no such key: kind"
 
 
 def test_a_selector_error_on_a_device_in_use_is_not_reached() -> None:
@@ -102,6 +103,7 @@ def test_an_error_in_a_class_names_the_class() -> None:
     got = run(cluster(slice_of(device("bad")), classes=[picky]), claim(exactly()))
     assert isinstance(got, AllocationError)
     assert got.message.startswith("class gpu: selector #0 on device gpu.example.com/pool/bad: CEL runtime error")
+    assert got.words == "class gpu: selector #0: CEL runtime error: no such key: kind"
 
 
 class TestPrioritizedList:

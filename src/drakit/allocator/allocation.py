@@ -24,6 +24,7 @@ from drakit.allocator.requests import MAX_RESULTS, Alternative, Recent
 from drakit.allocator.results import UnsupportedNodeSelectorError, build_results, site
 from drakit.allocator.search import Answer, Expired, Search, Verdict
 from drakit.api import AllocationResult, ResourceClaim
+from drakit.selectors import without_hint
 
 if TYPE_CHECKING:
     from drakit.allocator.ledger import Usage
@@ -221,8 +222,8 @@ class Allocator:
         where, owner = f"{claim}, request {wanted.sub or wanted.name}", claim
         if origin == "class":
             where = owner = f"class {wanted.class_name}"
-        told = f"selector #{number}"
-        return f"{where}: {told} on device {device}: {verdict.error}", f"{owner}: {told}: {verdict.error}"
+        told, words = f"selector #{number}", without_hint(verdict.error)
+        return f"{where}: {told} on device {device}: {verdict.error}", f"{owner}: {told}: {words}"
 
     def _name(self, claim: int) -> str:
         meta = self._claims[claim].metadata

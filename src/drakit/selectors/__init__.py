@@ -7,6 +7,7 @@ Out: `compile_selector(text)` gives a Selector, `bind(driver, device)` a BoundDe
 
 from drakit.selectors.devices import BoundDevice, bind
 from drakit.selectors.environment import COST_LIMIT, MAX_LENGTH, Gates, environment
+from drakit.selectors.hints import without_hint
 from drakit.selectors.selector import MATCH, NO_MATCH, Outcome, Selector, compile_selector
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "bind",
     "compile_selector",
     "environment",
+    "without_hint",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from functools import lru_cache
 
@@ -9,6 +10,7 @@ from drakit.cel import EvalError
 from drakit.selectors.devices import BoundDevice
 
 _NO_KEY = "no such key: "
+_HINT = re.compile(r'(, did you mean "[^"]*"\?)? \(the device has attributes .* \| capacity .*\)$', re.DOTALL)
 
 
 def explained(message: str, bound: BoundDevice) -> str:
@@ -16,6 +18,11 @@ def explained(message: str, bound: BoundDevice) -> str:
     if not message.startswith(_NO_KEY):
         return message
     return message + _hint(message.removeprefix(_NO_KEY), bound)
+
+
+def without_hint(message: str) -> str:
+    """The message as it was before it was explained: the words of Kubernetes."""
+    return _HINT.sub("", message) if _NO_KEY in message else message
 
 
 @lru_cache(maxsize=1024)
