@@ -14,13 +14,14 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, ParamSpec
 
-from drakit.api.exchange import Outcome, Request, Response, User
+from drakit.api.exchange import Request, Response, User
 from drakit.api.views import Partial
 from drakit.apiserver import Server, Settings, build_server
 from drakit.apiserver.access.identities import CONTROLLER_MANAGER, controller
 from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client, InProcess, Resource, Transport
+from drakit.client.asking import document_in
 from drakit.controllers.composition import ALL, Controllers, Make
 from drakit.store import MemoryStore
 
@@ -40,13 +41,13 @@ def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
 class Fatal:
     """A transport whose user dies right after the write number `last`: it is done, and its answer never comes."""
 
-    in_process = True
-    page_size = 0
-
     def __init__(self, inner: Transport, last: int | None = None) -> None:
+        self.in_process = inner.in_process
+        self.page_size = inner.page_size
         self._inner = inner
         self._last = last
         self.writes: list[tuple[str, str]] = []
+        self.created: list[str] = []
         self.refused: list[str] = []
         self.died = asyncio.Event()
 
@@ -54,17 +55,19 @@ class Fatal:
         if self.died.is_set():
             await asyncio.Event().wait()
         response = await self._inner.handle(request)
-        if isinstance(response.content, Outcome) and '" cannot ' in response.content.status.message:
-            self.refused.append(response.content.status.message)
+        if response.code == 403 and '" cannot ' in (told := document_in(response.content)["message"]):
+            self.refused.append(told)
         if request.method in WRITES:
             self.writes.append((request.method, request.path))
+            if response.code == 201:
+                self.created.append(request.path)
             if self._last is not None and len(self.writes) >= self._last:
                 self.died.set()
                 await asyncio.Event().wait()
         return response
 
     async def close(self) -> None:
-        return
+        await self._inner.close()
 
 
 class Cluster:
@@ -81,22 +84,45 @@ class Cluster:
         self.transport = Fatal(InProcess(server))
 
     async def start(self, makers: Sequence[Make], *, dies_after: int | None = None) -> Controllers:
-        self.transport = Fatal(InProcess(self.server), dies_after)
-        self.running = identified(self, self.transport, makers)
+        self.transport = self.line(dies_after)
+        self.running = self.identified(self.transport, makers)
         self._task = asyncio.create_task(self.running.run())
         await self.settle()
         return self.running
+
+    def line(self, dies_after: int | None = None) -> Fatal:
+        """A way to the server for one life of the controllers."""
+        return Fatal(InProcess(self.server), dies_after)
+
+    def client_as(self, user: User, line: Fatal) -> Client:
+        return Client(InProcess(line, user), clock=self.clock)
+
+    def identified(self, line: Fatal, makers: Sequence[Make] = ALL) -> Controllers:
+        """Controllers, each with its identity."""
+        return Controllers(
+            self.client_as(CONTROLLER_MANAGER, line),
+            clock=self.clock,
+            gates=self.gates,
+            random=Random(3),
+            client_of=lambda account: self.client_as(controller(account), line),
+            makers=makers,
+        )
 
     async def kill(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._task = self.running = None
+        await self.transport.close()
         refused, self.transport.refused = self.transport.refused, []
         assert refused == []
 
     async def settle(self) -> None:
         """Let everything happen that happens without time going on."""
+        await self.calm()
+
+    async def calm(self) -> None:
+        """Until nothing has been written for a while."""
         quiet, before = 0, -1
         while quiet < (3 if self._is_idle else 8):  # a worker that waits for time to go on is busy for ever
             for _ in range(40):
@@ -154,22 +180,6 @@ class Cluster:
         place = namespace if resource.kind.namespaced else ""
         await self.client.delete(resource, name, namespace=place, grace=grace, propagation=propagation)
         await self.settle()
-
-
-def identified(it: Cluster, transport: Transport, makers: Sequence[Make] = ALL) -> Controllers:
-    """Controllers over a transport, each with its identity."""
-
-    def act_as(user: User) -> Client:
-        return Client(InProcess(transport, user), clock=it.clock)
-
-    return Controllers(
-        act_as(CONTROLLER_MANAGER),
-        clock=it.clock,
-        gates=it.gates,
-        random=Random(3),
-        client_of=lambda account: act_as(controller(account)),
-        makers=makers,
-    )
 
 
 def settings(gates: FeatureGates) -> Settings:
