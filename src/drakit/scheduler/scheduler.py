@@ -66,7 +66,7 @@ class Scheduler:
         gates = gates or FeatureGates.defaults()
         config = config or default_configuration(gates)
         self.informers = Informers(client, clock=clock, random=random)
-        self.cache = SchedulerCache()
+        self.cache = SchedulerCache(count_claims=gates.enabled("DRANodeAllocatableResources"))
         self._metrics = metrics = Metrics(self.registry)
         self._writers = Writers()
         self._events = events = Events(client, clock, self._writers)

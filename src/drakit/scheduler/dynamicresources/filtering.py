@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from drakit.allocator import AllocationError, Allocator, Answer, NodeError, OutOfTime, Unsatisfiable, Verdict
 from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.needs import Deadline, PodNeeds, Reach, Variant
+from drakit.scheduler.dynamicresources.nodeallocatable.charging import refuse_overcharged
 from drakit.scheduler.framework import NodeInfo, Status
 
 CANNOT_ALLOCATE = Status.unresolvable("cannot allocate all claims")
@@ -26,6 +27,7 @@ def refuse_nodes(context: Context, state: PodNeeds, nodes: Sequence[NodeInfo]) -
     for variant, alike in groups:
         fitting = _allocatable(context, variant, alike, refused)
         _refuse_unavailable(state, fitting, refused)
+        refuse_overcharged(state, variant, fitting, refused)
     return refused
 
 

@@ -15,6 +15,7 @@ from drakit.api.podclaims import pod_group_name
 from drakit.api.pods import Pod
 from drakit.api.views import Partial
 from drakit.api.workloads import PodGroup
+from drakit.scheduler.dynamicresources import nodeallocatable
 from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.extended import hints as extended
 from drakit.scheduler.dynamicresources.readiness import NotReady, pod_claims
@@ -44,6 +45,8 @@ class Hints:
         ]
         if self._context.handle.gates.enabled("DRADeviceTaintRules"):
             found.append(Interest(ClusterEvent(resource.TAINT_RULE, action.UPDATE | action.DELETE)))
+        if self._context.handle.gates.enabled(nodeallocatable.GATE):
+            found += nodeallocatable.interests()
         if self._context.groups is not None:
             found.append(Interest(ClusterEvent(resource.POD_GROUP, changes), self.after_group))
         return found

@@ -21,6 +21,7 @@ from drakit.scheduler.framework import NodeInfo
 
 if TYPE_CHECKING:
     from drakit.scheduler.dynamicresources.extended.attempts import Attempt
+    from drakit.scheduler.dynamicresources.nodeallocatable import Attempt as Charge
 
 
 class ClaimNeed:
@@ -97,7 +98,7 @@ class PodNeeds:
     `broken` are positions of allocated claims that no node can use as they are.
     """
 
-    __slots__ = ("broken", "details", "extended", "needs", "reserved", "unavailable", "variant")
+    __slots__ = ("broken", "charge", "extended", "is_charged", "needs", "reserved", "unavailable", "variant")
 
     def __init__(self, needs: Sequence[ClaimNeed] = ()) -> None:
         self.needs = list(needs)
@@ -107,8 +108,10 @@ class PodNeeds:
         self.reserved: Variant | None = None
         self.extended: Attempt | None = None
         """What the pod asks of devices by the names of extended resources."""
-        self.details: dict[str, Any] = {}
-        """What parts of the plugin keep by node name: what a node's ledger would be charged with."""
+        self.charge: Charge | None = None
+        """What the claims take of nodes themselves; none where no device does."""
+        self.is_charged = False
+        """Whether the pod's status may tell of that."""
 
     def __bool__(self) -> bool:
         return bool(self.needs) or self.extended is not None

@@ -20,6 +20,7 @@ from drakit.scheduler.dynamicresources.extended import Extended, begin_attempt
 from drakit.scheduler.dynamicresources.filtering import refuse_nodes
 from drakit.scheduler.dynamicresources.hints import Hints
 from drakit.scheduler.dynamicresources.needs import PodNeeds
+from drakit.scheduler.dynamicresources.nodeallocatable.charging import Charging
 from drakit.scheduler.dynamicresources.postfiltering import NOTHING_TO_DO, make_way
 from drakit.scheduler.dynamicresources.preparing import prepare
 from drakit.scheduler.dynamicresources.readiness import NotReady, needs_of, pod_claims
@@ -36,6 +37,7 @@ class DynamicResources:
     def __init__(self, handle: Handle, args: DynamicResourcesArgs | None = None) -> None:
         self.context = Context(handle, args)
         self._extended = Extended.shared(handle, self.context)
+        self._charging = Charging.shared(handle, self.context.inventory)
         self._hints = Hints(self.context)
 
     def interests(self) -> Sequence[Interest]:
@@ -62,6 +64,7 @@ class DynamicResources:
         refusal = prepare(self.context, pod, needs)
         if refusal is not None:
             return refusal, None
+        self._charging.begin(needs, pod)
         if not has_choices(needs):
             state.skip_score.add(NAME)
         state.put(NAME, needs)
@@ -85,11 +88,15 @@ class DynamicResources:
         if not needs:
             return SUCCESS
         variant = needs.extended.choose(needs, node) if needs.extended is not None else needs.variant
-        return variant if isinstance(variant, Status) else reserve(self.context, needs, variant, node.name)
+        if isinstance(variant, Status):
+            return variant
+        status = reserve(self.context, needs, variant, node.name)
+        return self._charging.charge(state, needs) if status.ok else status
 
     async def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
         needs = _needs(state)
         await unreserve(self.context, needs, pod)
+        await self._charging.clear(needs, pod)
         if needs.extended is not None:
             await needs.extended.undo(needs)
 
@@ -107,6 +114,7 @@ class DynamicResources:
                     await needs.extended.bind(need)
                 else:
                     await bind_claim(self.context, need)
+            await self._charging.write(state, needs)
             if waits(self.context, needs):
                 message = f"waiting for binding conditions for device on node {node}"
                 self.context.handle.record(pod, "Normal", "BindingConditionsPending", message)

@@ -31,16 +31,11 @@ ASKED = pod(container("c", "claim", cpu="500m"), claims=("claim",))
 
 
 def begin(books: Accounting, *allocated: Use) -> Attempt:
-    attempt = books.attempt(ASKED, allocated)
-    assert attempt is not None
-    return attempt
+    return books.attempt(ASKED, allocated)
 
 
 def judge(on: NodeInfo, *devices: str, asked: Pod = ASKED) -> tuple[Code, str]:
-    attempt = accounting(SLICE).attempt(asked, ())
-    assert attempt is not None
-    told = attempt.judge(on, lambda: uses(asked, held("claim", *devices)))
-    assert (told is None) == (on.name in attempt.statuses)
+    told = accounting(SLICE).attempt(asked, ()).judge(on, lambda: uses(asked, held("claim", *devices)))
     return (Code.SUCCESS, "") if told is None else (told.code, told.message)
 
 
@@ -102,9 +97,9 @@ def test_what_an_attempt_before_left_in_the_pod_does_not_count() -> None:
 
 
 def test_devices_that_take_nothing_leave_no_status() -> None:
-    attempt = begin(accounting(SLICE))
-    assert attempt.judge(node(), lambda: uses(ASKED, held("claim", "plain"))) is None
-    assert attempt.statuses == {}
+    plain = uses(ASKED, held("claim", "plain"))
+    assert begin(accounting(SLICE)).judge(node(), lambda: plain) is None
+    assert accounting(SLICE).statuses(plain) == ()
 
 
 def test_a_node_that_sees_no_such_device_is_not_asked_for_results() -> None:
@@ -120,12 +115,13 @@ def test_a_claim_that_is_allocated_already_counts_too() -> None:
     assert told is not None
     assert told.message == "Insufficient cpu"
     assert attempt.judge(node(cpu="2"), list) is None
-    assert [str(each.resources["cpu"]) for each in attempt.statuses["node-a"]] == ["1"]
 
 
 def test_nothing_counts_without_the_gate_or_without_such_devices() -> None:
-    assert accounting(SLICE, gates=OFF).attempt(ASKED, ()) is None
-    assert accounting(slice_of(device("plain"))).attempt(ASKED, ()) is None
+    assert accounting(SLICE).is_active
+    assert not accounting(SLICE, gates=OFF).is_active
+    assert not accounting(slice_of(device("plain"))).is_active
+    assert accounting(SLICE, gates=OFF).statuses(uses(ASKED, held("claim", "core"))) == ()
 
 
 def test_a_claim_through_which_another_pod_takes_its_share_is_refused() -> None:
@@ -177,9 +173,9 @@ def test_what_cannot_be_counted_ends_the_attempt() -> None:
 
 
 def test_the_ledger_of_a_node_counts_what_was_judged() -> None:
-    attempt = begin(accounting(SLICE))
+    books, got = accounting(SLICE), uses(ASKED, held("claim", "gpu"))
     on = node(cpu="8", memory="16Gi")
-    assert attempt.judge(on, lambda: uses(ASKED, held("claim", "gpu"))) is None
-    assumed = with_statuses(ASKED, attempt.statuses["node-a"])
+    assert begin(books).judge(on, lambda: got) is None
+    assumed = with_statuses(ASKED, books.statuses(got))
     assert on.with_pod(assumed).requested == {"cpu": 2500, "memory": 8 << 30}
     assert on.with_pod(assumed).without_pod("uid-pod").requested == {"cpu": 0, "memory": 0}

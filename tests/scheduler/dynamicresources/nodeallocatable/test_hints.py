@@ -15,10 +15,9 @@ def hint(waiting: object, old: object, new: object = None) -> Hint:
     return HINT(waiting, old, new)  # type: ignore[arg-type]
 
 
-def test_a_pod_that_leaves_wakes_pods_with_claims() -> None:
-    gone = pod(container(cpu="1"), name="gone")
-    assert hint(WAITING, gone) is Hint.QUEUE
-    assert hint(pod(container(), name="plain"), gone) is Hint.SKIP
+def test_a_pod_that_leaves_wakes_others_but_not_itself() -> None:
+    assert hint(WAITING, pod(container(cpu="1"), name="gone")) is Hint.QUEUE
+    assert hint(WAITING, pod(container(cpu="1"), name="waiting")) is Hint.SKIP
 
 
 def test_a_pod_that_took_something_through_a_claim_alone_wakes_others() -> None:

@@ -112,9 +112,8 @@ def test_pods_are_admitted_exactly_as_long_as_the_naive_sum_fits(data: st.DataOb
 
 def _try(books: Any, on: NodeInfo, asked: Plain, number: int, admitted: list[Plain]) -> NodeInfo:
     wanted, claims = written(asked, number)
-    attempt = books.attempt(wanted, ())
-    refusal = attempt.judge(on, lambda: uses(wanted, *claims)) if attempt else None
-    statuses = attempt.statuses.get(on.name, ()) if attempt else ()
+    got = uses(wanted, *claims)
+    refusal = books.attempt(wanted, ()).judge(on, lambda: got) if books.is_active else None
     demand, used = naive_demand(asked), _naive_total(admitted)
     takes = any(plain["nodeAllocatableResourceMappings"] for claimed in asked["claims"] for plain, _ in claimed)
     if takes:
@@ -124,7 +123,7 @@ def _try(books: Any, on: NodeInfo, asked: Plain, number: int, admitted: list[Pla
     if refusal is not None:
         return on
     admitted.append(asked)
-    return on.with_pod(with_statuses(wanted, statuses))
+    return on.with_pod(with_statuses(wanted, books.statuses(got)))
 
 
 def _naive_total(admitted: list[Plain]) -> dict[str, int]:

@@ -49,6 +49,11 @@ class Attempt:
     def pod(self) -> Pod:
         return self._need.pod
 
+    @property
+    def containers(self) -> tuple[str, ...]:
+        """The containers that get devices on the node that was chosen."""
+        return tuple(dict.fromkeys(each.container_name for each in self._mappings))
+
     # Filter and reserve
 
     def groups(

@@ -1,7 +1,8 @@
 """One ledger for what pods ask of nodes themselves and what their claims take of them.
 
 In:  a pod with its claims, and the nodes on which they can be allocated.
-Out: per node a refusal, or the statuses that go into the pod: the node's ledger counts them from Reserve on.
+Out: per node whether it has what all of them take; for the node that was chosen the statuses that go into the pod: the
+     ledger of the node counts them from Reserve on.
 """
 
 from __future__ import annotations
@@ -33,37 +34,41 @@ class Accounting:
         self.enabled = gates.enabled(GATE)
         self._nodes = nodes
 
-    def attempt(self, pod: Pod, allocated: Sequence[Use]) -> Attempt | None:
-        """Begin with a pod and those of its claims that have their devices already; None when nothing can count."""
-        return Attempt(pod, allocated, self.devices, self._nodes) if self.enabled and self.devices else None
+    @property
+    def is_active(self) -> bool:
+        """Whether any device can take something of a node."""
+        return self.enabled and bool(self.devices)
+
+    def attempt(self, pod: Pod, allocated: Sequence[Use]) -> Attempt:
+        """Begin with a pod and those of its claims that have their devices already."""
+        return Attempt(pod, allocated, self.devices, self._nodes)
+
+    def statuses(self, uses: Sequence[Use]) -> Statuses:
+        """What claims take of the node that was chosen for them. Raise CannotCount."""
+        return claim_statuses(uses, self.devices) if self.is_active else ()
 
 
 class Attempt:
-    """Of one pod, on one state of the cluster. `statuses` by node, of the nodes that were judged and fit."""
+    """Of one pod, on one state of the cluster."""
 
     def __init__(self, pod: Pod, allocated: Sequence[Use], devices: MappedDevices, nodes: Nodes) -> None:
-        self.statuses: dict[str, Statuses] = {}
         self._pod = pod
         self._allocated = allocated
         self._devices = devices
         self._nodes = nodes
 
     def judge(self, node: NodeInfo, allocate: Callable[[], Sequence[Use]]) -> Status | None:
-        """Refuse the node or keep what the claims take of it; `allocate` gives what the other claims get there."""
-        self.statuses.pop(node.name, None)
+        """Refuse the node, or none; `allocate` tells what the other claims would get there."""
         try:
             if self._shared is not None:
                 return self._shared
             more = claim_statuses(allocate(), self._devices) if self._devices.seen_by(node.name) else ()
-            statuses = tuple(sorted((*self._before, *more), key=lambda each: each.resource_claim_name))
+            statuses = (*self._before, *more)
         except CannotCount as error:
             return Status.failed(error)
         if not statuses:
             return None
-        refusal = refuse_over_budget(self._pod, statuses) or refuse_overfull(self._pod, node, statuses)
-        if refusal is None:
-            self.statuses[node.name] = statuses
-        return refusal
+        return refuse_over_budget(self._pod, statuses) or refuse_overfull(self._pod, node, statuses)
 
     @cached_property
     def _before(self) -> Statuses:

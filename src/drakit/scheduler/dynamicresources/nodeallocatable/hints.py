@@ -13,8 +13,7 @@ from drakit.scheduler.framework.nodes import requests_of
 
 
 def after_pod_left(waiting: Pod, old: Pod | None, new: Pod | None) -> Hint:
-    """A pod without claims was never refused for what its claims take."""
-    if old is None or not waiting.spec.resource_claims or waiting.metadata.uid == old.metadata.uid:
+    if old is None or waiting.metadata.uid == old.metadata.uid:
         return Hint.SKIP
     left = requests_of(new) if new is not None and not new.is_terminal else {}
     freed = any(amount > left.get(name, 0) for name, amount in requests_of(old).items() if _can_be_taken(name))

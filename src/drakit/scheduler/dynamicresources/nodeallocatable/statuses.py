@@ -60,6 +60,15 @@ def with_statuses(pod: Pod, statuses: Sequence[NodeAllocatableResourceClaimStatu
     return msgspec.structs.replace(pod, status=status)
 
 
+def renamed(statuses: Statuses, old: str, new: str) -> Statuses:
+    """With another name for one claim: that of the special claim is known once the server has made it."""
+    found = [
+        msgspec.structs.replace(each, resource_claim_name=new) if each.resource_claim_name == old else each
+        for each in statuses
+    ]
+    return tuple(sorted(found, key=lambda each: each.resource_claim_name))
+
+
 def _claim_amounts(use: Use, devices: MappedDevices) -> Amounts:
     """Nothing, when none of the devices that are published takes something."""
     results = use.allocation.devices.results

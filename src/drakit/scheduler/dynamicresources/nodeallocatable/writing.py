@@ -25,9 +25,8 @@ def status_patch(statuses: Statuses) -> dict[str, Any]:
 
 
 async def write_statuses(client: Client, pod: Pod, statuses: Statuses) -> None:
-    """Raise DrakitError when they could not be written. Writes nothing when the pod has them already."""
-    if pod.status.node_allocatable_resource_claim_statuses != statuses:
-        await client.patch_status(pod, status_patch(statuses))
+    """Raise DrakitError when they could not be written."""
+    await client.patch_status(pod, status_patch(statuses))
 
 
 async def clear_statuses(client: Client, pod: Pod) -> None:

@@ -1,0 +1,122 @@
+"""What a pod's claims take of nodes themselves, at each extension point of the plugin.
+
+pre_filter   `begin`: what claims take that have their devices already
+filter       `refuse_overcharged`: nodes that have less left than pod and claims take
+reserve      `charge`: the assumed pod has the statuses, so the ledger of its node counts them from then on
+pre_bind     `write`: the same in the pod's status, after the claims and before the pod is bound
+unreserve    `clear`: taken back
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from drakit.allocator import Allocated, Inventory
+from drakit.api.podclaims import EXTENDED_RESOURCES
+from drakit.api.pods import Pod
+from drakit.base.errors import DrakitError
+from drakit.client import SLICES, metadata_of
+from drakit.scheduler.dynamicresources.needs import PodNeeds, Variant
+from drakit.scheduler.dynamicresources.nodeallocatable.accounting import GATE, Accounting
+from drakit.scheduler.dynamicresources.nodeallocatable.amounts import CannotCount
+from drakit.scheduler.dynamicresources.nodeallocatable.statuses import Use, containers_by_claim, renamed, with_statuses
+from drakit.scheduler.dynamicresources.nodeallocatable.writing import clear_statuses, write_statuses
+from drakit.scheduler.dynamicresources.writing import CannotBind
+from drakit.scheduler.framework import SUCCESS, CycleState, Handle, NodeInfo, Status
+
+
+class Charging:
+    """Shared by all profiles of a scheduler, like the inventory."""
+
+    def __init__(self, handle: Handle, inventory: Inventory) -> None:
+        self._client = handle.client
+        self.accounting = Accounting(inventory, handle.nodes, handle.gates)
+        if self.accounting.enabled:
+            handle.informers.of(SLICES).subscribe(self._follow)
+
+    @staticmethod
+    def shared(handle: Handle, inventory: Inventory) -> Charging:
+        return handle.shared(GATE, lambda: Charging(handle, inventory))
+
+    def _follow(self, old: Any, new: Any) -> None:
+        if new is not None:
+            self.accounting.devices.put_slice(new)
+        else:
+            self.accounting.devices.remove_slice(metadata_of(old).name)
+
+    def begin(self, needs: PodNeeds, pod: Pod) -> None:
+        """Once it is known which claims have their devices."""
+        if self.accounting.is_active:
+            needs.charge = self.accounting.attempt(pod, _uses(needs))
+
+    def charge(self, state: CycleState, needs: PodNeeds) -> Status:
+        """Once all claims have their devices. What an attempt before left in the pod goes."""
+        if not self.accounting.enabled:
+            return SUCCESS
+        users = containers_by_claim(state.pod)
+        if needs.extended is not None:
+            users[EXTENDED_RESOURCES] = needs.extended.containers
+        try:
+            statuses = self.accounting.statuses(_uses(needs, users))
+        except CannotCount as error:
+            return Status.failed(error)
+        state.assumed = with_statuses(state.assumed, statuses)
+        return SUCCESS
+
+    async def write(self, state: CycleState, needs: PodNeeds) -> None:
+        """Raise CannotBind."""
+        if not self.accounting.enabled:
+            return
+        statuses = state.assumed.status.node_allocatable_resource_claim_statuses
+        for need in needs.needs:
+            if need.special:
+                statuses = renamed(statuses, EXTENDED_RESOURCES, need.claim.metadata.name)
+        if state.pod.status.node_allocatable_resource_claim_statuses == statuses:
+            return
+        needs.is_charged = True
+        try:
+            await write_statuses(self._client, state.pod, statuses)
+        except DrakitError as error:
+            where = f"{state.pod.metadata.namespace}/{state.pod.metadata.name}"
+            raise CannotBind(f"updating pod {where} NodeAllocatableResourceClaimStatuses: {error}") from error
+
+    async def clear(self, needs: PodNeeds, pod: Pod) -> None:
+        """Never fails; safe to repeat."""
+        if needs.is_charged:
+            needs.is_charged = False
+            await clear_statuses(self._client, pod)
+
+
+def refuse_overcharged(
+    needs: PodNeeds, variant: Variant, nodes: Iterable[NodeInfo], refused: dict[str, Status]
+) -> None:
+    if needs.charge is None:
+        return
+    for node in nodes:
+        if node.name not in refused:
+            refusal = needs.charge.judge(node, _allocation(variant, node.name))
+            if refusal is not None:
+                refused[node.name] = refusal
+
+
+def _allocation(variant: Variant, node: str) -> Callable[[], Sequence[Use]]:
+    def allocate() -> Sequence[Use]:
+        # Nothing of this is kept, so shares need no ids.
+        outcome = variant.allocator.allocate(node, new_uid=str) if variant.allocator is not None else None
+        if not isinstance(outcome, Allocated):
+            return ()
+        return [Use(claim, got) for claim, got in zip(variant.claims, outcome.allocations, strict=True)]
+
+    return allocate
+
+
+def _uses(needs: PodNeeds, users: dict[str, tuple[str, ...]] | None = None) -> list[Use]:
+    """The claims that have their devices, stored or decided."""
+    found: list[Use] = []
+    for need in needs.needs:
+        allocation = need.claim.status.allocation or need.allocation
+        if allocation is not None:
+            key = EXTENDED_RESOURCES if need.special else need.claim.metadata.name
+            found.append(Use(need.claim, allocation, (users or {}).get(key, ())))
+    return found
