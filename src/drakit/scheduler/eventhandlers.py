@@ -117,9 +117,10 @@ class EventHandlers:
 
     def _changed_waiting(self, old: Partial[Pod], new: Partial[Pod]) -> None:
         uid = new.view.metadata.uid
-        if not self._cache.is_assumed(uid):
+        assumed = self._cache.is_assumed(uid)
+        if self._queue.get(uid) is not None or not assumed:  # in flight: it is needed when the binding fails
             self._queue.update(old, new)
-        elif new.view.metadata.deletion_timestamp and not old.view.metadata.deletion_timestamp:
+        if assumed and new.view.metadata.deletion_timestamp and not old.view.metadata.deletion_timestamp:
             self._free_assumed(uid)
 
     def _gone(self, pod: Partial[Pod]) -> None:

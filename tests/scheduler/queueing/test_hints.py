@@ -203,3 +203,11 @@ def test_events_are_kept_only_as_long_as_a_pod_is_in_flight_that_may_need_them()
     made.put_back(b, unschedulable=[FIT])
     assert made.kept_events == 0
     assert where(made, "b") == "backoff"
+
+
+def test_what_a_pod_gave_back_itself_wakes_others_only() -> None:
+    made = queue()
+    refused(made, "itself", FIT)
+    refused(made, "other", FIT)
+    made.move(NODE_ADDED, None, "node", besides="uid-itself")
+    assert (where(made, "itself"), where(made, "other")) == ("unschedulable", "backoff")

@@ -12,8 +12,12 @@ def pod_change(old: Pod, new: Pod) -> Action:
     found = Action(0)
     if old.metadata.labels != new.metadata.labels:
         found |= Action.UPDATE_POD_LABELS
-    if old.spec != new.spec or old.status != new.status:
-        found |= _spec_change(old, new) | _claims_change(old, new)
+    if old.spec != new.spec:
+        found |= _spec_change(old, new)
+    if old.status != new.status:
+        found |= _claims_change(old, new)
+    if _asks_for_less(old, new):
+        found |= Action.UPDATE_POD_SCALE_DOWN
     return found or Action.UPDATE
 
 
@@ -23,8 +27,6 @@ def _spec_change(old: Pod, new: Pod) -> Action:
         found |= Action.UPDATE_POD_TOLERATIONS
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         found |= Action.UPDATE_POD_GATES
-    if _asks_for_less(old, new):
-        found |= Action.UPDATE_POD_SCALE_DOWN
     return found
 
 
@@ -38,6 +40,16 @@ def _claims_change(old: Pod, new: Pod) -> Action:
 
 
 def _asks_for_less(old: Pod, new: Pod) -> bool:
+    if old.spec == new.spec and _held(old) == _held(new):
+        return False
     before = pod_requests(old, status=True)
     after = pod_requests(new, status=True)
     return any(name not in after or after[name] < amount for name, amount in before.items())
+
+
+def _held(pod: Pod) -> tuple[object, ...]:
+    """What of the status counts for what the pod takes."""
+    status = pod.status
+    started = (*status.container_statuses, *status.init_container_statuses)
+    resizing = (status.resize, status.conditions) if started else ()
+    return started, resizing, status.node_allocatable_resource_claim_statuses

@@ -164,8 +164,11 @@ class SchedulingQueue:
         if not flight.deleted:
             del self._pods[uid]
 
-    def move(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Wake the pods that the event can help; `old` and `new` as hint functions take them."""
+    def move(self, event: ClusterEvent, old: Any, new: Any, *, besides: str | None = None) -> None:
+        """Wake the pods that the event can help; `old` and `new` as hint functions take them.
+
+        `besides` is the uid of a pod that it cannot help, whatever plugins say: what it gave back was its own.
+        """
         woken: dict[str, tuple[QueuedPod, Strategy]] = {}
         waiting = self._parts.waiting
         for plugin in waiting.plugins():
@@ -178,6 +181,8 @@ class SchedulingQueue:
                 if answer is not known:
                     woken[queued.uid] = (queued, answer)
         for queued, strategy in woken.values():
+            if queued.uid == besides:
+                continue
             waiting.remove(queued)
             self._place(queued, strategy, event.label)
         self._flights.record(event, old, new)

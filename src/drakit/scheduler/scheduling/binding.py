@@ -159,4 +159,5 @@ class Bindings:
         self._metrics.attempted(result, job.profile.name, self._clock.monotonic() - job.began)
         self._failures.put_back(job.queued, job.state.pod, refusal)
         if not refusal.is_error:
-            self._queue.move(POD_GONE, job.pod, None)  # after it is back: what it freed itself does not help it
+            # After it is back, and for others: what it gave back itself does not help it.
+            self._queue.move(POD_GONE, job.pod, None, besides=job.queued.uid)
