@@ -59,12 +59,18 @@ class Lineup(msgspec.Struct, frozen=True):
 
 
 def make_lineup(profile: Profile, handle: Handle, *, makers: Mapping[str, Maker] = MAKERS) -> Lineup:
-    """Make the plugins of a profile. Raise UsageError for one that is turned on where it has no part."""
-    made = {name: _make(name, profile, handle, makers) for name in profile.plugins if name in makers}
+    """Make the plugins of a profile. Raise UsageError for one that is turned on where it has no part.
+
+    What nobody makes is left out: the configuration refuses names that it does not know, and warns of the others.
+    """
+    made = {name: makers[name](handle, profile.args.get(name)) for name in profile.plugins if name in makers}
 
     def at(point: str, protocol: type[P]) -> tuple[P, ...]:
         return _at(profile, point, protocol, made)
 
+    binders = at("bind", Binder)  # type: ignore[type-abstract]
+    if not binders:
+        raise UsageError(f'profile "{profile.scheduler_name}": at least one bind plugin is needed')
     return Lineup(
         scheduler_name=profile.scheduler_name,
         plugins=tuple(made.values()),
@@ -76,15 +82,8 @@ def make_lineup(profile: Profile, handle: Handle, *, makers: Mapping[str, Maker]
         reserve=at("reserve", Reserve),  # type: ignore[type-abstract]
         permit=at("permit", Permit),  # type: ignore[type-abstract]
         pre_bind=at("preBind", PreBind),  # type: ignore[type-abstract]
-        bind=at("bind", Binder),  # type: ignore[type-abstract]
+        bind=binders,
     )
-
-
-def _make(name: str, profile: Profile, handle: Handle, makers: Mapping[str, Maker]) -> Plugin:
-    maker = makers.get(name)
-    if maker is None:
-        raise UsageError(f'profile "{profile.scheduler_name}": there is no plugin "{name}"')
-    return maker(handle, profile.args.get(name))
 
 
 def _at(profile: Profile, point: str, protocol: type[P], made: Mapping[str, Any]) -> tuple[P, ...]:
