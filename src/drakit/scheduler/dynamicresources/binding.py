@@ -15,7 +15,7 @@ from drakit.api.claims import ResourceClaim
 from drakit.api.pods import Pod
 from drakit.api.requests import is_reserved_for
 from drakit.base.errors import DrakitError
-from drakit.client import PODS, Key, V
+from drakit.client import V
 from drakit.scheduler.dynamicresources.bindingconditions import deadline, has_conditions, is_ready, timed_out
 from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.needs import ClaimNeed, PodNeeds
@@ -35,16 +35,6 @@ async def bind_claim(context: Context, need: ClaimNeed) -> None:
         where = f"{need.claim.metadata.namespace}/{need.claim.metadata.name}"
         raise CannotBind(f"claim {where}: device {overlap} got allocated elsewhere in the meantime")
     need.flight = None
-
-
-def check_pod(context: Context, pod: Pod) -> None:
-    """A pod that is gone or over gets nothing more. Raise CannotBind."""
-    found = context.handle.informers.of(PODS).cache.get(Key(pod.metadata.namespace, pod.metadata.name))
-    where = f"{pod.metadata.namespace}/{pod.metadata.name}"
-    if found is None or found.view.metadata.uid != pod.metadata.uid:
-        raise CannotBind(f'pod "{where}" got deleted in the meantime')
-    if found.view.is_terminal:
-        raise CannotBind(f'pod "{where}" is in a terminal phase')
 
 
 def waits(context: Context, state: PodNeeds) -> bool:

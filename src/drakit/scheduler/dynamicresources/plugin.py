@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from drakit.api.pods import Pod
 from drakit.base.errors import DrakitError
 from drakit.scheduler.config.args import DynamicResourcesArgs
-from drakit.scheduler.dynamicresources.binding import bind_claim, check_pod, unreserve, wait_ready, waits
+from drakit.scheduler.dynamicresources.binding import bind_claim, unreserve, wait_ready, waits
 from drakit.scheduler.dynamicresources.context import NAME, Context
 from drakit.scheduler.dynamicresources.extended import Extended, begin_attempt
 from drakit.scheduler.dynamicresources.filtering import refuse_nodes
@@ -108,7 +108,6 @@ class DynamicResources:
         if not needs:
             return SUCCESS
         try:
-            check_pod(self.context, pod)
             for need in needs.needs:
                 if need.special and needs.extended is not None:
                     await needs.extended.bind(need)

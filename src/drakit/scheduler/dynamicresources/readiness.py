@@ -47,14 +47,17 @@ def _usable(context: Context, pod: Pod, entry: PodResourceClaim, name: str) -> R
 
 
 def needs_of(context: Context, pod: Pod) -> list[ClaimNeed]:
-    """What the pod needs, with the consumer that each claim is reserved for. Raise NotReady."""
-    claims = list(pod_claims(context, pod))
+    """What the pod needs, with the consumer that each claim is reserved for. Raise NotReady.
+
+    A claim that two entries name is needed once.
+    """
+    claims = {claim.metadata.uid: (entry, claim) for entry, claim in reversed(list(pod_claims(context, pod)))}
     if not claims:
         return []
     name, group = context.group_of(pod)
     if name is not None and group is None:
         raise NotReady(f'podgroup.scheduling.k8s.io "{name}" not found')
-    return [ClaimNeed(claim, consumer_of(pod, entry, group)) for entry, claim in claims]
+    return [ClaimNeed(claim, consumer_of(pod, entry, group)) for entry, claim in reversed(claims.values())]
 
 
 def refuse_requests(context: Context, claim: ResourceClaim) -> Status | None:

@@ -13,15 +13,17 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from drakit.api.claims import AllocationResult, ResourceClaim
+from drakit.api.claims import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from drakit.api.requests import is_reserved_for
 from drakit.api.times import format_time
 from drakit.base.errors import DrakitError
 from drakit.client import (
     CLAIMS,
+    PODS,
     STRATEGIC,
     Conflict,
     ConnectionFailed,
+    Key,
     RequestTimeout,
     ServerTimeout,
 )
@@ -31,11 +33,14 @@ from drakit.scheduler.dynamicresources.needs import ClaimNeed
 FINALIZER = "resource.kubernetes.io/delete-protection"
 _TRIES = 5
 _FIRST_PAUSE = 0.01
-_UNKNOWN = (ConnectionFailed, RequestTimeout, ServerTimeout)
 
 
 class CannotBind(DrakitError):
     """The claim cannot be had for the pod."""
+
+
+class _Undecided(CannotBind):
+    """It moved, or may have: to be read again."""
 
 
 async def store_claim(context: Context, need: ClaimNeed, claim: ResourceClaim) -> ResourceClaim:
@@ -43,7 +48,7 @@ async def store_claim(context: Context, need: ClaimNeed, claim: ResourceClaim) -
     for attempt in range(_TRIES):
         try:
             return await _write(context, need, claim)
-        except (Conflict, *_UNKNOWN) as error:
+        except _Undecided as error:
             if attempt == _TRIES - 1:
                 raise CannotBind(str(error)) from error
             await context.clock.sleep(_FIRST_PAUSE * attempt)
@@ -56,6 +61,7 @@ async def _write(context: Context, need: ClaimNeed, claim: ResourceClaim) -> Res
     if claim.metadata.deletion_timestamp is not None:
         raise CannotBind(f"claim {where} got deleted in the meantime")
     what = "add reservation"
+    _check_consumer(context, claim.metadata.namespace, need.consumer)
     if need.allocation is not None and not _has(claim, need.allocation):
         if claim.status.allocation is not None:
             raise CannotBind(f"claim {where} got allocated elsewhere in the meantime")
@@ -66,9 +72,22 @@ async def _write(context: Context, need: ClaimNeed, claim: ResourceClaim) -> Res
         raise CannotBind(f"claim {where} got deallocated elsewhere in the meantime")
     elif is_reserved_for(claim, need.consumer.uid):
         return claim
+    _check_consumer(context, claim.metadata.namespace, need.consumer)
     status = replace(claim.status, reserved_for=(*claim.status.reserved_for, need.consumer))
     wanted = replace(claim, status=status)
     return await _told(f"{what} to claim {where}", lambda: context.client.update_status(wanted))
+
+
+def _check_consumer(context: Context, namespace: str, consumer: ResourceClaimConsumerReference) -> None:
+    """A pod that is gone or over gets nothing more: nobody might take it back."""
+    if consumer.resource != "pods":
+        return
+    where = f'pod "{namespace}/{consumer.name}"'
+    found = context.handle.informers.of(PODS).cache.get(Key(namespace, consumer.name))
+    if found is None or found.view.metadata.uid != consumer.uid:
+        raise CannotBind(f"{where} got deleted in the meantime")
+    if found.view.is_terminal:
+        raise CannotBind(f"{where} ended in the meantime")
 
 
 async def _protect(context: Context, claim: ResourceClaim) -> ResourceClaim:
@@ -81,10 +100,10 @@ async def _protect(context: Context, claim: ResourceClaim) -> ResourceClaim:
 async def _told(what: str, write: Callable[[], Awaitable[ResourceClaim]]) -> ResourceClaim:
     try:
         return await write()
-    except (Conflict, *_UNKNOWN):
-        raise
     except DrakitError as error:
-        raise CannotBind(f"{what}: {error}") from error
+        undecided = isinstance(error, Conflict | RequestTimeout | ServerTimeout)
+        lost = isinstance(error, ConnectionFailed) and error.sent
+        raise (_Undecided if undecided or lost else CannotBind)(f"{what}: {error}") from error
 
 
 async def _read_again(context: Context, claim: ResourceClaim) -> ResourceClaim:
