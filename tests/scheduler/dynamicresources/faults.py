@@ -80,10 +80,12 @@ def held(until: asyncio.Event) -> Fault:
 
 
 def after(meanwhile: Callable[[], Awaitable[object]]) -> Fault:
-    """Something else happens first."""
+    """Something else happens first, and everybody hears of it."""
 
     async def fault(request: Request, go: Callable[[], Awaitable[Response]]) -> Response:
         await meanwhile()
+        for _ in range(60):
+            await asyncio.sleep(0)
         return await go()
 
     return fault
