@@ -22,7 +22,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """How an attempt ended that placed nothing.
 
     `can_help`: the plugins that act when nothing fits are asked, with `rejections`: nodes by name. `is_reserved`:
-    plugins have to give back what they reserved on `node`.
+    plugins have to give back what they reserved on `node`. `is_soon`: the pod is tried again after its backoff,
+    whatever happens meanwhile.
     """
 
     status: Status
@@ -32,6 +33,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     rejections: Mapping[str, Status] = {}
     can_help: bool = False
     node: str = ""
+    is_soon: bool = False
 
     @property
     def is_error(self) -> bool:
@@ -39,7 +41,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
     def with_help(self, help_: Status) -> Refusal:
         """And what became of the attempt to do something about it."""
-        return msgspec.structs.replace(self, message=f"{self.message} {help_.message}") if help_.message else self
+        message = f"{self.message} {help_.message}" if help_.message else self.message
+        return msgspec.structs.replace(self, message=message, is_soon=help_.code is Code.ERROR)
 
 
 def failed(status: Status, *, node: str = "") -> Refusal:

@@ -83,7 +83,8 @@ class Failures:
         if current is None:
             self._queue.done(metadata.uid)
             return
-        self._queue.put_back(queued, unschedulable=refusal.plugins, pending=refusal.pending, error=refusal.is_error)
+        again = refusal.is_error or refusal.is_soon
+        self._queue.put_back(queued, unschedulable=refusal.plugins, pending=refusal.pending, error=again)
         self._events.record(current.view, WARNING, FAILED_SCHEDULING, refusal.message)
         reason = SCHEDULER_ERROR if refusal.is_error else UNSCHEDULABLE
         self._writers.later(metadata.uid, partial(self._write_condition, pod, reason, refusal.message))
