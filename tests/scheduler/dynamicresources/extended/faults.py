@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
-from drakit.api.exchange import Request, Response
+from drakit.api.exchange import Outcome, Request, Response
+from drakit.base.status import failure
 from drakit.client import ConnectionFailed, Transport
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
@@ -12,7 +13,7 @@ Chosen = Callable[[Request], bool]
 
 
 class Faulty:
-    """`writes` are those that were done, as method and the end of the path."""
+    """`writes` are those that were done, as method and the end of the path; `before` happens before one, once."""
 
     in_process = True
     page_size = 0
@@ -21,17 +22,23 @@ class Faulty:
         self._inner = inner
         self.refuse: Chosen = lambda _: False
         self.lose: Chosen = lambda _: False
+        self.before: dict[str, Callable[[], Awaitable[None]]] = {}
         self.writes: list[str] = []
+        self.refused: list[str] = []
         self.reads = 0
 
     async def handle(self, request: Request) -> Response:
         if request.method not in WRITES:
             self.reads += 1
             return await self._inner.handle(request)
+        what = written(request)
+        if what in self.before:
+            await self.before.pop(what)()
         if self.refuse(request):
-            raise ConnectionFailed("the line is cut", sent=False)
+            self.refused.append(what)
+            return Response(code=500, content=Outcome(failure(500, "InternalError", "the disk is full")))
         response = await self._inner.handle(request)
-        self.writes.append(written(request))
+        self.writes.append(what)
         if self.lose(request):
             raise ConnectionFailed("the line is cut", sent=True)
         return response

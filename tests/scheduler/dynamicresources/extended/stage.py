@@ -12,7 +12,7 @@ from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, InProcess
 from drakit.controllers.composition import ALL
 from tests.scheduler.cluster import SchedulingCluster, cluster
-from tests.scheduler.dynamicresources.extended.faults import Faulty
+from tests.scheduler.dynamicresources.extended.faults import Faulty, written
 from tests.scheduler.manifests import device_class, node, pod, resource_slice
 
 Plain = dict[str, Any]
@@ -65,9 +65,11 @@ async def stage(*devices: str, gates: FeatureGates = GATES, **options: Any) -> A
         yield it
 
 
-async def start_over(it: SchedulingCluster) -> Faulty:
-    """Start the scheduler behind a line that can fail."""
+async def start_over(it: SchedulingCluster, **failures: int) -> Faulty:
+    """Start the scheduler behind a line that can fail; `delete=2` refuses its first two deletions of claims."""
     line = Faulty(InProcess(it.server))
+    left = {f"{method.upper()} resourceclaims": count for method, count in failures.items()}
+    line.refuse = lambda request: line.refused.count(what := written(request)) < left.get(what, 0)
     server, it.server = it.server, cast("Server", line)
     await it.start_scheduler()
     it.server = server

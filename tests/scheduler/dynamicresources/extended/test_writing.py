@@ -143,7 +143,7 @@ def test_taking_back_goes_on_when_a_step_fails(failing: str, caplog: pytest.LogC
             it.line.refuse = only(failing)
             assert not await it.writing.take_back(it.pod, made, recorded=True)
             assert it.line.writes == [each for each in UNDONE if each != failing]
-            assert "the line is cut" in caplog.text
+            assert "the disk is full" in caplog.text
 
     run()
 
