@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drakit.api.pods import Pod
-from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Hint, Interest
+from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Hint, Interest, Scope
 from drakit.scheduler.framework.events import EVERYTHING
 from tests.scheduler.queueing.pods import (
     CLAIM_CHANGED,
@@ -62,6 +62,39 @@ def test_hints_of_plugins_that_did_not_refuse_are_not_asked() -> None:
     refused(made, "b", FIT)
     made.move(NODE_ADDED, None, "node")
     assert asked == ["b"]
+
+
+def test_only_pods_in_the_scope_of_a_change_are_asked() -> None:
+    asked = []
+
+    def hint(pod: Pod, _old: Any, _new: Any) -> Hint:
+        asked.append(pod.metadata.name)
+        return Hint.SKIP
+
+    def claims(pod: Pod) -> list[str | None]:
+        return [each.resource_claim_name for each in pod.status.resource_claim_statuses]
+
+    scope = Scope(claims, lambda _old, new: [new] if new else None)
+    made = queue(interests={CLAIMS: [Interest(CLAIM_CHANGED, hint, scope)]})
+    refused(made, "a", CLAIMS)
+    refused(made, "b", CLAIMS)
+    made.update(pod("b"), pod("b", **WITH_CLAIM))
+    made.move(CLAIM_CHANGED, None, "gpu-1")
+    made.move(CLAIM_CHANGED, None, "gpu-2")
+    assert asked == ["b"]
+    made.move(CLAIM_CHANGED, None, "")
+    assert asked == ["b", "a", "b"]
+
+
+def test_a_scope_that_fails_forgets_nobody() -> None:
+    def broken(*_: Any) -> list[str]:
+        raise KeyError("no such claim")
+
+    for scope in (Scope(broken, lambda _old, new: new), Scope(lambda pod: [pod.metadata.name], broken)):
+        made = queue(interests={CLAIMS: [Interest(CLAIM_CHANGED, named, scope)]})
+        refused(made, "a", CLAIMS)
+        made.move(CLAIM_CHANGED, None, ["a"])
+        assert where(made, "a") == "backoff"
 
 
 def test_a_plugin_without_declared_interests_hopes_for_everything() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from drakit.base.clock import FakeClock
-from drakit.scheduler.framework import SUCCESS, Action, ClusterEvent, EventResource, Hint, Interest, Status
+from drakit.scheduler.framework import SUCCESS, Action, ClusterEvent, EventResource, Hint, Interest, Scope, Status
 from drakit.scheduler.framework.events import EVERYTHING
 from drakit.scheduler.queueing import QueuedPod, pod_change
 from tests.scheduler.queueing.pods import Figures, pod, queue
@@ -31,10 +31,15 @@ def named(pod: Any, _old: Any, new: Any) -> Hint:
     return Hint.QUEUE if pod.metadata.name in new else Hint.SKIP
 
 
+def in_common(_old: Any, new: Any) -> Any:
+    return None if len(new) == 2 else new
+
+
+BY_NAME = Scope(lambda pod: [pod.metadata.name, "x"], in_common)
 OWN_CLAIMS = ClusterEvent(EventResource.TARGET_POD, Action.UPDATE_POD_GENERATED_CLAIM)
 INTERESTS = {
     "Fit": [Interest(EVENTS[0])],
-    "Claims": [Interest(EVENTS[1], named), Interest(OWN_CLAIMS), Interest(EVENTS[0], named)],
+    "Claims": [Interest(EVENTS[1], named, BY_NAME), Interest(OWN_CLAIMS), Interest(EVENTS[0], named)],
     "Gate": [Interest(EVENTS[2], named)],
 }
 PROFILE = "default-scheduler"

@@ -11,7 +11,7 @@ from typing import Any
 from drakit.api.claims import ResourceClaim
 from drakit.api.classes import DeviceClass
 from drakit.api.cluster import Node
-from drakit.api.podclaims import pod_group_name
+from drakit.api.podclaims import claim_names, pod_group_name
 from drakit.api.pods import Pod
 from drakit.api.views import Partial
 from drakit.api.workloads import PodGroup
@@ -19,7 +19,7 @@ from drakit.scheduler.dynamicresources import nodeallocatable
 from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.extended import hints as extended
 from drakit.scheduler.dynamicresources.readiness import NotReady, pod_claims
-from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Hint, Interest
+from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Hint, Interest, Scope
 
 
 class Hints:
@@ -35,7 +35,7 @@ class Hints:
         claims, changes = action.ADD | action.UPDATE | action.DELETE, action.ADD | action.UPDATE
         found = [
             Interest(ClusterEvent(resource.NODE, nodes), self.after_node),
-            Interest(ClusterEvent(resource.CLAIM, claims), self.after_claim),
+            Interest(ClusterEvent(resource.CLAIM, claims), self.after_claim, Scope(_claims_of, _concerned)),
             Interest(ClusterEvent(resource.TARGET_POD, action.UPDATE_POD_GENERATED_CLAIM), self.after_pod),
             Interest(ClusterEvent(resource.POD, action.DELETE), self.after_pod_gone),
             # A class that goes may leave the name of an extended resource to another one.
@@ -115,3 +115,15 @@ class Hints:
         if new is None or new.metadata.namespace != pod.metadata.namespace:
             return Hint.SKIP
         return Hint.QUEUE if new.metadata.name == pod_group_name(pod) else Hint.SKIP
+
+
+def _claims_of(pod: Pod) -> list[tuple[str, str]]:
+    """The pod's claims, as far as they are known."""
+    return [(pod.metadata.namespace, name) for name in claim_names(pod).values()]
+
+
+def _concerned(old: ResourceClaim | None, new: ResourceClaim | None) -> list[tuple[str, str]] | None:
+    """The claim that changed; None when devices may have become free, for those are for anybody."""
+    if new is None or (old is not None and old.status.allocation is not None and new.status.allocation is None):
+        return None
+    return [(new.metadata.namespace, new.metadata.name)]

@@ -5,7 +5,7 @@ nothing of queue and cycles.
 """
 
 from drakit.scheduler.framework.cycle import CycleState
-from drakit.scheduler.framework.events import Action, ClusterEvent, EventResource, Hint, HintFunction, Interest
+from drakit.scheduler.framework.events import Action, ClusterEvent, EventResource, Hint, HintFunction, Interest, Scope
 from drakit.scheduler.framework.extended import ExtendedResources
 from drakit.scheduler.framework.handle import Handle, Record
 from drakit.scheduler.framework.nodes import NodeInfo, Nodes
@@ -53,6 +53,7 @@ __all__ = [
     "Record",
     "Rejections",
     "Reserve",
+    "Scope",
     "Score",
     "Status",
     "Waits",

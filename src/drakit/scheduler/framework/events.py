@@ -7,7 +7,7 @@ Out: `ClusterEvent`s for the queue. A plugin names the events that it is interes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from enum import IntEnum, IntFlag, StrEnum, auto
 from typing import Any
 
@@ -86,9 +86,22 @@ HintFunction = Callable[[Pod, Any, Any], Hint]
 """(the pod that waits, the object before, the object after); pods and nodes come as their views."""
 
 
+class Scope(msgspec.Struct, frozen=True):
+    """Which pods a change can concern at all, found by what they have in common with it: nobody else is asked.
+
+    `of_change` of None: it may concern any pod. `of_pod` looks at nothing but the pod.
+    """
+
+    of_pod: Callable[[Pod], Iterable[Hashable]]
+    of_change: Callable[[Any, Any], Iterable[Hashable] | None]
+
+
 class Interest(msgspec.Struct, frozen=True):
+    """`scope` spares questions where many pods wait and most changes are about one of them."""
+
     event: ClusterEvent
     hint: HintFunction | None = None
+    scope: Scope | None = None
 
 
 EVERYTHING = ClusterEvent(EventResource.WILDCARD, Action.ALL)

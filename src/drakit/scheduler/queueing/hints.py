@@ -15,14 +15,12 @@ from enum import IntEnum
 from typing import Any
 
 from drakit.scheduler.framework import ClusterEvent, EventResource, Hint, HintFunction, Interest
+from drakit.scheduler.framework.events import EVERYTHING
 from drakit.scheduler.queueing.queued import QueuedPod
 
 logger = logging.getLogger(__name__)
 
-Hints = tuple[HintFunction | None, ...]
-"""Of one plugin, for one event; at least one. None: always worth it."""
-
-_ALWAYS: Hints = (None,)
+_ALWAYS = (Interest(EVERYTHING),)
 
 
 class Strategy(IntEnum):
@@ -36,11 +34,11 @@ class Strategy(IntEnum):
 class Question:
     """What one plugin says about one event, pod by pod."""
 
-    __slots__ = ("_event", "_hints", "_new", "_old", "_plugin", "_wildcard")
+    __slots__ = ("_event", "_hint", "_new", "_old", "_plugin", "_wildcard")
 
-    def __init__(self, plugin: str, hints: Hints, event: ClusterEvent, old: Any, new: Any) -> None:
+    def __init__(self, plugin: str, hint: HintFunction | None, event: ClusterEvent, old: Any, new: Any) -> None:
         self._plugin = plugin
-        self._hints = hints
+        self._hint = hint
         self._event = event
         self._old = old
         self._new = new
@@ -53,16 +51,13 @@ class Question:
         return wanted if wanted > known and self._may_help(queued) else known
 
     def _may_help(self, queued: QueuedPod) -> bool:
-        for hint in self._hints:
-            if hint is None:
-                return True
-            try:
-                if hint(queued.pod.view, self._old, self._new) is not Hint.SKIP:
-                    return True
-            except Exception:
-                logger.exception("queueing hint of %s failed: %s, %r", self._plugin, self._event.label, queued)
-                return True
-        return False
+        if self._hint is None:
+            return True
+        try:
+            return self._hint(queued.pod.view, self._old, self._new) is not Hint.SKIP
+        except Exception:
+            logger.exception("queueing hint of %s failed: %s, %r", self._plugin, self._event.label, queued)
+            return True
 
 
 class HintTable:
@@ -70,31 +65,28 @@ class HintTable:
 
     def __init__(self, interests: Mapping[str, Sequence[Interest]]) -> None:
         self._interests = interests
-        self._by_event: dict[ClusterEvent, dict[str, Hints]] = {}
+        self._by_event: dict[ClusterEvent, dict[str, Sequence[Interest]]] = {}
 
-    def question(self, plugin: str, event: ClusterEvent, old: Any, new: Any) -> Question | None:
-        """None: the plugin is not interested."""
+    def interests(self, plugin: str, event: ClusterEvent) -> Sequence[Interest]:
+        """The interests of a plugin that an event meets."""
         if plugin not in self._interests or event.resource is EventResource.WILDCARD:
-            hints = _ALWAYS
-        else:
-            hints = self._interested(event).get(plugin, ())
-        return Question(plugin, hints, event, old, new) if hints else None
+            return _ALWAYS
+        return self._interested(event).get(plugin, ())
 
     def strategy(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Strategy:
         """What all plugins say because of which the pod waits."""
         best = Strategy.SKIP
         for plugin in queued.rejectors:
-            question = self.question(plugin, event, old, new)
-            if question is not None:
-                best = question.stronger(best, queued)
+            for interest in self.interests(plugin, event):
+                best = Question(plugin, interest.hint, event, old, new).stronger(best, queued)
         return best
 
-    def _interested(self, event: ClusterEvent) -> dict[str, Hints]:
+    def _interested(self, event: ClusterEvent) -> dict[str, Sequence[Interest]]:
         found = self._by_event.get(event)
         if found is None:
             found = self._by_event[event] = {
-                plugin: hints
+                plugin: met
                 for plugin, interests in self._interests.items()
-                if (hints := tuple(each.hint for each in interests if each.event.matches(event)))
+                if (met := [each for each in interests if each.event.matches(event)])
             }
         return found

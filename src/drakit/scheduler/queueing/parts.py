@@ -29,6 +29,7 @@ class Parts:
     def __init__(
         self,
         backoff: BackoffPods,
+        waiting: WaitingPods,
         *,
         pre_enqueue: Callable[[Pod], Status],
         metrics: QueueMetrics | None,
@@ -38,7 +39,7 @@ class Parts:
     ) -> None:
         self.active = PodHeap()
         self.backoff = backoff
-        self.waiting = WaitingPods()
+        self.waiting = waiting
         self._pre_enqueue = pre_enqueue
         self._metrics = metrics
         self._pop_early = pop_early

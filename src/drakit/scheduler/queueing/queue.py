@@ -35,10 +35,11 @@ from drakit.scheduler.queueing import labels
 from drakit.scheduler.queueing.backoff import BackoffPods
 from drakit.scheduler.queueing.changes import pod_change
 from drakit.scheduler.queueing.flights import Flight, Flights
-from drakit.scheduler.queueing.hints import HintTable, Strategy
+from drakit.scheduler.queueing.hints import HintTable, Question, Strategy
 from drakit.scheduler.queueing.metrics import QueueMetrics
 from drakit.scheduler.queueing.parts import Parts
 from drakit.scheduler.queueing.queued import NOBODY, Part, QueuedPod
+from drakit.scheduler.queueing.waiting import WaitingPods
 from drakit.scheduler.queueing.waking import Alarm, Poppers
 
 
@@ -70,6 +71,7 @@ class SchedulingQueue:
         self._alarm = Alarm(clock)
         self._parts = Parts(
             BackoffPods(initial_backoff, max_backoff),
+            WaitingPods(interests),
             pre_enqueue=pre_enqueue,
             metrics=metrics,
             pop_early=pop_early,
@@ -169,22 +171,13 @@ class SchedulingQueue:
 
         `besides` is the uid of a pod that it cannot help, whatever plugins say: what it gave back was its own.
         """
-        woken: dict[str, tuple[QueuedPod, Strategy]] = {}
-        waiting = self._parts.waiting
-        for plugin in waiting.plugins():
-            question = self._hints.question(plugin, event, old, new)
-            if question is None:
-                continue
-            for queued in waiting.refused_by(plugin):
-                _, known = woken.get(queued.uid, (queued, Strategy.SKIP))
-                answer = question.stronger(known, queued)
-                if answer is not known:
-                    woken[queued.uid] = (queued, answer)
-        for queued, strategy in woken.values():
-            if queued.uid == besides:
-                continue
-            waiting.remove(queued)
-            self._place(queued, strategy, event.label)
+        if len(self._parts.waiting):
+            woken = self._woken(event, old, new)
+            woken.pop(besides or "", None)
+            why = event.label
+            for queued, strategy in woken.values():
+                self._parts.waiting.remove(queued)
+                self._place(queued, strategy, why)
         self._flights.record(event, old, new)
 
     def activate(self, uids: Iterable[str]) -> None:
@@ -295,6 +288,20 @@ class SchedulingQueue:
         gated = queued.gated_by is not None
         strategy = Strategy.AFTER_BACKOFF if gated else self._hints.strategy(queued, event, old, new.view)
         self._place(queued, strategy, event.label)
+
+    def _woken(self, event: ClusterEvent, old: Any, new: Any) -> dict[str, tuple[QueuedPod, Strategy]]:
+        """The pods that wait and that the event can help, by uid, and how soon."""
+        woken: dict[str, tuple[QueuedPod, Strategy]] = {}
+        waiting = self._parts.waiting
+        for plugin in waiting.plugins():
+            for interest in self._hints.interests(plugin, event):
+                question = Question(plugin, interest.hint, event, old, new)
+                for queued in waiting.concerned(plugin, interest.scope, old, new):
+                    known = woken[queued.uid][1] if queued.uid in woken else Strategy.SKIP
+                    answer = question.stronger(known, queued)
+                    if answer is not known:
+                        woken[queued.uid] = (queued, answer)
+        return woken
 
     def _take_off(self, queued: QueuedPod) -> None:
         self._parts.count_rejectors(queued, -1)
