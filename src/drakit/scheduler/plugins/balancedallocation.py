@@ -13,6 +13,7 @@ from drakit.scheduler.config.args import NodeResourcesBalancedAllocationArgs
 from drakit.scheduler.config.names import BALANCED_ALLOCATION
 from drakit.scheduler.framework import CycleState, NodeInfo
 from drakit.scheduler.framework.footprints import Footprint, footprint_of
+from drakit.scheduler.plugins.amounts import Totals, depends_on_devices, no_devices, there_and_taken
 from drakit.scheduler.plugins.judging import Marks, Questions
 from drakit.scheduler.plugins.normalizing import MOST
 from drakit.scheduler.plugins.resources import is_scalar
@@ -23,7 +24,8 @@ Wanted = tuple[tuple[str, int], ...]
 class BalancedAllocation:
     name = BALANCED_ALLOCATION
 
-    def __init__(self, args: NodeResourcesBalancedAllocationArgs | None = None) -> None:
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs | None = None, *, totals: Totals = no_devices) -> None:
+        self._totals = totals
         self._resources = tuple(each.name for each in (args or NodeResourcesBalancedAllocationArgs()).resources)
         self._marks: Questions[Marks] = Questions()
 
@@ -32,20 +34,19 @@ class BalancedAllocation:
         footprint = footprint_of(pod)
         if not any(footprint.asked.get(name) for name in self._resources):
             return [0] * len(nodes)
+        if depends_on_devices(self._resources, footprint.asked):
+            return self._begin(footprint).of(nodes)
         return self._marks.get(footprint, lambda: self._begin(footprint)).of(nodes)
 
     def _begin(self, footprint: Footprint) -> Marks:
         asked = footprint.asked
         wanted = tuple((name, asked.get(name, 0)) for name in self._resources if asked.get(name) or not is_scalar(name))
-        return Marks(lambda node: _mark(node, wanted))
+        return Marks(lambda node: _mark(node, wanted, self._totals))
 
 
-def _mark(node: NodeInfo, wanted: Wanted) -> int:
-    there = [
-        (node.requested.get(name, 0), asked, capacity)
-        for name, asked in wanted
-        if (capacity := node.allocatable.get(name, 0))
-    ]
+def _mark(node: NodeInfo, wanted: Wanted, totals: Totals) -> int:
+    found = [(asked, *there_and_taken(node, name, node.requested, totals)) for name, asked in wanted]
+    there = [(taken, asked, capacity) for asked, capacity, taken in found if capacity]
     after = _balance([min((taken + asked) / capacity, 1.0) for taken, asked, capacity in there])
     before = _balance([min(taken / capacity, 1.0) for taken, _, capacity in there])
     return MOST // 2 + (MOST // 2 + after - before) // 2

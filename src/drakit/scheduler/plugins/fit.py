@@ -17,6 +17,7 @@ from drakit.scheduler.config.args import NodeResourcesFitArgs
 from drakit.scheduler.config.names import NODE_RESOURCES_FIT
 from drakit.scheduler.framework import Action, Code, CycleState, Interest, NodeInfo, Rejections, Status
 from drakit.scheduler.framework.footprints import PODS, Amounts, Footprint, footprint_of
+from drakit.scheduler.plugins.amounts import Totals, depends_on_devices, no_devices
 from drakit.scheduler.plugins.fithints import FitHints
 from drakit.scheduler.plugins.interests import on_bound_pod, on_class, on_node, on_the_pod
 from drakit.scheduler.plugins.judging import Marks, Questions, Verdicts
@@ -42,10 +43,15 @@ class NodeResourcesFit:
     name = NODE_RESOURCES_FIT
 
     def __init__(
-        self, args: NodeResourcesFitArgs | None = None, *, is_backed_by_class: IsBackedByClass = never
+        self,
+        args: NodeResourcesFitArgs | None = None,
+        *,
+        is_backed_by_class: IsBackedByClass = never,
+        totals: Totals = no_devices,
     ) -> None:
         args = args or NodeResourcesFitArgs()
         self._is_backed = is_backed_by_class
+        self._totals = totals
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._strategy = args.scoring_strategy
@@ -62,10 +68,12 @@ class NodeResourcesFit:
 
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
         footprint = footprint_of(pod)
+        if depends_on_devices((each.name for each in self._strategy.resources), footprint.asked):
+            return self._begin_marks(footprint).of(nodes)
         return self._marks.get(footprint, lambda: self._begin_marks(footprint)).of(nodes)
 
     def _begin_marks(self, footprint: Footprint) -> Marks:
-        return Marks(marking(self._strategy, {**footprint.asked, **footprint.nonzero_asked}))
+        return Marks(marking(self._strategy, {**footprint.asked, **footprint.nonzero_asked}, self._totals))
 
     def _counted(self, amounts: Amounts) -> Asked:
         """What must be there, in the order of the reasons: what a node is counted in, ignored resources left out."""

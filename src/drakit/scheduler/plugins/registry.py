@@ -11,6 +11,7 @@ from typing import Any
 from drakit.scheduler.config import names
 from drakit.scheduler.dynamicresources import DynamicResources
 from drakit.scheduler.framework import Handle, NodeInfo, Plugin
+from drakit.scheduler.plugins.amounts import Totals
 from drakit.scheduler.plugins.balancedallocation import BalancedAllocation
 from drakit.scheduler.plugins.defaultbinder import DefaultBinder
 from drakit.scheduler.plugins.fit import NodeResourcesFit
@@ -30,7 +31,14 @@ def _fit(handle: Handle, args: Any) -> Plugin:
         # Asked when a pod is looked at: the plugin that answers may be made later.
         return handle.extended_resources.is_backed_by_class(resource, node)
 
-    return NodeResourcesFit(args, is_backed_by_class=is_backed_by_class)
+    return NodeResourcesFit(args, is_backed_by_class=is_backed_by_class, totals=_totals(handle))
+
+
+def _totals(handle: Handle) -> Totals:
+    def totals(resource: str, node: NodeInfo) -> tuple[int, int]:
+        return handle.extended_resources.totals(resource, node)
+
+    return totals
 
 
 MAKERS: dict[str, Maker] = {
@@ -42,7 +50,7 @@ MAKERS: dict[str, Maker] = {
     names.NODE_AFFINITY: lambda handle, args: NodeAffinity(args),
     names.NODE_PORTS: lambda handle, args: NodePorts(),
     names.NODE_RESOURCES_FIT: _fit,
-    names.BALANCED_ALLOCATION: lambda handle, args: BalancedAllocation(args),
+    names.BALANCED_ALLOCATION: lambda handle, args: BalancedAllocation(args, totals=_totals(handle)),
     names.DYNAMIC_RESOURCES: DynamicResources,
     names.DEFAULT_BINDER: lambda handle, args: DefaultBinder(handle.client),
 }

@@ -19,6 +19,7 @@ from drakit.scheduler.config.args import (
 )
 from drakit.scheduler.framework import NodeInfo
 from drakit.scheduler.framework.footprints import CPU, MEMORY, Amounts
+from drakit.scheduler.plugins.amounts import Totals, no_devices, there_and_taken
 from drakit.scheduler.plugins.normalizing import MOST
 from drakit.scheduler.plugins.resources import is_scalar
 
@@ -29,7 +30,8 @@ Curve = Callable[[int, int], int]
 _STEP = MOST // 10  # shapes score from 0 to 10
 
 
-def marking(strategy: ScoringStrategy, asked: Amounts) -> Mark:
+def marking(strategy: ScoringStrategy, asked: Amounts, totals: Totals = no_devices) -> Mark:
+    """`totals` counts the devices behind resources that a node does not have itself."""
     wanted = tuple(
         (each.name, asked.get(each.name, 0), each.weight)
         for each in strategy.resources
@@ -37,18 +39,22 @@ def marking(strategy: ScoringStrategy, asked: Amounts) -> Mark:
     )
     if strategy.type == REQUESTED_TO_CAPACITY:
         shape = (strategy.requested_to_capacity_ratio or RequestedToCapacityRatio()).shape
-        return lambda node: _rounded_average(_marks(node, wanted, lambda taken, of: _on_shape(shape, taken, of)))
+        return lambda node: _rounded_average(
+            _marks(node, wanted, totals, lambda taken, of: _on_shape(shape, taken, of))
+        )
     curve = _most if strategy.type == MOST_ALLOCATED else _least
-    return lambda node: _average(_marks(node, wanted, curve))
+    return lambda node: _average(_marks(node, wanted, totals, curve))
 
 
-def _marks(node: NodeInfo, wanted: Sequence[tuple[str, int, int]], curve: Curve) -> list[tuple[int, int]]:
+def _marks(
+    node: NodeInfo, wanted: Sequence[tuple[str, int, int]], totals: Totals, curve: Curve
+) -> list[tuple[int, int]]:
     """A mark and its weight for each resource that the node has."""
     found = []
     for name, asked, weight in wanted:
-        capacity = node.allocatable.get(name, 0)
+        ledger = node.nonzero if name in (CPU, MEMORY) else node.requested
+        capacity, taken = there_and_taken(node, name, ledger, totals)
         if capacity:
-            taken = (node.nonzero if name in (CPU, MEMORY) else node.requested).get(name, 0)
             found.append((curve(taken + asked, capacity), weight))
     return found
 
