@@ -37,8 +37,8 @@ async def race(it: SchedulingCluster, *objects: Plain) -> tuple[asyncio.Event, A
     await stack.enter_async_context(another_scheduler(it, slow, name="slow"))
     for each in objects:
         await it.client.create(each)
-    while not slow.met:
-        await asyncio.sleep(0)
+    await it.settle()
+    assert slow.met
     await stack.enter_async_context(another_scheduler(it, Fatal(InProcess(it.server)), name="fast"))
     await it.settle()
     return release, stack

@@ -4,6 +4,7 @@
 """
 
 from drakit.scheduler.dynamicresources.context import NAME, Context
+from drakit.scheduler.dynamicresources.explaining import Explanation, explain
 from drakit.scheduler.dynamicresources.plugin import DynamicResources
 
-__all__ = ["NAME", "Context", "DynamicResources"]
+__all__ = ["NAME", "Context", "DynamicResources", "Explanation", "explain"]
