@@ -115,7 +115,7 @@ def test_figures_say_who_came_where_why_and_because_of_which_plugin_pods_wait() 
     assert figures.came["unschedulable", "UnscheduledPodAdd"] == 1
     assert figures.came["unschedulable", "ScheduleAttemptFailure"] == 1
     assert figures.came["active", "PopFromBackoffQ"] == 1
-    assert figures.came["backoff", NODE_ADDED.label] == 1
+    assert figures.came["backoff", "NodeAdd"] == 1
 
 
 def test_deleting_a_pod_takes_it_from_the_figures() -> None:

@@ -61,6 +61,31 @@ class Action(IntFlag):
     ALL = ADD | DELETE | ANY_UPDATE
 
 
+_RESOURCE_LABELS: dict[EventResource, str] = {
+    EventResource.POD: "AssignedPod",
+    EventResource.TARGET_POD: "UnscheduledPod",
+    EventResource.CLAIM: "resource.k8s.io/ResourceClaim",
+    EventResource.SLICE: "resource.k8s.io/ResourceSlice",
+    EventResource.CLASS: "resource.k8s.io/DeviceClass",
+    EventResource.TAINT_RULE: "resource.k8s.io/DeviceTaintRule",
+    EventResource.POD_GROUP: "scheduling.k8s.io/PodGroup",
+}
+_ACTION_LABELS = {
+    Action.ADD: "Add",
+    Action.DELETE: "Delete",
+    Action.UPDATE_NODE_ALLOCATABLE: "UpdateNodeAllocatable",
+    Action.UPDATE_NODE_LABELS: "UpdateNodeLabel",
+    Action.UPDATE_NODE_TAINTS: "UpdateNodeTaint",
+    Action.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
+    Action.UPDATE_NODE_ANNOTATIONS: "UpdateNodeAnnotation",
+    Action.UPDATE_POD_LABELS: "UpdatePodLabel",
+    Action.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.UPDATE_POD_TOLERATIONS: "UpdatePodToleration",
+    Action.UPDATE_POD_GATES: "UpdatePodSchedulingGatesEliminated",
+    Action.UPDATE_POD_GENERATED_CLAIM: "UpdatePodGeneratedResourceClaim",
+}
+
+
 class ClusterEvent(msgspec.Struct, frozen=True, gc=False):
     resource: EventResource
     action: Action
@@ -73,8 +98,9 @@ class ClusterEvent(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def label(self) -> str:
-        """As metrics and logs name it."""
-        return f"{self.resource}{self.action.name or self.action.value}"
+        """As metrics and logs name it, in the words of kube-scheduler; several updates at once are an `Update`."""
+        whole = "All" if self.action == Action.ALL else "Update"
+        return _RESOURCE_LABELS.get(self.resource, self.resource) + _ACTION_LABELS.get(self.action, whole)
 
 
 class Hint(IntEnum):
