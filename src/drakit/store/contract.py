@@ -117,6 +117,14 @@ class Store(ABC):
         """How many keys there are under a prefix now."""
 
     @abstractmethod
+    async def written(self, prefix: str) -> int:
+        """A revision that stays the same as long as nothing under a prefix is written or deleted, and grows with it.
+
+        For those who ask before every use whether what they have read is current: it costs less than reading again.
+        The store remembers every prefix that it was asked about.
+        """
+
+    @abstractmethod
     async def watch(self, prefix: str, *, after: int, buffer: int = DEFAULT_BUFFER) -> Watch:
         """Follow the writes under a prefix whose revision is greater than `after`: those of the past first.
 

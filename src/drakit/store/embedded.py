@@ -30,6 +30,7 @@ class EmbeddedStore(Store):
         self._clock = clock
         self._watches = Dispatcher(state.revision)
         self._reserved: dict[str, asyncio.Future[None]] = {}
+        self._written: dict[str, int] = {}
         self._closed = False
 
     async def revision(self) -> int:
@@ -76,6 +77,10 @@ class EmbeddedStore(Store):
     async def count(self, prefix: str) -> int:
         return self._open().count(prefix)
 
+    async def written(self, prefix: str) -> int:
+        state = self._open()
+        return self._written.setdefault(prefix, state.revision)
+
     async def watch(self, prefix: str, *, after: int, buffer: int = DEFAULT_BUFFER) -> Watch:
         state = self._open()
         state.check(after)
@@ -117,6 +122,9 @@ class EmbeddedStore(Store):
         """Show a durable event to readers; whether some watcher should have a turn before many more come."""
         now = self._clock.monotonic()
         self._state.apply(event, now)
+        for prefix in self._written:
+            if event.key.startswith(prefix):
+                self._written[prefix] = event.revision
         crowded = self._watches.dispatch(event)
         history = self._state.history
         if not history.fits(now):

@@ -69,8 +69,8 @@ class ValidatingAdmissionPolicies(Plugin):
         self._bindings = Catalogue(keeper, _BINDING, lambda document: from_plain(Binding, document))
 
     async def validate(self, change: Change) -> None:
-        judges = await self._policies.all() if not is_exempt(change) else []
-        bindings = await self._bindings.all() if judges else []
+        judges = await self._policies.all() if not is_exempt(change) else ()
+        bindings = await self._bindings.all() if judges else ()
         if not bindings:
             return
         attempt, outcome = Attempt(change), _Outcome()

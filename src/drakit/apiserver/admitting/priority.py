@@ -8,7 +8,8 @@ Out: pods with priority and preemption policy; a refusal of names that nobody ha
 from __future__ import annotations
 
 from drakit.apiserver.admission import CREATE, DELETE, Change, Plugin
-from drakit.apiserver.keeping import Keeper, prefix_of
+from drakit.apiserver.admitting.catalogues import Catalogue
+from drakit.apiserver.keeping import Keeper
 from drakit.apiserver.objects import Plain
 from drakit.apiserver.serving import known_kind
 
@@ -26,6 +27,7 @@ class Priority(Plugin):
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
+        self._classes = Catalogue(keeper, _CLASS, lambda document: document)
 
     async def admit(self, change: Change) -> None:
         if change.kind is not _POD or change.subresource or change.new is None:
@@ -64,9 +66,7 @@ class Priority(Plugin):
 
     async def _default(self) -> Plain | None:
         """The class that says so; of several the one with the lowest value."""
-        page = await self._keeper.store.list(prefix_of(_CLASS))
-        classes = [self._keeper.kept(_CLASS, record).document for record in page.records]
-        chosen = [each for each in classes if each.get("globalDefault")]
+        chosen = [each for each in await self._classes.all() if each.get("globalDefault")]
         return min(chosen, key=lambda each: each.get("value", 0)) if chosen else None
 
 

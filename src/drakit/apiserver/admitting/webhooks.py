@@ -86,7 +86,8 @@ class _Webhooks(Plugin):
     async def _registered(self, change: Change) -> list[Hook]:
         if is_exempt(change):
             return []
-        return [hook for hooks in await self._catalogue.all() for hook in hooks]
+        configurations = await self._catalogue.all()
+        return [hook for hooks in configurations for hook in hooks] if configurations else []
 
     async def _wanted(self, hook: Hook, attempt: Attempt) -> str | None:
         """The version in which a webhook wants to see the request; none when it does not."""
