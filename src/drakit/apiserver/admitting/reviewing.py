@@ -7,7 +7,6 @@ Out: a review to send; what the answer says, once it is known to be an answer to
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -58,7 +57,7 @@ class Answer(Model):
             raise ReviewInvalid(f'unsupported patch type "{self.patch_type}"')
         try:
             found = msgspec.json.decode(base64.b64decode(self.patch, validate=True))
-        except (binascii.Error, msgspec.DecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # ValueError: what is no base64, and what is no JSON
             raise ReviewInvalid(f"received undecodable patch in webhook response: {error}") from None
         if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
             raise ReviewInvalid("received undecodable patch in webhook response: expected a list of operations")
