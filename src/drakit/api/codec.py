@@ -9,7 +9,7 @@ Two steps: text to plain data (`jsontext`, `yamltext`), plain data through its s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,9 @@ JSON = "json"
 YAML = "yaml"
 _LOCATE_UP_TO = 4_000_000  # characters; finding a place in more than that is not worth the wait
 
+_NOTHING: Mapping[str, Any] = {}
+_CONTAINERS = (dict, list)
+
 Object = Model | Partial[Any]
 
 
@@ -45,6 +48,8 @@ class Decoded(msgspec.Struct, frozen=True):
     version: str
     object: Object
     problems: tuple[Problem, ...] = ()
+    data: Mapping[str, Any] = {}
+    """What was read, in the version that it came in."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -92,22 +97,29 @@ def decode_file(path: Path, *, strict: bool = True) -> list[Decoded]:
     return decode_all(path.read_bytes(), strict=strict, source=str(path))
 
 
-def decode_plain(document: Any, *, strict: bool = False, place: Place = None) -> Decoded:
-    """Decode parsed data; strict raises on problems, lenient returns them. `place` is where the data stands."""
+def decode_plain(
+    document: Any, *, strict: bool = False, place: Place = None, known: Mapping[str, Any] = _NOTHING
+) -> Decoded:
+    """Decode parsed data; strict raises on problems, lenient returns them. `place` is where the data stands.
+
+    `known` is an object of the same kind and version in the form of `to_wire`: what the data shares with it, the very
+    same parts, was decoded before.
+    """
     kind, version = kind_and_version(document)
     log: Log = []
-    data = shape_of(kind.group_version(version), kind.kind).read(document, place, log)
+    shape = shape_of(kind.group_version(version), kind.kind)
+    data = shape.read_again(document, known, log, place) if known else shape.read(document, place, log)
     problems = tuple(dict.fromkeys(Problem(what, path_of(place)) for what, place in log))
     if strict and problems:
         raise StrictError(problems)
-    return Decoded(kind, version, build(kind, version, data), problems)
+    return Decoded(kind, version, build(kind, version, data, known), problems, data)
 
 
-def build(kind: Kind, version: str, data: dict[str, Any]) -> Object:
+def build(kind: Kind, version: str, data: dict[str, Any], known: Mapping[str, Any] = _NOTHING) -> Object:
     """The object of data that went through its shape."""
     group_version = kind.group_version(version)
     if not kind.whole:
-        return Partial.of(kind.model, shape_of(group_version, kind.kind).complete(data))
+        return Partial.of(kind.model, shape_of(group_version, kind.kind).complete(data, known))
     internal = {**to_internal(group_version, kind.kind, data), "apiVersion": kind.internal_version, "kind": kind.kind}
     return from_plain(kind.model, internal)
 
@@ -161,6 +173,31 @@ def to_wire(value: Object, version: str = "") -> dict[str, Any]:
     data = from_internal(group_version, kind.kind, to_plain(value))
     wire: dict[str, Any] = shape_of(group_version, kind.kind).complete({**data, "apiVersion": group_version})
     return wire
+
+
+def sharing(new: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """The new object with the parts of a known one in the place of equal ones; of metadata, part by part."""
+    shared = dict(new)
+    for name, part in new.items():
+        if name == "metadata" and type(part) is dict and type(known.get(name)) is dict:
+            before = known[name]
+            shared[name] = {
+                key: _shared(each, before.get(key)) if type(each) in _CONTAINERS else each for key, each in part.items()
+            }
+        elif type(part) in _CONTAINERS:
+            shared[name] = _shared(part, known.get(name))
+    return shared
+
+
+def _shared(new: Any, known: Any) -> Any:
+    """What is equal to Python may still differ, as 1 and true do; not in its text."""
+    if new != known:
+        return new
+    try:
+        texts = [msgspec.json.encode(each, order="deterministic") for each in (new, known)]
+    except (ValueError, OverflowError):  # raw JSON with a number or text that fits no encoder
+        return new
+    return known if texts[0] == texts[1] else new
 
 
 def encode(value: Object, version: str = "", *, syntax: str = JSON) -> bytes:

@@ -8,10 +8,11 @@ Admission adds more to a pod (service account, priority, tolerations): that is t
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+import msgspec
 
 from drakit.api.footprint import container_limits, container_requests, is_pod_level
 from drakit.api.plain import from_plain
@@ -31,7 +32,7 @@ def default_document(document: Mapping[str, Any]) -> Mapping[str, Any]:
     rule = _RULES.get((document.get("apiVersion"), document.get("kind")))
     if rule is None:
         return document
-    changed = copy.deepcopy(dict(document))
+    changed: Document = msgspec.to_builtins(document)  # a copy down to the leaves
     rule(changed)
     return document if changed == document else changed
 

@@ -49,7 +49,7 @@ def set_defaults(value: O, now: datetime) -> O:
         document = default_document(value.document)
         return value if document is value.document else Partial.of(type(value.view), document)  # type: ignore[return-value]
     rule = _RULES.get(type(value))
-    return rule(value, format_time(now)) if rule else value
+    return rule(value, now) if rule else value
 
 
 def _each(items: tuple[T, ...], change: Callable[[T], T]) -> tuple[T, ...]:
@@ -98,27 +98,27 @@ def _allocation(allocation: AllocationResult) -> AllocationResult:
     return replace(allocation, devices=replace(allocation.devices, results=results))
 
 
-def _claim(claim: ResourceClaim, _now: str) -> ResourceClaim:
+def _claim(claim: ResourceClaim, _now: datetime) -> ResourceClaim:
     spec, status = _spec(claim.spec), claim.status
     if status.allocation and (allocation := _allocation(status.allocation)) is not status.allocation:
         status = replace(status, allocation=allocation)
     return claim if spec is claim.spec and status is claim.status else replace(claim, spec=spec, status=status)
 
 
-def _template(template: ResourceClaimTemplate, _now: str) -> ResourceClaimTemplate:
+def _template(template: ResourceClaimTemplate, _now: datetime) -> ResourceClaimTemplate:
     spec = _spec(template.spec.spec)
     return template if spec is template.spec.spec else replace(template, spec=replace(template.spec, spec=spec))
 
 
-def _taint(taint: DeviceTaint, now: str) -> DeviceTaint:
-    return taint if taint.time_added else replace(taint, time_added=now)
+def _taint(taint: DeviceTaint, now: datetime) -> DeviceTaint:
+    return taint if taint.time_added else replace(taint, time_added=format_time(now))
 
 
 def _mapping(mapping: NodeAllocatableResourceMapping) -> NodeAllocatableResourceMapping:
     return mapping if mapping.allocation_multiplier is not None else replace(mapping, allocation_multiplier=_ONE)
 
 
-def _device(device: Device, now: str) -> Device:
+def _device(device: Device, now: datetime) -> Device:
     taints = _each(device.taints, lambda taint: _taint(taint, now))
     mappings = device.node_allocatable_resource_mappings
     if any(each.allocation_multiplier is None for each in mappings.values()):
@@ -128,31 +128,31 @@ def _device(device: Device, now: str) -> Device:
     return replace(device, taints=taints, node_allocatable_resource_mappings=mappings)
 
 
-def _slice(resource_slice: ResourceSlice, now: str) -> ResourceSlice:
+def _slice(resource_slice: ResourceSlice, now: datetime) -> ResourceSlice:
     devices = _each(resource_slice.spec.devices, lambda device: _device(device, now))
     if devices is resource_slice.spec.devices:
         return resource_slice
     return replace(resource_slice, spec=replace(resource_slice.spec, devices=devices))
 
 
-def _rule(rule: DeviceTaintRule, now: str) -> DeviceTaintRule:
+def _rule(rule: DeviceTaintRule, now: datetime) -> DeviceTaintRule:
     taint = _taint(rule.spec.taint, now)
     return rule if taint is rule.spec.taint else replace(rule, spec=replace(rule.spec, taint=taint))
 
 
-def _pool_status(request: ResourcePoolStatusRequest, _now: str) -> ResourcePoolStatusRequest:
+def _pool_status(request: ResourcePoolStatusRequest, _now: datetime) -> ResourcePoolStatusRequest:
     if request.spec.limit is not None:
         return request
     return replace(request, spec=replace(request.spec, limit=POOL_STATUS_LIMIT))
 
 
-def _pod_group(group: PodGroup, _now: str) -> PodGroup:
+def _pod_group(group: PodGroup, _now: datetime) -> PodGroup:
     if group.spec.disruption_mode is not None:
         return group
     return replace(group, spec=replace(group.spec, disruption_mode=DISRUPTION_MODE))
 
 
-_RULES: Mapping[type[Model], Callable[[Any, str], Any]] = {
+_RULES: Mapping[type[Model], Callable[[Any, datetime], Any]] = {
     ResourceClaim: _claim,
     ResourceClaimTemplate: _template,
     ResourceSlice: _slice,

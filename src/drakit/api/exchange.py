@@ -44,7 +44,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     def parameter(self, name: str) -> str:
         """The first value of a query parameter; empty when it is not there."""
-        return next((value for key, value in self.query if key == name), "")
+        for key, value in self.query:
+            if key == name:
+                return value
+        return ""
 
     def parameters(self, name: str) -> list[str]:
         return [value for key, value in self.query if key == name]

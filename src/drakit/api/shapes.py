@@ -268,6 +268,9 @@ class MapShape(Shape):
         return before
 
 
+_NOTHING: Mapping[str, Any] = {}
+
+
 class Field:
     """A struct's field, and when it is written.
 
@@ -312,6 +315,26 @@ class StructShape(Shape):
                 result[key] = item
         return result
 
+    def read_again(self, value: Any, known: Mapping[str, Any], log: Log, place: Place = None) -> Any:
+        """As `read`, but for what is part of an object that was read and completed before: that is kept as it is."""
+        if type(value) is not dict:
+            return self.read(value, place, log)
+        result: dict[str, Any] = {}
+        rest: dict[str, Any] = {}
+        for key, each in value.items():
+            before = known.get(key)
+            if each is before and each is not None:
+                result[key] = each
+            elif type(each) is dict and type(before) is dict and isinstance(inner := self._shape(key), StructShape):
+                result[key] = inner.read_again(each, before, log, (place, key, self.name))
+            else:
+                rest[key] = each
+        return {**result, **self.read(rest, place, log)} if rest else result
+
+    def _shape(self, key: str) -> Shape | None:
+        field = self.fields.get(key)
+        return field.shape if field is not None else None
+
     def _read_repeated(self, value: Any, place: Place, log: Log) -> Any:
         """A field that is there twice is read twice: objects merge, of all else the last counts."""
         if type(value) is not Repeated:
@@ -333,13 +356,20 @@ class StructShape(Shape):
     def zero(self) -> Any:
         return {}
 
-    def complete(self, value: Any) -> Any:
+    def complete(self, value: Any, known: Mapping[str, Any] = _NOTHING) -> Any:
+        """`known` is an object that was completed before: what is part of it is kept as it is."""
         result: dict[str, Any] = {}
         for key, each in value.items():
             field = self.fields.get(key)
             if field is None or each is None:
                 continue
-            item = each if field.shape.leaf else field.shape.complete(each)
+            before = known.get(key) if known else None
+            if each is before or field.shape.leaf:
+                item = each
+            elif type(before) is dict and isinstance(field.shape, StructShape):
+                item = field.shape.complete(each, before)
+            else:
+                item = field.shape.complete(each)
             if item or not field.drop:
                 result[key] = item
         for key, make in self.always:

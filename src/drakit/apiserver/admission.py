@@ -12,10 +12,12 @@ from typing import Any
 
 from drakit.api.exchange import User
 from drakit.api.registry import Kind
+from drakit.api.views import Partial
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.objects import Kept, Plain
 from drakit.base import status
 from drakit.base.errors import UsageError
+from drakit.base.structs import Model
 
 CREATE = "CREATE"
 UPDATE = "UPDATE"
@@ -53,6 +55,8 @@ class Change:
     dry_run: bool = False
     sent: Any = None
     """What the client literally sent, where it sent an object."""
+    typed: Model | Partial[Any] | None = None
+    """The new object as rules see it, from the time when nobody changes it any more."""
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     """What the audit log should say about the request."""

@@ -18,7 +18,7 @@ from drakit.apiserver.keeping import Conflict, conflict
 from drakit.apiserver.machinery import Call, Machinery
 from drakit.apiserver.objects import Kept, Plain
 from drakit.apiserver.options import WriteOptions, delete_options, parse_revision, write_options
-from drakit.apiserver.tracking import manager_of, track
+from drakit.apiserver.tracking import known_of, manager_of, track
 from drakit.apiserver.updating import TRIES
 from drakit.base import fields, status
 from drakit.base.fields import Path
@@ -116,7 +116,7 @@ async def _assign(
     await machinery.admission.admit(change)
     await machinery.admission.validate(change)
     if not options.dry_run:
-        await machinery.keeper.update(old, new)
+        await machinery.keeper.update(old, new, known=known_of(call, change))
 
 
 def _assigned(pod: Plain, binding: _Binding, now: str) -> Plain:

@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from drakit.api.codec import Decoded, decode_plain, parse_documents, read_text, to_wire
+from drakit.api.codec import Decoded, Object, decode_plain, parse_documents, read_text, sharing, to_wire
 from drakit.api.defaults import set_defaults
 from drakit.api.exchange import Request
 from drakit.api.plain import to_plain
 from drakit.api.problems import Malformed
 from drakit.api.protobuf import decode_protobuf
 from drakit.api.registry import Kind, find_kind
+from drakit.api.shaping import shape_of
 from drakit.apiserver.eventforms import CORE, GROUP_VERSION, to_core
 from drakit.apiserver.failures import ApiError, bad_request, too_large, unsupported_media_type
 from drakit.apiserver.objects import Plain
@@ -31,6 +32,8 @@ T = TypeVar("T")
 MAX_BODY = 3 * 1024 * 1024
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _SYNTAX = {"": "json", "application/json": "json", "application/yaml": "yaml"}
+_NOTHING: Mapping[str, Any] = {}
+_OWN_PARTS = ("metadata", "spec", "status")
 _SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
@@ -49,10 +52,16 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def read_body(request: Request) -> Any:
-    """The body as plain data; none when there is no body."""
+def read_body(request: Request, known: Mapping[str, Any] = _NOTHING) -> Any:
+    """The body as plain data; none when there is no body.
+
+    Of a struct, from a client in this process, what is equal in a known object is taken from there.
+    """
+    if isinstance(request.document, Model):
+        plain = to_plain(request.document)
+        return sharing(plain, known) if known else plain
     if request.document is not None:
-        return to_plain(request.document) if isinstance(request.document, Model) else request.document
+        return request.document
     if len(request.body) > MAX_BODY:
         raise too_large(MAX_BODY)
     if not request.body:
@@ -110,15 +119,33 @@ def _protobuf(body: bytes) -> Any:
         raise bad_request(str(error)) from None
 
 
-def incoming(kind: Kind, version: str, plain: Any, now: datetime, *, strict: bool) -> Incoming:
-    """An object of this kind from plain data that a client sent to this version's path."""
+def incoming(
+    kind: Kind, version: str, plain: Any, now: datetime, *, strict: bool, known: Mapping[str, Any] = _NOTHING
+) -> Incoming:
+    """An object of this kind from plain data that a client sent to this version's path.
+
+    `known` is the stored object in that version, which the data may have parts of; the answer has them too, save
+    metadata, spec and status themselves, which belong to the request.
+    """
     document = _named(kind, version, plain)
     try:
-        decoded = decode_plain(document, strict=strict)
+        decoded = decode_plain(document, strict=strict, known=known)
     except DecodeError as error:
         raise _unhandled(kind, document, str(error)) from None
-    wire = to_wire(set_defaults(decoded.object, now))
+    wire = _wire(decoded, set_defaults(decoded.object, now), known)
+    for name in _OWN_PARTS if known else ():
+        if type(wire.get(name)) is dict:
+            wire[name] = dict(wire[name])
     return Incoming(to_core(wire) if kind is CORE and version == GROUP_VERSION else wire, decoded)
+
+
+def _wire(decoded: Decoded, complete: Object, known: Mapping[str, Any]) -> Plain:
+    """The object as it is written, with its defaults; what is `known` is not written again if it needed none."""
+    kind = decoded.kind
+    if not known or complete is not decoded.object or not kind.whole or decoded.version != kind.internal:
+        return to_wire(complete)
+    wire: Plain = shape_of(kind.internal_version, kind.kind).complete(decoded.data, known)
+    return wire
 
 
 def _named(kind: Kind, version: str, plain: Any) -> Plain:

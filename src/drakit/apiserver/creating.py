@@ -6,6 +6,7 @@ Out: the stored object; 409 when the name is taken.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from drakit.api.shaping import shape_of
@@ -17,11 +18,12 @@ from drakit.apiserver.keeping import KeyExists
 from drakit.apiserver.machinery import Call, Machinery
 from drakit.apiserver.objects import Kept, Plain
 from drakit.apiserver.options import WriteOptions, write_options
-from drakit.apiserver.tracking import manager_of, track
+from drakit.apiserver.tracking import known_of, manager_of, track
 from drakit.base import names, status
 from drakit.base.status import StatusDetails
 
 _TRIES = 8
+_NOTHING: Mapping[str, Any] = {}
 _SERVER_SET = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -34,12 +36,14 @@ async def create(machinery: Machinery, call: Call) -> Kept:
     return await create_object(machinery, call, found.document, options, sent=sent)
 
 
-def read_object(machinery: Machinery, call: Call, sent: Any, options: WriteOptions) -> Incoming:
-    """The object in the body, and warnings about what in it is not understood."""
+def read_object(
+    machinery: Machinery, call: Call, sent: Any, options: WriteOptions, known: Mapping[str, Any] = _NOTHING
+) -> Incoming:
+    """The object in the body, and warnings about what in it is not understood; `known` as for `incoming`."""
     if sent is None:
         raise bad_request("the body of the request is empty: expected an object")
     strict = options.validation == "Strict"
-    found = incoming(call.kind, call.version, sent, machinery.now(), strict=strict)
+    found = incoming(call.kind, call.version, sent, machinery.now(), strict=strict, known=known)
     if options.validation == "Warn":
         call.warnings.extend(found.warnings)
     call.loose = call.strategy.opaque and sent_loosely(call.request, found.document)
@@ -98,7 +102,7 @@ async def _try_create(
     await rules.require(machinery.rules, change)
     await machinery.admission.validate(change)
     call.warnings.extend(call.strategy.warnings(new, None))
-    return await _store(machinery, change, new, loose=call.loose)
+    return await _store(machinery, call, change, new)
 
 
 def prepare(call: Call, new: Plain) -> None:
@@ -110,20 +114,20 @@ def prepare(call: Call, new: Plain) -> None:
     complete(call, new)
 
 
-def complete(call: Call, new: Plain) -> None:
-    """Give a document that was changed the form in which it is written again."""
-    written = shape_of(call.kind.internal_version, call.kind.kind).complete(new)
+def complete(call: Call, new: Plain, known: Mapping[str, Any] = _NOTHING) -> None:
+    """Give a document that was changed the form in which it is written again; what is `known` has it."""
+    written = shape_of(call.kind.internal_version, call.kind.kind).complete(new, known)
     new.clear()
     new.update(written)
 
 
-async def _store(machinery: Machinery, change: Change, new: Plain, *, loose: bool) -> Kept:
+async def _store(machinery: Machinery, call: Call, change: Change, new: Plain) -> Kept:
+    keeper, kind, namespace = machinery.keeper, change.kind, new["metadata"].get("namespace", "")
     if not change.dry_run:
-        return await machinery.keeper.create(change.kind, new["metadata"].get("namespace", ""), new, loose=loose)
-    found = await machinery.keeper.find(change.kind, new["metadata"].get("namespace", ""), change.name)
-    if found is not None:
+        return await keeper.create(kind, namespace, new, loose=call.loose, known=known_of(call, change))
+    if await keeper.find(kind, namespace, change.name) is not None:
         raise _exists(change)
-    return machinery.keeper.unsaved(change.kind, new["metadata"].get("namespace", ""), new)
+    return keeper.unsaved(kind, namespace, new)
 
 
 def _exists(change: Change) -> ApiError:

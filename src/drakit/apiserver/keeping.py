@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError
-from drakit.apiserver.objects import Kept, Plain, storage_form
+from drakit.apiserver.objects import NOTHING_KNOWN, Kept, Known, Plain, storage_form
 from drakit.base import status
 from drakit.store import Conflict, Event, KeyExists, KeyNotFound, Record, Store
 
@@ -83,14 +83,18 @@ class Keeper:
             raise not_found(kind, name)
         return found
 
-    async def create(self, kind: Kind, namespace: str, document: Plain, *, loose: bool = False) -> Kept:
+    async def create(
+        self, kind: Kind, namespace: str, document: Plain, *, loose: bool = False, known: Known = NOTHING_KNOWN
+    ) -> Kept:
         """Raise KeyExists: what that means depends on who chose the name."""
         record = await self.store.create(
             key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document, loose=loose)
         )
-        return self._told(self._fresh(kind, record, document))
+        return self._told(self._fresh(kind, record, document, known))
 
-    async def update(self, old: Kept, document: Plain, *, loose: bool | None = None) -> Kept:
+    async def update(
+        self, old: Kept, document: Plain, *, loose: bool | None = None, known: Known = NOTHING_KNOWN
+    ) -> Kept:
         """Raise store.Conflict when somebody else wrote meanwhile."""
         value = storage_form(old.kind, document, loose=old.loose if loose is None else loose)
         try:
@@ -98,7 +102,7 @@ class Keeper:
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
         self._retire(old.revision)
-        return self._told(self._fresh(old.kind, record, document))
+        return self._told(self._fresh(old.kind, record, document, known))
 
     async def delete(self, old: Kept) -> Kept:
         """The object as it was, at the revision of its deletion. Raise store.Conflict as `update`."""
@@ -118,13 +122,14 @@ class Keeper:
         """An object that a dry run did not write."""
         return Kept(kind, key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document), revision)
 
-    def _fresh(self, kind: Kind, record: Record, document: Plain) -> Kept:
+    def _fresh(self, kind: Kind, record: Record, document: Plain, known: Known) -> Kept:
         """What was just written: decoded already."""
         found = self._cache.get(record.revision)
         if found is not None:  # a watcher was quicker
             return found
         metadata: Mapping[str, Any] = {**document["metadata"], "resourceVersion": str(record.revision)}
-        return self._remember(Kept(kind, record.key, record.value, record.revision, {**document, "metadata": metadata}))
+        whole = {**document, "metadata": metadata}
+        return self._remember(Kept(kind, record.key, record.value, record.revision, whole, known))
 
     def _retire(self, revision: int) -> None:
         """Nobody reads this revision any more, save those who follow what happens."""

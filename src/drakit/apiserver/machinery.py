@@ -17,6 +17,7 @@ from drakit.apiserver.admission import Admission, Change
 from drakit.apiserver.authorization import Authorizer
 from drakit.apiserver.keeping import Keeper
 from drakit.apiserver.objects import Kept, Plain
+from drakit.apiserver.patching.entries import Owners
 from drakit.apiserver.routing import Target
 from drakit.apiserver.rules import Rules
 from drakit.apiserver.strategies import Strategy, strategy_of
@@ -67,6 +68,8 @@ class Call:
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     """What admission wants the audit log to say about the request."""
+    owners: Owners | None = None
+    """Of the fields of the object, as far as this write decides."""
     loose: bool = False
     """Whether opaque parameters came with spaces between their tokens, see `bodies.sent_loosely`."""
 

@@ -15,14 +15,17 @@ from functools import cache
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from drakit.api.exchange import OneObject
+from drakit.api.meta import ObjectMeta
 from drakit.api.plain import from_plain
 from drakit.api.registry import Kind
 from drakit.api.shaping import shape_of
 from drakit.api.versions import from_internal
 from drakit.api.views import Partial
 from drakit.apiserver.eventforms import CORE, from_core
+from drakit.apiserver.patching.entries import Owners, read_owners
 from drakit.base.structs import Model
 
 Plain = dict[str, Any]
@@ -61,12 +64,33 @@ def head_of(kind: Kind, version: str) -> bytes:
     return start[:-1] + b","
 
 
+class Known(msgspec.Struct, frozen=True):
+    """What a writer has found out about the object that it stores, and readers need not find out again."""
+
+    typed: Model | None = None
+    """Its struct or view, but for the resource version."""
+    owners: Owners | None = None
+
+
+NOTHING_KNOWN = Known()
+
+
 class Kept:
     """An object as one write left it. Invariant: whatever it hands out belongs to `revision`, and nobody changes it."""
 
-    __slots__ = ("_bodies", "_document", "_lines", "_typed", "_value", "fields", "key", "kind", "loose", "revision")
+    __slots__ = (
+        "_bodies", "_document", "_lines", "_owners", "_typed", "_value", "fields", "key", "kind", "loose", "revision",
+    )  # fmt: skip
 
-    def __init__(self, kind: Kind, key: str, value: bytes, revision: int, document: Plain | None = None) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        key: str,
+        value: bytes,
+        revision: int,
+        document: Plain | None = None,
+        known: Known = NOTHING_KNOWN,
+    ) -> None:
         self.kind = kind
         self.key = key
         self.revision = revision
@@ -75,7 +99,8 @@ class Kept:
         """What field selectors see, once somebody has asked."""
         self._value = value[: -len(_LOOSE)] + b"}" if self.loose else value
         self._document = document
-        self._typed: Model | None = None
+        self._typed = versioned(known.typed, revision) if known.typed is not None else None
+        self._owners = known.owners
         self._bodies: dict[str, bytes] = {}
         self._lines: dict[tuple[str, str], bytes] = {}
 
@@ -116,6 +141,16 @@ class Kept:
         if self._typed is None:
             self._typed = from_plain(self.kind.model, self.document)
         return self._typed
+
+    @property
+    def owners(self) -> Owners:
+        """Who owns which fields; nobody, when what stands in managedFields makes no sense."""
+        if self._owners is None:
+            try:
+                self._owners = read_owners(self.metadata.get("managedFields"), stored=True)
+            except ValueError:
+                self._owners = {}
+        return self._owners
 
     @property
     def partial(self) -> Partial[Model]:
@@ -159,10 +194,20 @@ class Kept:
         return encode_document({"metadata": document["metadata"], **rest})[1:]
 
 
+def versioned(typed: Model, revision: int) -> Model:
+    """The same object, as it is after that write."""
+    metadata: ObjectMeta = typed.metadata  # type: ignore[attr-defined]  # every kind has metadata
+    return replace(typed, metadata=replace(metadata, resource_version=str(revision)))
+
+
 def convert(kind: Kind, document: Plain, version: str) -> Plain:
     """A document of the storage version in another served one."""
     group_version = kind.group_version(version)
-    data = from_core(document) if kind is CORE else from_internal(group_version, kind.kind, document)
+    if kind is CORE:  # the same parts under other names
+        data = from_core(document)
+        renamed: Plain = shape_of(group_version, kind.kind).complete({**data, "apiVersion": group_version}, data)
+        return renamed
+    data = from_internal(group_version, kind.kind, document)
     made: Plain = shape_of(group_version, kind.kind).complete({**data, "apiVersion": group_version})
     return made
 

@@ -6,6 +6,7 @@ Out: the stored object, and whether it is new: an apply makes what is not there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from drakit.apiserver.bodies import Incoming, incoming, media_type
@@ -21,6 +22,8 @@ from drakit.apiserver.tracking import tracker_of
 from drakit.apiserver.updating import TRIES, check_revision, replace
 from drakit.base import fields
 from drakit.base.fields import Path
+
+_NOTHING: Mapping[str, Any] = {}
 
 
 async def patch(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
@@ -78,7 +81,7 @@ async def _patch_once(
         result = apply_patch(media_type(call.request), live, call.request.body, schema=schema)
     else:
         result = _applied(machinery, call, live, applied, options)
-    new = _decoded(machinery, call, result, options, applied=applied is not None).document
+    new = _decoded(machinery, call, result, options, applied=applied is not None, known=live).document
     check_place(call, new)
     check_revision(call, old, new)
     return await replace(machinery, call, old, new, options, sent=result, applied=applied is not None)
@@ -100,11 +103,17 @@ def _applied(
 
 
 def _decoded(
-    machinery: Machinery, call: Call, result: dict[str, Any], options: WriteOptions, *, applied: bool
+    machinery: Machinery,
+    call: Call,
+    result: dict[str, Any],
+    options: WriteOptions,
+    *,
+    applied: bool,
+    known: Mapping[str, Any] = _NOTHING,
 ) -> Incoming:
     """What the patch made must be an object of the kind; what is unknown in it is refused or told."""
     try:
-        found = incoming(call.kind, call.version, result, machinery.now(), strict=False)
+        found = incoming(call.kind, call.version, result, machinery.now(), strict=False, known=known)
     except ApiError as error:
         if applied:
             raise

@@ -43,8 +43,8 @@ Object = Model | Partial[Any]
 
 
 class Rules(Protocol):
-    def drop(self, change: Change) -> None:
-        """Take out of `change.new` what belongs to a feature that is off."""
+    def drop(self, change: Change) -> bool:
+        """Take out of `change.new` what belongs to a feature that is off; whether there was anything of that kind."""
         ...
 
     async def check(self, change: Change) -> Sequence[FieldError]:
@@ -59,17 +59,22 @@ class ObjectRules:
         self._gates = gates
         self._keeper = keeper
 
-    def drop(self, change: Change) -> None:
-        new = typed(change.kind, change.document)
+    def drop(self, change: Change) -> bool:
+        new = change.typed = typed(change.kind, change.document)
         old = typed_kept(change.old) if change.old is not None else None
         dropped = drop_disabled_fields(new, old, self._gates)
         if change.subresource == "status" and isinstance(dropped, ResourceClaim) and isinstance(old, ResourceClaim):
             dropped = drop_deallocated_devices(dropped, old)
-        if dropped is not new:
-            change.document.update(to_wire(dropped))
+        if dropped is new:
+            return False
+        change.document.update(to_wire(dropped))
+        change.typed = None
+        return True
 
     async def check(self, change: Change) -> Sequence[FieldError]:
-        new = typed(change.kind, change.document)
+        if change.typed is None:
+            change.typed = typed(change.kind, change.document)
+        new = change.typed
         context = Context(
             gates=self._gates,
             empty_lists=_empty_lists(change),
@@ -95,9 +100,15 @@ class ObjectRules:
 
 
 def _empty_lists(change: Change) -> frozenset[str]:
-    """Only devices, in slices and in the status of claims, have rules that tell an empty list from none."""
-    told_apart = change.kind.kind == "ResourceSlice" or change.subresource == "status"
-    return empty_lists(change.sent) if told_apart and isinstance(change.sent, dict) else _NONE
+    """Only slices, and devices in the status of claims, have rules that tell an empty list from none."""
+    if not isinstance(change.sent, dict):
+        return _NONE
+    match change.kind.kind, change.subresource:
+        case "ResourceSlice", "":
+            return empty_lists(change.sent)
+        case "ResourceClaim", "status":
+            return empty_lists({"status": change.sent.get("status")})
+    return _NONE
 
 
 def typed(kind: Kind, document: Plain) -> Object:

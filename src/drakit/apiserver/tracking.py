@@ -9,10 +9,13 @@ from __future__ import annotations
 from functools import cache
 
 from drakit.api.exchange import Request
+from drakit.api.views import Partial
+from drakit.apiserver.admission import Change
 from drakit.apiserver.machinery import Call
-from drakit.apiserver.objects import Kept, Plain, convert
+from drakit.apiserver.objects import Kept, Known, Plain, convert
 from drakit.apiserver.options import WriteOptions
 from drakit.apiserver.patching import FieldTracker, manager_name
+from drakit.apiserver.patching.entries import as_written, write_owners
 
 UNKNOWN = "unknown"
 
@@ -36,13 +39,22 @@ def track(call: Call, old: Kept | None, new: Plain, manager: str, now: str) -> N
 
     What stands there already is what the client sent: it is taken at its word.
     """
-    before = old.document_in(call.version) if old is not None else None
-    after = tracker_of(call).update(before, in_version(call, new), manager=manager, now=now)
-    entries = after["metadata"].get("managedFields")
-    if entries:
-        new["metadata"]["managedFields"] = entries
+    before, known = (old.document_in(call.version), old.owners) if old is not None else (None, {})
+    tracker = tracker_of(call)
+    owners = as_written(tracker.owners_after(before, known, in_version(call, new), manager=manager, now=now))
+    if owners:
+        new["metadata"]["managedFields"] = write_owners(owners)
     else:
         new["metadata"].pop("managedFields", None)
+    call.owners = owners
+
+
+def known_of(call: Call, change: Change) -> Known:
+    """What is known about an object when all have had their say; the owners only if nobody has touched them since."""
+    typed = change.typed.view if isinstance(change.typed, Partial) else change.typed
+    entries = change.document["metadata"].get("managedFields") or []
+    owners = call.owners if call.owners is not None and entries == write_owners(call.owners) else None
+    return Known(typed, owners)
 
 
 def in_version(call: Call, document: Plain) -> Plain:

@@ -20,7 +20,7 @@ from drakit.apiserver.machinery import Call, Machinery
 from drakit.apiserver.objects import Kept, Plain
 from drakit.apiserver.options import WriteOptions, parse_revision, write_options
 from drakit.apiserver.strategies.base import keep
-from drakit.apiserver.tracking import manager_of, track
+from drakit.apiserver.tracking import known_of, manager_of, track
 from drakit.base import fields, status
 from drakit.base.fields import Path
 
@@ -33,11 +33,14 @@ _NEVER_UNDONE = ("deletionTimestamp", "deletionGracePeriodSeconds")
 async def update(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
     """Handle a PUT; whether the object is new."""
     options = write_options(call.request, "UpdateOptions")
-    sent = read_body(call.request)
-    document = read_object(machinery, call, sent, options).document
+    old = await machinery.keeper.find(call.kind, call.namespace, call.name)
+    known = old.document_in(call.version) if old is not None else {}
+    sent = read_body(call.request, known)
+    document = read_object(machinery, call, sent, options, known).document
     check_place(call, document)
     for attempt in range(TRIES):
-        old = await machinery.keeper.find(call.kind, call.namespace, call.name)
+        if attempt:
+            old = await machinery.keeper.find(call.kind, call.namespace, call.name)
         if old is None:
             if not call.strategy.create_on_update or call.subresource:
                 raise not_found(call.kind, call.name)
@@ -99,7 +102,7 @@ async def replace(
     await rules.require(machinery.rules, change)
     await machinery.admission.validate(change)
     call.warnings.extend(call.strategy.warnings(new, old.document))
-    return await store(machinery, call, old, new, dry_run=options.dry_run)
+    return await store(machinery, call, old, change)
 
 
 def carry_over(call: Call, new: Plain, old: Mapping[str, Any]) -> None:
@@ -117,13 +120,16 @@ def prepare(machinery: Machinery, call: Call, change: Change, old: Kept, now: st
     """What the kind sets back on an update through this door, and the generation that follows from it."""
     strategy, new = call.strategy, change.document
     strategy.prepare(call.subresource, new, old.document, now)
-    machinery.rules.drop(change)
-    complete(call, new)
+    complete(call, new, old.document)
+    if machinery.rules.drop(change):
+        complete(call, new, old.document)
     if strategy.generation and (strategy.changes_generation(new, old.document) or call.loose != old.loose):
         new["metadata"]["generation"] = old.metadata.get("generation", 0) + 1
+        change.typed = None
 
 
-async def store(machinery: Machinery, call: Call, old: Kept, new: Plain, *, dry_run: bool) -> Kept:
+async def store(machinery: Machinery, call: Call, old: Kept, change: Change) -> Kept:
+    new, dry_run = change.document, change.dry_run
     if ends(call, new, old.document):
         if dry_run:
             return machinery.keeper.unsaved(call.kind, call.namespace, new, old.revision)
@@ -133,7 +139,7 @@ async def store(machinery: Machinery, call: Call, old: Kept, new: Plain, *, dry_
         return old
     if dry_run:
         return machinery.keeper.unsaved(call.kind, call.namespace, new, old.revision)
-    return await machinery.keeper.update(old, new, loose=call.loose)
+    return await machinery.keeper.update(old, new, loose=call.loose, known=known_of(call, change))
 
 
 def ends(call: Call, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:

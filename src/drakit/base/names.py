@@ -105,9 +105,9 @@ def check_c_identifier(name: str) -> list[str]:
 
 def check_label_key(key: str) -> list[str]:
     """`name` or `prefix/name`; also the form of annotation keys, taint keys and resource names."""
-    form = form_message(_KEY_RULE, _KEY, ("MyName", "my.name", "123-abc"))
     parts = key.split("/")
     if len(parts) > 2:
+        form = form_message(_KEY_RULE, _KEY, ("MyName", "my.name", "123-abc"))
         return [f"a valid label key {form} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     messages = []
     if len(parts) == 2:
@@ -119,6 +119,7 @@ def check_label_key(key: str) -> list[str]:
     elif size(name) > LABEL_LENGTH:
         messages.append(f"name part {_length_message(LABEL_LENGTH, 'bytes')}")
     if not fits(_KEY, name):
+        form = form_message(_KEY_RULE, _KEY, ("MyName", "my.name", "123-abc"))
         messages.append(f"name part {form}")
     return messages
 

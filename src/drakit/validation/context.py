@@ -14,6 +14,7 @@ import msgspec
 from drakit.base.gates import FeatureGates
 
 _EVERYTHING = FeatureGates.all_on()
+_NONE: frozenset[str] = frozenset()
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +24,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     gates: FeatureGates = _EVERYTHING
-    empty_lists: frozenset[str] = frozenset()
+    empty_lists: frozenset[str] = _NONE
     admin_namespace: bool | None = None
 
 
@@ -36,7 +37,15 @@ def empty_lists(document: Mapping[str, Any]) -> frozenset[str]:
     Structs read `[]` and a missing list alike. Kubernetes tells them apart in a few places: an attribute with an empty
     list of strings has a value, though a wrong one.
     """
-    return frozenset(_empties(document, ""))
+    return frozenset(_empties(document, "")) if _may_have_empty(document) else _NONE
+
+
+def _may_have_empty(document: Mapping[str, Any]) -> bool:
+    """The text of most documents shows at once that there is none."""
+    try:
+        return b"[]" in msgspec.json.encode(document)
+    except (ValueError, OverflowError):  # raw JSON with a number or text that fits no encoder
+        return True
 
 
 def _empties(value: Any, path: str) -> Iterator[str]:

@@ -17,6 +17,17 @@ from drakit.validation.rendering import as_go
 NameRule = Callable[[str], list[str]]
 
 METADATA = Path("metadata")
+_NAME = METADATA / "name"
+_NAMESPACE = METADATA / "namespace"
+_UID = METADATA / "uid"
+_LABELS = METADATA / "labels"
+_ANNOTATIONS = METADATA / "annotations"
+_OWNERS = METADATA / "ownerReferences"
+_FINALIZERS = METADATA / "finalizers"
+_MANAGED = METADATA / "managedFields"
+_CREATED = METADATA / "creationTimestamp"
+_DELETED = METADATA / "deletionTimestamp"
+_GRACE = METADATA / "deletionGracePeriodSeconds"
 IMMUTABLE = "field is immutable"
 ANNOTATIONS_SIZE = 256 * 1024
 MANAGER_LENGTH = 128
@@ -45,24 +56,27 @@ def check_form(
     Without `prefixed` only the name that was made of a prefix is judged, not the prefix.
     """
     yield from _check_names(meta, name_rule, prefixed)
-    yield from _check_namespace(meta.namespace, namespaced, METADATA / "namespace")
-    yield from _check_finalizers(meta.finalizers, METADATA / "finalizers")
+    yield from _check_namespace(meta.namespace, namespaced, _NAMESPACE)
+    yield from _check_finalizers(meta.finalizers, _FINALIZERS)
 
 
 def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Iterator[FieldError]:
     """The rules for metadata that replaces other metadata."""
     if old.deletion_timestamp is not None:
-        yield from _check_no_new_finalizers(new.finalizers, old.finalizers, METADATA / "finalizers")
+        yield from _check_no_new_finalizers(new.finalizers, old.finalizers, _FINALIZERS)
     yield from _check_generation(new)
     if new.generation < old.generation:
         yield invalid(METADATA / "generation", new.generation, "must not be decremented")
-    yield from immutable(new.name, old.name, METADATA / "name")
-    yield from immutable(new.namespace, old.namespace, METADATA / "namespace")
-    yield from immutable(new.uid, old.uid, METADATA / "uid")
-    yield from immutable(new.creation_timestamp, old.creation_timestamp, METADATA / "creationTimestamp")
-    yield from immutable(new.deletion_timestamp, old.deletion_timestamp, METADATA / "deletionTimestamp")
-    grace = (new.deletion_grace_period_seconds, old.deletion_grace_period_seconds)
-    yield from immutable(*grace, METADATA / "deletionGracePeriodSeconds")
+    for before, after, path in (
+        (old.name, new.name, _NAME),
+        (old.namespace, new.namespace, _NAMESPACE),
+        (old.uid, new.uid, _UID),
+        (old.creation_timestamp, new.creation_timestamp, _CREATED),
+        (old.deletion_timestamp, new.deletion_timestamp, _DELETED),
+        (old.deletion_grace_period_seconds, new.deletion_grace_period_seconds, _GRACE),
+    ):
+        if after != before:
+            yield from immutable(after, before, path)
     yield from _check_content(new)
     yield from _check_qualified_finalizers(new.finalizers)
 
@@ -116,9 +130,9 @@ def _check_names(meta: ObjectMeta, rule: NameRule, prefixed: bool) -> Iterator[F
     for message in rule(masked) if prefix and prefixed else ():
         yield invalid(METADATA / "generateName", prefix, message)
     if meta.name:
-        yield from (invalid(METADATA / "name", meta.name, message) for message in rule(meta.name))
+        yield from (invalid(_NAME, meta.name, message) for message in rule(meta.name))
     elif not prefix:
-        yield required(METADATA / "name", "name or generateName is required")
+        yield required(_NAME, "name or generateName is required")
 
 
 def _check_namespace(namespace: str, namespaced: bool, path: Path) -> Iterator[FieldError]:
@@ -137,11 +151,14 @@ def _check_generation(meta: ObjectMeta) -> Iterator[FieldError]:
 
 
 def _check_content(meta: ObjectMeta) -> Iterator[FieldError]:
-    yield from check_labels(meta.labels, METADATA / "labels")
-    yield from check_annotations(meta.annotations, METADATA / "annotations")
-    yield from _check_owners(meta.owner_references, METADATA / "ownerReferences")
+    if meta.labels:
+        yield from check_labels(meta.labels, _LABELS)
+    if meta.annotations:
+        yield from check_annotations(meta.annotations, _ANNOTATIONS)
+    if meta.owner_references:
+        yield from _check_owners(meta.owner_references, _OWNERS)
     for index, entry in enumerate(meta.managed_fields):
-        yield from _check_manager(entry, (METADATA / "managedFields")[index])
+        yield from _check_manager(entry, index)
 
 
 def _check_owners(owners: Sequence[OwnerReference], path: Path) -> Iterator[FieldError]:
@@ -165,6 +182,8 @@ def _check_owners(owners: Sequence[OwnerReference], path: Path) -> Iterator[Fiel
 
 
 def _check_owner(owner: OwnerReference, path: Path) -> Iterator[FieldError]:
+    if owner.api_version == "v1" and owner.kind not in ("", "Event") and owner.name and owner.uid:
+        return
     group, _, version = owner.api_version.rpartition("/")
     if not version or "/" in group:
         yield invalid(path / "apiVersion", owner.api_version, "version must not be empty")
@@ -186,7 +205,7 @@ def _check_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldEr
 def _check_qualified_finalizers(finalizers: Sequence[str]) -> Iterator[FieldError]:
     for index, finalizer in enumerate(finalizers):
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
-            yield invalid((METADATA / "finalizers")[index], finalizer, _UNQUALIFIED)
+            yield invalid(_FINALIZERS[index], finalizer, _UNQUALIFIED)
 
 
 def _check_no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Path) -> Iterator[FieldError]:
@@ -198,7 +217,10 @@ def _check_no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Path)
         )
 
 
-def _check_manager(entry: ManagedFieldsEntry, path: Path) -> Iterator[FieldError]:
+def _check_manager(entry: ManagedFieldsEntry, index: int) -> Iterator[FieldError]:
+    if _is_plain(entry):
+        return
+    path = _MANAGED[index]
     if not entry.operation:
         yield required(path / "operation", "must not be empty")
     elif entry.operation not in ("Apply", "Update"):
@@ -208,6 +230,19 @@ def _check_manager(entry: ManagedFieldsEntry, path: Path) -> Iterator[FieldError
     yield from check_field_manager(entry.manager, path / "manager")
     if names.size(entry.subresource) > SUBRESOURCE_LENGTH:
         yield too_long(path / "subresource", SUBRESOURCE_LENGTH)
+
+
+def _is_plain(entry: ManagedFieldsEntry) -> bool:
+    """Whether it is obviously good: every object has such entries, and paths cost."""
+    return (
+        entry.operation in ("Apply", "Update")
+        and entry.fields_type in ("", "FieldsV1")
+        and entry.manager.isascii()
+        and entry.manager.isprintable()
+        and len(entry.manager) <= MANAGER_LENGTH
+        and entry.subresource.isascii()
+        and len(entry.subresource) <= SUBRESOURCE_LENGTH
+    )
 
 
 def check_field_manager(manager: str, path: Path) -> Iterator[FieldError]:

@@ -41,8 +41,8 @@ class ClaimStatusRules:
         self._authorizer = authorizer
         self._gates = gates
 
-    def drop(self, change: Change) -> None:
-        self._rules.drop(change)
+    def drop(self, change: Change) -> bool:
+        return self._rules.drop(change)
 
     async def check(self, change: Change) -> Sequence[FieldError]:
         await compile_aside(change, self._gates)
@@ -77,9 +77,13 @@ async def check_status(
 
 
 def _changes_binding(status: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    return any(
-        bare(status.get(part) or None) != bare(before.get(part) or None) for part in ("allocation", "reservedFor")
-    )
+    return any(_differ(status.get(part) or None, before.get(part) or None) for part in ("allocation", "reservedFor"))
+
+
+def _differ(one: Any, two: Any) -> bool:
+    if one is None or two is None:
+        return one is not two
+    return bool(one != two) and bool(bare(one) != bare(two))
 
 
 async def _check_binding(authorizer: Authorizer, asked: Attributes) -> list[FieldError]:
@@ -95,11 +99,14 @@ async def _check_binding(authorizer: Authorizer, asked: Attributes) -> list[Fiel
 async def _check_devices(
     authorizer: Authorizer, asked: Attributes, status: Mapping[str, Any], before: Mapping[str, Any]
 ) -> list[FieldError]:
+    drivers = changed_drivers(status.get("devices") or (), before.get("devices") or ())
+    if not drivers:
+        return []
     verbs = [f"arbitrary-node:{asked.verb}"]
     if runs_on(asked.user, allocated_node(status.get("allocation") or {})):
         verbs.insert(0, f"associated-node:{asked.verb}")
     found = []
-    for driver in changed_drivers(status.get("devices") or (), before.get("devices") or ()):
+    for driver in drivers:
         problems = []
         for verb in verbs:
             wanted = msgspec.structs.replace(asked, verb=verb, subresource="driver", name=driver)

@@ -10,7 +10,6 @@ expression after the other, beside the requests that have none.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -30,7 +29,8 @@ _ASIDE = ThreadPoolExecutor(max_workers=1, thread_name_prefix="drakit-selectors"
 async def compile_aside(change: Change, gates: FeatureGates) -> None:
     if change.kind.kind not in _KINDS or change.subresource or (change.old and change.kind.kind in _UNCHANGING):
         return
-    texts = set(_expressions(change.document.get("spec")))
+    texts: set[str] = set()
+    _collect(change.document.get("spec"), texts)
     if sum(map(len, texts)) <= AT_ONCE:
         return
     loop = asyncio.get_running_loop()
@@ -38,15 +38,16 @@ async def compile_aside(change: Change, gates: FeatureGates) -> None:
         await loop.run_in_executor(_ASIDE, judge_expression, text, gates)
 
 
-def _expressions(value: Any) -> Iterator[str]:
+def _collect(value: Any, texts: set[str]) -> None:
     """Every `cel.expression` that a rule would look at."""
     if isinstance(value, dict):
         cel = value.get("cel")
         text = cel.get("expression") if isinstance(cel, dict) else None
         if isinstance(text, str) and len(text) <= EXPRESSION_LENGTH:
-            yield text
+            texts.add(text)
         for child in value.values():
-            yield from _expressions(child)
+            if isinstance(child, dict | list):
+                _collect(child, texts)
     elif isinstance(value, list) and len(value) <= _LONGEST_LIST:
         for child in value:
-            yield from _expressions(child)
+            _collect(child, texts)

@@ -25,8 +25,8 @@ class RegistrationRules:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
 
-    def drop(self, change: Change) -> None:
-        self._rules.drop(change)
+    def drop(self, change: Change) -> bool:
+        return self._rules.drop(change)
 
     async def check(self, change: Change) -> Sequence[FieldError]:
         found = await self._rules.check(change)

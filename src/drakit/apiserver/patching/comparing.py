@@ -126,6 +126,50 @@ class _Comparing:
             insert(self.modified, here)
 
 
+def taken_by(atom: Atom, old: Any, new: Any, depth: int = 0) -> FieldSet | None:
+    """The node of all that is added or modified below a field; none if that is nothing.
+
+    `union` of what `compare` says, without what is removed: for new objects, which nobody else owns anything of.
+    """
+    if old is MISSING:
+        return everything_in(atom, new)
+    if old is new or (depth < _COMPARED_WHOLE and old == new):
+        return None
+    before, after = form_of(atom, old), form_of(atom, new)
+    if old is not None and new is not None and before is not after:
+        return _held(after, new)
+    form = before if new is None else after
+    if form is None or not (_filled(old) or _filled(new)) or _atomic(form):
+        return {} if old != new else None
+    if isinstance(form, MapAtom):
+        return _taken_in_map(form, old, new, depth) or None
+    return _taken_in_list(form, old, new, depth) or None
+
+
+def _taken_in_map(form: MapAtom, old: Any, new: Any, depth: int) -> FieldSet:
+    one = old if isinstance(old, dict) else {}
+    node: FieldSet = {}
+    for key, after in new.items() if isinstance(new, dict) else ():
+        taken = taken_by(form.at(key), one.get(key, MISSING), after, depth + 1)
+        if taken is not None:
+            node["f:" + key] = taken
+    return node
+
+
+def _taken_in_list(form: ListAtom, old: Any, new: Any, depth: int) -> FieldSet:
+    one = grouped(form, old) if isinstance(old, list) else {}
+    node: FieldSet = {}
+    for element, after in (grouped(form, new) if isinstance(new, list) else {}).items():
+        before = one.get(element, [])
+        if len(before) <= 1 and len(after) == 1:
+            taken = taken_by(form.element, before[0] if before else MISSING, after[0], depth + 1)
+        else:
+            taken = {} if before != after else None
+        if taken is not None:
+            node[element] = taken
+    return node
+
+
 def everything_in(atom: Atom, value: Any) -> FieldSet:
     """The node of a field that comes with all that it holds."""
     return _held(form_of(atom, value), value) if _filled(value) else {}

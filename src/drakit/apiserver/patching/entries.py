@@ -59,19 +59,24 @@ class Owned(msgspec.Struct, frozen=True):
     fields: FieldSet
     api_version: str
     time: str | None = None
+    entry: dict[str, Any] | None = None
+    """As it was read, if nothing has changed since."""
 
     def owning(self, fields: FieldSet) -> Owned:
-        return Owned(fields, self.api_version, self.time)
+        return self if fields == self.fields else Owned(fields, self.api_version, self.time)
 
 
 Owners = dict[Manager, Owned]
 
 
-def read_owners(entries: Any) -> Owners:
-    """The owners that entries tell of; ValueError when one of them makes no sense."""
+def read_owners(entries: Any, *, stored: bool = False) -> Owners:
+    """The owners that entries tell of; ValueError when one of them makes no sense.
+
+    Entries that are `stored` have the form in which they are written: those that do not change are written as they are.
+    """
     owners: Owners = {}
     for index, entry in enumerate(entries or ()):
-        if not isinstance(entry, Mapping) or entry.get("operation") not in (APPLY, UPDATE):
+        if not isinstance(entry, dict) or entry.get("operation") not in (APPLY, UPDATE):
             raise ValueError("operation must be `Apply` or `Update`")
         version = entry.get("apiVersion") or ""
         if not version:
@@ -81,7 +86,8 @@ def read_owners(entries: Any) -> Owners:
         operation = entry["operation"]
         known = version if operation == UPDATE else ""
         manager = Manager(entry.get("manager") or "", operation, known, entry.get("subresource") or "")
-        owners[manager] = Owned(normalized(entry.get("fieldsV1") or {}), version, entry.get("time"))
+        fields = normalized(entry.get("fieldsV1") or {})
+        owners[manager] = Owned(fields, version, entry.get("time"), entry if stored else None)
     return owners
 
 
@@ -91,7 +97,19 @@ def write_owners(owners: Owners) -> list[dict[str, Any]]:
     return sorted(entries, key=_entry_order)
 
 
+def as_written(owners: Owners) -> Owners:
+    """The same owners, who know their entries."""
+    return {
+        manager: owned
+        if owned.entry is not None
+        else Owned(owned.fields, owned.api_version, owned.time, _entry(manager, owned))
+        for manager, owned in owners.items()
+    }
+
+
 def _entry(manager: Manager, owned: Owned) -> dict[str, Any]:
+    if owned.entry is not None:
+        return owned.entry
     entry: dict[str, Any] = {"manager": manager.name} if manager.name else {}
     entry |= {"operation": manager.operation, "apiVersion": owned.api_version}
     if owned.time:

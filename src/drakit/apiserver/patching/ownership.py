@@ -10,10 +10,14 @@ Owners in other versions are served in theirs: `View` gives an object in any ver
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+import msgspec
+
+from drakit.api.shaping import shape_of
 from drakit.apiserver.patching.atoms import Atom, atom_of
-from drakit.apiserver.patching.comparing import Comparison, compare, fields_of
+from drakit.apiserver.patching.comparing import Comparison, compare, fields_of, taken_by
 from drakit.apiserver.patching.entries import Manager, Owned, Owners
 from drakit.apiserver.patching.fieldsets import (
     Elements,
@@ -30,6 +34,8 @@ Convert = Callable[[Document, str], "Document | None"]
 """An object in another version of its kind; None when that version is not served (any more)."""
 
 _SELF = Manager("", "current-operation")
+_REMEMBERED_SIZE = 8192
+_SPEC = "spec"
 
 
 class ApplyConflicts(Exception):
@@ -51,6 +57,46 @@ class Setting(NamedTuple):
     @property
     def atom(self) -> Atom:
         return atom_of(self.api_version, self.kind)
+
+
+def own_create(setting: Setting, new: Document, owners: Owners) -> tuple[Owners, FieldSet]:
+    """The owners of a new object, and the fields that its creation takes: those that an empty object has not."""
+    if owners:
+        return own_update(setting, _empty(setting.api_version, setting.kind), new, owners)
+    rest = {name: part for name, part in new.items() if name != _SPEC}
+    taken = _set_in(setting.api_version, setting.kind, rest)
+    if _SPEC in new:
+        taken = {**taken, **_set_in_spec(setting.api_version, setting.kind, new[_SPEC])}
+    return {}, setting.reach(taken)
+
+
+def _set_in(api_version: str, kind: str, parts: Document) -> FieldSet:
+    """The fields of some parts of a new object."""
+    before = {name: part for name, part in _empty(api_version, kind).items() if name in parts}
+    return taken_by(atom_of(api_version, kind), before, parts) or {}
+
+
+def _set_in_spec(api_version: str, kind: str, spec: Any) -> FieldSet:
+    """Objects that are made of one template have equal specs: what they set is found once."""
+    try:
+        text = msgspec.json.encode(spec)
+    except (ValueError, OverflowError):  # raw JSON with a number or text that fits no encoder
+        text = b""
+    if not text or len(text) > _REMEMBERED_SIZE:
+        return _set_in(api_version, kind, {_SPEC: spec})
+    return _remembered(api_version, kind, text)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(api_version: str, kind: str, spec: bytes) -> FieldSet:
+    return _set_in(api_version, kind, {_SPEC: msgspec.json.decode(spec)})
+
+
+@cache
+def _empty(api_version: str, kind: str) -> Document:
+    """An object with nothing set, as the server writes it: what a new object is compared with. Nobody changes it."""
+    empty: Document = shape_of(api_version, kind).complete({"apiVersion": api_version, "kind": kind})
+    return empty
 
 
 def own_update(setting: Setting, live: Document, new: Document, owners: Owners) -> tuple[Owners, FieldSet]:

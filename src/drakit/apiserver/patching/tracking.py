@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from drakit.api.registry import find_kind
-from drakit.api.shaping import shape_of
 from drakit.api.versions import from_internal, to_internal
 from drakit.apiserver.patching.comparing import compare, fields_of, problems_of
 from drakit.apiserver.patching.entries import (
@@ -30,7 +28,15 @@ from drakit.apiserver.patching.entries import (
     write_owners,
 )
 from drakit.apiserver.patching.fieldsets import Elements, FieldSet, difference, has, render, set_of, union
-from drakit.apiserver.patching.ownership import ApplyConflicts, Convert, Document, Setting, own_apply, own_update
+from drakit.apiserver.patching.ownership import (
+    ApplyConflicts,
+    Convert,
+    Document,
+    Setting,
+    own_apply,
+    own_create,
+    own_update,
+)
 from drakit.apiserver.patching.reaching import reach_of
 from drakit.apiserver.patching.rejections import TOO_DEEP, conflicting, malformed, untyped
 from drakit.base.status import StatusCause
@@ -88,43 +94,50 @@ class FieldTracker:
         self._subresource = subresource
 
     def update(self, live: Document | None, new: Document, *, manager: str, now: str) -> dict[str, Any]:
-        """The new object with its managedFields after a create (`live` is None), update or plain patch.
+        """The new object with its managedFields after a create (`live` is None), update or plain patch."""
+        owners = self.owners_after(live, _owners_of(live), new, manager=manager, now=now)
+        return _with_managed(_without_managed(new), owners)
+
+    def owners_after(self, live: Document | None, known: Owners, new: Document, *, manager: str, now: str) -> Owners:
+        """Who owns what after a create (`live` is None), update or plain patch; `known` are the owners of `live`.
 
         `new` is decoded and defaulted, not yet admitted. A list of managedFields in it is taken at its word.
         """
-        owners = self._owners_for_update(live, new)
-        document = _without_managed(new)
+        owners = self._owners_for_update(live, known, new)
         if not owners and live is not None:
-            return document
-        before = self._empty() if live is None else _without_managed(live)
+            return owners
+        document = _without_managed(new)
         try:
-            return _with_managed(document, self._updated(before, document, owners, manager, now))
+            if live is None:
+                remaining, taken = own_create(self._setting, document, owners)
+            else:
+                remaining, taken = own_update(self._setting, _without_managed(live), document, owners)
+            return self._owned(remaining, taken, manager, now)
         except RecursionError:  # raw JSON deeper than the stack: the write goes on, its fields stay with their owners
-            return _with_managed(document, owners)
+            return owners
 
-    def _updated(self, live: Document, new: Document, owners: Owners, manager: str, now: str) -> Owners:
-        setting = self._setting
-        remaining, taken = own_update(setting, live, new, owners)
+    def _owned(self, remaining: Owners, taken: FieldSet, manager: str, now: str) -> Owners:
+        """The owners after a plain write: its manager has what it takes."""
         taken = difference(taken, _NEVER_OWNED)
         if not taken:
             return remaining
-        me = updater(manager, setting.api_version, self._subresource)
+        version = self._setting.api_version
+        me = updater(manager, version, self._subresource)
         before = remaining.get(me)
         fields = union(before.fields, taken) if before else taken
-        return cap_updaters({**remaining, me: Owned(fields, setting.api_version, now)})
+        return cap_updaters({**remaining, me: Owned(fields, version, now)})
 
-    def _owners_for_update(self, live: Document | None, new: Document) -> Owners:
+    def _owners_for_update(self, live: Document | None, known: Owners, new: Document) -> Owners:
         """A client may write managedFields on the object itself; who does not know them sends none."""
-        if not self._subresource:
-            entries = _managed(new)
-            if is_reset(entries):
-                return {}
-            try:
-                if owners := read_owners(entries):
-                    return owners
-            except ValueError:
-                pass
-        return _owners_of(live)
+        entries = None if self._subresource else _managed(new)
+        if entries is None or (live is not None and entries == _managed(live)):
+            return known
+        if is_reset(entries):
+            return {}
+        try:
+            return read_owners(entries) or known
+        except ValueError:
+            return known
 
     def apply(
         self, live: Document | None, applied: Document, *, manager: str, now: str, force: bool = False
@@ -145,7 +158,7 @@ class FieldTracker:
         owners = _owners_of(live, strict=True)
         before = _without_managed(live) if live is not None else self._bare()
         if not owners and live is not None:
-            owners = self._updated(self._empty(), before, {}, _BEFORE, now)
+            owners = self._owned(*own_create(self._setting, before, {}), _BEFORE, now)
         try:
             document, owners = self._applied(before, applied, owners, manager, now, force=force)
         except ApplyConflicts as refused:
@@ -204,16 +217,6 @@ class FieldTracker:
     def _bare(self) -> dict[str, Any]:
         return {"apiVersion": self._setting.api_version, "kind": self._setting.kind}
 
-    def _empty(self) -> Document:
-        return _empty_object(self._setting.api_version, self._setting.kind)
-
-
-@cache
-def _empty_object(api_version: str, kind: str) -> Document:
-    """An object with nothing set, as the server writes it: what a new object is compared with. Nobody changes it."""
-    empty: Document = shape_of(api_version, kind).complete({"apiVersion": api_version, "kind": kind})
-    return empty
-
 
 def keep_times_if_idle(live: Document, new: dict[str, Any]) -> dict[str, Any]:
     """The new object, with the live one's times in managedFields if nothing else differs: then nothing is written."""
@@ -240,7 +243,7 @@ def _managed(document: Document) -> Any:
 
 def _owners_of(live: Document | None, *, strict: bool = False) -> Owners:
     try:
-        return read_owners(_managed(live)) if live is not None else {}
+        return read_owners(_managed(live), stored=True) if live is not None else {}
     except ValueError as error:
         if strict:
             raise malformed(f"failed to decode managed fields: {error}") from None
@@ -250,7 +253,8 @@ def _owners_of(live: Document | None, *, strict: bool = False) -> Owners:
 def _without_managed(document: Document) -> dict[str, Any]:
     if _managed(document) is None:
         return dict(document)
-    metadata = {key: value for key, value in document["metadata"].items() if key != "managedFields"}
+    metadata = dict(document["metadata"])
+    del metadata["managedFields"]
     return {**document, "metadata": metadata}
 
 

@@ -1,0 +1,53 @@
+"""What a new object sets, found directly, is what comparing it with an empty one says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drakit.apiserver.patching.atoms import Atom, atom_of
+from drakit.apiserver.patching.comparing import compare, taken_by
+from drakit.apiserver.patching.fieldsets import union
+
+_NAMES = (
+    "metadata", "spec", "status", "containers", "name", "ports", "containerPort", "protocol", "conditions", "type",
+    "annotations", "labels", "finalizers", "ownerReferences", "uid", "devices", "requests", "exactly", "reservedFor",
+    "tolerations", "key", "nodeSelector", "resourceClaims",
+)  # fmt: skip
+_LEAVES = st.one_of(st.none(), st.booleans(), st.integers(0, 2), st.text("ab", max_size=2))
+_VALUES = st.recursive(
+    _LEAVES,
+    lambda inner: st.one_of(st.dictionaries(st.sampled_from(_NAMES), inner, max_size=4), st.lists(inner, max_size=3)),
+    max_leaves=25,
+)
+_DOCUMENTS = st.dictionaries(st.sampled_from(("metadata", "spec", "status")), _VALUES, max_size=3)
+_ATOMS = st.sampled_from((("v1", "Pod"), ("resource.k8s.io/v1", "ResourceClaim")))
+
+
+@given(_DOCUMENTS, _DOCUMENTS, _ATOMS)
+def test_what_is_taken_is_what_is_added_or_modified(
+    before: dict[str, Any], after: dict[str, Any], kind: tuple[str, str]
+) -> None:
+    atom: Atom = atom_of(*kind)
+    changes = compare(atom, before, after)
+    assert (taken_by(atom, before, after) or {}) == union(changes.modified, changes.added)
+
+
+@pytest.mark.parametrize(
+    ("after", "taken"),
+    [
+        ({"spec": {"nodeName": "a"}}, {"f:spec": {"f:nodeName": {}}}),
+        (
+            {"spec": {"containers": [{"name": "c"}]}},
+            {"f:spec": {"f:containers": {'k:{"name":"c"}': {".": {}, "f:name": {}}}}},
+        ),
+        ({"spec": {"containers": None}}, {}),
+    ],
+)
+def test_taken_fields_are_told_from_those_that_an_empty_object_has(
+    after: dict[str, Any], taken: dict[str, Any]
+) -> None:
+    assert (taken_by(atom_of("v1", "Pod"), {"spec": {"containers": None}}, after) or {}) == taken
