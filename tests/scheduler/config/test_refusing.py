@@ -168,62 +168,43 @@ def test_args_of_dynamic_resources(args: str, error: str) -> None:
 
 def test_timeouts_whose_gates_are_off() -> None:
     off = FeatureGates.of({"DRASchedulerFilterTimeout": False, "DRADeviceBindingConditions": False})
+    conditions = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus"
     assert of_args("DynamicResources", "{filterTimeout: 1s, bindingTimeout: 1s}", off) == [
-        (
-            ".bindingTimeout: Forbidden: DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is"
-            " disabled"
-        ),
+        f".bindingTimeout: Forbidden: {conditions} feature gate is disabled",
         ".filterTimeout: Forbidden: DRASchedulingFilterTimeout feature gate is disabled",
     ]
 
 
 @pytest.mark.parametrize(
-    ("args", "found"),
+    ("strategy", "error"),
     [
         (
-            "{scoringStrategy: {type: Best}}",
-            [
-                (
-                    '.scoringStrategy.type: Unsupported value: "Best": supported values: "LeastAllocated", "MostAllocated",'
-                    ' "RequestedToCapacityRatio"'
-                )
-            ],
+            "{type: Best}",
+            '.type: Unsupported value: "Best": supported values: "LeastAllocated", "MostAllocated", '
+            '"RequestedToCapacityRatio"',
         ),
         (
-            "{scoringStrategy: {type: RequestedToCapacityRatio}}",
-            [
-                (
-                    ".scoringStrategy.requestedToCapacityRatio: Required value: must be specified when type is"
-                    " RequestedToCapacityRatio"
-                )
-            ],
+            "{type: RequestedToCapacityRatio}",
+            ".requestedToCapacityRatio: Required value: must be specified when type is RequestedToCapacityRatio",
         ),
         (
-            "{scoringStrategy: {requestedToCapacityRatio: {}}}",
-            [
-                (
-                    ".scoringStrategy.requestedToCapacityRatio: Forbidden: must be nil when type is not"
-                    " RequestedToCapacityRatio"
-                )
-            ],
+            "{requestedToCapacityRatio: {}}",
+            ".requestedToCapacityRatio: Forbidden: must be nil when type is not RequestedToCapacityRatio",
         ),
         (
-            "{scoringStrategy: {resources: [{name: cpu, weight: 101}]}}",
-            [
-                (
-                    ".scoringStrategy.resources[0].weight: Invalid value: 101: resource weight of cpu not in valid range"
-                    " (0, 100]"
-                )
-            ],
-        ),
-        (
-            "{ignoredResourceGroups: [a.example/b]}",
-            [".ignoredResourceGroups[0]: Invalid value: \"a.example/b\": resource group name can't contain '/'"],
+            "{resources: [{name: cpu, weight: 101}]}",
+            ".resources[0].weight: Invalid value: 101: resource weight of cpu not in valid range (0, 100]",
         ),
     ],
 )
-def test_args_of_fit(args: str, found: list[str]) -> None:
-    assert of_args("NodeResourcesFit", args) == found
+def test_strategies_that_cannot_score(strategy: str, error: str) -> None:
+    assert of_args("NodeResourcesFit", f"{{scoringStrategy: {strategy}}}") == [f".scoringStrategy{error}"]
+
+
+def test_groups_of_resources_have_no_slash() -> None:
+    assert of_args("NodeResourcesFit", "{ignoredResourceGroups: [a.example/b]}") == [
+        ".ignoredResourceGroups[0]: Invalid value: \"a.example/b\": resource group name can't contain '/'"
+    ]
 
 
 def test_shapes_rise_within_their_bounds() -> None:
