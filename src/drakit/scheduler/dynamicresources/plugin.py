@@ -113,6 +113,8 @@ class DynamicResources:
                     await needs.extended.bind(need)
                 else:
                     await bind_claim(self.context, need)
+            if needs.extended is not None:
+                await needs.extended.settle(needs)
             await self._charging.write(state, needs)
             if waits(self.context, needs):
                 message = f"waiting for binding conditions for device on node {node}"

@@ -106,3 +106,16 @@ async def mappings_of(it: SchedulingCluster, name: str = "p") -> list[tuple[str,
 async def message_of(it: SchedulingCluster, name: str = "p") -> str:
     condition = await it.condition(name)
     return condition.message if condition is not None else ""
+
+
+async def assert_placed(it: SchedulingCluster, name: str = "p") -> None:
+    """As if nothing had ever gone wrong."""
+    assert await it.node_of(name) == "node-1"
+    made, placed = await the_claim(it), await it.pod(name)
+    assert requests_of(made) == {"container-0-request-0": (CLASS, 1)}
+    assert len(devices_of(made)) == 1
+    assert [each.uid for each in made.status.reserved_for] == [placed.metadata.uid]
+    assert made.metadata.finalizers == ("resource.kubernetes.io/delete-protection",)
+    assert placed.status.extended_resource_claim_status is not None
+    assert placed.status.extended_resource_claim_status.resource_claim_name == made.metadata.name
+    assert await mappings_of(it, name) == [("ctr", GPU, "container-0-request-0")]

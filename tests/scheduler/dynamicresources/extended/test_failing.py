@@ -6,25 +6,18 @@ from typing import Any
 
 import pytest
 
-from drakit.client import CLAIMS, CLASSES, NODES, PODS, QUOTAS, SLICES
-from tests.scheduler.cluster import SchedulingCluster, on_loop
+from drakit.client import CLAIMS, PODS, QUOTAS
+from tests.scheduler.cluster import on_loop
 from tests.scheduler.dynamicresources.extended.faults import written
 from tests.scheduler.dynamicresources.extended.stage import (
     CLASS,
-    GPU,
     asking,
+    assert_placed,
     claims,
-    devices_of,
-    gpu_class,
-    mappings_of,
     message_of,
-    plugin_node,
-    requests_of,
     stage,
     start_over,
-    the_claim,
 )
-from tests.scheduler.manifests import node, resource_slice
 
 WRITTEN = [
     "POST resourceclaims",
@@ -39,19 +32,6 @@ UNDONE = ["PATCH pods/status", "PUT resourceclaims/status", "PUT resourceclaims"
 def own(writes: list[str]) -> list[str]:
     """Without events and conditions of a refused pod."""
     return [each for each in writes if "events" not in each]
-
-
-async def assert_placed(it: SchedulingCluster, name: str = "p") -> None:
-    """As if nothing had ever gone wrong."""
-    assert await it.node_of(name) == "node-1"
-    made, placed = await the_claim(it), await it.pod(name)
-    assert requests_of(made) == {"container-0-request-0": (CLASS, 1)}
-    assert len(devices_of(made)) == 1
-    assert [each.uid for each in made.status.reserved_for] == [placed.metadata.uid]
-    assert made.metadata.finalizers == ("resource.kubernetes.io/delete-protection",)
-    assert placed.status.extended_resource_claim_status is not None
-    assert placed.status.extended_resource_claim_status.resource_claim_name == made.metadata.name
-    assert await mappings_of(it, name) == [("ctr", GPU, "container-0-request-0")]
 
 
 @on_loop
@@ -138,136 +118,6 @@ def test_a_scheduler_that_dies_after_a_write_leaves_the_same_to_the_next_one(las
     run()
 
 
-@pytest.mark.parametrize("last", range(1, 5))
-def test_a_claim_that_a_dead_scheduler_left_is_replaced_when_its_node_will_not_do(last: int) -> None:
-    @on_loop
-    async def run() -> None:
-        async with stage("d0", dies_after=last) as it:
-            await it.create(asking(gpu=1))
-            await it.kill_scheduler()
-            before = await the_claim(it)
-            await it.create(node("node-2"), resource_slice("slice-2", "e0", pool="pool-2", node="node-2"))
-            cordoned = await it.client.get(NODES, "node-1")
-            await it.client.patch(cordoned, {"spec": {"unschedulable": True}})
-            await it.start_scheduler()
-            await it.run_for(30)
-            assert await it.node_of("p") == "node-2"
-            made = await the_claim(it)
-            assert devices_of(made) == ["e0"]
-            assert (made.metadata.uid == before.metadata.uid) == (last < 3)
-            status = (await it.pod("p")).status.extended_resource_claim_status
-            assert status is not None
-            assert status.resource_claim_name == made.metadata.name
-
-    run()
-
-
-async def leave_claim(it: SchedulingCluster) -> str:
-    """A claim that is allocated and reserved, of a pod that was not bound."""
-    await it.start_scheduler(dies_after=3)
-    await it.create(asking(gpu=1))
-    await it.kill_scheduler()
-    made = await the_claim(it)
-    assert devices_of(made) == ["d0"]
-    return made.metadata.uid
-
-
-@on_loop
-async def test_a_claim_that_asks_for_another_class_than_now_is_replaced() -> None:
-    async with stage("d0", start=False) as it:
-        before = await leave_claim(it)
-        await it.run_for(5)
-        await it.create(gpu_class("newer"))
-        await it.start_scheduler()
-        assert await it.told("p", "FailedScheduling") == [
-            "0/1 nodes are available: 1 cannot schedule extended resource claim. deletion of ResourceClaim completed"
-        ]
-        await it.run_for(30)
-        made = await the_claim(it)
-        assert made.metadata.uid != before
-        assert requests_of(made) == {"container-0-request-0": ("newer", 1)}
-        assert await it.node_of("p") == "node-1"
-
-
-@on_loop
-async def test_a_claim_whose_device_is_gone_is_replaced() -> None:
-    async with stage("d0", start=False) as it:
-        before = await leave_claim(it)
-        found = await it.client.get(SLICES, "slice")
-        await it.client.patch(found, {"spec": {"devices": [{"name": "d1"}]}})
-        await it.start_scheduler()
-        await it.run_for(30)
-        made = await the_claim(it)
-        assert made.metadata.uid != before
-        assert devices_of(made) == ["d1"]
-        assert await it.node_of("p") == "node-1"
-
-
-@on_loop
-async def test_a_claim_that_is_needed_no_more_is_deleted() -> None:
-    async with stage("d0", start=False) as it:
-        await leave_claim(it)
-        found = await it.client.get(NODES, "node-1")
-        await it.client.patch_status(found, {"allocatable": {GPU: "1"}})
-        await it.start_scheduler()
-        await it.run_for(30)
-        assert await it.node_of("p") == "node-1"
-        assert await claims(it) == []
-        assert (await it.pod("p")).status.extended_resource_claim_status is None
-
-
-@on_loop
-async def test_a_claim_of_a_resource_that_no_class_has_any_more_is_deleted() -> None:
-    async with stage("d0", start=False) as it:
-        await leave_claim(it)
-        await it.delete(CLASSES, CLASS)
-        await it.start_scheduler()
-        await it.run_for(5)
-        assert await claims(it) == []
-        assert "1 Insufficient example.com/gpu" in await message_of(it)
-
-
-@on_loop
-async def test_a_pod_that_fits_nowhere_keeps_no_devices() -> None:
-    async with stage("d0", start=False) as it:
-        await leave_claim(it)
-        cordoned = await it.client.get(NODES, "node-1")
-        cordoned = await it.client.patch(cordoned, {"spec": {"unschedulable": True}})
-        await it.start_scheduler()
-        await it.run_for(5)
-        assert await claims(it) == []
-        await it.client.patch(cordoned, {"spec": {"unschedulable": None}})
-        await it.run_for(30)
-        await assert_placed(it)
-
-
-@on_loop
-async def test_a_deletion_that_fails_is_tried_again() -> None:
-    async with stage("d0", start=False) as it:
-        await leave_claim(it)
-        await it.run_for(5)
-        await it.create(gpu_class("newer"))
-        line = await start_over(it, delete=2)
-        await it.run_for(60)
-        assert line.refused == ["DELETE resourceclaims"] * 2
-        assert requests_of(await the_claim(it)) == {"container-0-request-0": ("newer", 1)}
-        assert await it.node_of("p") == "node-1"
-
-
-@on_loop
-async def test_a_claim_that_cannot_be_taken_back_is_used_by_the_next_attempt() -> None:
-    async with stage("d0", start=False) as it:
-        line = await start_over(it)
-        line.refuse = lambda request: (
-            written(request) in ("POST pods/binding", "DELETE resourceclaims") and len(line.refused) < 2
-        )
-        await it.create(asking(gpu=1))
-        await it.run_for(30)
-        assert line.refused == ["POST pods/binding", "DELETE resourceclaims"]
-        await assert_placed(it)
-        assert line.writes.count("POST resourceclaims") == 1
-
-
 @on_loop
 async def test_a_quota_that_refuses_the_claim_keeps_the_pod_pending_until_there_is_room() -> None:
     hard = {f"{CLASS}.deviceclass.resource.k8s.io/devices": "0"}
@@ -315,14 +165,3 @@ async def test_a_pod_that_is_deleted_while_it_is_bound_leaves_no_claim() -> None
         line.before.clear()
         await it.create(asking("q", gpu=1))
         assert await it.node_of("q") == "node-1"
-
-
-@on_loop
-async def test_a_claim_left_by_a_dead_scheduler_counts_for_other_pods() -> None:
-    async with stage("d0", start=False) as it:
-        await leave_claim(it)
-        await it.create(asking("q", gpu=1), plugin_node("plugin", gpu="1"))
-        await it.start_scheduler()
-        await it.run_for(30)
-        placed = {name: await it.node_of(name) for name in "pq"}
-        assert placed == {"p": "node-1", "q": "plugin"}

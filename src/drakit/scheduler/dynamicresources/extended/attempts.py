@@ -129,6 +129,12 @@ class Attempt:
         if need.flight is not None:
             self._context.claims.rename(need.flight, made)
 
+    async def settle(self, state: PodNeeds) -> None:
+        """A pod that has no special claim in the end must not tell of one: an undoing may have failed. As `bind`."""
+        if self._recorded and not any(need.special for need in state.needs):
+            await self._extended.writing.clear(self.pod)
+            self._recorded = False
+
     # The way back
 
     async def undo(self, state: PodNeeds) -> None:

@@ -60,7 +60,7 @@ class Extended:
         backed = ((each, self.backing.class_of(each)) for each in resources)
         classes = {each: found.metadata.name for each, found in backed if found is not None}
         stored = self.stored(pod)
-        if not classes and stored is None:
+        if not classes and stored is None and pod.status.extended_resource_claim_status is None:
             return None
         return Need(pod, resources, classes, self._new_uid(), stored)
 

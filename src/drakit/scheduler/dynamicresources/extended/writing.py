@@ -67,6 +67,11 @@ class Writing:
         if pod.status.extended_resource_claim_status != status:
             await self._client.patch_status(pod, {FIELD: to_plain(status)})
 
+    async def clear(self, pod: Pod) -> None:
+        """The pod's status tells of no claim any more; nor does a pod that is gone. Raise DrakitError."""
+        with suppress(NotFound):
+            await self._client.patch_status(pod, {FIELD: None})
+
     async def take_back(self, pod: Pod, claim: ResourceClaim | None, *, recorded: bool) -> bool:
         """Undo whatever was written, `recorded` when the pod's status may tell of it. Never fails: it logs and goes on.
 
@@ -100,16 +105,12 @@ class Writing:
 
     def _steps(self, pod: Pod, claim: ResourceClaim | None, *, recorded: bool) -> Iterator[tuple[str, Step]]:
         if recorded:
-            yield f"clear status.{FIELD}", lambda: self._unrecord(pod)
+            yield f"clear status.{FIELD}", lambda: self.clear(pod)
         if claim is not None:
             name = claim.metadata.name
             yield f"deallocate claim {name}", lambda: self._change(claim, _deallocated, "status")
             yield f"remove the finalizer of claim {name}", lambda: self._change(claim, _unprotected, "")
             yield f"delete claim {name}", lambda: self._client.delete_object(claim)
-
-    async def _unrecord(self, pod: Pod) -> None:
-        with suppress(NotFound):
-            await self._client.patch_status(pod, {FIELD: None})
 
     async def _change(self, claim: ResourceClaim, change: Change, subresource: str) -> None:
         """Change that claim as it is now: a write whose answer never came may have been done."""
