@@ -126,3 +126,15 @@ def test_deleting_a_pod_takes_it_from_the_figures() -> None:
     made.delete("uid-a")
     made.delete("uid-gated")
     assert set(figures.refused.values()) == {0}
+
+
+def test_a_pod_that_stays_where_it_is_does_not_come_in_again() -> None:
+    figures = Figures()
+    made = queue(metrics=figures)
+    made.add(pod("gated", gate="g"))
+    refused(made, "a", FIT)
+    before = dict(figures.came)
+    made.update(pod("a"), pod("a", phase="Pending"))
+    made.update(pod("gated", gate="g"), pod("gated", gate="h"))
+    made.activate(["uid-gated"])
+    assert figures.came == before

@@ -46,10 +46,10 @@ class Parts:
         self._on_ready = on_ready
         self._on_deadline = on_deadline
 
-    def place(self, queued: QueuedPod, strategy: Strategy, now: float, why: str) -> None:
-        """Put a pod that is outside where it belongs."""
+    def place(self, queued: QueuedPod, strategy: Strategy, now: float, why: str, *, was: Part = Part.OUTSIDE) -> None:
+        """Put a pod that is outside where it belongs; `was` is where it has just been."""
         if strategy is Strategy.SKIP or not self._may_enter(queued):
-            self._wait(queued, why)
+            self._wait(queued, why, stays=was in (Part.UNSCHEDULABLE, Part.GATED))
         elif strategy is Strategy.AFTER_BACKOFF and now < queued.backoff_until:
             self._back_off(queued, why)
         else:
@@ -71,10 +71,11 @@ class Parts:
         """Let a pod be tried now that waits in any part; a gate holds."""
         if queued.part is Part.ACTIVE:
             return
-        if self.withdraw(queued) is Part.BACKOFF:
+        was = self.withdraw(queued)
+        if was is Part.BACKOFF:
             self._activate(queued, now, labels.ACTIVATED)
         else:
-            self.place(queued, Strategy.AT_ONCE, now, labels.ACTIVATED)
+            self.place(queued, Strategy.AT_ONCE, now, labels.ACTIVATED, was=was)
 
     def renew(self, queued: QueuedPod, pod: Partial[Pod]) -> None:
         """The pod in active or backoff changed, perhaps its priority."""
@@ -136,9 +137,10 @@ class Parts:
         if self._pop_early and not queued.failed:
             self._on_ready()
 
-    def _wait(self, queued: QueuedPod, why: str) -> None:
+    def _wait(self, queued: QueuedPod, why: str, *, stays: bool) -> None:
         self.waiting.add(queued)
-        self._count(Part.UNSCHEDULABLE, why)
+        if not stays:
+            self._count(Part.UNSCHEDULABLE, why)
         self._on_deadline(queued.flush_at)
 
     def count_rejectors(self, queued: QueuedPod, change: int) -> None:

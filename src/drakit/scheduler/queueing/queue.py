@@ -176,8 +176,8 @@ class SchedulingQueue:
             woken.pop(besides or "", None)
             why = event.label
             for queued, strategy in woken.values():
-                self._parts.waiting.remove(queued)
-                self._place(queued, strategy, why)
+                was = self._parts.withdraw(queued)
+                self._place(queued, strategy, why, was=was)
         self._flights.record(event, old, new)
 
     def activate(self, uids: Iterable[str]) -> None:
@@ -283,11 +283,11 @@ class SchedulingQueue:
     def _update_waiting(self, queued: QueuedPod, old: Pod, new: Partial[Pod]) -> None:
         """A gate is asked again whatever changed: that costs little, and nothing else would open it."""
         event = _changed(old, new.view)
-        self._parts.waiting.remove(queued)
+        was = self._parts.withdraw(queued)
         queued.pod = new
         gated = queued.gated_by is not None
         strategy = Strategy.AFTER_BACKOFF if gated else self._hints.strategy(queued, event, old, new.view)
-        self._place(queued, strategy, event.label)
+        self._place(queued, strategy, event.label, was=was)
 
     def _woken(self, event: ClusterEvent, old: Any, new: Any) -> dict[str, tuple[QueuedPod, Strategy]]:
         """The pods that wait and that the event can help, by uid, and how soon."""
@@ -331,8 +331,8 @@ class SchedulingQueue:
         queued.flush_at = queued.queued_at + self._flush_after
         self._parts.count_rejectors(queued, +1)
 
-    def _place(self, queued: QueuedPod, strategy: Strategy, why: str) -> None:
-        self._parts.place(queued, strategy, self._clock.monotonic(), why)
+    def _place(self, queued: QueuedPod, strategy: Strategy, why: str, *, was: Part = Part.OUTSIDE) -> None:
+        self._parts.place(queued, strategy, self._clock.monotonic(), why, was=was)
 
 
 def _changed(old: Pod, new: Pod) -> ClusterEvent:
