@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from drakit.base.errors import DecodeError, InvalidObject, UsageError
+from drakit.base.fields import quote
 from drakit.base.gates import FeatureGates
 from drakit.scheduler.config import load_configuration
+from drakit.scheduler.config.args import STRATEGIES
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -180,8 +182,7 @@ def test_timeouts_whose_gates_are_off() -> None:
     [
         (
             "{type: Best}",
-            '.type: Unsupported value: "Best": supported values: "LeastAllocated", "MostAllocated", '
-            '"RequestedToCapacityRatio"',
+            f'.type: Unsupported value: "Best": supported values: {", ".join(map(quote, STRATEGIES))}',
         ),
         (
             "{type: RequestedToCapacityRatio}",

@@ -60,8 +60,7 @@ class NodeResourcesFit:
         self._marks: Questions[Marks] = Questions()
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
-        footprint = footprint_of(pod)
-        asked = self._asked.get(footprint, lambda: self._counted(footprint.asked))
+        asked = self._asked_by(pod)
         devices = self._provided_by_devices(asked, nodes)
         verdicts = self._verdicts.get((asked, devices), lambda: Verdicts(lambda node: judge(asked, devices, node)))
         return verdicts.rejections(nodes)
@@ -74,6 +73,10 @@ class NodeResourcesFit:
 
     def _begin_marks(self, footprint: Footprint) -> Marks:
         return Marks(marking(self._strategy, {**footprint.asked, **footprint.nonzero_asked}, self._totals))
+
+    def _asked_by(self, pod: Pod) -> Asked:
+        footprint = footprint_of(pod)
+        return self._asked.get(footprint, lambda: self._counted(footprint.asked))
 
     def _counted(self, amounts: Amounts) -> Asked:
         """What must be there, in the order of the reasons: what a node is counted in, ignored resources left out."""
@@ -107,7 +110,8 @@ class NodeResourcesFit:
 
     def _fits_empty(self, pod: Pod, node: Node) -> bool:
         """Whether the pod would fit if it were alone there."""
-        return not self.filter(CycleState(pod), pod, [NodeInfo(node)])
+        asked, alone = self._asked_by(pod), NodeInfo(node)
+        return judge(asked, self._provided_by_devices(asked, [alone]), alone) is None
 
 
 def judge(asked: Asked, devices: frozenset[str], node: NodeInfo) -> Status | None:
