@@ -137,6 +137,16 @@ async def test_a_claim_counts_once_however_many_containers_use_it_and_also_when_
 
 
 @on_loop
+async def test_a_claim_that_a_pod_names_twice_counts_once() -> None:
+    async with scene(cores(2)) as it:
+        entries = [{"name": name, "resourceClaimName": "a"} for name in ("one", "other")]
+        containers = [container("c1", "one"), container("c2", "other")]
+        await it.create(claim("a", 2), pod("p", *containers, resourceClaims=entries))
+        assert await taken(it, "p") == [{**TWO_CPUS[0], "containers": ["c1", "c2"]}]
+        assert requested(it) == {"cpu": 2000}
+
+
+@on_loop
 async def test_a_claim_that_another_pod_uses_is_refused_until_that_pod_is_gone() -> None:
     async with scene(cores(4)) as it:
         await it.create(claim("a", 2), pod("p", claims=("a",)), pod("q", claims=("a",)))

@@ -32,7 +32,7 @@ def claim_statuses(uses: Iterable[Use], devices: MappedDevices) -> Statuses:
     found: dict[str, NodeAllocatableResourceClaimStatus] = {}
     for use in uses:
         name = use.claim.metadata.name
-        if name not in found and (amounts := _claim_amounts(use, devices)):
+        if amounts := _claim_amounts(use, devices):
             found[name] = NodeAllocatableResourceClaimStatus(
                 resource_claim_name=name,
                 containers=use.containers,
