@@ -1,0 +1,152 @@
+"""A whole cluster in this process: API server, controllers, scheduler, and somebody who creates pods and watches them.
+
+Out: pods per second, and how long pods took from their creation until they were seen bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from drakit.api.pods import Pod
+from drakit.api.views import Partial
+from drakit.apiserver import Settings, build_server
+from drakit.base.gates import FeatureGates
+from drakit.client import CLAIMS, PODS, Client, InProcess
+from drakit.controllers import ALL, ClaimController, Controllers
+from drakit.informers import Informers
+from drakit.scheduler import Scheduler
+from drakit.store import MemoryStore, SQLiteStore, Store
+
+CREATORS = 32
+PATIENCE = 120.0
+
+Plain = dict[str, Any]
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """What one workload showed. `latencies` in seconds, per pod, from its creation until it was seen bound."""
+
+    pods: int
+    seconds: float
+    latencies: tuple[float, ...]
+
+    @property
+    def rate(self) -> float:
+        return self.pods / self.seconds if self.seconds else 0.0
+
+    def percentile(self, share: float) -> float:
+        ordered = sorted(self.latencies)
+        return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else 0.0
+
+
+class Cluster:
+    """Pods are awaited by an informer, as a user would see them."""
+
+    def __init__(self, client: Client, scheduler: Scheduler) -> None:
+        self.client = client
+        self.scheduler = scheduler
+        self.informers = Informers(client)
+        self._created: dict[str, float] = {}
+        self._bound: dict[str, float] = {}
+        self._awaited: set[str] = set()
+        self._done = asyncio.Event()
+        self.informers.of(PODS).subscribe(self._see)
+        self.informers.of(CLAIMS)
+
+    def _see(self, _old: Partial[Pod] | None, new: Partial[Pod] | None) -> None:
+        if new is None or not new.view.spec.node_name:
+            return
+        name = f"{new.view.metadata.namespace}/{new.view.metadata.name}"
+        if name in self._bound:
+            return
+        self._bound[name] = time.perf_counter()
+        self._awaited.discard(name)
+        if not self._awaited:
+            self._done.set()
+
+    async def create(self, documents: Iterable[Plain]) -> None:
+        """Many at a time."""
+        rest = iter(documents)
+
+        async def work() -> None:
+            for document in rest:
+                await self.client.create(document)
+
+        await asyncio.gather(*(work() for _ in range(CREATORS)))
+
+    async def place(self, pods: Sequence[Plain]) -> Measured:
+        """Create pods and wait until all are bound."""
+        names = [f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pods]
+        for name in names:
+            self._bound.pop(name, None)
+        self._awaited = set(names)
+        self._done.clear()
+        rest = iter(zip(names, pods, strict=True))
+
+        async def work() -> None:
+            for name, pod in rest:
+                self._created[name] = time.perf_counter()
+                await self.client.create(pod)
+
+        start = time.perf_counter()
+        await asyncio.gather(*(work() for _ in range(CREATORS)))
+        try:
+            await asyncio.wait_for(self._done.wait(), PATIENCE)
+        except TimeoutError:
+            raise SystemExit(await self._trouble(names)) from None
+        seconds = time.perf_counter() - start
+        return Measured(len(pods), seconds, tuple(self._bound[name] - self._created[name] for name in names))
+
+    async def _trouble(self, names: Sequence[str]) -> str:
+        name = next(iter(self._awaited))
+        place, short = name.split("/")
+        found = await self.client.get(PODS, short, namespace=place)
+        return f"{len(self._awaited)} of {len(names)} pods are not bound; {name} says {found.document['status']}"
+
+    async def remove(self, pods: Sequence[Plain]) -> None:
+        """Delete pods and wait until their claims are gone too."""
+        rest = iter(pods)
+
+        async def work() -> None:
+            for pod in rest:
+                about = pod["metadata"]
+                await self.client.delete(PODS, about["name"], namespace=about["namespace"], grace=0)
+
+        await asyncio.gather(*(work() for _ in range(CREATORS)))
+
+
+@asynccontextmanager
+async def cluster(*, sqlite: bool = False, everything: bool = False) -> AsyncIterator[Cluster]:
+    """`everything`: all controllers, where otherwise those run that the benchmark of Kubernetes runs."""
+    gates = FeatureGates.all_on()
+    async with AsyncExitStack() as stack:
+        store: Store
+        if sqlite:
+            directory = stack.enter_context(tempfile.TemporaryDirectory())
+            store = await stack.enter_async_context(await SQLiteStore.open(Path(directory) / "drakit.db"))
+        else:
+            store = await stack.enter_async_context(MemoryStore())
+        server = await build_server(store, settings=Settings(gates=gates))
+
+        def client() -> Client:
+            return Client(InProcess(server))
+
+        controllers = Controllers(client(), gates=gates, makers=ALL if everything else (ClaimController,))
+        scheduler = Scheduler(client(), gates=gates)
+        made = Cluster(client(), scheduler)
+        await stack.enter_async_context(made.informers.running())
+        tasks = [asyncio.create_task(controllers.run()), asyncio.create_task(scheduler.run())]
+        try:
+            yield made
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
