@@ -126,11 +126,12 @@ def _assigned(pod: Plain, binding: _Binding, now: str) -> Plain:
             metadata[name] = {**(metadata.get(name) or {}), **given}
     scheduled = {"type": SCHEDULED, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     others = [each for each in pod["status"].get("conditions") or () if each.get("type") != SCHEDULED]
+    status = {name: value for name, value in pod["status"].items() if name != "nominatedNodeName"}
     return {
         **pod,
         "metadata": metadata,
         "spec": {**pod["spec"], "nodeName": binding.target.name},
-        "status": {**pod["status"], "conditions": [*others, scheduled]},
+        "status": {**status, "conditions": [*others, scheduled]},
     }
 
 

@@ -30,9 +30,9 @@ class PodStrategy(Strategy):
         if new["spec"].get("schedulingGates"):
             new["status"]["conditions"] = [
                 {
-                    "type": "PodScheduled", "status": "False", "observedGeneration": 1, "reason": "SchedulingGated",
+                    "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
                     "message": "Scheduling is blocked due to non-empty scheduling gates",
-                    "lastProbeTime": None, "lastTransitionTime": None,
+                    "lastProbeTime": None, "lastTransitionTime": new["metadata"].get("creationTimestamp"),
                 }
             ]  # fmt: skip
 
