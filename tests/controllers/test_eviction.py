@@ -229,13 +229,23 @@ async def test_pods_without_a_node_or_a_reservation_are_left_alone() -> None:
 
 
 @on_loop
-async def test_the_condition_comes_after_some_seconds_and_counts() -> None:
+async def test_that_no_pod_is_to_be_evicted_is_told_after_some_seconds() -> None:
+    async with running() as it:
+        await it.create(rule(driver=DRIVER))
+        assert (await it.get(TAINT_RULES, "rule")).status.conditions == ()
+        await it.run_for(6)
+        told = await condition(it)
+        assert (told.status, told.reason) == ("False", "NotStarted")
+
+
+@on_loop
+async def test_the_condition_comes_at_once_and_counts_after_some_seconds() -> None:
     async with running() as it:
         await user(it, "p")
         await user(it, "q", device="d1", tolerations=[{"operator": "Exists", "tolerationSeconds": 60}])
         await it.create(rule(driver=DRIVER))
         assert await is_evicted(it, "p")
-        assert (await it.get(TAINT_RULES, "rule")).status.conditions == ()
+        assert (await condition(it)).status == "True"
         await it.run_for(6)
         told = await condition(it)
         assert (told.type, told.status, told.reason, told.observed_generation) == (

@@ -1,7 +1,10 @@
 """Tell in a DeviceTaintRule how its eviction goes.
 
-In:  rules, some seconds after they or their pods changed: by then schedulers have seen the taint too.
+In:  rules when they are new or changed, and some seconds after their pods changed.
 Out: the condition EvictionInProgress, with counts; for effect None, once, what NoExecute would do.
+
+That pods are to be evicted is told at once. That none is left is told only some seconds after a rule has come: by then
+schedulers have seen its taint too.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ class RuleStatus:
         self._clock = setting.clock
         self._known = known
         self._evicted = evicted
+        self._changed: dict[str, float] = {}
         self.loop = setting.loop(NAME, self.reconcile)
         if known.rules is not None:
             known.rules.subscribe(self._rule_changed)
@@ -42,8 +46,11 @@ class RuleStatus:
             self.loop.queue.add_after(Key("", name), DELAY)
 
     def _rule_changed(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
-        if new is not None and (old is None or old.metadata.generation != new.metadata.generation):
-            self.look_again([new.metadata.name])
+        if new is None:
+            self._changed.pop(old.metadata.name if old is not None else "", None)
+        elif old is None or old.metadata.generation != new.metadata.generation:
+            self._changed[new.metadata.name] = self._clock.monotonic()
+            self.loop.queue.add(Key("", new.metadata.name))
 
     async def reconcile(self, key: Key) -> Result:
         rule = self._known.rules.cache.get(key) if self._known.rules is not None else None
@@ -51,6 +58,9 @@ class RuleStatus:
             return Result.done()
         old = find_condition(rule.status.conditions, TYPE)
         new = self._condition(rule, old)
+        early = self._changed.get(key.name, float("-inf")) + DELAY - self._clock.monotonic()
+        if new is not None and new.status == "False" and early > 0:
+            return Result.after(early)
         if new is not None and new != old:
             others = tuple(each for each in rule.status.conditions if each.type != TYPE)
             await self._client.update_status(replace(rule, status=replace(rule.status, conditions=(*others, new))))
