@@ -23,6 +23,7 @@ from drakit.allocator.profiles import Layout, layout_of
 from drakit.allocator.requests import MAX_RESULTS, Alternative, Recent
 from drakit.allocator.results import UnsupportedNodeSelectorError, build_results, site
 from drakit.allocator.search import Answer, Expired, Search, Verdict
+from drakit.allocator.verdicts import Known, Refused
 from drakit.api import AllocationResult, ResourceClaim
 from drakit.selectors import without_hint
 
@@ -46,15 +47,18 @@ class Allocator:
         claims: Sequence[ResourceClaim],
         *,
         expired: Expired | None = None,
+        timer: Callable[[], Expired] | None = None,
         snapshot: bool = True,
     ) -> None:
-        """Without `snapshot`, answers hold as long as the inventory is not written to: that saves its next writer
+        """`expired` ends all searches, `timer` gives one for each search.
+
+        Without `snapshot`, answers hold as long as the inventory is not written to: that saves its next writer
         from copying what they share.
         """
         self._inventory = inventory.fork() if snapshot else inventory
         self._uses = self._inventory.ledger.pools.rows
         self._claims = tuple(claims)
-        self._expired = expired
+        self._timer: Callable[[], Expired | None] = timer or (lambda: expired)
         self._plan = inventory.plans.of(
             [claim.spec.devices for claim in claims], self._inventory.classes, inventory.gates
         )
@@ -103,7 +107,7 @@ class Allocator:
         key = tuple([usage.key for usage in usages])
         found = layout.answers.get(key)
         if found is None:
-            found = solve(layout, usages, self._expired)
+            found = solve(layout, usages, self._timer())
             if found.verdict is not Verdict.DEADLINE:
                 if len(layout.answers) >= _MAX_ANSWERS:
                     layout.answers.clear()
@@ -124,6 +128,32 @@ class Allocator:
                 yield self._answer_one_pool(node, views, views[0])
             else:
                 yield self.answer(node)
+
+    def refused(self, nodes: Sequence[str]) -> Iterator[Refused]:
+        """The nodes on which the claims cannot be allocated, each with the answer, in order.
+
+        What was known before the inventory changed elsewhere is not looked at again, unless this is a snapshot.
+        """
+        journal, known = self._inventory.journal, self._plan.known
+        if journal is None:
+            known = Known()
+        else:
+            known.catch_up(journal)
+        fits, refusals = known.fits, known.refusals
+        for position, node in enumerate(nodes):
+            if node in fits:
+                continue
+            found = refusals.get(node)
+            if found is None:
+                answer = self.answer(node)
+                if answer.verdict is Verdict.FOUND:
+                    fits.add(node)
+                    continue
+                plain = answer.verdict is Verdict.NONE and not any(view.problem for view in self._inventory.views(node))
+                found = (answer, plain)
+                if answer.verdict is not Verdict.DEADLINE:
+                    refusals[node] = found
+            yield Refused(position, *found)
 
     def suitable(self, nodes: Iterable[str]) -> Iterator[str]:
         """The nodes on which the claims can be allocated, in the order given. As quick as `answers`."""

@@ -18,6 +18,7 @@ from drakit.allocator.requests import Plans
 from drakit.allocator.shapes import Shapes
 from drakit.allocator.tables import Cache, Table
 from drakit.allocator.taints import Rules, read_rule
+from drakit.allocator.verdicts import Journal
 from drakit.api import AllocationResult, DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceSlice
 from drakit.base.gates import FeatureGates
 from drakit.selectors import Gates
@@ -31,7 +32,8 @@ class Inventory:
     def __init__(self, gates: FeatureGates | None = None) -> None:
         self.gates = gates or FeatureGates.defaults()
         self.plans = Plans()
-        self.ledger = Ledger(consumable=self.gates.enabled("DRAConsumableCapacity"))
+        self.journal: Journal | None = Journal()
+        self.ledger = Ledger(consumable=self.gates.enabled("DRAConsumableCapacity"), on_change=self._used)
         partitions = self.gates.enabled("DRAPartitionableDevices")
         self._settings = Settings(Shapes(), Contents(), Rules().taints_of, partitions)
         self._slices: Table[str, ResourceSlice] = Table()
@@ -50,6 +52,7 @@ class Inventory:
         """An inventory with the same content; changes to one are not seen by the other."""
         forked = Inventory.__new__(Inventory)
         forked.gates, forked.plans, forked._settings = self.gates, self.plans, self._settings
+        forked.journal = None
         forked.ledger = self.ledger.fork()
         forked._slices, forked._pools, forked._nodes = self._slices.fork(), self._pools.fork(), self._nodes.fork()
         forked._classes, forked._rules = self._classes.fork(), self._rules.fork()
@@ -77,11 +80,11 @@ class Inventory:
         place = Place(node.metadata.name, node.metadata.labels)
         if self._nodes.get(place.name) != place:
             self._nodes.put(place.name, place)
-            self._views.forget(place.name)
+            self._forget(place.name)
 
     def remove_node(self, name: str) -> None:
         self._nodes.drop(name)
-        self._views.forget(name)
+        self._forget(name)
 
     @property
     def nodes(self) -> Mapping[str, Place]:
@@ -134,9 +137,9 @@ class Inventory:
         troubled = not pool.wide and pool.foreign is not None and pool.foreign.problem is not None
         changed = _mark(self._troubled, pool.key, on=troubled) or troubled or changed
         if changed:
-            self._views.forget_all()
+            self._forget_all()
         for node in old | pool.homes:
-            self._views.forget(node)
+            self._forget(node)
 
     # Classes and taint rules
 
@@ -175,7 +178,7 @@ class Inventory:
         read = [read_rule(self._rules.rows[name], self._classes.rows, gates) for name in sorted(self._rules)]
         rules = Rules(rule for rule in read if rule)
         settings = self._settings = replace(self._settings, taints_of=rules.taints_of)
-        self._views.forget_all()
+        self._forget_all()
         for key, pool in list(self._pools.rows.items()):
             self._pools.put(key, pool.resettled(settings))
 
@@ -205,6 +208,26 @@ class Inventory:
             found = self._alike.setdefault(found, found)
             self._views.rows[node] = found
         return found
+
+    def _forget(self, node: str) -> None:
+        self._views.forget(node)
+        if self.journal is not None:
+            self.journal.add((node,))
+
+    def _forget_all(self) -> None:
+        self._views.forget_all()
+        if self.journal is not None:
+            self.journal.add_all()
+
+    def _used(self, key: PoolKey) -> None:
+        """The use of a pool changed. Only the nodes that its slices name can tell, unless others see it too."""
+        pool = self._pools.get(key)
+        if pool is None or self.journal is None:
+            return
+        if pool.wide:
+            self.journal.add_all()
+        else:
+            self.journal.add(pool.homes)
 
     @property
     def known_views(self) -> Mapping[str, Views]:

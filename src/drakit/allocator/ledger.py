@@ -7,7 +7,7 @@ Out: per pool what is held. It is derived from claims alone, kept up to date cla
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -128,8 +128,16 @@ class _Entry:
 class Ledger:
     """Device use by pool. `consumable` says whether shares are known; when they are not, a share is a whole device."""
 
-    def __init__(self, claims: Iterable[ResourceClaim] = (), *, consumable: bool = True) -> None:
+    def __init__(
+        self,
+        claims: Iterable[ResourceClaim] = (),
+        *,
+        consumable: bool = True,
+        on_change: Callable[[PoolKey], None] | None = None,
+    ) -> None:
+        """`on_change` is told of each pool whose use changes; not of the changes of a fork."""
         self.consumable = consumable
+        self._on_change = on_change
         self.pools: Table[PoolKey, PoolUse] = Table()
         self._stored: Table[str, _Entry] = Table()
         self._in_flight: Table[str, _Entry] = Table()
@@ -213,6 +221,8 @@ class Ledger:
                 self.pools.put(key, use)
             else:
                 self.pools.drop(key)
+            if self._on_change is not None:
+                self._on_change(key)
 
 
 def uid_of(claim: ResourceClaim) -> str:

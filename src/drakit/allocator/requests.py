@@ -18,6 +18,7 @@ from drakit.allocator.constraints import Constraint
 from drakit.allocator.contents import Question
 from drakit.allocator.matching import Selection
 from drakit.allocator.profiles import Layout, Profile, Trait
+from drakit.allocator.verdicts import Known
 from drakit.api import (
     ALL,
     EXACT_COUNT,
@@ -152,6 +153,7 @@ class Plan:
     layouts: dict[object, Layout] = field(default_factory=dict)
     answers: dict[object, Answer] = field(default_factory=dict)
     recent: dict[str, Recent] = field(default_factory=dict)
+    known: Known = field(default_factory=Known)
     question: Question = field(init=False)
 
     def __post_init__(self) -> None:
@@ -163,6 +165,7 @@ class Plan:
         if any(len(each) >= _MAX_KNOWN for each in remembered):
             for each in remembered:
                 each.clear()
+            self.known.clear()
 
 
 class Plans:

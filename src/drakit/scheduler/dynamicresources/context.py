@@ -6,12 +6,14 @@ others must not give away.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from drakit.allocator import Inventory
 from drakit.api.podclaims import pod_group_name
 from drakit.api.pods import Pod
 from drakit.api.workloads import PodGroup
+from drakit.base.clock import Clock
 from drakit.client import CLAIMS, POD_GROUPS, Key
 from drakit.informers import Informer
 from drakit.scheduler.config.args import BINDING_TIMEOUT, DynamicResourcesArgs
@@ -29,6 +31,10 @@ class Ledger(NamedTuple):
     claims: Claims
 
 
+Timer = Callable[[], Callable[[], bool]]
+"""Begins the time that the search on one node may take; the result tells when it is over."""
+
+
 class Context:
     def __init__(self, handle: Handle, args: DynamicResourcesArgs | None = None) -> None:
         args = args or DynamicResourcesArgs()
@@ -37,8 +43,9 @@ class Context:
         self.client = handle.client
         self.clock = handle.clock
         self.inventory, self.claims = handle.shared(NAME, lambda: _make_ledger(handle))
-        self.timed = gates.enabled("DRASchedulerFilterTimeout") and bool(args.filter_timeout)
-        self.filter_timeout = args.filter_timeout or 0.0
+        self.timer: Timer | None = None
+        if gates.enabled("DRASchedulerFilterTimeout") and args.filter_timeout:
+            self.timer = _timer(handle.clock, args.filter_timeout)
         self.binding_timeout = args.binding_timeout or BINDING_TIMEOUT
         self.binding_conditions = gates.enabled("DRADeviceBindingConditions") and gates.enabled(
             "DRAResourceClaimDeviceStatus"
@@ -56,6 +63,14 @@ class Context:
         if name is None or self.groups is None:
             return None, None
         return name, self.groups.cache.get(Key(pod.metadata.namespace, name))
+
+
+def _timer(clock: Clock, seconds: float) -> Timer:
+    def begin() -> Callable[[], bool]:
+        end = clock.monotonic() + seconds
+        return lambda: clock.monotonic() >= end
+
+    return begin
 
 
 def _make_ledger(handle: Handle) -> Ledger:

@@ -6,11 +6,11 @@ Out: the nodes that do not fit, each with why. A failure that no node can mend e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from drakit.allocator import AllocationError, Allocator, Answer, NodeError, OutOfTime, Unsatisfiable, Verdict
 from drakit.scheduler.dynamicresources.context import Context
-from drakit.scheduler.dynamicresources.needs import Deadline, PodNeeds, Reach, Variant
+from drakit.scheduler.dynamicresources.needs import PodNeeds, Reach, Variant
 from drakit.scheduler.dynamicresources.nodeallocatable.charging import refuse_overcharged
 from drakit.scheduler.framework import NodeInfo, Status
 
@@ -36,29 +36,19 @@ def _allocatable(context: Context, variant: Variant, nodes: Sequence[NodeInfo], 
     allocator = variant.allocator
     if allocator is None:
         return nodes
-    fitting: list[NodeInfo] = []
-    for node, answer in zip(nodes, allocator.answers(_names(nodes, variant.deadline)), strict=True):
-        if answer.verdict is Verdict.FOUND:
-            fitting.append(node)
-            continue
-        why = refused[node.name] = _why(context, allocator, node.name, answer)
+    beyond: set[int] = set()
+    for position, answer, plain in allocator.refused([node.name for node in nodes]):
+        name = nodes[position].name
+        why = refused[name] = CANNOT_ALLOCATE if plain else _why(context, allocator, name, answer)
         if not why.is_rejected:
             return []
-    return fitting
-
-
-def _names(nodes: Sequence[NodeInfo], deadline: Deadline | None) -> Iterable[str]:
-    for node in nodes:
-        if deadline is not None:
-            deadline.begin()
-        yield node.name
+        beyond.add(position)
+    return [node for position, node in enumerate(nodes) if position not in beyond] if beyond else nodes
 
 
 def _why(context: Context, allocator: Allocator, node: str, answer: Answer) -> Status:
     if answer.verdict is Verdict.DEADLINE:
         return TIMED_OUT
-    if answer.verdict is Verdict.NONE and not any(view.problem for view in context.inventory.views(node)):
-        return CANNOT_ALLOCATE
     match allocator.allocate(node, new_uid=context.handle.new_uid):
         case Unsatisfiable():
             return CANNOT_ALLOCATE

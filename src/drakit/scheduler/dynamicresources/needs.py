@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from drakit.allocator import Allocator
 from drakit.api.claims import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
-from drakit.base.clock import Clock
 from drakit.base.nodeselectors import IN, NAME_FIELD, NodeSelector, matches
 from drakit.scheduler.dynamicresources.claims import Flight
 from drakit.scheduler.framework import NodeInfo
@@ -48,47 +47,25 @@ class ClaimNeed:
         return self.claim.status.allocation is not None
 
 
-class Deadline:
-    """The time that one node may take. It runs from the first look at it, and anew when `begin` is called."""
-
-    __slots__ = ("_clock", "_end", "_seconds")
-
-    def __init__(self, clock: Clock, seconds: float) -> None:
-        self._clock = clock
-        self._seconds = seconds
-        self._end: float | None = None
-
-    def begin(self) -> None:
-        self._end = None
-
-    def __call__(self) -> bool:
-        now = self._clock.monotonic()
-        if self._end is None:
-            self._end = now + self._seconds
-        return now >= self._end
-
-
 class Variant:
     """Claims to allocate on some nodes; `positions` are theirs among the pod's needs. `detail` is its maker's own.
 
-    Nothing to allocate: no allocator. `deadline` is the one that the allocator asks.
+    Nothing to allocate: no allocator.
     """
 
-    __slots__ = ("allocator", "claims", "deadline", "detail", "positions")
+    __slots__ = ("allocator", "claims", "detail", "positions")
 
     def __init__(
         self,
         claims: Sequence[ResourceClaim] = (),
         positions: Sequence[int] = (),
         allocator: Allocator | None = None,
-        deadline: Deadline | None = None,
         *,
         detail: Any = None,
     ) -> None:
         self.claims = tuple(claims)
         self.positions = tuple(positions)
         self.allocator = allocator
-        self.deadline = deadline
         self.detail = detail
 
 

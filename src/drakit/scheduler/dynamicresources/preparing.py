@@ -14,7 +14,7 @@ from drakit.api.podclaims import is_reserved_for_pod
 from drakit.api.pods import Pod
 from drakit.scheduler.dynamicresources.bindingconditions import is_hopeless
 from drakit.scheduler.dynamicresources.context import Context
-from drakit.scheduler.dynamicresources.needs import ClaimNeed, Deadline, PodNeeds, Variant
+from drakit.scheduler.dynamicresources.needs import ClaimNeed, PodNeeds, Variant
 from drakit.scheduler.dynamicresources.overlaps import find_overlap
 from drakit.scheduler.dynamicresources.readiness import refuse_requests
 from drakit.scheduler.framework import Status
@@ -45,10 +45,9 @@ def make_variant(context: Context, claims: Sequence[ResourceClaim], positions: S
     """Claims to allocate, with what knows where they can be. Nothing to allocate: no allocator."""
     if not claims:
         return Variant()
-    expired = Deadline(context.clock, context.filter_timeout) if context.timed else None
     # An attempt never gives up control, so the inventory stays as it is until its node is chosen.
-    allocator = Allocator(context.inventory, claims, expired=expired, snapshot=False)
-    return Variant(claims, positions, allocator, expired)
+    allocator = Allocator(context.inventory, claims, timer=context.timer, snapshot=False)
+    return Variant(claims, positions, allocator)
 
 
 def _look_at(context: Context, pod: Pod, need: ClaimNeed) -> Status | None:

@@ -1,0 +1,107 @@
+"""What is known of nodes is forgotten when, and only when, it may have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drakit.allocator import Allocator, Inventory, Verdict
+from drakit.allocator.verdicts import Journal
+from tests.allocator.objects import claim, class_of, device, every, exactly, held, node, rule, slice_of
+
+NODES = ["node-a", "node-b", "node-c"]
+ASKED = [claim(exactly()), claim(exactly(count=2)), claim(every())]
+Change = Callable[[Inventory], None]
+
+
+def own(number: int, generation: int, count: int = 1) -> Change:
+    devices = [device(f"d{each}") for each in range(2)]
+    name = NODES[number]
+    made = slice_of(*devices, name=f"s-{name}", pool=f"p-{name}", nodeName=name, generation=generation, count=count)
+    return lambda inventory: inventory.put_slice(made)
+
+
+def change(kind: str, number: int, device_number: int) -> Change:
+    pool, name = f"p-{NODES[number]}", f"c{number}{device_number}"
+    user = held(name, f"d{device_number}", pool=pool)
+    wide = slice_of(device("w"), name="wide", pool="wide", nodeSelector=_labelled())
+    allocation = user.status.allocation
+    assert allocation is not None
+    changes: dict[str, Change] = {
+        "use": lambda inventory: inventory.put_claim(user),
+        "free": lambda inventory: inventory.remove_claim(user.metadata.uid),
+        "begin": lambda inventory: inventory.begin_allocation(claim(name=name), allocation),
+        "end": lambda inventory: inventory.end_allocation(user.metadata.uid),
+        "use wide": lambda inventory: inventory.put_claim(held("w", "w", pool="wide")),
+        "free wide": lambda inventory: inventory.remove_claim("uid-w"),
+        "publish": own(number, device_number + 1),
+        "publish half": own(number, device_number + 1, count=2),
+        "withdraw": lambda inventory: inventory.remove_slice(f"s-{NODES[number]}"),
+        "publish wide": lambda inventory: inventory.put_slice(wide),
+        "withdraw wide": lambda inventory: inventory.remove_slice("wide"),
+        "label": lambda inventory: inventory.put_node(node(NODES[number], zone="x")),
+        "unlabel": lambda inventory: inventory.put_node(node(NODES[number])),
+        "taint": lambda inventory: inventory.put_rule(rule("r", {"pool": pool})),
+        "untaint": lambda inventory: inventory.remove_rule("r"),
+    }
+    return changes[kind]
+
+
+KINDS = [
+    "use", "free", "begin", "end", "use wide", "free wide", "publish", "publish half", "withdraw", "publish wide",
+    "withdraw wide", "label", "unlabel", "taint", "untaint",
+]  # fmt: skip
+STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2), st.integers(0, 1)), max_size=25)
+
+
+def _labelled() -> dict[str, object]:
+    expression = {"key": "zone", "operator": "In", "values": ["x"]}
+    return {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+
+
+@settings(max_examples=200)
+@given(STEPS)
+def test_an_inventory_that_changes_refuses_what_a_new_one_refuses(steps: list[tuple[str, int, int]]) -> None:
+    inventory = Inventory()
+    inventory.put_class(class_of())
+    for kind, number, device_number in steps:
+        change(kind, number, device_number)(inventory)
+        for asked in ASKED:
+            refused = Allocator(inventory, [asked], snapshot=False).refused(NODES)
+            known = {NODES[each.position]: each.answer.verdict for each in refused}
+            answers = {each: Allocator(_anew(inventory), [asked]).answer(each).verdict for each in NODES}
+            assert known == {name: verdict for name, verdict in answers.items() if verdict is not Verdict.FOUND}
+
+
+def _anew(inventory: Inventory) -> Inventory:
+    fork = inventory.fork()
+    fork.plans = Inventory().plans
+    for each in NODES:
+        fork._forget(each)
+    return fork
+
+
+def test_a_plain_refusal_is_one_without_trouble_in_a_pool() -> None:
+    inventory = Inventory()
+    inventory.put_class(class_of())
+    own(0, 1)(inventory)
+    own(1, 1, count=2)(inventory)
+    asked = claim(exactly(count=3))
+    refused = Allocator(inventory, [asked], snapshot=False).refused(NODES)
+    assert [(each.position, each.plain) for each in refused] == [(0, True), (1, False), (2, True)]
+
+
+def test_a_journal_that_is_full_begins_anew_and_says_so() -> None:
+    journal = Journal()
+    mark = journal.end
+    journal.add(["a"])
+    assert journal.since(mark) == ["a"]
+    for _ in range(30_000):
+        journal.add(["b"])
+    assert journal.since(mark) is None
+    mark = journal.end
+    assert journal.since(mark) == []
+    journal.add_all()
+    assert journal.since(mark) is None
