@@ -121,8 +121,9 @@ def test_the_claim_of_an_earlier_attempt_serves_nobody_when_the_class_changed_or
         assert set(need(of, stored=stored).split([node("dra")])[0]) == {"dra"}
 
 
-def test_the_mappings_of_a_node_can_be_asked_for() -> None:
-    assert [each.resource_name for each in need().mappings_on(node("a", gpu="1"))] == [NIC]
+def test_a_claim_that_asks_for_nothing_serves_nobody() -> None:
+    empty = stored_claim(BOTH)
+    assert set(need(stored=empty).split([node("all", gpu="1", nic="1"), node("dra")])[0]) == {"all", "dra"}
 
 
 def test_the_special_claim_is_the_pods_own() -> None:

@@ -62,10 +62,6 @@ class Need:
                 groups.append(found)
         return refused, groups
 
-    def mappings_on(self, node: NodeInfo) -> tuple[ContainerExtendedResourceRequest, ...]:
-        """Which container gets the devices of which request on that node."""
-        return self._variant(tuple(each for each in self._classes if not node.allocatable.get(each))).mappings
-
     def _parts(self, nodes: Sequence[NodeInfo]) -> list[tuple[tuple[str, ...], Sequence[NodeInfo]]]:
         parts: list[tuple[tuple[str, ...], Sequence[NodeInfo]]] = [((), nodes)] if nodes else []
         for resource in self._classes:
