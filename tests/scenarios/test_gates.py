@@ -13,8 +13,9 @@ import pytest
 from drakit.api.codec import to_wire
 from drakit.api.views import Partial
 from drakit.base.gates import GATES, FeatureGates
-from drakit.client import Answered, Resource, resource
-from tests.scenarios.gate_scenes import SCENES, Plain, Scene
+from drakit.client import CLAIMS, Answered, Resource, resource
+from tests.controllers.manifests import allocation
+from tests.scenarios.gate_scenes import SCENES, Plain, Scene, claim
 from tests.scenarios.gates import lives, over_allocated, remembered, without
 from tests.scheduler.cluster import SchedulingCluster, on_loop
 
@@ -23,6 +24,29 @@ PATIENCE = 15.0
 
 def test_every_gate_that_can_be_switched_has_a_scene() -> None:
     assert sorted(scene.gate for scene in SCENES) == sorted(name for name, gate in GATES.items() if not gate.locked)
+
+
+@on_loop
+async def test_the_naive_look_sees_what_is_given_twice() -> None:
+    async with lives() as cluster, cluster.life(FeatureGates.all_on()) as it:
+        shared = next(scene for scene in SCENES if scene.gate == "DRAConsumableCapacity")
+        parted = next(scene for scene in SCENES if scene.gate == "DRAPartitionableDevices")
+        await it.create(*shared.objects[:3], *parted.objects[2:4], *(claim(name) for name in "abcde"))
+        uid = "0b7e2a52-6d3c-4c1b-9f0e-0000000000"
+        given: list[tuple[str, str, str, Plain]] = [
+            ("a", "d0", "slice", {"shareID": f"{uid}01", "consumedCapacity": {"memory": "6Gi"}}),
+            ("b", "d0", "slice", {"shareID": f"{uid}02", "consumedCapacity": {"memory": "5Gi"}}),
+            ("c", "half-0", "parts", {}),
+            ("d", "half-0", "parts", {}),
+            ("e", "whole", "parts", {}),
+        ]
+        for name, device, pool, more in given:
+            await it.set_status(CLAIMS, name, {"allocation": allocation(device, pool=pool, **more)})
+        assert await over_allocated(it) == [
+            "device gpu.example.com/parts/half-0 is given 2 times",
+            "device gpu.example.com/slice/d0: 11Gi of 10Gi memory is taken",
+            "counter gpu.example.com/parts/all/memory is -5Gi",
+        ]
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.gate)
