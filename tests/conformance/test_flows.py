@@ -9,7 +9,7 @@ from tests.conformance.flows import flow, flows, play
 from tests.controllers import cluster as controlled
 from tests.scheduler.cluster import on_loop, scheduling
 
-WITHOUT_SCHEDULER = ("flow-29", "flow-36", "flow-51", "flow-61")
+WITHOUT_SCHEDULER = ("flow-29", "flow-35", "flow-36", "flow-51", "flow-61")
 GROUPS = ("flow-32", "flow-33")
 """Groups are not scheduled as such yet: no PodGroup says that it is, and no pod waits for the others of its group."""
 POOL_UPDATED = "flow-45"
@@ -49,3 +49,11 @@ async def test_the_flow_ends_as_recorded_without_a_scheduler(name: str) -> None:
     async with controlled.cluster() as it:
         await it.start(ALL)
         assert await play(it, flow(name)) == []
+
+
+def test_every_other_flow_has_events_of_the_scheduler() -> None:
+    scheduling_reasons = {"Scheduled", "FailedScheduling"}
+    alone = {
+        name for name in flows() if scheduling_reasons.isdisjoint(each[3] for each in flow(name)["final"]["events"])
+    }
+    assert alone == set(WITHOUT_SCHEDULER)

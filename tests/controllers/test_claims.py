@@ -362,6 +362,53 @@ async def test_a_groups_reservation_stays_without_pods_until_the_group_is_gone()
         assert await it.all(CLAIMS) == []
 
 
+async def reserved(it: Cluster, name: str) -> list[tuple[str, str]]:
+    found = await it.get(CLAIMS, name)
+    return sorted((each.resource, each.name) for each in found.status.reserved_for)
+
+
+async def unprotect(it: Cluster, group: str) -> None:
+    """What the controller that protects groups does."""
+    found = await it.client.get(POD_GROUPS, group, namespace="default")
+    await it.client.patch(found, {"metadata": {"finalizers": None}})
+    await it.delete(POD_GROUPS, group, grace=None)
+
+
+@on_loop
+async def test_a_claim_that_pod_and_group_name_alike_is_reserved_for_the_group_once() -> None:
+    async with running() as it:
+        await it.create(node("node-1"), claim("c"), pod_group("pg", [by_name("c")]))
+        await allocate(it, "c")
+        await it.create(*(pod(name, claims=[by_name("c")], group="pg", node="node-1") for name in ("p", "q")))
+        assert await reserved(it, "c") == [("podgroups", "pg")]
+        await it.set_status(PODS, "p", {"phase": "Succeeded"})
+        await it.delete(PODS, "q")
+        assert await reserved(it, "c") == [("podgroups", "pg")]
+        await unprotect(it, "pg")
+        assert await reserved(it, "c") == []
+        found = await it.get(CLAIMS, "c")
+        assert (found.status.allocation, found.metadata.finalizers) == (None, ())
+
+
+@on_loop
+async def test_a_claim_that_pod_and_group_name_under_different_entries_is_the_pods_until_the_group_has_it() -> None:
+    async with running() as it:
+        await it.create(node("node-1"), claim("c"), pod_group("pg", [by_name("c", "of-group")]))
+        await allocate(it, "c")
+        await it.create(pod("p", claims=[by_name("c", "of-pod")], group="pg", node="node-1"))
+        assert await reserved(it, "c") == [("pods", "p")]
+        users = [consumer(await it.get(PODS, "p")), consumer(await it.get(POD_GROUPS, "pg"))]
+        await it.set_status(CLAIMS, "c", {"reservedFor": users})
+        await it.create(pod("q", claims=[by_name("c", "of-pod")], group="pg", node="node-1"))
+        assert await reserved(it, "c") == [("podgroups", "pg"), ("pods", "p")]
+        await unprotect(it, "pg")
+        assert ("pods", "p") in await reserved(it, "c")
+        await it.set_status(PODS, "p", {"phase": "Failed"})
+        await it.set_status(PODS, "q", {"phase": "Failed"})
+        assert await reserved(it, "c") == []
+        assert (await it.get(CLAIMS, "c")).status.allocation is None
+
+
 @on_loop
 async def test_pods_that_went_while_nobody_looked_are_found_at_the_start() -> None:
     async with running() as it:

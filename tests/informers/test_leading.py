@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 
 from drakit.base.clock import FakeClock
 from drakit.base.errors import UsageError
@@ -28,6 +29,7 @@ class Candidate:
         self.rate = rate
         self.clock = FakeClock(datetime(year, 1, 1, tzinfo=UTC))
         self.line = Flaky(server)
+        self.registry = CollectorRegistry()
         self.terms = 0
         self.working = False
         self.elector = LeaderElector(
@@ -36,6 +38,7 @@ class Candidate:
             namespace="default",
             identity=name,
             random=Random(seed),
+            registry=self.registry,
         )
         self.task = asyncio.ensure_future(self._run())
 
@@ -53,6 +56,9 @@ class Candidate:
             await asyncio.Event().wait()
         finally:
             self.working = False
+
+    def figure(self, name: str) -> float | None:
+        return self.registry.get_sample_value(f"leader_election_{name}", {"name": "test"})
 
     async def stop(self) -> None:
         self.task.cancel()
@@ -92,6 +98,47 @@ async def test_one_leads_and_goes_on_leading() -> None:
         assert (a.working, b.working) == (True, False)
         assert (a.terms, b.terms) == (1, 0)
         assert b.elector.leader == "a"
+
+
+@on_loop
+async def test_figures_tell_who_leads_and_how_often_it_had_to_look_at_its_lease() -> None:
+    async with candidates({}, {}) as (a, b):
+        await pass_time(5, a, b)
+        assert (a.figure("master_status"), b.figure("master_status")) == (1.0, 0.0)
+        assert (a.figure("slowpath_total"), a.elector.is_overdue) == (0.0, False)
+        lease = await b.elector._client.get(LEASES, "test", namespace="default")
+        await b.elector._client.patch(lease, {"metadata": {"labels": {"touched": "yes"}}})
+        await pass_time(5, a, b)
+        assert a.figure("slowpath_total") == 1.0
+        await a.stop()
+        await pass_time(20, b)
+        assert (a.figure("master_status"), b.figure("master_status")) == (0.0, 1.0)
+        assert not b.elector.is_overdue
+
+
+@on_loop
+async def test_work_that_does_not_end_with_its_lease_is_overdue() -> None:
+    async with a_server(FakeClock()) as server:
+        line, clock = Flaky(server), FakeClock()
+        elector = LeaderElector(Client(InProcess(line), clock=clock), name="test", namespace="default", identity="a")
+
+        async def stubborn() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.shield(ended.wait())
+
+        ended = asyncio.Event()
+        task = asyncio.ensure_future(elector.run(stubborn))
+        await turns(25)
+        overdue = [elector.is_overdue]
+        line.down = True
+        await clock.run_for(20)
+        overdue.append(elector.is_overdue)
+        ended.set()
+        with pytest.raises(LeaseLost):
+            await task
+        assert [*overdue, elector.is_overdue] == [False, True, False]
 
 
 @on_loop
