@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from drakit.allocator import Allocator, Inventory, Verdict
 from drakit.allocator.verdicts import Journal
-from tests.allocator.objects import claim, class_of, device, every, exactly, held, node, rule, slice_of
+from tests.allocator.objects import ALL_ON, claim, class_of, device, every, exactly, held, node, rule, slice_of
 
 NODES = ["node-a", "node-b", "node-c"]
 ASKED = [claim(exactly()), claim(exactly(count=2)), claim(every())]
@@ -53,7 +53,7 @@ KINDS = [
     "use", "free", "begin", "end", "use wide", "free wide", "publish", "publish half", "withdraw", "publish wide",
     "withdraw wide", "label", "unlabel", "taint", "untaint",
 ]  # fmt: skip
-STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2), st.integers(0, 1)), max_size=25)
+STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2), st.integers(0, 1)), max_size=15)
 
 
 def _labelled() -> dict[str, object]:
@@ -61,11 +61,13 @@ def _labelled() -> dict[str, object]:
     return {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
 
 
-@settings(max_examples=200)
+@settings(max_examples=150, deadline=None)
 @given(STEPS)
 def test_an_inventory_that_changes_refuses_what_a_new_one_refuses(steps: list[tuple[str, int, int]]) -> None:
-    inventory = Inventory()
+    inventory = Inventory(ALL_ON)
     inventory.put_class(class_of())
+    for number in range(3):
+        own(number, 1)(inventory)
     for kind, number, device_number in steps:
         change(kind, number, device_number)(inventory)
         for asked in ASKED:

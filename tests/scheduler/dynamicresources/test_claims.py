@@ -185,7 +185,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(STEPS)
 def test_the_ledger_is_what_the_newest_states_and_flights_make_it(steps: list[tuple[str, int, int]]) -> None:
     """A server that counts up, an informer that lags, our own writes in between."""
