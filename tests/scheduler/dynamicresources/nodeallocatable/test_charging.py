@@ -255,6 +255,33 @@ async def test_a_status_that_cannot_be_written_keeps_the_pod_from_being_bound() 
         assert (await it.node_of("p"), await taken(it, "p")) == ("node-1", TWO_CPUS)
 
 
+@on_loop
+async def test_a_status_whose_answer_was_lost_is_taken_back_and_written_again() -> None:
+    async with cluster(GATES) as it:
+        await prepare(it)
+        line = await start_over(it)
+        line.lose = lambda request: b"nodeAllocatable" in bytes(request.body or b"")
+        await it.create(claim("a", 2), pod("p", claims=("a",)))
+        assert (await it.node_of("p"), await taken(it, "p"), requested(it)) == ("", [], {})
+        line.lose = lambda _: False
+        await it.run_for(30)
+        assert (await it.node_of("p"), await taken(it, "p"), requested(it)) == ("node-1", TWO_CPUS, {"cpu": 2000})
+
+
+@on_loop
+async def test_a_pod_that_is_deleted_while_it_is_bound_leaves_nothing_in_the_ledger() -> None:
+    async with cluster(GATES) as it:
+        await prepare(it)
+        line = await start_over(it)
+        line.refuse = lambda request: request.path.endswith("pods/p/binding")
+        await it.create(claim("a", 4), pod("p", claims=("a",)))
+        await it.delete(PODS, "p")
+        line.refuse = lambda _: False
+        await it.create(pod("next", container(cpu="4")))
+        await it.run_for(30)
+        assert (await it.node_of("next"), requested(it)) == ("node-1", {"cpu": 4000})
+
+
 @pytest.mark.parametrize("writes", range(1, 7))
 @on_loop
 async def test_a_scheduler_that_dies_after_any_write_leaves_nothing_that_the_next_one_miscounts(writes: int) -> None:

@@ -7,11 +7,12 @@ Out: one patch of the pod's status. Scheduler and node agent rebuild their ledge
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import Any
 
 from drakit.api import Pod, to_plain
 from drakit.base.errors import DrakitError
-from drakit.client import Client
+from drakit.client import Client, NotFound
 from drakit.scheduler.dynamicresources.nodeallocatable.statuses import Statuses
 
 log = logging.getLogger("drakit.scheduler")
@@ -32,7 +33,8 @@ async def write_statuses(client: Client, pod: Pod, statuses: Statuses) -> None:
 async def clear_statuses(client: Client, pod: Pod) -> None:
     """Never fails: what is left is overwritten by the next attempt."""
     try:
-        await client.patch_status(pod, status_patch(()))
+        with suppress(NotFound):
+            await client.patch_status(pod, status_patch(()))
     except DrakitError as error:
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         log.warning("failed to clear %s of pod %s: %s", FIELD, name, error)
