@@ -1,16 +1,20 @@
-"""All controllers together, their figures, and answers that never come."""
+"""All controllers together, their figures, their rights, and answers that never come."""
 
 from __future__ import annotations
 
 import asyncio
 
+import pytest
 from prometheus_client import generate_latest
 
 from drakit.api.exchange import Request, Response
-from drakit.client import CLAIMS, PODS, SERVICE_ACCOUNTS, Client, ConnectionFailed, InProcess
-from drakit.controllers import ALL, ClaimController, Controllers
+from drakit.apiserver.access.identities import controller
+from drakit.base.errors import UsageError
+from drakit.client import CLAIMS, EVENTS, PODS, SERVICE_ACCOUNTS, Client, ConnectionFailed, Forbidden, InProcess
+from drakit.client.recording import NORMAL, Recorder
+from drakit.controllers import ALL, BY_NAME, ClaimController, Controllers, NamespaceController, chosen
 from tests.controllers.cluster import Fatal, cluster, on_loop
-from tests.controllers.manifests import by_template, pod, template
+from tests.controllers.manifests import by_template, claim, pod, template
 
 
 class Deaf(Fatal):
@@ -74,3 +78,62 @@ async def test_figures_have_upstreams_names_and_labels_where_they_are_read() -> 
         assert "device_taint_eviction_controller_pod_deletion_duration_seconds_count 0.0" in lines
         for loop in (loop for component in running.components for loop in component.loops):
             assert f'workqueue_depth{{name="{loop.name}"}} 0.0' in lines
+
+
+@on_loop
+async def test_ready_is_when_everything_that_was_there_has_been_looked_at() -> None:
+    async with cluster() as it:
+        await it.create(template(), pod("p", claims=[by_template()]))
+        running = it.identified(it.line())
+        task = asyncio.create_task(running.run())
+        ready = asyncio.create_task(running.wait_ready())
+        synced = [running.is_synced]
+        while not ready.done():
+            await it.run_for(0.1)
+        assert [*synced, running.is_synced] == [False, True]
+        assert len(await it.all(CLAIMS)) == 1
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@on_loop
+async def test_a_refusal_is_noticed_whatever_the_controller_makes_of_it() -> None:
+    async with cluster() as it:
+        line = it.line()
+        with pytest.raises(Forbidden):
+            await it.client_as(controller("replicaset-controller"), line).create(claim("c"))
+        assert [each.split(" cannot ")[1] for each in line.refused] == [
+            'create resource "resourceclaims" in API group "resource.k8s.io" in the namespace "default"'
+        ]
+
+
+@on_loop
+async def test_an_event_that_is_told_again_is_counted_by_one_who_may_not_read_events() -> None:
+    async with cluster() as it:
+        await it.create(pod("p"))
+        told = await it.client.get(PODS, "p", namespace="default")
+        line = it.line()
+        for _ in range(3):
+            client = it.client_as(controller("resource-claim-controller"), line)
+            await Recorder(client, it.clock, "test").tell("Pod", "v1", told, "Reason", "text", type_=NORMAL)
+        [event] = await it.all(EVENTS)
+        assert (event.count, line.refused) == (3, [])
+
+
+@pytest.mark.parametrize(
+    ("names", "left"),
+    [
+        (("*",), set(BY_NAME)),
+        (("namespace-controller",), {"namespace-controller"}),
+        (("*", "-namespace-controller"), set(BY_NAME) - {"namespace-controller"}),
+    ],
+)
+def test_controllers_are_chosen_by_name(names: tuple[str, ...], left: set[str]) -> None:
+    assert chosen(names) == tuple(make for name, make in BY_NAME.items() if name in left)
+    assert BY_NAME["namespace-controller"] is NamespaceController
+
+
+@pytest.mark.parametrize("names", [("nope",), ("*", "-nope"), ("-namespace-controller",), ()])
+def test_a_choice_of_nothing_or_of_somebody_unknown_is_refused(names: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match="controller"):
+        chosen(names)
