@@ -112,15 +112,14 @@ class Scheduler:
         """Until stopped. Cancelled: at once, in the middle of whatever is under way."""
         async with self.informers.running():
             self._synced.set()
-            loops = {self._place_pods(): "scheduling", self.queue.run(): "timers", self._writers.run(): "writers"}
-            tasks = [asyncio.create_task(loop, name=f"scheduler {name}") for loop, name in loops.items()]
-            stopped = asyncio.create_task(self._stopping.wait())
+            loops = asyncio.gather(self._place_pods(), self.queue.run(), self._writers.run())
+            stopped = asyncio.ensure_future(self._stopping.wait())
             try:
-                await asyncio.wait((*tasks, stopped), return_when=asyncio.FIRST_COMPLETED)
-                if not self._stopping.is_set():
-                    await asyncio.gather(*tasks)
+                await asyncio.wait((loops, stopped), return_when=asyncio.FIRST_COMPLETED)
+                if loops.done():
+                    loops.result()
             finally:
-                await _end((*tasks, stopped))
+                await _end((loops, stopped))
                 await self._bindings.cancel()
 
     async def stop(self) -> None:
@@ -207,7 +206,7 @@ class Scheduler:
         self._metrics.follow_cache(sizes)
 
 
-async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def _end(tasks: Iterable[asyncio.Future[Any]]) -> None:
     ending = list(tasks)
     for task in ending:
         task.cancel()

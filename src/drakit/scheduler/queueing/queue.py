@@ -166,6 +166,15 @@ class SchedulingQueue:
         if not flight.deleted:
             del self._pods[uid]
 
+    def readmit(self, queued: QueuedPod, pod: Partial[Pod]) -> None:
+        """A pod that was `done` could not be bound after all: as it is now, it is tried again after its backoff."""
+        if self._closed or queued.uid in self._pods:
+            return
+        queued.pod = pod
+        self._pods[queued.uid] = queued
+        self._note_attempt(queued)
+        self._place(queued, Strategy.AFTER_BACKOFF, labels.ATTEMPT_FAILED)
+
     def move(self, event: ClusterEvent, old: Any, new: Any, *, besides: str | None = None) -> None:
         """Wake the pods that the event can help; `old` and `new` as hint functions take them.
 

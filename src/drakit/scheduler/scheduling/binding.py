@@ -104,6 +104,7 @@ class Bindings:
 
     async def _bind(self, job: Job) -> Refusal | None:
         if any(each.waits(job.state, job.pod, job.node) for each in job.profile.waits):
+            self._queue.done(job.queued.uid)  # what happens in so long a time need not be kept for it
             await self._nominate(job)
         for step in job.profile.pre_binds:
             refusal = await self._step(job, step, "PreBind")

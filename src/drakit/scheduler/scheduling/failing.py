@@ -21,7 +21,7 @@ from drakit.scheduler import metrics as figures
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.framework import Code, CycleState, Status
 from drakit.scheduler.metrics import Metrics
-from drakit.scheduler.queueing import QueuedPod, SchedulingQueue
+from drakit.scheduler.queueing import Part, QueuedPod, SchedulingQueue
 from drakit.scheduler.scheduling.conditions import SCHEDULER_ERROR, UNSCHEDULABLE, Patch, not_scheduled
 from drakit.scheduler.scheduling.diagnosis import Refusal
 from drakit.scheduler.scheduling.profiles import Profile
@@ -67,13 +67,13 @@ class Failures:
         self.put_back(queued, state.pod, refusal)
 
     async def give_back(self, profile: Profile, state: CycleState, node: str) -> None:
-        """Undo the reservation, in memory at once, then what was written."""
-        self._cache.forget(state.pod.metadata.uid)
+        """Undo the reservation, in memory at once, then what was written; until then the pod is nobody else's."""
         for plugin, unreserve in profile.unreserves:
             try:
                 await unreserve(state, state.assumed, node)
             except Exception:
                 log.exception("plugin %s could not give back what it had reserved", plugin)
+        self._cache.forget(state.pod.metadata.uid)
 
     def put_back(self, queued: QueuedPod, pod: Pod, refusal: Refusal) -> None:
         """Queue the pod again, if it is still there and not bound by somebody, and say why."""
@@ -83,8 +83,11 @@ class Failures:
         if current is None:
             self._queue.done(metadata.uid)
             return
-        again = refusal.is_error or refusal.is_soon
-        self._queue.put_back(queued, unschedulable=refusal.plugins, pending=refusal.pending, error=again)
+        if queued.part is Part.IN_FLIGHT:
+            again = refusal.is_error or refusal.is_soon
+            self._queue.put_back(queued, unschedulable=refusal.plugins, pending=refusal.pending, error=again)
+        else:
+            self._queue.readmit(queued, current)
         self._events.record(current.view, WARNING, FAILED_SCHEDULING, refusal.message)
         reason = SCHEDULER_ERROR if refusal.is_error else UNSCHEDULABLE
         self._writers.later(metadata.uid, partial(self._write_condition, pod, reason, refusal.message))
