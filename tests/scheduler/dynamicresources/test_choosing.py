@@ -89,7 +89,7 @@ def hard_devices() -> list[Plain]:
             "name": f"d-{one}-{two}",
             "attributes": {"numa": {"int": (one + two) % 2}, "root": {"strings": [f"r{one}", f"r{two}"]}},
         }
-        for one in range(11)
+        for one in range(12)
         for two in range(one)
     ]
 
@@ -97,7 +97,11 @@ def hard_devices() -> list[Plain]:
 async def attempt_hard_claim(gates: FeatureGates, **args: Any) -> str:
     plugins = Plugins(**args)
     async with scene(gates=gates, makers=plugins.makers) as it:
-        await it.create(bare_slice("s", hard_devices()))
+        devices = hard_devices()
+        slices = [bare_slice("s", devices[:40]), bare_slice("t", devices[40:])]
+        for each in slices:
+            each["spec"]["pool"]["resourceSliceCount"] = 2
+        await it.create(*slices)
         [plugin] = plugins.made
         clock = HurriedClock()
         clock.step = 20.0
