@@ -29,6 +29,10 @@ from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.config import SchedulerConfiguration, default_configuration
 from drakit.scheduler.eventhandlers import EventHandlers
 from drakit.scheduler.framework import SUCCESS, CycleState, Handle, Status
+from drakit.scheduler.gangs.attempts import GroupAttempts
+from drakit.scheduler.gangs.conditions import GroupConditions
+from drakit.scheduler.gangs.figures import GroupFigures
+from drakit.scheduler.gangs.groups import Groups, group_key
 from drakit.scheduler.metrics import Metrics
 from drakit.scheduler.plugins import MAKERS, Maker
 from drakit.scheduler.queueing import QueuedPod, SchedulingQueue
@@ -104,6 +108,7 @@ class Scheduler:
             events=events,
         )
         self._bindings = Bindings(client, self.queue, self._failures, clock=clock, metrics=metrics, events=events)
+        self._groups = self._make_groups(handle) if gates.enabled("GenericWorkload") else None
         self._follow()
         self._synced = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -163,6 +168,9 @@ class Scheduler:
         if profile is None or self._is_done_with(pod):
             self.queue.done(queued.uid)
             return
+        if self._groups is not None and (group := group_key(pod)) is not None:
+            await self._groups.attempt(profile, queued, group)
+            return
         began = self._clock.monotonic()
         state = CycleState(pod, queued.pod.document)
         outcome = self._cycle.run(profile, state)
@@ -178,6 +186,22 @@ class Scheduler:
             self._events.record(pod, WARNING, FAILED_SCHEDULING, f"skip schedule deleting pod: {name}")
             return True
         return self.cache.is_assumed(pod.metadata.uid)
+
+    def _make_groups(self, handle: Handle) -> GroupAttempts:
+        return GroupAttempts(
+            Groups.shared(handle),
+            self.cache,
+            self.queue,
+            self._cycle,
+            self._failures,
+            self._bindings,
+            GroupConditions(handle.client, self._clock, self._writers),
+            is_done_with=self._is_done_with,
+            clock=self._clock,
+            metrics=self._metrics,
+            group_figures=GroupFigures(self.registry),
+            gangs=handle.gates.enabled("GangScheduling"),
+        )
 
     def _may_enter(self, pod: Pod) -> Status:
         """What plugins say that stand before the queue."""

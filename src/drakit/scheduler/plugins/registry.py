@@ -11,6 +11,7 @@ from typing import Any
 from drakit.scheduler.config import names
 from drakit.scheduler.dynamicresources import DynamicResources
 from drakit.scheduler.framework import Handle, NodeInfo, Plugin
+from drakit.scheduler.gangs import GangScheduling
 from drakit.scheduler.plugins.amounts import Totals
 from drakit.scheduler.plugins.balancedallocation import BalancedAllocation
 from drakit.scheduler.plugins.defaultbinder import DefaultBinder
@@ -53,4 +54,5 @@ MAKERS: dict[str, Maker] = {
     names.BALANCED_ALLOCATION: lambda handle, args: BalancedAllocation(args, totals=_totals(handle)),
     names.DYNAMIC_RESOURCES: DynamicResources,
     names.DEFAULT_BINDER: lambda handle, args: DefaultBinder(handle.client),
+    names.GANG_SCHEDULING: lambda handle, args: GangScheduling(handle),
 }

@@ -1,0 +1,91 @@
+"""One round of placing members of a group: who takes part, who got a node, and whether that is enough. Pure.
+
+In:  members, and what the scheduling cycle said about each.
+Out: the verdict about the group, and what each member that gives its place back is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from drakit.scheduler.config.names import GANG_SCHEDULING
+from drakit.scheduler.framework import CycleState, Status
+from drakit.scheduler.queueing import QueuedPod
+from drakit.scheduler.scheduling.cycle import Placement
+from drakit.scheduler.scheduling.diagnosis import Refusal
+
+UNSCHEDULABLE = "pod group is unschedulable"
+WAITING = "waiting for minCount pods from a gang to be scheduled"
+
+
+class Member:
+    """`outcome` of None: it has not been tried. `is_settled`: it is being bound, or back in the queue."""
+
+    __slots__ = ("is_settled", "outcome", "queued", "state")
+
+    def __init__(self, queued: QueuedPod) -> None:
+        self.queued = queued
+        self.state = CycleState(queued.pod.view, queued.pod.document)
+        self.outcome: Placement | Refusal | None = None
+        self.is_settled = False
+
+    @property
+    def name(self) -> str:
+        metadata = self.state.pod.metadata
+        return f"{metadata.namespace}/{metadata.name}"
+
+
+class Round(msgspec.Struct):
+    """`least` pods of the group run, or none; `before` of them had a node when the round began."""
+
+    members: list[Member]
+    least: int = 1
+    before: int = 0
+
+    @property
+    def placed(self) -> list[tuple[Member, Placement]]:
+        return [(each, each.outcome) for each in self.members if isinstance(each.outcome, Placement)]
+
+    @property
+    def refused(self) -> list[tuple[Member, Refusal]]:
+        return [(each, each.outcome) for each in self.members if isinstance(each.outcome, Refusal)]
+
+    @property
+    def count(self) -> int:
+        """How many pods of the group have a node."""
+        return self.before + len(self.placed)
+
+    @property
+    def is_enough(self) -> bool:
+        return self.count >= self.least
+
+    @property
+    def spare(self) -> int:
+        """How many members may be refused before it is not enough whatever becomes of the others."""
+        return self.before + len(self.members) - self.least
+
+    @property
+    def message(self) -> str:
+        """Why the group does not run, in one sentence."""
+        if self.least <= 1:
+            return UNSCHEDULABLE
+        head = f"{UNSCHEDULABLE}, {WAITING}:"
+        for member, refusal in self.refused:
+            return f"{head} {self.count} of {self.least} can be placed, pod {member.name} cannot: {refusal.message}"
+        return f"{head} {self.before + len(self.members)} of {self.least} can be tried"
+
+    def give_way(self) -> Refusal:
+        """What a member is told whose group does not run.
+
+        It waits for the same as those that were refused: what helps it to another node may leave its own to them.
+        """
+        plugins = frozenset[str]().union(*(refusal.plugins for _, refusal in self.refused))
+        status = Status.unschedulable(self.message).by(GANG_SCHEDULING)
+        return Refusal(status=status, message=self.message, plugins=plugins | {GANG_SCHEDULING})
+
+
+def in_order(taken: Iterable[QueuedPod]) -> list[Member]:
+    """Members in the order in which they are tried: the queue's."""
+    return [Member(each) for each in sorted(taken, key=lambda each: each.order)]
