@@ -182,16 +182,16 @@ class Cluster:
         await self.settle()
 
 
-def settings(gates: FeatureGates) -> Settings:
-    return Settings(gates=gates, random=Random(7), modes=("Node", "RBAC"))
+def settings(gates: FeatureGates, plugins: Sequence[str] = ()) -> Settings:
+    return Settings(gates=gates, random=Random(7), modes=("Node", "RBAC"), enable_plugins=plugins)
 
 
 @asynccontextmanager
-async def cluster(gates: FeatureGates | None = None) -> AsyncIterator[Cluster]:
+async def cluster(gates: FeatureGates | None = None, *, plugins: Sequence[str] = ()) -> AsyncIterator[Cluster]:
     clock = FakeClock()
     gates = gates or FeatureGates.all_on()
     async with MemoryStore(clock=clock) as store:
-        server = await build_server(store, clock=clock, settings=settings(gates))
+        server = await build_server(store, clock=clock, settings=settings(gates, plugins))
         made = Cluster(server, store, clock, gates)
         try:
             yield made

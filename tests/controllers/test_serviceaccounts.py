@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from drakit.client import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
+import pytest
+
+from drakit.client import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS, Forbidden
 from drakit.controllers.garbage import NamespaceController
 from drakit.controllers.serviceaccounts import ROOT_CA, ServiceAccountController
 from drakit.controllers.setting import Setting
 from tests.controllers.cluster import cluster, on_loop
+from tests.controllers.manifests import pod
 from tests.scenarios.crashes import check_every_crash
 
 PEM = "-----BEGIN CERTIFICATE-----"
@@ -58,3 +62,23 @@ async def a_namespace_comes(it: Any) -> None:
 
 def test_it_may_die_after_every_write() -> None:
     assert check_every_crash(a_namespace_comes, (with_authority,), (SERVICE_ACCOUNTS, CONFIG_MAPS)) >= 10
+
+
+@on_loop
+async def test_a_pod_waits_a_moment_for_the_account_of_its_namespace() -> None:
+    async with cluster(plugins=("ServiceAccount",)) as it:
+        early = asyncio.create_task(it.client.create(pod("early")))
+        await it.settle()
+        assert not early.done()
+        await it.start((with_authority,))
+        await it.run_for(2)
+        assert (await early).view.spec.service_account_name == "default"
+
+
+@on_loop
+async def test_a_pod_does_not_wait_for_ever() -> None:
+    async with cluster(plugins=("ServiceAccount",)) as it:
+        early = asyncio.create_task(it.client.create(pod("early")))
+        await it.run_for(2)
+        with pytest.raises(Forbidden, match='serviceaccount "default" not found'):
+            await early

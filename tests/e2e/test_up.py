@@ -104,6 +104,16 @@ async def test_pods_of_every_namespace_know_the_server_by_its_authority(up: Runn
 
 
 @on_loop
+async def test_a_pod_may_come_right_after_its_namespace(up: Running) -> None:
+    async with reached(up.kubeconfig) as client:
+        for number in range(20):
+            await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"new-{number}"}})
+            soon = pod("p")
+            soon["metadata"]["namespace"] = f"new-{number}"
+            assert (await client.create(soon)).view.spec.service_account_name == "default"
+
+
+@on_loop
 async def test_every_gate_is_on_and_aggregated_roles_are_filled(up: Running) -> None:
     async with reached(up.kubeconfig) as client:
         made = await client.create(pod_group("g", [by_template()]))

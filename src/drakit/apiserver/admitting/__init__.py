@@ -31,7 +31,7 @@ def standard_plugins(
     """Every plugin, in order: what completes objects first; the quota, which charges, last."""
     return [
         NamespaceLifecycle(keeper),
-        ServiceAccount(keeper, random),
+        ServiceAccount(keeper, random, clock),
         NodeRestriction(keeper),
         Priority(keeper),
         DefaultTolerationSeconds(),

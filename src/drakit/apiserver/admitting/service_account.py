@@ -20,11 +20,13 @@ from drakit.apiserver.keeping import Keeper
 from drakit.apiserver.objects import Plain
 from drakit.apiserver.serving import known_kind
 from drakit.base import names
+from drakit.base.clock import Clock
 
 DEFAULT = "default"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 TOKEN_SECONDS = 3607
 _VOLUME = "kube-api-access-"
+_PAUSES = tuple(0.01 * 2**power for power in range(7))
 _ACCOUNT = known_kind("v1", "ServiceAccount")
 _CONTAINERS = ("initContainers", "containers")
 
@@ -33,9 +35,10 @@ class ServiceAccount(Plugin):
     name = "ServiceAccount"
     default = False
 
-    def __init__(self, keeper: Keeper, random: Random) -> None:
+    def __init__(self, keeper: Keeper, random: Random, clock: Clock) -> None:
         self._keeper = keeper
         self._random = random
+        self._clock = clock
 
     async def admit(self, change: Change) -> None:
         if change.kind.kind != "Pod" or change.subresource or change.operation != CREATE:
@@ -54,6 +57,11 @@ class ServiceAccount(Plugin):
 
     async def _account(self, change: Change, name: str) -> Plain:
         found = await self._keeper.find(_ACCOUNT, change.namespace, name)
+        for pause in _PAUSES if name == DEFAULT else ():  # in a new namespace, it is about to be made
+            if found is not None:
+                break
+            await self._clock.sleep(pause)
+            found = await self._keeper.find(_ACCOUNT, change.namespace, name)
         if found is None:
             raise self._unknown(change, name)
         return found.document
