@@ -18,7 +18,8 @@ class Scene:
 
     `kept` are fields that stay, also when somebody writes to their object with the gate off; `dropped` are new objects
     and the field that goes from them then, `refused` new objects that are not accepted then. `rivals` are made with the
-    gate off, `late` when it is on again; their pods wait or have a node, as told.
+    gate off, `late` when it is on again; their pods wait or have a node, as told. `lost` are statuses of rivals that
+    are written with the gate off, and the field that does not arrive.
     """
 
     gate: str
@@ -30,6 +31,7 @@ class Scene:
     refused: tuple[Plain, ...] = ()
     rivals: tuple[Plain, ...] = ()
     late: tuple[Plain, ...] = ()
+    lost: tuple[tuple[Resource[Any], str, Plain, str], ...] = ()
     bound_while_off: dict[str, bool] = field(default_factory=dict)
     bound_in_the_end: dict[str, bool] = field(default_factory=dict)
 
@@ -137,8 +139,18 @@ def _gang(name: str, least: int) -> Plain:
     return made
 
 
-def _device_status(*conditions: Plain) -> Plain:
-    return {"devices": [{"driver": DRIVER, "pool": "slice", "device": "d0", "conditions": list(conditions)}]}
+def _device_status(*conditions: Plain, device: str = "d0") -> Plain:
+    return {"devices": [{"driver": DRIVER, "pool": "slice", "device": device, "conditions": list(conditions)}]}
+
+
+def _extended_status() -> Plain:
+    mapping = {"containerName": "ctr", "resourceName": "example.com/gpu", "requestName": "container-0-request-0"}
+    return {"extendedResourceClaimStatus": {"resourceClaimName": "some", "requestMappings": [mapping]}}
+
+
+def _taken(name: str) -> Plain:
+    taken = {"resourceClaimName": name, "containers": ["ctr"], "resources": {"cpu": "3"}}
+    return {"nodeAllocatableResourceClaimStatuses": [taken]}
 
 
 def _health() -> Plain:
@@ -204,6 +216,7 @@ SCENES = (
         kept=((CLASSES, "gpu", "spec.extendedResourceName"), (PODS, "p", "status.extendedResourceClaimStatus")),
         dropped=((_backed("new"), "spec.extendedResourceName"),),
         rivals=(asking("rival", "example.com/gpu"),),
+        lost=((PODS, "rival", _extended_status(), "status.extendedResourceClaimStatus"),),
         bound_while_off={"rival": False},
         late=(asking("late", "example.com/gpu"),),
         bound_in_the_end={"rival": True, "late": False},
@@ -233,8 +246,9 @@ SCENES = (
         dropped=(
             (published("new", _mapped("d9"), nodeName="elsewhere"), "spec.devices.0.nodeAllocatableResourceMappings"),
         ),
-        rivals=(pod("rival", cpu="6"),),
-        bound_while_off={"rival": True},
+        rivals=(pod("rival", cpu="6"), *pair("uncounted")),
+        lost=((PODS, "uncounted", _taken("uncounted-claim"), "status.nodeAllocatableResourceClaimStatuses"),),
+        bound_while_off={"rival": True, "uncounted": True},
         late=pair("late"),
         bound_in_the_end={"late": False},
     ),
@@ -266,6 +280,7 @@ SCENES = (
         statuses=((CLAIMS, "p-claim", _device_status()),),
         kept=((CLAIMS, "p-claim", "status.devices"),),
         rivals=pair("rival"),
+        lost=((CLAIMS, "rival-claim", _device_status(device="d1"), "status.devices"),),
         bound_while_off={"rival": True},
         late=pair("late"),
         bound_in_the_end={"late": False},
@@ -338,6 +353,7 @@ SCENES = (
         statuses=((PODS, "p", _health()),),
         kept=((PODS, "p", HEALTH),),
         rivals=pair("rival"),
+        lost=((PODS, "rival", _health(), HEALTH),),
         bound_while_off={"rival": True},
     ),
     Scene(
@@ -346,6 +362,7 @@ SCENES = (
         statuses=((PODS, "p", _health()),),
         kept=((PODS, "p", f"{HEALTH}.0.resources.0.message"),),
         rivals=pair("rival"),
+        lost=((PODS, "rival", _health(), f"{HEALTH}.0.resources.0.message"),),
         bound_while_off={"rival": True},
     ),
     *(

@@ -62,6 +62,7 @@ async def test_pods_and_claims_outlive_a_gate_that_goes_off_and_on(scene: Scene)
             assert await missing(it, scene) == []
             await renew(it, scene)
             await compete(it, scene.rivals, scene.bound_while_off)
+            await lose(it, scene)
             assert holds(before, await remembered(it))
             before = {key: each for key, each in (await remembered(it)).items() if each[1]}
         async with cluster.life(FeatureGates.all_on()) as it:
@@ -114,6 +115,13 @@ async def compete(it: SchedulingCluster, documents: tuple[Plain, ...], bound: Ma
     await it.run_for(PATIENCE)
     assert {name: bool(await it.node_of(name)) for name in bound} == bound
     assert await over_allocated(it) == []
+
+
+async def lose(it: SchedulingCluster, scene: Scene) -> None:
+    """What is reported of objects that did not use the feature does not arrive."""
+    for kind, name, status, path in scene.lost:
+        await it.set_status(kind, name, status)
+        assert not read(await wire(it, kind, name), path), f"{kind.name} {name} has {path}"
 
 
 async def missing(it: SchedulingCluster, scene: Scene) -> list[str]:

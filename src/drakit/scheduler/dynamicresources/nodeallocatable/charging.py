@@ -20,7 +20,13 @@ from drakit.client import SLICES, metadata_of
 from drakit.scheduler.dynamicresources.needs import PodNeeds, Variant
 from drakit.scheduler.dynamicresources.nodeallocatable.accounting import GATE, Accounting
 from drakit.scheduler.dynamicresources.nodeallocatable.amounts import CannotCount
-from drakit.scheduler.dynamicresources.nodeallocatable.statuses import Use, containers_by_claim, renamed, with_statuses
+from drakit.scheduler.dynamicresources.nodeallocatable.statuses import (
+    Statuses,
+    Use,
+    containers_by_claim,
+    renamed,
+    with_statuses,
+)
 from drakit.scheduler.dynamicresources.nodeallocatable.writing import clear_statuses, write_statuses
 from drakit.scheduler.dynamicresources.writing import CannotBind
 from drakit.scheduler.framework import SUCCESS, CycleState, Handle, NodeInfo, Status
@@ -54,15 +60,18 @@ class Charging:
         """Once all claims have their devices. What an attempt before left in the pod goes."""
         if not self.accounting.enabled:
             return SUCCESS
-        users = containers_by_claim(state.pod)
-        if needs.extended is not None:
-            users[EXTENDED_RESOURCES] = needs.extended.containers
         try:
-            statuses = self.accounting.statuses(_uses(needs, users))
+            statuses = self._statuses(state.pod, needs) if self.accounting.is_active else ()
         except CannotCount as error:
             return Status.failed(error)
         state.assumed = with_statuses(state.assumed, statuses)
         return SUCCESS
+
+    def _statuses(self, pod: Pod, needs: PodNeeds) -> Statuses:
+        users = containers_by_claim(pod)
+        if needs.extended is not None:
+            users[EXTENDED_RESOURCES] = needs.extended.containers
+        return self.accounting.statuses(_uses(needs, users))
 
     async def write(self, state: CycleState, needs: PodNeeds) -> None:
         """Raise CannotBind."""

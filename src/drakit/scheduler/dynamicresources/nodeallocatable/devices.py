@@ -56,6 +56,7 @@ class MappedDevices:
     def _index(self, key: PoolKey) -> Mapping[str, Device]:
         pool = self._inventory.pools.get(key)
         if pool is None:
+            self._indexes.pop(key, None)
             return {}
         known = self._indexes.get(key)
         # A pool is immutable: the same object has the same devices.
@@ -63,6 +64,5 @@ class MappedDevices:
             return known[1]
         newest_last = sorted(pool.slices, key=lambda each: each.spec.pool.generation)
         index = {device.name: device for each in newest_last for device in each.spec.devices}
-        if key in self._pools:
-            self._indexes[key] = (pool, index)
+        self._indexes[key] = (pool, index)
         return index
