@@ -179,3 +179,19 @@ async def test_other_pods_are_placed_while_one_waits() -> None:
         assert await it.node_of("p") == ""
         await it.create(bare_slice("u", [{"name": "more"}], pool="more"), claim("other"), user("q", "other"))
         assert await it.node_of("q") == "node-1"
+
+
+@on_loop
+async def test_what_came_of_waiting_is_counted() -> None:
+    async with scene() as it:
+        await begin(it, "d0")
+        await it.run_for(3)
+        await report(it, condition("AttachFailed"))
+        labels = {"profile": "default-scheduler", "driver": DRIVER}
+        total, wait = "allocations_total", "wait_duration_seconds_sum"
+        prefix = "scheduler_dra_bindingconditions_"
+        assert it.figure(prefix + total, **labels, status="failure") == 1
+        assert it.figure(prefix + wait, **labels, status="failure") == 3
+        await it.run_for(10)
+        await report(it, condition("Attached"), condition("Booted"))
+        assert it.figure(prefix + total, **labels, status="success") == 1

@@ -48,8 +48,20 @@ def waits(context: Context, state: PodNeeds) -> bool:
     return False
 
 
-async def wait_ready(context: Context, state: PodNeeds) -> None:
+async def wait_ready(context: Context, state: PodNeeds, pod: Pod) -> None:
     """Wait for the conditions of all devices. Raise BindingFailed, BindingTimedOut, CannotBind."""
+    began, failure = context.clock.monotonic(), None
+    try:
+        await _wait_ready(context, state)
+    except DrakitError as error:
+        failure = error
+    seconds = context.clock.monotonic() - began
+    context.figures.waited(pod.spec.scheduler_name, [need.claim for need in state.needs], seconds, failure)
+    if failure is not None:
+        raise failure
+
+
+async def _wait_ready(context: Context, state: PodNeeds) -> None:
     waiting = [need for need in state.needs if has_conditions(need.claim)]
     latest = context.clock.now() + timedelta(seconds=context.binding_timeout)
     changed = asyncio.Event()

@@ -19,6 +19,7 @@ from drakit.informers import Informer
 from drakit.scheduler.config.args import BINDING_TIMEOUT, DynamicResourcesArgs
 from drakit.scheduler.dynamicresources.claims import Claims
 from drakit.scheduler.dynamicresources.devices import follow_devices
+from drakit.scheduler.dynamicresources.figures import Figures
 from drakit.scheduler.framework import Handle
 
 NAME = "DynamicResources"
@@ -46,12 +47,14 @@ class Context:
         self.timer: Timer | None = None
         if gates.enabled("DRASchedulerFilterTimeout") and args.filter_timeout:
             self.timer = _timer(handle.clock, args.filter_timeout)
+        self.device_strategy = args.device_strategy
         self.binding_timeout = args.binding_timeout or BINDING_TIMEOUT
         self.binding_conditions = gates.enabled("DRADeviceBindingConditions") and gates.enabled(
             "DRAResourceClaimDeviceStatus"
         )
         self.given_back: dict[str, None] = {}
         """Pods, the latest last, that gave devices back which no claim ever had: no event tells of these."""
+        self.figures = handle.shared(f"figures of {NAME}", lambda: Figures(handle.registry))
         self.prioritized = gates.enabled("DRAPrioritizedList")
         self.groups: Informer[PodGroup] | None = None
         if gates.enabled("DRAWorkloadResourceClaims"):

@@ -25,7 +25,15 @@ from drakit.scheduler.dynamicresources.postfiltering import NOTHING_TO_DO, make_
 from drakit.scheduler.dynamicresources.preparing import prepare
 from drakit.scheduler.dynamicresources.readiness import NotReady, needs_of, pod_claims
 from drakit.scheduler.dynamicresources.reserving import reserve
-from drakit.scheduler.dynamicresources.scoring import has_choices, normalise, rank_nodes
+from drakit.scheduler.dynamicresources.scoring import (
+    can_differ,
+    devices_left,
+    has_choices,
+    mark_left,
+    mean,
+    normalise,
+    rank_nodes,
+)
 from drakit.scheduler.framework import SKIP, SUCCESS, CycleState, Handle, Interest, NodeInfo, Rejections, Status
 
 _NO_NEEDS = PodNeeds()
@@ -65,7 +73,7 @@ class DynamicResources:
         if refusal is not None:
             return refusal, None
         self._charging.begin(needs, pod)
-        if not has_choices(needs):
+        if not can_differ(needs, self.context.device_strategy):
             state.skip_score.add(NAME)
         state.put(NAME, needs)
         return SUCCESS, None
@@ -78,10 +86,15 @@ class DynamicResources:
         return await make_way(self.context, needs, pod) if needs else NOTHING_TO_DO
 
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
-        needs = _needs(state)
+        needs, strategy = _needs(state), self.context.device_strategy
+        spread = mark_left(devices_left(needs, nodes), strategy) if strategy else ()
+        if spread and not has_choices(needs):
+            return spread
         if needs.extended is not None:
-            return normalise(needs.extended.rank_nodes(needs, nodes))
-        return normalise(rank_nodes(needs, needs.variant, nodes))
+            ranks = normalise(needs.extended.rank_nodes(needs, nodes))
+        else:
+            ranks = normalise(rank_nodes(needs, needs.variant, nodes))
+        return mean(ranks, spread) if spread else ranks
 
     def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         needs = _needs(state)
@@ -119,7 +132,7 @@ class DynamicResources:
             if waits(self.context, needs):
                 message = f"waiting for binding conditions for device on node {node}"
                 self.context.handle.record(pod, "Normal", "BindingConditionsPending", message)
-                await wait_ready(self.context, needs)
+                await wait_ready(self.context, needs, pod)
         except DrakitError as error:
             return Status.failed(error)
         return SUCCESS
