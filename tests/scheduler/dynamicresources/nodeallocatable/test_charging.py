@@ -7,6 +7,7 @@ import pytest
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, NODES, PODS
 from drakit.controllers.composition import ALL
+from tests.controllers.manifests import pod_group
 from tests.scheduler.cluster import SchedulingCluster, cluster, on_loop
 from tests.scheduler.dynamicresources.extended.stage import start_over
 from tests.scheduler.dynamicresources.nodeallocatable.scenes import (
@@ -158,6 +159,17 @@ async def test_a_claim_that_another_pod_uses_is_refused_until_that_pod_is_gone()
         await it.run_for(2)
         assert await it.node_of("q") == "node-1"
         assert await taken(it, "q") == TWO_CPUS
+        assert requested(it) == {"cpu": 2000}
+
+
+@on_loop
+async def test_a_claim_that_takes_something_of_the_node_is_not_shared_within_a_group_either() -> None:
+    async with scene(cores(4), gates=FeatureGates.all_on()) as it:
+        group = {"schedulingGroup": {"podGroupName": "group"}}
+        await it.create(pod_group("group", [{"name": "a", "resourceClaimName": "a"}]), claim("a", 2))
+        await it.create(pod("p", claims=("a",), **group), pod("q", claims=("a",), **group))
+        assert (await it.node_of("p"), await it.node_of("q")) == ("node-1", "")
+        assert "node allocatable resource claim a is already used by another pod" in await message_of(it, "q")
         assert requested(it) == {"cpu": 2000}
 
 
