@@ -115,7 +115,8 @@ def _taken(wanted: Alternative, build: Build) -> Amounts | None:
 class Layout:
     """The devices of a node in the order of evaluation, as one plan sees them. Bit i stands for device i.
 
-    `answers` remembers searches by what is in use; like everything here it is the same for all nodes that look alike.
+    `answers` remembers searches by what is in use, `left` the devices that they leave free; like everything here they
+    are the same for all nodes that look alike.
     """
 
     def __init__(self, plan: Plan, profiles: tuple[Profile, ...]) -> None:
@@ -132,6 +133,7 @@ class Layout:
         self.refusal: Answer | None = None
         self.outlooks: dict[int, Outlook] = {}
         self.answers: dict[object, Answer] = {}
+        self.left: dict[object, int] = {}
 
     def mask(self, bits: str, alternative: int) -> int:
         """The devices whose trait has the bit of the alternative set."""

@@ -54,11 +54,12 @@ class Refused(NamedTuple):
 class Known:
     """What one plan knows of the nodes of one inventory."""
 
-    __slots__ = ("_journal", "_mark", "fits", "refusals")
+    __slots__ = ("_journal", "_mark", "fits", "left", "refusals")
 
     def __init__(self) -> None:
         self.fits: set[str] = set()
         self.refusals: dict[str, tuple[Answer, bool]] = {}
+        self.left: dict[str, int] = {}  # devices that stay free
         self._journal: Journal | None = None
         self._mark = 0
 
@@ -71,11 +72,13 @@ class Known:
             for node in changed:
                 self.fits.discard(node)
                 self.refusals.pop(node, None)
+                self.left.pop(node, None)
         self._journal, self._mark = journal, journal.end
 
     def clear(self) -> None:
         self.fits.clear()
         self.refusals.clear()
+        self.left.clear()
 
     def __len__(self) -> int:
         return len(self.fits) + len(self.refusals)

@@ -25,15 +25,7 @@ from drakit.scheduler.dynamicresources.postfiltering import NOTHING_TO_DO, make_
 from drakit.scheduler.dynamicresources.preparing import prepare
 from drakit.scheduler.dynamicresources.readiness import NotReady, needs_of, pod_claims
 from drakit.scheduler.dynamicresources.reserving import reserve
-from drakit.scheduler.dynamicresources.scoring import (
-    can_differ,
-    devices_left,
-    has_choices,
-    mark_left,
-    mean,
-    normalise,
-    rank_nodes,
-)
+from drakit.scheduler.dynamicresources.scoring import can_differ, score_nodes
 from drakit.scheduler.framework import SKIP, SUCCESS, CycleState, Handle, Interest, NodeInfo, Rejections, Status
 
 _NO_NEEDS = PodNeeds()
@@ -86,15 +78,7 @@ class DynamicResources:
         return await make_way(self.context, needs, pod) if needs else NOTHING_TO_DO
 
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
-        needs, strategy = _needs(state), self.context.device_strategy
-        spread = mark_left(devices_left(needs, nodes), strategy) if strategy else ()
-        if spread and not has_choices(needs):
-            return spread
-        if needs.extended is not None:
-            ranks = normalise(needs.extended.rank_nodes(needs, nodes))
-        else:
-            ranks = normalise(rank_nodes(needs, needs.variant, nodes))
-        return mean(ranks, spread) if spread else ranks
+        return score_nodes(_needs(state), nodes, self.context.device_strategy)
 
     def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         needs = _needs(state)

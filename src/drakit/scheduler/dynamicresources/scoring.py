@@ -1,7 +1,8 @@
-"""Score: nodes where the pod gets what it would rather have.
+"""Score: nodes where the pod gets what it would rather have, and where few or many devices stay free.
 
 In:  the pod's needs, nodes that fit.
-Out: per node a sum over all prioritized lists: more the earlier the alternative that was chosen; then 0 to 100.
+Out: per node a sum over all prioritized lists: more the earlier the alternative that was chosen; then 0 to 100. With a
+     device strategy also a mark for the devices that stay free; a pod with alternatives gets the mean of both.
 """
 
 from __future__ import annotations
@@ -11,11 +12,29 @@ from collections.abc import Mapping, Sequence
 from drakit.allocator import Answer
 from drakit.api.claims import ResourceClaim
 from drakit.api.requests import results_of, sub_request_name
+from drakit.scheduler.config.args import BINPACK
 from drakit.scheduler.dynamicresources.needs import PodNeeds, Variant
 from drakit.scheduler.framework import NodeInfo
 
 MAX_ALTERNATIVES = 8
 _MOST = 100
+
+
+def score_nodes(state: PodNeeds, nodes: Sequence[NodeInfo], strategy: str) -> list[int]:
+    """A mark from 0 to 100 for each node; without a `strategy`, devices that stay free do not count."""
+    free = mark_left(devices_left(state, nodes), strategy) if strategy else []
+    if free and not has_choices(state):
+        return free
+    if state.extended is not None:
+        ranks = normalise(state.extended.rank_nodes(state, nodes))
+    else:
+        ranks = normalise(rank_nodes(state, state.variant, nodes))
+    return [(rank + mark) // 2 for rank, mark in zip(ranks, free, strict=True)] if free else ranks
+
+
+def can_differ(state: PodNeeds, strategy: str) -> bool:
+    """Whether nodes can get different marks."""
+    return has_choices(state) or bool(strategy and (state.variant.allocator is not None or state.extended is not None))
 
 
 def has_choices(state: PodNeeds) -> bool:
@@ -46,6 +65,32 @@ def normalise(ranks: Sequence[int]) -> list[int]:
     """In proportion to the best, which gets 100."""
     best = max(ranks, default=0)
     return [rank * _MOST // best for rank in ranks] if best > 0 else [0] * len(ranks)
+
+
+def devices_left(state: PodNeeds, nodes: Sequence[NodeInfo]) -> list[int]:
+    """How many devices that the pod could use stay free on each node, should it go there."""
+    if state.extended is None:
+        return _left(state.variant, nodes)
+    left: dict[str, int] = {}
+    for variant, alike in state.extended.groups(state, nodes, {}):
+        left.update(zip((node.name for node in alike), _left(variant, alike), strict=True))
+    return [left.get(node.name, 0) for node in nodes]
+
+
+def mark_left(left: Sequence[int], strategy: str) -> list[int]:
+    """In proportion to the node where most devices stay free: that gets 100 when pods are spread, 0 when packed."""
+    most = max(left, default=0) or 1
+    if strategy == BINPACK:
+        marks = {each: (most - each) * _MOST // most for each in set(left)}
+    else:
+        marks = {each: each * _MOST // most for each in set(left)}
+    return [marks[each] for each in left]
+
+
+def _left(variant: Variant, nodes: Sequence[NodeInfo]) -> list[int]:
+    if variant.allocator is None:
+        return [0] * len(nodes)
+    return variant.allocator.left([node.name for node in nodes])
 
 
 def _answer_worth(variant: Variant, answer: Answer, worth: Sequence[Mapping[str, int]]) -> int:
