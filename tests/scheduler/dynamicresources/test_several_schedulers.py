@@ -79,6 +79,22 @@ async def test_of_two_schedulers_with_one_device_the_second_gives_up() -> None:
             assert await devices_of(it, "a") == ["d1"]
 
 
+@on_loop
+async def test_a_claim_that_came_too_late_is_used_by_nobody_who_shares_it() -> None:
+    """The second pod of the late claim finds it allocated and reserved, and its device is somebody else's."""
+    async with cluster(GATES) as it:
+        await it.create(device_class(), node("node-1"), resource_slice("s", "d0"))
+        late = [of("slow", "p", "a"), of("slow", "p2", "a")]
+        release, stack = await race(it, claim("a"), claim("b"), *late, of("fast", "q", "b"))
+        async with stack:
+            release.set()
+            for _ in range(20):
+                await it.run_for(1)
+                assert [await it.node_of(each) for each in ("p", "p2")] == ["", ""]
+            assert await it.node_of("q") == "node-1"
+            assert await devices_of(it, "a") == []
+
+
 SHARED = {"name": "d0", "allowMultipleAllocations": True, "capacity": {"memory": {"value": "10Gi"}}}
 COUNTERS = {"name": "cards", "counters": {"memory": {"value": "10Gi"}}}
 

@@ -12,6 +12,7 @@ from drakit.allocator import Allocator
 from drakit.api.claims import ResourceClaim
 from drakit.api.podclaims import is_reserved_for_pod
 from drakit.api.pods import Pod
+from drakit.client import PODS
 from drakit.scheduler.dynamicresources.bindingconditions import is_hopeless
 from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.needs import ClaimNeed, PodNeeds, Variant
@@ -32,7 +33,7 @@ def prepare(context: Context, pod: Pod, state: PodNeeds) -> Status | None:
         if refusal is not None:
             return refusal
         if need.is_allocated:
-            if _is_broken(context, need.claim, pod):
+            if _is_broken(context, need.claim):
                 broken.add(position)
         elif need.allocation is None and not need.special:
             positions.append(position)
@@ -70,9 +71,15 @@ def _can_be_used(context: Context, claim: ResourceClaim, pod: Pod) -> bool:
     return is_reserved_for_pod(claim, pod, groups=context.groups is not None)
 
 
-def _is_broken(context: Context, claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether an allocation has to go before the pod can be placed, wherever that is."""
+def _is_broken(context: Context, claim: ResourceClaim) -> bool:
+    """Whether an allocation has to go before a pod can be placed, wherever that is."""
     if context.binding_conditions and is_hopeless(claim, context.binding_timeout, context.clock.now()):
         return True
-    users = {each.uid for each in claim.status.reserved_for}
-    return users <= {pod.metadata.uid} and find_overlap(context.inventory, claim) is not None
+    return find_overlap(context.inventory, claim) is not None and not _is_running(context, claim)
+
+
+def _is_running(context: Context, claim: ResourceClaim) -> bool:
+    """Whether somebody who uses the claim is bound: then its devices are its own, and the other one has to go."""
+    pods = context.handle.informers.of(PODS).cache.all(claim.metadata.namespace)
+    groups = context.groups is not None
+    return any(each.view.spec.node_name and is_reserved_for_pod(claim, each.view, groups=groups) for each in pods)
