@@ -25,7 +25,7 @@ class Running(msgspec.Struct, frozen=True):
 
 
 class Following(msgspec.Struct, frozen=True):
-    """Controllers that follow a server, and show themselves at another address."""
+    """A component that follows a server, and shows itself at another address."""
 
     server: str
     shown: str
@@ -47,8 +47,14 @@ def apiserver(*arguments: str, name: str = "apiserver") -> Iterator[Running]:
 @contextmanager
 def controllers(kubeconfig: Path, *arguments: str, killed: bool = False) -> Iterator[Following]:
     """Start controllers and wait until they follow; they end in good order unless the test kills them."""
-    given = ("--kubeconfig", str(kubeconfig), *arguments)
-    with _started("controllers", _FOLLOWING, given, killed=killed) as (process, found):
+    with following("controllers", "--kubeconfig", str(kubeconfig), *arguments, killed=killed) as working:
+        yield working
+
+
+@contextmanager
+def following(name: str, *arguments: str, killed: bool = False) -> Iterator[Following]:
+    """Start a component that follows a server."""
+    with _started(name, _FOLLOWING, arguments, killed=killed) as (process, found):
         yield Following(found[1], found[2], process)
 
 

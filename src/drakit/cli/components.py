@@ -16,12 +16,13 @@ from prometheus_client import CollectorRegistry
 
 from drakit.api.exchange import User
 from drakit.apiserver import Server
-from drakit.apiserver.access.identities import CONTROLLER_MANAGER, controller
+from drakit.apiserver.access.identities import CONTROLLER_MANAGER, SCHEDULER, controller
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.cli.logs import note_warning
 from drakit.client import Client, InProcess
 from drakit.controllers import Controllers
+from drakit.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,4 +79,11 @@ def _controllers(client: Client, around: Surroundings) -> Controllers:
     )
 
 
-COMPONENTS: tuple[Component, ...] = (Component("controllers", CONTROLLER_MANAGER, _controllers),)
+def _scheduler(client: Client, around: Surroundings) -> Scheduler:
+    return Scheduler(client, clock=around.clock, gates=around.gates, registry=around.registry)
+
+
+COMPONENTS: tuple[Component, ...] = (
+    Component("controllers", CONTROLLER_MANAGER, _controllers),
+    Component("scheduler", SCHEDULER, _scheduler),
+)

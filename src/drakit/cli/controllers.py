@@ -40,16 +40,14 @@ class _Election(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def controllers(
-    kubeconfig: Annotated[Path | None, typer.Option(help="Reach the server by this file.")] = None,
-    context: Annotated[str, typer.Option(help="The context of the kubeconfig to use.")] = "",
-    master: Annotated[str, typer.Option(help="Reach the server at this URL, with the next flags.")] = "",
-    token_file: Annotated[Path | None, typer.Option(help="A bearer token; read again as it changes.")] = None,
-    certificate_authority: Annotated[Path | None, typer.Option(help="The CA of the server's certificate.")] = None,
-    client_certificate: Annotated[Path | None, typer.Option(help="A certificate to be known by.")] = None,
-    client_key: Annotated[Path | None, typer.Option(help="The key of that certificate.")] = None,
-    insecure_skip_tls_verify: Annotated[
-        bool, typer.Option("--insecure-skip-tls-verify", help="Believe any server.")
-    ] = False,
+    kubeconfig: options.ReadKubeconfig = None,
+    context: options.Context = "",
+    master: options.Master = "",
+    token_file: options.TokenFile = None,
+    certificate_authority: options.CertificateAuthority = None,
+    client_certificate: options.ClientCertificate = None,
+    client_key: options.ClientKey = None,
+    insecure_skip_tls_verify: options.AnyServer = False,
     names: Annotated[
         str, typer.Option("--controllers", help="Comma-separated; * is all of them, -NAME is not that one.")
     ] = "*",
@@ -65,8 +63,8 @@ def controllers(
     leader_elect_retry_period: Annotated[float, typer.Option(help="Seconds between tries.")] = 2.0,
     leader_elect_resource_namespace: Annotated[str, typer.Option(help="Where the lease is.")] = SYSTEM,
     leader_elect_resource_name: Annotated[str, typer.Option(help="What it is called.")] = "drakit-controllers",
-    bind_address: Annotated[str, typer.Option(help="Address of metrics and health.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Their port; 0 is any free one.")] = 10257,
+    bind_address: options.ShownAddress = "127.0.0.1",
+    port: options.ShownPort = 10257,
     feature_gates: options.Gates = "",
     verbosity: options.Verbosity = 0,
 ) -> None:

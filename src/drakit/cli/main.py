@@ -21,6 +21,7 @@ COMMANDS = {
     "apiserver": "drakit.cli.apiserver",
     "controllers": "drakit.cli.controllers",
     "lint": "drakit.cli.lint",
+    "scheduler": "drakit.cli.scheduler",
     "up": "drakit.cli.up",
 }
 """Name of each command and the module whose function of that name it is."""

@@ -36,7 +36,7 @@ def up(
     runtime_config: options.RuntimeConfig = "",
     verbosity: options.Verbosity = 0,
 ) -> None:
-    """Run API server and controllers in one process, with every feature gate on."""
+    """Run API server, controllers and scheduler in one process, with every feature gate on."""
     log_to_stderr(verbosity)
     place = Place(address=bind_address, port=secure_port, unix_socket=unix_socket, insecure=insecure)
     disabled = options.names(disable_admission_plugins)
