@@ -111,10 +111,17 @@ class Hints:
         return Hint.QUEUE if gone.metadata.uid in self._context.given_back else Hint.SKIP
 
     def after_group(self, pod: Pod, old: PodGroup | None, new: PodGroup | None) -> Hint:
-        """The pod's group came: its claims can be reserved for it."""
+        """The pod's group came, or its claims did: they can be reserved for it. Conditions of a group help nobody."""
         if new is None or new.metadata.namespace != pod.metadata.namespace:
             return Hint.SKIP
+        if old is not None and _is_told(old) == _is_told(new):
+            return Hint.SKIP
         return Hint.QUEUE if new.metadata.name == pod_group_name(pod) else Hint.SKIP
+
+
+def _is_told(group: PodGroup) -> tuple[object, ...]:
+    """What of a group matters to the claims of its pods."""
+    return group.metadata.uid, group.spec.resource_claims, group.status.resource_claim_statuses
 
 
 def _claims_of(pod: Pod) -> list[tuple[str, str]]:
