@@ -35,7 +35,7 @@ def begin(books: Accounting, *allocated: Use) -> Attempt:
 
 
 def judge(on: NodeInfo, *devices: str, asked: Pod = ASKED) -> tuple[Code, str]:
-    told = accounting(SLICE).attempt(asked, ()).judge(on, lambda: uses(asked, held("claim", *devices)))
+    told = accounting(SLICE).attempt(asked, ()).judge(on, None, lambda: uses(asked, held("claim", *devices)))
     return (Code.SUCCESS, "") if told is None else (told.code, told.message)
 
 
@@ -98,7 +98,7 @@ def test_what_an_attempt_before_left_in_the_pod_does_not_count() -> None:
 
 def test_devices_that_take_nothing_leave_no_status() -> None:
     plain = uses(ASKED, held("claim", "plain"))
-    assert begin(accounting(SLICE)).judge(node(), lambda: plain) is None
+    assert begin(accounting(SLICE)).judge(node(), None, lambda: plain) is None
     assert accounting(SLICE).statuses(plain) == ()
 
 
@@ -106,15 +106,15 @@ def test_a_node_that_sees_no_such_device_is_not_asked_for_results() -> None:
     def never() -> list[Use]:
         raise AssertionError
 
-    assert begin(accounting(SLICE)).judge(node("node-b"), never) is None
+    assert begin(accounting(SLICE)).judge(node("node-b"), None, never) is None
 
 
 def test_a_claim_that_is_allocated_already_counts_too() -> None:
     attempt = begin(accounting(SLICE), *uses(ASKED, held("claim", "core")))
-    told = attempt.judge(node(cpu="1"), list)
+    told = attempt.judge(node(cpu="1"), None, list)
     assert told is not None
     assert told.message == "Insufficient cpu"
-    assert attempt.judge(node(cpu="2"), list) is None
+    assert attempt.judge(node(cpu="2"), None, list) is None
 
 
 def test_nothing_counts_without_the_gate_or_without_such_devices() -> None:
@@ -134,7 +134,7 @@ def test_a_claim_through_which_another_pod_takes_its_share_is_refused() -> None:
         for name in holders:
             crowded = crowded.with_pod(pod(container(), name=name, taken={"claim": {"cpu": "1"}}))
         books = accounting(SLICE, nodes=Nodes([node(), crowded]))
-        refusal = begin(books, *uses(ASKED, claim)).judge(node(cpu="64"), list)
+        refusal = begin(books, *uses(ASKED, claim)).judge(node(cpu="64"), None, list)
         assert refusal is not None
         assert (refusal.code, refusal.message) == (Code.UNRESOLVABLE, told)
 
@@ -143,30 +143,30 @@ def test_a_claim_that_is_reserved_for_another_pod_is_refused() -> None:
     claim = held("claim", "core")
     other = ResourceClaimConsumerReference(resource="pods", name="other", uid="uid-other")
     reserved = msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, reserved_for=(other,)))
-    refusal = begin(accounting(SLICE), *uses(ASKED, reserved)).judge(node(cpu="64"), list)
+    refusal = begin(accounting(SLICE), *uses(ASKED, reserved)).judge(node(cpu="64"), None, list)
     assert refusal is not None
     assert refusal.code is Code.UNRESOLVABLE
     own = msgspec.structs.replace(other, uid=ASKED.metadata.uid)
     mine = msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, reserved_for=(own,)))
-    assert begin(accounting(SLICE), *uses(ASKED, mine)).judge(node(cpu="64"), list) is None
+    assert begin(accounting(SLICE), *uses(ASKED, mine)).judge(node(cpu="64"), None, list) is None
 
 
 def test_a_claim_of_that_name_in_another_namespace_is_another_claim() -> None:
     other = pod(container(), name="other", taken={"claim": {"cpu": "1"}})
     elsewhere = msgspec.structs.replace(other, metadata=msgspec.structs.replace(other.metadata, namespace="away"))
     books = accounting(SLICE, nodes=Nodes([node().with_pod(elsewhere)]))
-    assert begin(books, *uses(ASKED, held("claim", "core"))).judge(node(cpu="64"), list) is None
+    assert begin(books, *uses(ASKED, held("claim", "core"))).judge(node(cpu="64"), None, list) is None
 
 
 def test_a_claim_whose_devices_take_nothing_may_be_shared() -> None:
     other = ResourceClaimConsumerReference(resource="pods", name="other", uid="uid-other")
     claim = held("claim", "plain")
     shared = msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, reserved_for=(other,)))
-    assert begin(accounting(SLICE), *uses(ASKED, shared)).judge(node(), list) is None
+    assert begin(accounting(SLICE), *uses(ASKED, shared)).judge(node(), None, list) is None
 
 
 def test_what_cannot_be_counted_ends_the_attempt() -> None:
-    refusal = begin(accounting(SLICE), *uses(ASKED, held("claim", "core", "gone"))).judge(node(cpu="64"), list)
+    refusal = begin(accounting(SLICE), *uses(ASKED, held("claim", "core", "gone"))).judge(node(cpu="64"), None, list)
     assert refusal is not None
     assert refusal.code is Code.ERROR
     assert refusal.message == "claim default/claim, device gone: device gone not found in pool pool"
@@ -175,7 +175,7 @@ def test_what_cannot_be_counted_ends_the_attempt() -> None:
 def test_the_ledger_of_a_node_counts_what_was_judged() -> None:
     books, got = accounting(SLICE), uses(ASKED, held("claim", "gpu"))
     on = node(cpu="8", memory="16Gi")
-    assert begin(books).judge(on, lambda: got) is None
+    assert begin(books).judge(on, None, lambda: got) is None
     assumed = with_statuses(ASKED, books.statuses(got))
     assert on.with_pod(assumed).requested == {"cpu": 2500, "memory": 8 << 30}
     assert on.with_pod(assumed).without_pod("uid-pod").requested == {"cpu": 0, "memory": 0}

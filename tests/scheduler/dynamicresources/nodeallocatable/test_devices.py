@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drakit.scheduler.dynamicresources.nodeallocatable.devices import MappedDevices
+from drakit.scheduler.dynamicresources.nodeallocatable.devices import NOTHING, MappedDevices
 from tests.allocator.objects import GPU, cluster, device, slice_of
 from tests.scheduler.dynamicresources.nodeallocatable.objects import mapped, per_device
 
@@ -10,7 +10,7 @@ from tests.scheduler.dynamicresources.nodeallocatable.objects import mapped, per
 def test_there_are_none_where_no_slice_has_mappings() -> None:
     _, devices = mapped(slice_of(device("d")))
     assert not devices
-    assert not devices.seen_by("node-a")
+    assert devices.kind_of("node-a") == NOTHING
 
 
 def test_a_pool_counts_as_long_as_one_of_its_slices_has_mappings() -> None:
@@ -25,8 +25,29 @@ def test_a_pool_counts_as_long_as_one_of_its_slices_has_mappings() -> None:
 
 def test_a_node_sees_mappings_only_in_its_own_pools() -> None:
     _, devices = mapped(slice_of(device("d", **per_device(cpu="1")), nodeName="node-b"))
-    assert devices.seen_by("node-b")
-    assert not devices.seen_by("node-a")
+    assert devices.kind_of("node-b") != NOTHING
+    assert devices.kind_of("node-a") == NOTHING
+
+
+def test_nodes_are_of_one_kind_when_their_devices_take_the_same_one_by_one() -> None:
+    made = {"a": ("1", "2"), "b": ("1", "2"), "c": ("2", "1"), "d": ("1000m", "2")}
+    slices = [
+        slice_of(
+            *(device(f"d{at}", **per_device(cpu=each)) for at, each in enumerate(cpus)), name=on, pool=on, nodeName=on
+        )
+        for on, cpus in made.items()
+    ]
+    inventory, devices = mapped(*slices)
+    kinds = [devices.kind_of(on) for on in made]
+    assert kinds == [kinds[0], kinds[0], kinds[2], kinds[0]]
+    assert kinds[2] != kinds[0]
+    larger = slice_of(
+        device("d0", capacity={"x": {"value": "1"}}, **per_device(cpu="1")), name="a", pool="a", nodeName="a"
+    )
+    inventory.put_slice(larger)
+    assert devices.kind_of("a") not in kinds
+    inventory.remove_slice("a")
+    assert devices.kind_of("a") == NOTHING
 
 
 def test_a_device_is_found_by_driver_pool_and_name() -> None:

@@ -14,8 +14,10 @@ from drakit.allocator import Inventory
 from drakit.api import Pod
 from drakit.base.gates import FeatureGates
 from drakit.scheduler.dynamicresources.nodeallocatable.amounts import CannotCount
-from drakit.scheduler.dynamicresources.nodeallocatable.devices import MappedDevices
+from drakit.scheduler.dynamicresources.nodeallocatable.devices import NOTHING, MappedDevices
 from drakit.scheduler.dynamicresources.nodeallocatable.fitting import (
+    Demand,
+    demand_of,
     refuse_over_budget,
     refuse_overfull,
     refuse_shared,
@@ -49,26 +51,38 @@ class Accounting:
 
 
 class Attempt:
-    """Of one pod, on one state of the cluster."""
+    """Of one pod, on one state of the cluster. What is found out for one node holds for all that are alike."""
 
     def __init__(self, pod: Pod, allocated: Sequence[Use], devices: MappedDevices, nodes: Nodes) -> None:
         self._pod = pod
         self._allocated = allocated
         self._devices = devices
         self._nodes = nodes
+        self._weighed: dict[tuple[int, int], tuple[object, Demand | Status]] = {}
 
-    def judge(self, node: NodeInfo, allocate: Callable[[], Sequence[Use]]) -> Status | None:
-        """Refuse the node, or none; `allocate` tells what the other claims would get there."""
+    def judge(self, node: NodeInfo, answer: object, allocate: Callable[[], Sequence[Use]]) -> Status | None:
+        """Refuse the node, or none.
+
+        `allocate` tells what the other claims would get there; nodes for which `answer` is the same object have devices
+        at the same places for them.
+        """
+        key = (self._devices.kind_of(node.name), id(answer))
+        known = self._weighed.get(key)
+        if known is None:
+            known = self._weighed[key] = (answer, self._weigh(key[0], allocate))
+        return known[1] if isinstance(known[1], Status) else refuse_overfull(node, known[1])
+
+    def _weigh(self, kind: int, allocate: Callable[[], Sequence[Use]]) -> Demand | Status:
         try:
             if self._shared is not None:
                 return self._shared
-            more = claim_statuses(allocate(), self._devices) if self._devices.seen_by(node.name) else ()
+            more = claim_statuses(allocate(), self._devices) if kind != NOTHING else ()
             statuses = (*self._before, *more)
         except CannotCount as error:
             return Status.failed(error)
         if not statuses:
-            return None
-        return refuse_over_budget(self._pod, statuses) or refuse_overfull(self._pod, node, statuses)
+            return ()
+        return refuse_over_budget(self._pod, statuses) or demand_of(self._pod, statuses)
 
     @cached_property
     def _before(self) -> Statuses:

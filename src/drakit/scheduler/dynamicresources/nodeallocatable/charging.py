@@ -104,7 +104,8 @@ def refuse_overcharged(
         return
     for node in nodes:
         if node.name not in refused:
-            refusal = needs.charge.judge(node, _allocation(variant, node.name))
+            answer = variant.allocator.answer(node.name) if variant.allocator is not None else None
+            refusal = needs.charge.judge(node, answer, _allocation(variant, node.name))
             if refusal is not None:
                 refused[node.name] = refusal
 

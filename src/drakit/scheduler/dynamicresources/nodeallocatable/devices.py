@@ -1,16 +1,19 @@
 """The devices that take something of their node, by name.
 
 In:  slices as they come and go, and the inventory that has them all.
-Out: whether there is any such device at all (most clusters have none, and pay nothing), and a device by driver, pool
-     and name, as its pool's newest generation tells it.
+Out: whether there is any such device at all (most clusters have none, and pay nothing); a device by driver, pool and
+     name, as its pool's newest generation tells it; and which nodes are alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
-from drakit.allocator import Inventory, Pool, PoolKey
+from drakit.allocator import Inventory, Pool, PoolKey, PoolView
 from drakit.api import Device, ResourceSlice
+
+NOTHING = 0
+_MAX_KINDS = 4096
 
 
 class MappedDevices:
@@ -19,6 +22,8 @@ class MappedDevices:
         self._slices: dict[str, PoolKey] = {}
         self._pools: dict[PoolKey, set[str]] = {}
         self._indexes: dict[PoolKey, tuple[Pool, Mapping[str, Device]]] = {}
+        self._kinds: dict[Hashable, int] = {}
+        self._kind_of: dict[str, tuple[object, int]] = {}
 
     def put_slice(self, each: ResourceSlice) -> None:
         name = each.metadata.name
@@ -41,9 +46,21 @@ class MappedDevices:
         """Whether any device takes something of its node."""
         return bool(self._pools)
 
-    def seen_by(self, node: str) -> bool:
-        """Whether any pool that the node sees has such devices."""
-        return bool(self._pools) and any(view.key in self._pools for view in self._inventory.views(node))
+    def kind_of(self, node: str) -> int:
+        """The same for nodes whose devices take the same, one by one; NOTHING when none of a node's takes anything."""
+        views = self._inventory.views(node)
+        known = self._kind_of.get(node)
+        # What a node sees is immutable, so the same object is of the same kind.
+        if known is not None and known[0] is views:
+            return known[1]
+        if len(self._kinds) >= _MAX_KINDS:
+            self._kinds.clear()
+            self._kind_of.clear()
+        kind = NOTHING
+        if any(device.node_allocatable_resource_mappings for view in views for device in view.devices):
+            kind = self._kinds.setdefault(tuple(map(_makeup, views)), len(self._kinds) + 1)
+        self._kind_of[node] = (views, kind)
+        return kind
 
     def in_pool(self, driver: str, pool: str) -> bool:
         """Whether some device of the pool takes something of its node."""
@@ -66,3 +83,15 @@ class MappedDevices:
         index = {device.name: device for each in newest_last for device in each.spec.devices}
         self._indexes[key] = (pool, index)
         return index
+
+
+def _makeup(view: PoolView) -> Hashable:
+    """Devices of one content have the same capacities in the same order."""
+    return view.content, tuple(map(_mappings, view.devices))
+
+
+def _mappings(device: Device) -> Hashable:
+    return tuple(
+        (name, each.capacity_key, each.allocation_multiplier)
+        for name, each in sorted(device.node_allocatable_resource_mappings.items())
+    )

@@ -8,7 +8,7 @@ The demand is the sum that the node's ledger will count for the pod once it is t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from drakit.api import Pod, ResourceClaim
 from drakit.api.footprint import container_requests, is_pod_level
@@ -16,6 +16,9 @@ from drakit.scheduler.dynamicresources.nodeallocatable.amounts import add
 from drakit.scheduler.dynamicresources.nodeallocatable.statuses import Statuses, with_statuses
 from drakit.scheduler.framework import NodeInfo, Status
 from drakit.scheduler.framework.nodes import requests_of
+
+Demand = tuple[tuple[str, int], ...]
+"""Resources with amounts, in the units of nodes."""
 
 _HUGEPAGES = "hugepages-"
 _ORDER = ("cpu", "memory", "ephemeral-storage")
@@ -54,25 +57,23 @@ def refuse_over_budget(pod: Pod, statuses: Statuses) -> Status | None:
     return None
 
 
-def refuse_overfull(pod: Pod, node: NodeInfo, statuses: Statuses) -> Status | None:
+def demand_of(pod: Pod, statuses: Statuses) -> Demand:
+    """What the ledger of a node counts for the pod, as far as devices may take it too; in the order of telling."""
+    amounts = requests_of(with_statuses(pod, statuses))
+    names = (*_ORDER, *sorted(name for name in amounts if name.startswith(_HUGEPAGES)))
+    return tuple((name, amounts[name]) for name in names if amounts.get(name, 0) > 0)
+
+
+def refuse_overfull(node: NodeInfo, demand: Demand) -> Status | None:
     """Refuse when the node has less left; for good when it never has that much."""
-    demand = requests_of(with_statuses(pod, statuses))
-    short = [name for name in _counted(demand) if demand[name] > node.allocatable.get(name, 0) - _used(node, name)]
+    allocatable, used = node.allocatable, node.requested
+    short = [each for each in demand if each[1] > allocatable.get(each[0], 0) - used.get(each[0], 0)]
     if not short:
         return None
-    reasons = [f"Insufficient {name}" for name in short]
-    if any(demand[name] > node.allocatable.get(name, 0) for name in short):
+    reasons = [f"Insufficient {name}" for name, _ in short]
+    if any(amount > allocatable.get(name, 0) for name, amount in short):
         return Status.unresolvable(*reasons)
     return Status.unschedulable(*reasons)
-
-
-def _counted(demand: Mapping[str, int]) -> list[str]:
-    asked = [name for name in _ORDER if demand.get(name, 0) > 0]
-    return asked + sorted(name for name in demand if name.startswith(_HUGEPAGES) and demand[name] > 0)
-
-
-def _used(node: NodeInfo, name: str) -> int:
-    return node.requested.get(name, 0)
 
 
 def _reserved(claim: ResourceClaim) -> set[str]:
