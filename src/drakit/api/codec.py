@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -36,9 +36,9 @@ YAML = "yaml"
 _LOCATE_UP_TO = 4_000_000  # characters; finding a place in more than that is not worth the wait
 
 _NOTHING: Mapping[str, Any] = {}
-_CONTAINERS = (dict, list)
 
 Object = Model | Partial[Any]
+M = TypeVar("M", bound=Model)
 
 
 class Decoded(msgspec.Struct, frozen=True):
@@ -175,29 +175,23 @@ def to_wire(value: Object, version: str = "") -> dict[str, Any]:
     return wire
 
 
-def sharing(new: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """The new object with the parts of a known one in the place of equal ones; of metadata, part by part."""
-    shared = dict(new)
-    for name, part in new.items():
-        if name == "metadata" and type(part) is dict and type(known.get(name)) is dict:
-            before = known[name]
-            shared[name] = {
-                key: _shared(each, before.get(key)) if type(each) in _CONTAINERS else each for key, each in part.items()
-            }
-        elif type(part) in _CONTAINERS:
-            shared[name] = _shared(part, known.get(name))
-    return shared
+def sharing(value: M, known: M, document: Mapping[str, Any]) -> dict[str, Any]:
+    """A struct of the internal version as plain data, with the parts that it shares with a known one as the document
+    of that one has them; of metadata, part by part.
+    """
+    plain = to_plain(value)
+    _take_shared(plain, value, known, document)
+    metadata, before = getattr(value, "metadata", None), getattr(known, "metadata", None)
+    if metadata is not None and before is not None and metadata is not before:
+        _take_shared(plain["metadata"], metadata, before, document["metadata"])
+    return plain
 
 
-def _shared(new: Any, known: Any) -> Any:
-    """What is equal to Python may still differ, as 1 and true do; not in its text."""
-    if new != known:
-        return new
-    try:
-        texts = [msgspec.json.encode(each, order="deterministic") for each in (new, known)]
-    except (ValueError, OverflowError):  # raw JSON with a number or text that fits no encoder
-        return new
-    return known if texts[0] == texts[1] else new
+def _take_shared(plain: dict[str, Any], value: Model, known: Model, document: Mapping[str, Any]) -> None:
+    names = value.__struct_encode_fields__  # type: ignore[attr-defined]  # of every struct, but not in the stubs
+    for field, name in zip(value.__struct_fields__, names, strict=True):
+        if name in document and getattr(value, field) is getattr(known, field):
+            plain[name] = document[name]
 
 
 def encode(value: Object, version: str = "", *, syntax: str = JSON) -> bytes:

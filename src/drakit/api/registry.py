@@ -35,7 +35,7 @@ class Subresource(msgspec.Struct, frozen=True):
     group_version: str = ""
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class Kind(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """`versions` are served, the preferred one first. `internal` is the one that `model` writes.
 
     `whole` says that `model` has every field; otherwise an object is a `Partial` of its document and a view.

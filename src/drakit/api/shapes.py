@@ -25,6 +25,7 @@ from drakit.base.quantity import QuantityError
 # Parent place, segment (field, map key or index), and the struct that declares the field: empty for keys and indexes.
 Place = tuple[Any, "str | int", str] | None
 Log = list[tuple[str, Place]]
+_CONTAINERS = (dict, list)
 MAX_DEPTH = 600  # of raw JSON: msgspec and json recurse on Python's stack of a thousand, of which callers need some
 
 
@@ -196,7 +197,7 @@ class AnyShape(Shape):
     """Raw JSON: kept as it is, nulls included. Only here can an object be deep, so only here depth is looked at."""
 
     def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
-        if isinstance(value, dict | list) and _is_deep(value):
+        if isinstance(value, _CONTAINERS) and _is_deep(value):
             raise WrongType(TOO_DEEP, path_of(place))
         return value
 
@@ -209,7 +210,7 @@ def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
         inner = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [child for children in inner for child in children if isinstance(child, dict | list)]
+        level = [child for children in inner for child in children if isinstance(child, _CONTAINERS)]
         if not level:
             return False
     return True
@@ -277,13 +278,20 @@ class Field:
     `drop`: not when it is empty or zero. `always`: also when it is not there, as what the function gives.
     """
 
-    __slots__ = ("always", "drop", "exact", "shape")
+    __slots__ = ("always", "drop", "exact", "leaf", "shape")
 
     def __init__(self, shape: Shape, *, drop: bool, always: Callable[[], Any] | None) -> None:
         self.shape = shape
         self.exact = shape.exact
+        self.leaf = shape.leaf
         self.drop = drop
         self.always = always
+
+    def complete(self, value: Any, known: Any) -> Any:
+        """The value as it is written, see `StructShape.complete`."""
+        if type(known) is dict and isinstance(self.shape, StructShape):
+            return self.shape.complete(value, known)
+        return self.shape.complete(value)
 
 
 class StructShape(Shape):
@@ -359,17 +367,12 @@ class StructShape(Shape):
     def complete(self, value: Any, known: Mapping[str, Any] = _NOTHING) -> Any:
         """`known` is an object that was completed before: what is part of it is kept as it is."""
         result: dict[str, Any] = {}
+        fields = self.fields
         for key, each in value.items():
-            field = self.fields.get(key)
+            field = fields.get(key)
             if field is None or each is None:
                 continue
-            before = known.get(key) if known else None
-            if each is before or field.shape.leaf:
-                item = each
-            elif type(before) is dict and isinstance(field.shape, StructShape):
-                item = field.shape.complete(each, before)
-            else:
-                item = field.shape.complete(each)
+            item = each if field.leaf or (known and each is known.get(key)) else field.complete(each, known.get(key))
             if item or not field.drop:
                 result[key] = item
         for key, make in self.always:

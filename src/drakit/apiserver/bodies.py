@@ -21,9 +21,10 @@ from drakit.api.problems import Malformed
 from drakit.api.protobuf import decode_protobuf
 from drakit.api.registry import Kind, find_kind
 from drakit.api.shaping import shape_of
+from drakit.apiserver import specs
 from drakit.apiserver.eventforms import CORE, GROUP_VERSION, to_core
 from drakit.apiserver.failures import ApiError, bad_request, too_large, unsupported_media_type
-from drakit.apiserver.objects import Plain
+from drakit.apiserver.objects import Kept, Plain
 from drakit.base import fields
 from drakit.base.errors import DecodeError, Unsupported
 from drakit.base.structs import Model
@@ -34,13 +35,19 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 _SYNTAX = {"": "json", "application/json": "json", "application/yaml": "yaml"}
 _NOTHING: Mapping[str, Any] = {}
 _OWN_PARTS = ("metadata", "spec", "status")
+_HEAD = ("apiVersion", "kind", "metadata")
 _SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
 class Incoming(msgspec.Struct, frozen=True):
-    """`document` is in the storage version, with defaults, and belongs to the request."""
+    """`document` is in the storage version, with defaults; it, its metadata, spec and status belong to the request.
+
+    What they hold is shared with `written`, which nobody changes: a part of the document that is the same object there
+    is in the form in which it is written.
+    """
 
     document: Plain
+    written: Plain
     decoded: Decoded
 
     @property
@@ -52,14 +59,15 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def read_body(request: Request, known: Mapping[str, Any] = _NOTHING) -> Any:
+def read_body(request: Request, old: Kept | None = None) -> Any:
     """The body as plain data; none when there is no body.
 
-    Of a struct, from a client in this process, what is equal in a known object is taken from there.
+    A struct, from a client in this process, may share parts with the stored object that it was made of.
     """
-    if isinstance(request.document, Model):
-        plain = to_plain(request.document)
-        return sharing(plain, known) if known else plain
+    sent = request.document
+    if isinstance(sent, Model):
+        alike = old is not None and old.kind.whole and type(sent) is type(old.typed)
+        return sharing(sent, old.typed, old.document) if old is not None and alike else to_plain(sent)
     if request.document is not None:
         return request.document
     if len(request.body) > MAX_BODY:
@@ -120,23 +128,42 @@ def _protobuf(body: bytes) -> Any:
 
 
 def incoming(
-    kind: Kind, version: str, plain: Any, now: datetime, *, strict: bool, known: Mapping[str, Any] = _NOTHING
+    kind: Kind,
+    version: str,
+    plain: Any,
+    now: datetime,
+    *,
+    strict: bool,
+    known: Mapping[str, Any] = _NOTHING,
+    clean: bool = False,
 ) -> Incoming:
     """An object of this kind from plain data that a client sent to this version's path.
 
-    `known` is the stored object in that version, which the data may have parts of; the answer has them too, save
-    metadata, spec and status themselves, which belong to the request.
+    `known` is the stored object in that version, which the data may have parts of; the answer has them too. Data that
+    is `clean` was never text, and has no field twice: of a new object, a spec that was read before need not be read
+    again.
     """
     document = _named(kind, version, plain)
+    text = specs.text_of(document) if clean and not known else b""
+    if text and (spec := specs.find(kind, version, text)) is not None:
+        known = {"spec": spec}
+        document = {**document, **known}
     try:
         decoded = decode_plain(document, strict=strict, known=known)
     except DecodeError as error:
         raise _unhandled(kind, document, str(error)) from None
-    wire = _wire(decoded, set_defaults(decoded.object, now), known)
-    for name in _OWN_PARTS if known else ():
-        if type(wire.get(name)) is dict:
-            wire[name] = dict(wire[name])
-    return Incoming(to_core(wire) if kind is CORE and version == GROUP_VERSION else wire, decoded)
+    finished = decoded.object if _is_known(document, known) else set_defaults(decoded.object, now)
+    wire = _wire(decoded, finished, known)
+    if text and not decoded.problems:
+        specs.remember(kind, version, text, wire)
+    written = to_core(wire) if kind is CORE and version == GROUP_VERSION else wire
+    own = {name: dict(part) for name in _OWN_PARTS if type(part := written.get(name)) is dict}
+    return Incoming({**written, **own}, written, decoded)
+
+
+def _is_known(document: Plain, known: Mapping[str, Any]) -> bool:
+    """Whether all but its head was read before, and has its defaults."""
+    return bool(known) and all(part is known.get(name) for name, part in document.items() if name not in _HEAD)
 
 
 def _wire(decoded: Decoded, complete: Object, known: Mapping[str, Any]) -> Plain:

@@ -43,7 +43,16 @@ def read_object(
     if sent is None:
         raise bad_request("the body of the request is empty: expected an object")
     strict = options.validation == "Strict"
-    found = incoming(call.kind, call.version, sent, machinery.now(), strict=strict, known=known)
+    found = incoming(
+        call.kind,
+        call.version,
+        sent,
+        machinery.now(),
+        strict=strict,
+        known=known,
+        clean=call.request.document is not None,
+    )
+    call.written = found.written
     if options.validation == "Warn":
         call.warnings.extend(found.warnings)
     call.loose = call.strategy.opaque and sent_loosely(call.request, found.document)
@@ -114,11 +123,18 @@ def prepare(call: Call, new: Plain) -> None:
     complete(call, new)
 
 
-def complete(call: Call, new: Plain, known: Mapping[str, Any] = _NOTHING) -> None:
-    """Give a document that was changed the form in which it is written again; what is `known` has it."""
-    written = shape_of(call.kind.internal_version, call.kind.kind).complete(new, known)
+def complete(call: Call, new: Plain, old: Mapping[str, Any] = _NOTHING) -> None:
+    """Give a document that was changed the form in which it is written again.
+
+    What was taken from the stored object has it, and so has what was read and not changed since.
+    """
+    known = {name: part if part is old.get(name) else call.written.get(name) for name, part in new.items()}
+    entries = new["metadata"].get("managedFields")
+    if call.owned is not None and entries is call.owned[0]:  # written just now
+        known["metadata"] = {**(known.get("metadata") or {}), "managedFields": entries}
+    completed = shape_of(call.kind.internal_version, call.kind.kind).complete(new, known)
     new.clear()
-    new.update(written)
+    new.update(completed)
 
 
 async def _store(machinery: Machinery, call: Call, change: Change, new: Plain) -> Kept:

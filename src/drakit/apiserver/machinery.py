@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -68,8 +68,10 @@ class Call:
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     """What admission wants the audit log to say about the request."""
-    owners: Owners | None = None
-    """Of the fields of the object, as far as this write decides."""
+    written: Mapping[str, Any] = field(default_factory=dict)
+    """What was read of the new object, see `bodies.Incoming`."""
+    owned: tuple[list[Plain], Owners] | None = None
+    """Who owns which fields of the object after this write: as its entries, and as their owners."""
     loose: bool = False
     """Whether opaque parameters came with spaces between their tokens, see `bodies.sent_loosely`."""
 

@@ -16,7 +16,7 @@ from drakit.apiserver.keeping import Conflict, conflict, not_found
 from drakit.apiserver.machinery import Call, Machinery
 from drakit.apiserver.objects import Kept, Plain, encode_document
 from drakit.apiserver.options import WriteOptions, invalid_options, write_options
-from drakit.apiserver.patching import APPLY_PATCH, PATCH_TYPES, apply_patch, atom_of, findings, read_applied
+from drakit.apiserver.patching import APPLY_PATCH, PATCH_TYPES, PatchBody, apply_patch, atom_of
 from drakit.apiserver.patching.rejections import invalid_result
 from drakit.apiserver.tracking import tracker_of
 from drakit.apiserver.updating import TRIES, check_revision, replace
@@ -33,8 +33,9 @@ async def patch(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
         raise unsupported_media_type()
     options = write_options(call.request, "PatchOptions")
     _check_options(kind, options)
-    applied = read_applied(call.request.body) if kind == APPLY_PATCH else None
-    _note_findings(call, kind, options)
+    body = PatchBody(kind, call.request.body)
+    applied: Plain | None = body.data if kind == APPLY_PATCH else None
+    _note_findings(call, body, options)
     for attempt in range(TRIES):
         old = await machinery.keeper.find(call.kind, call.namespace, call.name)
         if old is None and call.subresource:
@@ -44,7 +45,7 @@ async def patch(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
                 return await _create(machinery, call, applied, options), True
             if old is None:
                 raise not_found(call.kind, call.name)
-            return await _patch_once(machinery, call, old, applied, options), False
+            return await _patch_once(machinery, call, old, body, options), False
         except Conflict:
             if attempt == TRIES - 1:
                 raise conflict(call.kind, call.name) from None
@@ -62,29 +63,27 @@ def _check_options(kind: str, options: WriteOptions) -> None:
         raise invalid_options("PatchOptions", found)
 
 
-def _note_findings(call: Call, kind: str, options: WriteOptions) -> None:
+def _note_findings(call: Call, body: PatchBody, options: WriteOptions) -> None:
     """Keys that stand twice in the patch itself."""
     if options.validation == "Ignore":
         return
-    found = findings(kind, call.request.body)
+    found = body.findings()
     if found and options.validation == "Strict":
         raise invalid_result(call.request.body.decode(errors="replace"), f"strict decoding error: {', '.join(found)}")
     call.warnings.extend(found)
 
 
-async def _patch_once(
-    machinery: Machinery, call: Call, old: Kept, applied: Plain | None, options: WriteOptions
-) -> Kept:
-    live = old.document_in(call.version)
-    if applied is None:
-        schema = atom_of(call.target.group_version, call.kind.kind)
-        result = apply_patch(media_type(call.request), live, call.request.body, schema=schema)
+async def _patch_once(machinery: Machinery, call: Call, old: Kept, body: PatchBody, options: WriteOptions) -> Kept:
+    live, applied = old.document_in(call.version), body.content_type == APPLY_PATCH
+    if applied:
+        result = _applied(machinery, call, live, body.data, options)
     else:
-        result = _applied(machinery, call, live, applied, options)
-    new = _decoded(machinery, call, result, options, applied=applied is not None, known=live).document
+        result = apply_patch(body, live, schema=atom_of(call.target.group_version, call.kind.kind))
+    found = _decoded(machinery, call, result, options, applied=applied, known=live)
+    new, call.written = found.document, found.written
     check_place(call, new)
     check_revision(call, old, new)
-    return await replace(machinery, call, old, new, options, sent=result, applied=applied is not None)
+    return await replace(machinery, call, old, new, options, sent=result, applied=applied)
 
 
 async def _create(machinery: Machinery, call: Call, applied: Plain, options: WriteOptions) -> Kept:

@@ -42,19 +42,20 @@ def track(call: Call, old: Kept | None, new: Plain, manager: str, now: str) -> N
     before, known = (old.document_in(call.version), old.owners) if old is not None else (None, {})
     tracker = tracker_of(call)
     owners = as_written(tracker.owners_after(before, known, in_version(call, new), manager=manager, now=now))
-    if owners:
-        new["metadata"]["managedFields"] = write_owners(owners)
+    entries = write_owners(owners)
+    if entries:
+        new["metadata"]["managedFields"] = entries
     else:
         new["metadata"].pop("managedFields", None)
-    call.owners = owners
+    call.owned = entries, owners
 
 
 def known_of(call: Call, change: Change) -> Known:
     """What is known about an object when all have had their say; the owners only if nobody has touched them since."""
     typed = change.typed.view if isinstance(change.typed, Partial) else change.typed
-    entries = change.document["metadata"].get("managedFields") or []
-    owners = call.owners if call.owners is not None and entries == write_owners(call.owners) else None
-    return Known(typed, owners)
+    entries, owners = call.owned or (None, None)
+    untouched = entries is not None and entries == (change.document["metadata"].get("managedFields") or [])
+    return Known(typed, owners if untouched else None)
 
 
 def in_version(call: Call, document: Plain) -> Plain:

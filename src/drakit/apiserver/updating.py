@@ -35,7 +35,7 @@ async def update(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
     options = write_options(call.request, "UpdateOptions")
     old = await machinery.keeper.find(call.kind, call.namespace, call.name)
     known = old.document_in(call.version) if old is not None else {}
-    sent = read_body(call.request, known)
+    sent = read_body(call.request, old)
     document = read_object(machinery, call, sent, options, known).document
     check_place(call, document)
     for attempt in range(TRIES):

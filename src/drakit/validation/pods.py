@@ -7,13 +7,15 @@ Out: errors for what drakit reads. Fields that only a container runtime reads pa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from drakit.api import Partial, Pod, PodResourceClaim, PodSpec, Toleration
+from drakit.api.plain import from_json, to_json
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from drakit.base.taints import EQUAL, EXISTS, NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
 from drakit.validation.containers import check_containers, check_resources
-from drakit.validation.context import Context
+from drakit.validation.context import REMEMBERED_SIZE, Context
 from drakit.validation.metadata import check_form, check_labels, check_metadata, check_metadata_update
 from drakit.validation.naming import check_label, check_label_key, check_label_value, check_subdomain
 from drakit.validation.nodeselectors import check_node_selector, check_term
@@ -62,7 +64,15 @@ def _check_spec(pod: Partial[Pod]) -> Iterator[FieldError]:
     """A static pod is known to its node alone: nobody could allocate its claims."""
     if MIRROR_ANNOTATION in pod.view.metadata.annotations and pod.view.spec.resource_claims:
         yield forbidden(Path(), "static pods do not support resource claims")
-    yield from check_pod_spec(pod.view.spec, _SPEC)
+    text = to_json(pod.view.spec)
+    if len(text) > REMEMBERED_SIZE or not _is_good(text):
+        yield from check_pod_spec(pod.view.spec, _SPEC)
+
+
+@lru_cache(maxsize=4096)
+def _is_good(spec: bytes) -> bool:
+    """Whether there is nothing to say: pods of one template have equal specs, which are judged once."""
+    return next(check_pod_spec(from_json(PodSpec, spec), Path()), None) is None
 
 
 def check_pod_spec(spec: PodSpec, path: Path) -> Iterator[FieldError]:

@@ -17,6 +17,7 @@ from drakit.apiserver.failures import ApiError
 from drakit.apiserver.patching import (
     APPLY_PATCH,
     FieldTracker,
+    PatchBody,
     apply_patch,
     atom_of,
     keep_times_if_idle,
@@ -75,7 +76,7 @@ class Recorded:
             return 200, self._store(plural, _reset(live, new, subresource))
         assert live is not None
         version = live["apiVersion"]
-        patched = apply_patch(kind, live, body, schema=atom_of(version, live["kind"]))
+        patched = apply_patch(PatchBody(kind, body), live, schema=atom_of(version, live["kind"]))
         new = tracker.update(live, _reset(live, _decoded(patched), subresource), manager=manager, now=STAMP)
         return 200, self._store(plural, keep_times_if_idle(live, new))
 

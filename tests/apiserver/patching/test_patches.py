@@ -13,9 +13,9 @@ from drakit.apiserver.patching import (
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
+    PatchBody,
     apply_patch,
     atom_of,
-    findings,
 )
 
 POD: dict[str, Any] = {
@@ -36,14 +36,14 @@ POD: dict[str, Any] = {
 
 def patched(kind: str, patch: Any) -> dict[str, Any]:
     before = copy.deepcopy(POD)
-    result = apply_patch(kind, POD, json.dumps(patch).encode(), schema=atom_of("v1", "Pod"))
+    result = apply_patch(PatchBody(kind, json.dumps(patch).encode()), POD, schema=atom_of("v1", "Pod"))
     assert before == POD, "the live object was changed"
     return result
 
 
 def refused(kind: str, body: bytes) -> ApiError:
     with pytest.raises(ApiError) as caught:
-        apply_patch(kind, POD, body, schema=atom_of("v1", "Pod"))
+        apply_patch(PatchBody(kind, body), POD, schema=atom_of("v1", "Pod"))
     return caught.value
 
 
@@ -216,10 +216,10 @@ def test_a_strategic_patch_that_contradicts_itself_is_a_bad_request(patch: dict[
 
 
 def test_strict_decoding_finds_duplicates_and_strange_operations() -> None:
-    assert findings(MERGE_PATCH, b'{"metadata":{"a":1,"a":2}}') == ('duplicate field "metadata.a"',)
+    assert PatchBody(MERGE_PATCH, b'{"metadata":{"a":1,"a":2}}').findings() == ('duplicate field "metadata.a"',)
     body = b'[{"op":"add","path":"/a","value":1,"values":2}]'
-    assert findings(JSON_PATCH, body) == ('json patch unknown field "[0].values"',)
-    assert findings(STRATEGIC_MERGE_PATCH, b'{"a":{"b":1}}') == ()
+    assert PatchBody(JSON_PATCH, body).findings() == ('json patch unknown field "[0].values"',)
+    assert PatchBody(STRATEGIC_MERGE_PATCH, b'{"a":{"b":1}}').findings() == ()
 
 
 def test_copies_cannot_make_an_object_grow_without_bound() -> None:
@@ -237,7 +237,7 @@ def test_a_small_copy_is_made() -> None:
 def test_depth_is_an_error_of_the_patch() -> None:
     body = b'{"metadata":{"labels":' + b'{"a":' * 800 + b"1" + b"}" * 802
     with pytest.raises(ApiError) as caught:
-        apply_patch(STRATEGIC_MERGE_PATCH, json.loads(body), body, schema=atom_of("v1", "Pod"))
+        apply_patch(PatchBody(STRATEGIC_MERGE_PATCH, body), json.loads(body), schema=atom_of("v1", "Pod"))
     assert caught.value.status.code == 400
 
 
@@ -246,7 +246,9 @@ def test_long_lists_merge_in_linear_time() -> None:
     live = {**POD, "spec": {"containers": containers}}
     order = [{"name": each["name"]} for each in reversed(containers)]
     patch = {"spec": {"$setElementOrder/containers": order, "containers": [{"$patch": "delete", "name": "c5"}, *order]}}
-    result = apply_patch(STRATEGIC_MERGE_PATCH, live, json.dumps(patch).encode(), schema=atom_of("v1", "Pod"))
+    result = apply_patch(
+        PatchBody(STRATEGIC_MERGE_PATCH, json.dumps(patch).encode()), live, schema=atom_of("v1", "Pod")
+    )
     assert len(result["spec"]["containers"]) == 30_000
 
 

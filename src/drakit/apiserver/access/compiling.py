@@ -23,6 +23,7 @@ _KINDS = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "DeviceTaintR
 _UNCHANGING = ("ResourceClaim", "ResourceClaimTemplate")
 _LONGEST_LIST = 32
 """Of requests and of selectors: what is longer is refused unseen."""
+_CONTAINERS = (dict, list)
 _ASIDE = ThreadPoolExecutor(max_workers=1, thread_name_prefix="drakit-selectors")
 
 
@@ -46,7 +47,7 @@ def _collect(value: Any, texts: set[str]) -> None:
         if isinstance(text, str) and len(text) <= EXPRESSION_LENGTH:
             texts.add(text)
         for child in value.values():
-            if isinstance(child, dict | list):
+            if isinstance(child, _CONTAINERS):
                 _collect(child, texts)
     elif isinstance(value, list) and len(value) <= _LONGEST_LIST:
         for child in value:

@@ -79,13 +79,20 @@ class ServiceAccount(Plugin):
         mount = {"name": name, "readOnly": True, "mountPath": TOKEN_PATH}
         needed = False
         for part in _CONTAINERS:
-            for container in spec.get(part) or ():
-                mounts = container.get("volumeMounts") or []
-                if all(each.get("mountPath") != TOKEN_PATH for each in mounts):
-                    container["volumeMounts"] = [*mounts, mount]
-                    needed = True
+            containers = spec.get(part) or ()
+            mounted = [_mounted(container, mount) for container in containers]
+            if any(after is not before for after, before in zip(mounted, containers, strict=True)):
+                spec[part] = mounted
+                needed = True
         if needed and not there:
             spec["volumes"] = [*volumes, {"name": name, "projected": _token_sources()}]
+
+
+def _mounted(container: Plain, mount: Plain) -> Plain:
+    mounts = container.get("volumeMounts") or []
+    if any(each.get("mountPath") == TOKEN_PATH for each in mounts):
+        return container
+    return {**container, "volumeMounts": [*mounts, mount]}
 
 
 def _automounts(account: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from drakit.apiserver.patching.bodies import (
     MERGE_PATCH,
     PATCH_TYPES,
     STRATEGIC_MERGE_PATCH,
-    findings,
+    PatchBody,
     read_applied,
 )
 from drakit.apiserver.patching.patches import apply_patch
@@ -33,10 +33,10 @@ __all__ = [
     "STRATEGIC_MERGE_PATCH",
     "Atom",
     "FieldTracker",
+    "PatchBody",
     "apply_patch",
     "atom_of",
     "convert_version",
-    "findings",
     "keep_times_if_idle",
     "manager_name",
     "read_applied",

@@ -9,7 +9,7 @@ Out: plain data, or the 400 that Kubernetes gives, in its words. What strict dec
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -30,6 +30,7 @@ PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
 
 _MAP = "map[string]interface {}"
 _OPERATIONS = "[]handlers.jsonPatchOp"
+_CONTAINERS = (dict, list)
 _MEMBERS = frozenset(("op", "path", "from", "value"))
 
 
@@ -77,14 +78,30 @@ def _yaml_words(body: bytes) -> str:
     return ""
 
 
-def findings(content_type: str, body: bytes) -> tuple[str, ...]:
-    """What strict decoding has to say about the body of a patch that can be read."""
-    if content_type == APPLY_PATCH:
-        return tuple(dict.fromkeys(_repeated(read_applied(body), "")))
-    if content_type == JSON_PATCH:
-        return tuple(dict.fromkeys(f"json patch {each}" for each in _operation_findings(read_operations(body))))
-    read = read_strategic if content_type == STRATEGIC_MERGE_PATCH else read_merge
-    return tuple(dict.fromkeys(_repeated(read(body), "")))
+class PatchBody:
+    """The body of a patch, read when it is first needed, and once."""
+
+    __slots__ = ("_data", "_text", "content_type")
+
+    def __init__(self, content_type: str, text: bytes) -> None:
+        self.content_type = content_type
+        self._text = text
+        self._data: Any = None
+
+    @property
+    def data(self) -> Any:
+        """A list of operations, or an object; ApiError when it is none. Nobody changes it."""
+        if self._data is None:
+            self._data = _READERS[self.content_type](self._text)
+        return self._data
+
+    def findings(self) -> tuple[str, ...]:
+        """What strict decoding has to say about a body that can be read."""
+        if self.content_type == JSON_PATCH:
+            return tuple(dict.fromkeys(f"json patch {each}" for each in _operation_findings(self.data)))
+        found: dict[str, None] = {}
+        _note_repeated(self.data, "", found)
+        return tuple(found)
 
 
 def _operation_findings(operations: list[Any]) -> Iterator[str]:
@@ -92,21 +109,25 @@ def _operation_findings(operations: list[Any]) -> Iterator[str]:
         for name in operation:
             if name not in _MEMBERS:
                 yield f'unknown field "[{index}].{name}"'
-        yield from _repeated(operation, f"[{index}]")
+        found: dict[str, None] = {}
+        _note_repeated(operation, f"[{index}]", found)
+        yield from found
 
 
-def _repeated(value: Any, path: str) -> Iterator[str]:
+def _note_repeated(value: Any, path: str, found: dict[str, None]) -> None:
     if isinstance(value, Repeated):
         counts = Counter(name for name, _ in value.pairs)
         for name, count in counts.items():
             if count > 1:
-                yield f'duplicate field "{f"{path}.{name}" if path else name}"'
+                found[f'duplicate field "{f"{path}.{name}" if path else name}"'] = None
     if isinstance(value, dict):
         for name, each in value.items():
-            yield from _repeated(each, f"{path}.{name}" if path else name)
+            if isinstance(each, _CONTAINERS):
+                _note_repeated(each, f"{path}.{name}" if path else name, found)
     elif isinstance(value, list):
         for index, each in enumerate(value):
-            yield from _repeated(each, f"{path}[{index}]")
+            if isinstance(each, _CONTAINERS):
+                _note_repeated(each, f"{path}[{index}]", found)
 
 
 def _json(body: bytes, prefix: str) -> Any:
@@ -128,3 +149,11 @@ def _object(data: Any, prefix: str) -> dict[str, Any]:
 
 def _mismatch(data: Any, wanted: str) -> str:
     return f"json: cannot unmarshal {word_for(data)} into Go value of type {wanted}"
+
+
+_READERS: Mapping[str, Callable[[bytes], Any]] = {
+    JSON_PATCH: read_operations,
+    MERGE_PATCH: read_merge,
+    STRATEGIC_MERGE_PATCH: read_strategic,
+    APPLY_PATCH: read_applied,
+}

@@ -94,7 +94,7 @@ def read_owners(entries: Any, *, stored: bool = False) -> Owners:
 def write_owners(owners: Owners) -> list[dict[str, Any]]:
     """The entries: appliers first, older before newer."""
     entries = [_entry(manager, owned) for manager, owned in owners.items()]
-    return sorted(entries, key=_entry_order)
+    return sorted(entries, key=_entry_order) if len(entries) > 1 else entries
 
 
 def as_written(owners: Owners) -> Owners:

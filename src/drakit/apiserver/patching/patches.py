@@ -1,6 +1,6 @@
 """Apply a patch of any plain type to an object.
 
-In:  the content type of the request, the object in the version of the request, and the body.
+In:  the body of the request, and the object in the version of the request.
 Out: the object after, still to be decoded: fields may be unknown, values of the wrong type.
 """
 
@@ -11,35 +11,28 @@ from typing import Any
 
 from drakit.apiserver.failures import unsupported_media_type
 from drakit.apiserver.patching.atoms import Atom
-from drakit.apiserver.patching.bodies import (
-    JSON_PATCH,
-    MERGE_PATCH,
-    STRATEGIC_MERGE_PATCH,
-    read_merge,
-    read_operations,
-    read_strategic,
-)
+from drakit.apiserver.patching.bodies import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, PatchBody
 from drakit.apiserver.patching.jsonpatches import apply_operations, merge_patch
 from drakit.apiserver.patching.rejections import TOO_DEEP, inapplicable, malformed
 from drakit.apiserver.patching.strategic import ListOfLists, StrategicError, strategic_merge
 
 
-def apply_patch(content_type: str, live: Mapping[str, Any], body: bytes, *, schema: Atom) -> dict[str, Any]:
+def apply_patch(body: PatchBody, live: Mapping[str, Any], *, schema: Atom) -> dict[str, Any]:
     """The object with a JSON, merge or strategic merge patch applied; `live` stays as it is. Raises ApiError."""
     try:
-        return _apply(content_type, live, body, schema)
+        return _apply(body, live, schema)
     except RecursionError:
         raise malformed(TOO_DEEP) from None
 
 
-def _apply(content_type: str, live: Mapping[str, Any], body: bytes, schema: Atom) -> dict[str, Any]:
-    if content_type == JSON_PATCH:
-        return apply_operations(live, read_operations(body))
-    if content_type == MERGE_PATCH:
-        merged: dict[str, Any] = merge_patch(live, read_merge(body))
+def _apply(body: PatchBody, live: Mapping[str, Any], schema: Atom) -> dict[str, Any]:
+    if body.content_type == JSON_PATCH:
+        return apply_operations(live, body.data)
+    if body.content_type == MERGE_PATCH:
+        merged: dict[str, Any] = merge_patch(live, body.data)
         return merged
-    if content_type == STRATEGIC_MERGE_PATCH:
-        return _strategic(schema, live, read_strategic(body))
+    if body.content_type == STRATEGIC_MERGE_PATCH:
+        return _strategic(schema, live, body.data)
     raise unsupported_media_type()
 
 
