@@ -117,3 +117,21 @@ async def test_pods_of_a_basic_group_are_placed_one_by_one() -> None:
     async with with_cpus(1) as it:
         await it.create(pod_group("pg", []), *members(2))
         assert len(await placed(it, named(2))) == 1
+
+
+@on_loop
+async def test_a_large_member_that_comes_last_gets_its_place_all_the_same() -> None:
+    async with with_cpus(4, 4) as it:
+        await it.create(*members(4), member("leader", cpu="4"), gang("pg", 5))
+        assert await placed(it, [*named(4), "leader"]) == [*named(4), "leader"]
+        assert len({await it.node_of(name) for name in named(4)} | {await it.node_of("leader")}) == 2
+        assert await it.told("leader", "FailedScheduling") == []
+
+
+@on_loop
+async def test_a_mixed_gang_that_does_not_fit_in_any_order_holds_nothing() -> None:
+    async with with_cpus(4, 3) as it:
+        await it.create(*members(4), member("leader", cpu="4"), gang("pg", 5))
+        assert await placed(it, [*named(4), "leader"]) == []
+        await it.create(*(pod(f"p{number}", cpu="1") for number in range(7)))
+        assert len(await placed(it, [f"p{number}" for number in range(7)])) == 7

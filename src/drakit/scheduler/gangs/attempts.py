@@ -3,7 +3,8 @@
 In:  a pod from the queue that names a PodGroup.
 Out: all members of its gang that wait are taken from the queue and placed one after the other, each in sight of those
      before. When the gang has its minimum, those that were placed go on to be bound, the others wait on. When it has
-     not, every place is given back, and all wait. The group's condition says which.
+     not, and its pods differ, they are tried once more with those first that got no node. When that does not help
+     either, every place is given back, and all wait. The group's condition says which.
 
 Nothing is bound, and nothing is written for a place, before the whole gang is decided about; nobody else is placed
 meanwhile. So no gang ever holds what another one needs, and a gang that cannot run holds nothing.
@@ -126,6 +127,10 @@ class GroupAttempts:
     async def _try(self, profile: Profile, held: Round, group: PodGroup | None) -> None:
         began = self._clock.monotonic()
         await self._place(profile, held)
+        if not held.is_enough and held.placed and held.refused and held.is_mixed:
+            await self._give_back(profile, held)
+            held.begin_again()
+            await self._place(profile, held)
         self._figures.placed(self._clock.monotonic() - began)
         gives_way = held.give_way()
         if held.is_enough:

@@ -67,6 +67,20 @@ class Round(msgspec.Struct):
         return self.before + len(self.members) - self.least
 
     @property
+    def is_mixed(self) -> bool:
+        """Whether members ask for different things, so that their order may matter."""
+        specs = (each.state.pod.spec for each in self.members)
+        first = next(specs, None)
+        return any(each != first for each in specs)
+
+    def begin_again(self) -> None:
+        """Those first that got no node; places that were had must have been given back."""
+        refused = [each.queued for each, _ in self.refused]
+        uids = {each.uid for each in refused}
+        others = [each.queued for each in self.members if each.queued.uid not in uids]
+        self.members = [Member(each) for each in (*refused, *others)]
+
+    @property
     def message(self) -> str:
         """Why the group does not run, in one sentence."""
         if self.least <= 1:
