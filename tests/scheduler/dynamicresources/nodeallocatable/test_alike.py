@@ -25,10 +25,15 @@ shapes = st.builds(
     st.sampled_from(["1", "2"]),
 )
 machines = st.lists(shapes, min_size=1, max_size=3)
+clusters = st.lists(machines, min_size=1, max_size=2).flatmap(
+    lambda kinds: st.lists(
+        st.tuples(st.sampled_from(kinds), st.integers(0, 2), st.integers(1, 6)), min_size=2, max_size=6
+    )
+)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(machines, st.integers(0, 2), st.integers(1, 6)), min_size=1, max_size=6), st.integers(1, 2))
+@settings(max_examples=200, deadline=None)
+@given(clusters, st.integers(1, 2))
 def test_nodes_alike_get_the_verdict_that_each_would_get_alone(cluster: list[Any], count: int) -> None:
     books = accounting(*(_published(at, shapes) for at, (shapes, _, _) in enumerate(cluster)))
     inventory = books.devices._inventory

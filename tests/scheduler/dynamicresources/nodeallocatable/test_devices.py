@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from drakit.api import ResourceSlice
 from drakit.scheduler.dynamicresources.nodeallocatable.devices import NOTHING, MappedDevices
 from tests.allocator.objects import GPU, cluster, device, slice_of
 from tests.scheduler.dynamicresources.nodeallocatable.objects import mapped, per_device
@@ -30,22 +31,20 @@ def test_a_node_sees_mappings_only_in_its_own_pools() -> None:
 
 
 def test_nodes_are_of_one_kind_when_their_devices_take_the_same_one_by_one() -> None:
-    made = {"a": ("1", "2"), "b": ("1", "2"), "c": ("2", "1"), "d": ("1000m", "2")}
-    slices = [
-        slice_of(
-            *(device(f"d{at}", **per_device(cpu=each)) for at, each in enumerate(cpus)), name=on, pool=on, nodeName=on
-        )
-        for on, cpus in made.items()
-    ]
-    inventory, devices = mapped(*slices)
-    kinds = [devices.kind_of(on) for on in made]
-    assert kinds == [kinds[0], kinds[0], kinds[2], kinds[0]]
-    assert kinds[2] != kinds[0]
-    larger = slice_of(
-        device("d0", capacity={"x": {"value": "1"}}, **per_device(cpu="1")), name="a", pool="a", nodeName="a"
-    )
-    inventory.put_slice(larger)
-    assert devices.kind_of("a") not in kinds
+    def on(name: str, *cpus: str, size: str = "1") -> ResourceSlice:
+        room = {"capacity": {"x": {"value": size}}}
+        devices = [
+            device(f"{name}{at}", attributes={"serial": f"{name}-{at}"}, **room, **per_device(cpu=each))
+            for at, each in enumerate(cpus)
+        ]
+        return slice_of(*devices, name=name, pool=name, nodeName=name)
+
+    inventory, devices = mapped(on("a", "1", "2"), on("b", "1", "2"), on("c", "2", "1"), on("d", "1", "2", size="2"))
+    kinds = [devices.kind_of(name) for name in "abcd"]
+    assert kinds[0] == kinds[1]
+    assert len({*kinds, NOTHING}) == 4
+    inventory.put_slice(on("a", "2", "1"))
+    assert devices.kind_of("a") == kinds[2]
     inventory.remove_slice("a")
     assert devices.kind_of("a") == NOTHING
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from drakit.allocator import Inventory, Pool, PoolKey, PoolView
+from drakit.allocator import Inventory, Pool, PoolKey
 from drakit.api import Device, ResourceSlice
 
 NOTHING = 0
@@ -58,7 +58,9 @@ class MappedDevices:
             self._kind_of.clear()
         kind = NOTHING
         if any(device.node_allocatable_resource_mappings for view in views for device in view.devices):
-            kind = self._kinds.setdefault(tuple(map(_makeup, views)), len(self._kinds) + 1)
+            # Builds tell all of a device but its name, place and attributes.
+            builds = tuple(view.content.makeup.builds for view in views)
+            kind = self._kinds.setdefault(builds, len(self._kinds) + 1)
         self._kind_of[node] = (views, kind)
         return kind
 
@@ -83,15 +85,3 @@ class MappedDevices:
         index = {device.name: device for each in newest_last for device in each.spec.devices}
         self._indexes[key] = (pool, index)
         return index
-
-
-def _makeup(view: PoolView) -> Hashable:
-    """Devices of one content have the same capacities in the same order."""
-    return view.content, tuple(map(_mappings, view.devices))
-
-
-def _mappings(device: Device) -> Hashable:
-    return tuple(
-        (name, each.capacity_key, each.allocation_multiplier)
-        for name, each in sorted(device.node_allocatable_resource_mappings.items())
-    )
