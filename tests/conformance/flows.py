@@ -53,8 +53,11 @@ async def prepare(it: Cluster, recorded: dict[str, Any]) -> str:
     return namespace
 
 
-async def play(it: Cluster, recorded: dict[str, Any]) -> Differences:
-    """A wait that a snapshot follows is over as soon as things are as recorded: some states do not last."""
+async def play(it: Cluster, recorded: dict[str, Any], *, hurried: bool = True) -> Differences:
+    """A wait that a snapshot follows is over as soon as things are as recorded: some states do not last.
+
+    Hurried, a step follows the one before at once; else, when everything has happened that follows from that.
+    """
     namespace = await prepare(it, recorded)
     differences: Differences = []
     snapshots = iter(recorded["snapshots"])
@@ -63,6 +66,8 @@ async def play(it: Cluster, recorded: dict[str, Any]) -> Differences:
         match step["do"]:
             case "create":
                 differences += await _create(it, step, namespace)
+                if not hurried:
+                    await it.settle()
             case "delete":
                 place = namespace if resource(step["kind"]).kind.namespaced else ""
                 await it.client.delete(

@@ -6,6 +6,7 @@ Out: one of them: the highest sum of weighted marks; among equals, chance decide
 
 from __future__ import annotations
 
+from operator import add
 from random import Random
 
 from drakit.api.pods import Pod
@@ -35,5 +36,5 @@ def totals(profile: Profile, state: CycleState, pod: Pod, nodes: list[NodeInfo])
         if len(marks) != len(nodes):
             raise ValueError(f'plugin "{plugin}" failed with: {len(marks)} marks for {len(nodes)} nodes')
         weighted = marks if weight == 1 else [weight * mark for mark in marks]
-        sums = list(weighted) if sums is None else [one + other for one, other in zip(sums, weighted, strict=True)]
+        sums = list(weighted) if sums is None else list(map(add, sums, weighted))
     return sums if sums is not None else [1] * len(nodes)

@@ -1,0 +1,61 @@
+"""Figures of the scheduler, as they are read."""
+
+from __future__ import annotations
+
+from drakit.client import PODS
+from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
+from tests.scheduler.manifests import node, pod
+
+PROFILE = "default-scheduler"
+
+
+def attempts(it: SchedulingCluster, result: str) -> float:
+    return it.figure("scheduler_schedule_attempts_total", result=result, profile=PROFILE)
+
+
+@on_loop
+async def test_attempts_are_counted_by_result_and_pods_by_where_they_wait() -> None:
+    async with scheduling(controllers=()) as it:
+        await it.create(node("a", room={"cpu": "1"}), pod("p", cpu="1"), pod("q", cpu="1"))
+        assert (attempts(it, "scheduled"), attempts(it, "unschedulable"), attempts(it, "error")) == (1, 1, 0)
+        assert it.figure("scheduler_pending_pods", queue="unschedulable") == 1
+        assert it.figure("scheduler_pending_pods", queue="active") == 0
+        assert it.figure("scheduler_unschedulable_pods", plugin="NodeResourcesFit", profile=PROFILE) == 1
+        await it.delete(PODS, "p")
+        await it.run_for(2)
+        assert attempts(it, "scheduled") == 2
+        assert it.figure("scheduler_unschedulable_pods", plugin="NodeResourcesFit", profile=PROFILE) == 0
+
+
+@on_loop
+async def test_a_bound_pod_counts_its_attempts_and_the_time_since_it_was_queued() -> None:
+    async with scheduling(controllers=()) as it:
+        await it.create(node("a", room={"cpu": "1"}), pod("p", cpu="1"), pod("q", cpu="1"))
+        await it.run_for(40)
+        await it.delete(PODS, "p")
+        await it.run_for(2)
+        assert it.figure("scheduler_pod_scheduling_attempts_count") == 2
+        assert it.figure("scheduler_pod_scheduling_attempts_sum") == 3
+        assert it.figure("scheduler_pod_scheduling_sli_duration_seconds_count", attempts="2") == 1
+        assert it.figure("scheduler_pod_scheduling_sli_duration_seconds_sum", attempts="2") >= 40
+
+
+@on_loop
+async def test_the_cache_and_the_ways_into_the_queue_are_counted() -> None:
+    async with scheduling(controllers=()) as it:
+        await it.create(node("a"), node("b"), pod("p"))
+        assert it.figure("scheduler_cache_size", type="nodes") == 2
+        assert it.figure("scheduler_cache_size", type="pods") == 1
+        assert it.figure("scheduler_cache_size", type="assumed_pods") == 0
+        assert it.figure("scheduler_queue_incoming_pods_total", queue="active", event="UnscheduledPodAdd") == 1
+
+
+@on_loop
+async def test_extension_points_are_measured_always_and_plugins_now_and_then() -> None:
+    async with scheduling(controllers=()) as it:
+        await it.create(node("a"), *(pod(f"p{number}") for number in range(60)))
+        point = {"extension_point": "Filter", "status": "Success", "profile": PROFILE}
+        assert it.figure("scheduler_framework_extension_point_duration_seconds_count", **point) == 60
+        assert it.figure("scheduler_scheduling_algorithm_duration_seconds_count") == 60
+        plugin = {"plugin": "NodeResourcesFit", "extension_point": "Filter", "status": "Success"}
+        assert 1 <= it.figure("scheduler_plugin_execution_duration_seconds_count", **plugin) <= 20
