@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+
 import pytest
 
+from drakit.api.exchange import Request, Response
 from drakit.client import CLAIMS, PODS
 from tests.scheduler.cluster import SchedulingCluster, cluster, on_loop
 from tests.scheduler.dynamicresources.faults import (
@@ -18,7 +22,16 @@ from tests.scheduler.dynamicresources.faults import (
     unsent,
     well,
 )
-from tests.scheduler.dynamicresources.scenes import GATES, claim, devices_of, message_of, stored, user, users_of
+from tests.scheduler.dynamicresources.scenes import (
+    GATES,
+    claim,
+    devices_of,
+    message_of,
+    refused,
+    stored,
+    user,
+    users_of,
+)
 from tests.scheduler.manifests import device_class, node, resource_slice
 
 FAULTS: dict[str, Fault] = {
@@ -71,18 +84,28 @@ async def test_a_conflict_is_resolved_without_another_attempt() -> None:
             assert await it.told("p", "FailedScheduling") == []
 
 
+def refused_after(until: asyncio.Event) -> Fault:
+    """The answer takes its time, and is a no."""
+
+    async def fault(request: Request, go: Callable[[], Awaitable[Response]]) -> Response:
+        await until.wait()
+        return await answer(403, "Forbidden")(request, go)
+
+    return fault
+
+
 @on_loop
 async def test_devices_of_a_write_that_failed_go_to_who_waits_for_them() -> None:
     """The first pod cannot be bound, ever; the second gets the device when the first gave it back."""
     async with cluster(GATES) as it:
         await furnish(it, "d0")
-        never = [answer(403, "Forbidden")] * 50
+        until = asyncio.Event()
+        never = [refused_after(until)] * 50
         transport = Unreliable(it, *never, concerns=lambda request: "/resourceclaims/first" in request.path)
         async with another_scheduler(it, transport):
-            await it.client.create(claim("first"))
-            await it.client.create(claim("second"))
-            await it.client.create(user("p", "first"))
-            await it.client.create(user("q", "second"))
+            await it.create(claim("first"), claim("second"), user("p", "first"), user("q", "second"))
+            assert (await message_of(it, "q")).startswith(refused("1 cannot allocate all claims"))
+            until.set()
             await it.run_for(5)
             assert await it.node_of("q") == "node-1"
             assert await devices_of(it, "second") == ["d0"]
@@ -93,11 +116,12 @@ async def test_devices_of_a_write_that_failed_go_to_who_waits_for_them() -> None
 async def test_a_pod_that_shares_the_claim_is_woken_when_its_allocation_was_given_up() -> None:
     async with cluster(GATES) as it:
         await furnish(it, "d0")
-        transport = Unreliable(it, answer(403, "Forbidden"), concerns=on_claim_status)
+        until = asyncio.Event()
+        transport = Unreliable(it, refused_after(until), concerns=on_claim_status)
         async with another_scheduler(it, transport):
-            await it.client.create(claim())
-            await it.client.create(user("p"))
-            await it.client.create(user("q"))
+            await it.create(claim(), user("p"), user("q"))
+            assert "resource claim default/c is in the process of being allocated" in await message_of(it, "q")
+            until.set()
             await it.settle()
             assert await it.node_of("q") == "node-1"  # without backoff: it only waited for the claim
             await it.run_for(3)
