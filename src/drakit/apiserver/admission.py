@@ -39,7 +39,10 @@ UPSTREAM = frozenset(
 
 @dataclass(slots=True)
 class Change:
-    """`new` (none for a deletion) belongs to the request: `admit` may change it. `old` is shared with every reader."""
+    """`new` (none for a deletion) belongs to the request, and so does its metadata: `admit` may change them.
+
+    Every other part of it may be shared: who changes one gets it by `own`. `old` is shared with every reader.
+    """
 
     operation: str
     kind: Kind
@@ -72,6 +75,12 @@ class Change:
         if self.new is None:
             raise ValueError(f"{self.operation} of {self.name!r} has no new object")
         return self.new
+
+    def own(self, part: str) -> Plain:
+        """A part of the new object, to be changed."""
+        mine: Plain = dict(self.document.get(part) or {})
+        self.document[part] = mine
+        return mine
 
     def forbid(self, why: str) -> ApiError:
         return ApiError(status.forbidden(self.kind.plural, self.kind.group, self.name, why))

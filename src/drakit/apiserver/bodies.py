@@ -34,16 +34,15 @@ MAX_BODY = 3 * 1024 * 1024
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _SYNTAX = {"": "json", "application/json": "json", "application/yaml": "yaml"}
 _NOTHING: Mapping[str, Any] = {}
-_OWN_PARTS = ("metadata", "spec", "status")
 _HEAD = ("apiVersion", "kind", "metadata")
 _SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
 class Incoming(msgspec.Struct, frozen=True):
-    """`document` is in the storage version, with defaults; it, its metadata, spec and status belong to the request.
+    """`document` is in the storage version, with defaults; it and its metadata belong to the request.
 
-    What they hold is shared with `written`, which nobody changes: a part of the document that is the same object there
-    is in the form in which it is written.
+    All else is shared with `written`, which nobody changes: a part of the document that is the same object there is in
+    the form in which it is written.
     """
 
     document: Plain
@@ -157,8 +156,7 @@ def incoming(
     if text and not decoded.problems:
         specs.remember(kind, version, text, wire)
     written = to_core(wire) if kind is CORE and version == GROUP_VERSION else wire
-    own = {name: dict(part) for name in _OWN_PARTS if type(part := written.get(name)) is dict}
-    return Incoming({**written, **own}, written, decoded)
+    return Incoming({**written, "metadata": dict(written.get("metadata") or {})}, written, decoded)
 
 
 def _is_known(document: Plain, known: Mapping[str, Any]) -> bool:

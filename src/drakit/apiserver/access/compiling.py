@@ -13,6 +13,8 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import msgspec
+
 from drakit.apiserver.admission import Change
 from drakit.base.gates import FeatureGates
 from drakit.validation import EXPRESSION_LENGTH, judge_expression
@@ -30,13 +32,24 @@ _ASIDE = ThreadPoolExecutor(max_workers=1, thread_name_prefix="drakit-selectors"
 async def compile_aside(change: Change, gates: FeatureGates) -> None:
     if change.kind.kind not in _KINDS or change.subresource or (change.old and change.kind.kind in _UNCHANGING):
         return
+    spec = change.document.get("spec")
+    if not _may_have_expressions(spec):
+        return
     texts: set[str] = set()
-    _collect(change.document.get("spec"), texts)
+    _collect(spec, texts)
     if sum(map(len, texts)) <= AT_ONCE:
         return
     loop = asyncio.get_running_loop()
     for text in texts:
         await loop.run_in_executor(_ASIDE, judge_expression, text, gates)
+
+
+def _may_have_expressions(spec: Any) -> bool:
+    """The text of most specs shows at once that there is none."""
+    try:
+        return b'"cel"' in msgspec.json.encode(spec)
+    except (ValueError, OverflowError):  # raw JSON with a number or text that fits no encoder
+        return True
 
 
 def _collect(value: Any, texts: set[str]) -> None:

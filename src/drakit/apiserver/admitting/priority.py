@@ -32,11 +32,10 @@ class Priority(Plugin):
     async def admit(self, change: Change) -> None:
         if change.kind is not _POD or change.subresource or change.new is None:
             return
-        spec = change.new["spec"]
         if change.operation == CREATE:
-            await self._complete(change, spec)
+            await self._complete(change, change.own("spec"))
         elif change.old is not None:
-            _keep(spec, change.old.document["spec"])
+            _keep(change, change.old.document["spec"])
 
     async def validate(self, change: Change) -> None:
         if change.kind is not _CLASS or change.operation == DELETE or not change.document.get("globalDefault"):
@@ -83,7 +82,7 @@ def _agree(change: Change, spec: Plain, value: int, policy: str) -> None:
         )
 
 
-def _keep(spec: Plain, old: Plain) -> None:
-    for name in _KEPT:
-        if name in old:
-            spec.setdefault(name, old[name])
+def _keep(change: Change, old: Plain) -> None:
+    left_out = [name for name in _KEPT if name in old and name not in change.document["spec"]]
+    if left_out:
+        change.own("spec").update({name: old[name] for name in left_out})

@@ -43,10 +43,10 @@ class ServiceAccount(Plugin):
     async def admit(self, change: Change) -> None:
         if change.kind.kind != "Pod" or change.subresource or change.operation != CREATE:
             return
-        pod, spec = change.document, change.document["spec"]
-        if MIRROR in (pod["metadata"].get("annotations") or {}):
-            _check_mirror(change, spec)
+        if MIRROR in (change.document["metadata"].get("annotations") or {}):
+            _check_mirror(change, change.document["spec"])
             return
+        spec = change.own("spec")
         spec["serviceAccountName"] = spec.get("serviceAccountName") or DEFAULT
         spec["serviceAccount"] = spec["serviceAccountName"]
         account = await self._account(change, spec["serviceAccountName"])

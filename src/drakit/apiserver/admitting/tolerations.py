@@ -22,7 +22,7 @@ class DefaultTolerationSeconds(Plugin):
         given: list[Plain] = change.new["spec"].get("tolerations") or []
         added = [_toleration(key) for key in _BAD_NODES if not any(_covers(each, key) for each in given)]
         if added:
-            change.new["spec"]["tolerations"] = [*given, *added]
+            change.own("spec")["tolerations"] = [*given, *added]
 
 
 def _toleration(key: str) -> Plain:

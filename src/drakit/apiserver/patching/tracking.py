@@ -27,7 +27,7 @@ from drakit.apiserver.patching.entries import (
     updater,
     write_owners,
 )
-from drakit.apiserver.patching.fieldsets import Elements, FieldSet, difference, has, render, set_of, union
+from drakit.apiserver.patching.fieldsets import SELF, Elements, FieldSet, difference, has, render, set_of, union
 from drakit.apiserver.patching.ownership import (
     ApplyConflicts,
     Convert,
@@ -45,20 +45,16 @@ MAX_NAME = 128
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE = "before-first-apply"
 _KUBECTL = "kubectl"
-_NEVER_OWNED = set_of(
-    [
-        ("f:apiVersion",),
-        ("f:kind",),
-        ("f:metadata",),
-        *(
-            ("f:metadata", f"f:{name}")
-            for name in (
-                "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
-                "managedFields", "resourceVersion",
-            )
-        ),
-    ]
+_NEVER_OWNED_META = frozenset(
+    f"f:{name}"
+    for name in (
+        "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
+        "resourceVersion",
+    )
 )  # fmt: skip
+_NEVER_OWNED = set_of(
+    [("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", name) for name in _NEVER_OWNED_META)]
+)
 
 
 def manager_name(field_manager: str, user_agent: str) -> str:
@@ -118,7 +114,7 @@ class FieldTracker:
 
     def _owned(self, remaining: Owners, taken: FieldSet, manager: str, now: str) -> Owners:
         """The owners after a plain write: its manager has what it takes."""
-        taken = difference(taken, _NEVER_OWNED)
+        taken = _without_server_set(taken)
         if not taken:
             return remaining
         version = self._setting.api_version
@@ -216,6 +212,16 @@ class FieldTracker:
 
     def _bare(self) -> dict[str, Any]:
         return {"apiVersion": self._setting.api_version, "kind": self._setting.kind}
+
+
+def _without_server_set(fields: FieldSet) -> FieldSet:
+    """`difference` to what nobody owns, which is nowhere but in the head and right below metadata."""
+    rest = {name: node for name, node in fields.items() if name not in _NEVER_OWNED}
+    if metadata := fields.get("f:metadata"):
+        below = {name: node for name, node in metadata.items() if name != SELF and name not in _NEVER_OWNED_META}
+        if below:
+            rest["f:metadata"] = below
+    return rest
 
 
 def keep_times_if_idle(live: Document, new: dict[str, Any]) -> dict[str, Any]:

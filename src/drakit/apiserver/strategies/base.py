@@ -3,7 +3,8 @@
 In:  the document that a client sent, in the storage version, and the one that is stored.
 Out: the document as it may be stored: what is not the client's to set is set back.
 
-A document that is handed in belongs to the request and may be changed in place; the old one may not.
+A document that is handed in belongs to the request, as does its metadata, and may be changed in place; its other parts,
+which may be shared, and the old document may not.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class NamespaceStrategy(Strategy):
         new["status"] = {"phase": "Active"}
         spec = new.setdefault("spec", {})
         if "kubernetes" not in spec.get("finalizers", ()):
-            spec["finalizers"] = [*spec.get("finalizers", ()), "kubernetes"]
+            new["spec"] = {**spec, "finalizers": [*spec.get("finalizers", ()), "kubernetes"]}
 
     def prepare_update(self, new: Plain, old: Mapping[str, Any]) -> None:
         super().prepare_update(new, old)

@@ -50,7 +50,7 @@ class TaintRuleStrategy(Strategy):
         super().prepare(subresource, new, old, now)
         taint, before = new.get("spec", {}).get("taint", {}), old.get("spec", {}).get("taint", {})
         if taint.get("effect") != before.get("effect") and taint.get("timeAdded") == before.get("timeAdded"):
-            taint["timeAdded"] = now
+            new["spec"] = {**new.get("spec", {}), "taint": {**taint, "timeAdded": now}}
 
 
 class PoolStatusStrategy(Strategy):

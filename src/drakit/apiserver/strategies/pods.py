@@ -60,7 +60,7 @@ class PodStrategy(Strategy):
         keep(new["metadata"], old["metadata"], "generation")
         status, before = new.setdefault("status", {}), old.get("status", {})
         if not status.get("qosClass") and before.get("qosClass"):
-            status["qosClass"] = before["qosClass"]
+            new["status"] = {**status, "qosClass": before["qosClass"]}
 
     def default_grace(self, document: Mapping[str, Any], asked: int | None) -> int | None:
         spec, status = document.get("spec", {}), document.get("status", {})
