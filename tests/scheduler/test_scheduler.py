@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drakit.client import EVENTS, PODS
+from drakit.client import EVENTS, PODS, bind
 from tests.scheduler.cluster import on_loop, scheduling
 from tests.scheduler.manifests import node, pod
 
@@ -120,3 +120,24 @@ async def test_a_pod_on_its_way_out_is_not_placed() -> None:
         await it.create(node("a"))
         await it.run_for(10)
         assert await it.node_of("p") == ""
+
+
+@on_loop
+async def test_a_pod_that_somebody_else_binds_leaves_the_queue_and_takes_its_room() -> None:
+    async with scheduling(controllers=()) as it:
+        await it.create(node("a", room={"cpu": "1"}, spec={"unschedulable": True}), pod("p", cpu="1"))
+        await bind(it.client, await it.client.get(PODS, "p", namespace="default"), "a")
+        await it.settle()
+        assert it.figure("scheduler_pending_pods", queue="unschedulable") == 0
+        assert it.scheduler is not None
+        assert [info.requested["cpu"] for info in it.scheduler.cache.all()] == [1000]
+
+
+@on_loop
+async def test_a_pod_that_comes_back_under_the_same_name_is_another_pod() -> None:
+    async with scheduling(controllers=()) as it:
+        await it.create(node("a", room={"cpu": "1"}), pod("p", cpu="2"))
+        await it.client.delete(PODS, "p", namespace="default", grace=0)
+        await it.client.create(pod("p", cpu="1"))
+        await it.settle()
+        assert await it.node_of("p") == "a"
