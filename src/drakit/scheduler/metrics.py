@@ -71,6 +71,12 @@ class Metrics:
         self.attempts_needed = histogram(
             "pod_scheduling_attempts", "How often a pod was tried until it was bound", (), _doubling(1, 2, 5)
         )
+        self.preemption_attempts = Counter(
+            "scheduler_preemption_attempts_total", "How often pods tried to preempt others", registry=registry
+        )
+        self.preemption_victims = histogram(
+            "preemption_victims", "How many pods a preemption evicted", (), _doubling(1, 2, 7)
+        )
         self.attempts = cache(attempts.labels)
         self.durations = cache(durations.labels)
         self.points = cache(points.labels)

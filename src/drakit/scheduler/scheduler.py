@@ -27,7 +27,7 @@ from drakit.client.recording import WARNING
 from drakit.informers import Informers, QueueClosed
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.config import SchedulerConfiguration, default_configuration
-from drakit.scheduler.eventhandlers import EventHandlers
+from drakit.scheduler.eventhandlers import POD_GONE, EventHandlers
 from drakit.scheduler.framework import SUCCESS, CycleState, Handle, Status
 from drakit.scheduler.gangs.attempts import GroupAttempts
 from drakit.scheduler.gangs.conditions import GroupConditions
@@ -35,6 +35,8 @@ from drakit.scheduler.gangs.figures import GroupFigures
 from drakit.scheduler.gangs.groups import Groups, group_key
 from drakit.scheduler.metrics import Metrics
 from drakit.scheduler.plugins import MAKERS, Maker
+from drakit.scheduler.preempting.nominations import Nominations
+from drakit.scheduler.preempting.preemption import Preemptions
 from drakit.scheduler.queueing import QueuedPod, SchedulingQueue
 from drakit.scheduler.scheduling.binding import Bindings, Job
 from drakit.scheduler.scheduling.cycle import Placement, SchedulingCycle
@@ -85,7 +87,9 @@ class Scheduler:
             new_uid=lambda: str(UUID(int=random.getrandbits(128), version=4)),
             record=events.record,
         )
-        self._profiles = Profiles(config, handle, makers, metrics)
+        nominations = Nominations(lambda uid: self.cache.pod(uid) is not None)
+        preemptions = Preemptions(config, handle, self.cache, nominations, metrics)
+        self._profiles = Profiles(config, handle, makers, metrics, complete=preemptions.complete)
         self.queue = SchedulingQueue(
             clock,
             interests=self._profiles.interests,
@@ -94,14 +98,16 @@ class Scheduler:
             initial_backoff=config.pod_initial_backoff_seconds,
             max_backoff=config.pod_max_backoff_seconds,
         )
+        nominations.on_end(self._give_up_place)
         handlers = EventHandlers(self.cache, self.queue, self._profiles.names)
         handlers.subscribe(self.informers, self._profiles.interests)
-        self._cycle = SchedulingCycle(self.cache, clock=clock, metrics=metrics, random=random)
+        self._cycle = SchedulingCycle(self.cache, nominations, clock=clock, metrics=metrics, random=random)
         self._failures = Failures(
             client,
             self.informers,
             self.cache,
             self.queue,
+            nominations,
             clock=clock,
             metrics=metrics,
             writers=self._writers,
@@ -202,6 +208,11 @@ class Scheduler:
             group_figures=GroupFigures(self.registry),
             gangs=handle.gates.enabled("GangScheduling"),
         )
+
+    def _give_up_place(self, pod: Pod, freed: bool) -> None:
+        """A pod waits for its node no more: what was kept for it there may help others."""
+        if freed:
+            self.queue.move(POD_GONE, pod, None, besides=pod.metadata.uid)
 
     def _may_enter(self, pod: Pod) -> Status:
         """What plugins say that stand before the queue."""

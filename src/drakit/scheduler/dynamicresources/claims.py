@@ -87,6 +87,13 @@ class Claims:
                 found[key] = each
         return list(found.values())
 
+    def with_devices(self) -> list[ResourceClaim]:
+        """The claims that have devices, stored or in flight."""
+        found = {each.metadata.uid: each for each in self._informer.cache}
+        found |= {each.metadata.uid: each for each in self._assumed.values()}
+        found |= {uid: found.get(uid, flight.claim) for uid, flight in self._flights.items()}
+        return [each for uid, each in found.items() if each.status.allocation is not None or uid in self._flights]
+
     def listen(self, claims: Iterable[ResourceClaim], news: News) -> Callable[[], None]:
         """Tell of every change that the informer sees of these claims, deletion included; the result ends that."""
         keys = [_key(each) for each in claims]

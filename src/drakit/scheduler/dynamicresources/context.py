@@ -7,6 +7,7 @@ others must not give away.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import NamedTuple
 
 from drakit.allocator import Inventory
@@ -20,7 +21,8 @@ from drakit.scheduler.config.args import BINDING_TIMEOUT, DynamicResourcesArgs
 from drakit.scheduler.dynamicresources.claims import Claims
 from drakit.scheduler.dynamicresources.devices import follow_devices
 from drakit.scheduler.dynamicresources.figures import Figures
-from drakit.scheduler.framework import Handle
+from drakit.scheduler.dynamicresources.holding import Holds
+from drakit.scheduler.framework import Code, Handle, Status
 
 NAME = "DynamicResources"
 
@@ -30,6 +32,7 @@ class Ledger(NamedTuple):
 
     inventory: Inventory
     claims: Claims
+    holds: Holds
 
 
 Timer = Callable[[], Callable[[], bool]]
@@ -43,10 +46,13 @@ class Context:
         self.handle = handle
         self.client = handle.client
         self.clock = handle.clock
-        self.inventory, self.claims = handle.shared(NAME, lambda: _make_ledger(handle))
+        self.inventory, self.claims, self.holds = handle.shared(NAME, lambda: _make_ledger(handle))
         self.timer: Timer | None = None
         if gates.enabled("DRASchedulerFilterTimeout") and args.filter_timeout:
             self.timer = _timer(handle.clock, args.filter_timeout)
+        # Where nobody can be evicted for devices, it says as kube-scheduler does that preemption cannot help.
+        code = Code.UNSCHEDULABLE if args.preemption else Code.UNRESOLVABLE
+        self.cannot_allocate = Status(code, ("cannot allocate all claims",))
         self.device_strategy = args.device_strategy
         self.binding_timeout = args.binding_timeout or BINDING_TIMEOUT
         self.binding_conditions = gates.enabled("DRADeviceBindingConditions") and gates.enabled(
@@ -59,6 +65,18 @@ class Context:
         self.groups: Informer[PodGroup] | None = None
         if gates.enabled("DRAWorkloadResourceClaims"):
             self.groups = handle.informers.of(POD_GROUPS)
+
+    def seen_by(self, pod: Pod) -> Context:
+        """The same, without the devices that are kept for others whom the pod need not care about."""
+        return self.on(self.holds.seen_by(pod))
+
+    def on(self, inventory: Inventory) -> Context:
+        """The same, on other devices."""
+        if inventory is self.inventory:
+            return self
+        other = copy(self)
+        other.inventory = inventory
+        return other
 
     def group_of(self, pod: Pod) -> tuple[str | None, PodGroup | None]:
         """The name of the pod's group, where groups have claims; and the group, when it is there."""
@@ -78,4 +96,4 @@ def _timer(clock: Clock, seconds: float) -> Timer:
 
 def _make_ledger(handle: Handle) -> Ledger:
     inventory = follow_devices(handle.informers, handle.gates)
-    return Ledger(inventory, Claims(handle.informers.of(CLAIMS), inventory))
+    return Ledger(inventory, Claims(handle.informers.of(CLAIMS), inventory), Holds(inventory))

@@ -14,7 +14,6 @@ from drakit.scheduler.dynamicresources.needs import PodNeeds, Reach, Variant
 from drakit.scheduler.dynamicresources.nodeallocatable.charging import refuse_overcharged
 from drakit.scheduler.framework import NodeInfo, Status
 
-CANNOT_ALLOCATE = Status.unresolvable("cannot allocate all claims")
 NOT_AVAILABLE = Status.unresolvable("resourceclaim not available on the node")
 TIMED_OUT = Status.unresolvable("timed out trying to allocate devices")
 Refused = dict[str, Status]
@@ -39,7 +38,7 @@ def _allocatable(context: Context, variant: Variant, nodes: Sequence[NodeInfo], 
     beyond: set[int] = set()
     for position, answer, plain in allocator.refused([node.name for node in nodes]):
         name = nodes[position].name
-        why = refused[name] = CANNOT_ALLOCATE if plain else _why(context, allocator, name, answer)
+        why = refused[name] = context.cannot_allocate if plain else _why(context, allocator, name, answer)
         if not why.is_rejected:
             return []
         beyond.add(position)
@@ -51,7 +50,7 @@ def _why(context: Context, allocator: Allocator, node: str, answer: Answer) -> S
         return TIMED_OUT
     match allocator.allocate(node, new_uid=context.handle.new_uid):
         case Unsatisfiable():
-            return CANNOT_ALLOCATE
+            return context.cannot_allocate
         case NodeError(words=words):
             return Status.unresolvable(words)
         case AllocationError(words=words):

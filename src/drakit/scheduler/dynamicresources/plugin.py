@@ -5,11 +5,12 @@ Out: claims that are allocated and reserved before their pod is bound.
 
 Each extension point is a module: `readiness` (pre_enqueue), `preparing` (pre_filter), `filtering`, `postfiltering`,
 `scoring`, `reserving`, `binding` (pre_bind, unreserve), `hints`. What they pass on about a pod is `needs.PodNeeds`.
+`supposing` and `holding` serve preemption.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from drakit.api.pods import Pod
 from drakit.base.errors import DrakitError
@@ -19,14 +20,25 @@ from drakit.scheduler.dynamicresources.context import NAME, Context
 from drakit.scheduler.dynamicresources.extended import Extended, begin_attempt
 from drakit.scheduler.dynamicresources.filtering import refuse_nodes
 from drakit.scheduler.dynamicresources.hints import Hints
-from drakit.scheduler.dynamicresources.needs import PodNeeds
+from drakit.scheduler.dynamicresources.needs import PodNeeds, Variant
 from drakit.scheduler.dynamicresources.nodeallocatable.charging import Charging
 from drakit.scheduler.dynamicresources.postfiltering import NOTHING_TO_DO, make_way
 from drakit.scheduler.dynamicresources.preparing import prepare
 from drakit.scheduler.dynamicresources.readiness import NotReady, needs_of, pod_claims
-from drakit.scheduler.dynamicresources.reserving import reserve
+from drakit.scheduler.dynamicresources.reserving import decide, note_given_back, reserve
 from drakit.scheduler.dynamicresources.scoring import can_differ, score_nodes
-from drakit.scheduler.framework import SKIP, SUCCESS, CycleState, Handle, Interest, NodeInfo, Rejections, Status
+from drakit.scheduler.dynamicresources.supposing import ClaimUsers, without_claims
+from drakit.scheduler.framework import (
+    SKIP,
+    SUCCESS,
+    CycleState,
+    Handle,
+    Interest,
+    NodeInfo,
+    Rejections,
+    Status,
+    Without,
+)
 
 _NO_NEEDS = PodNeeds()
 
@@ -52,23 +64,26 @@ class DynamicResources:
         return SUCCESS
 
     def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
+        return self._prepare(self.context.seen_by(pod), state, pod), None
+
+    def _prepare(self, context: Context, state: CycleState, pod: Pod) -> Status:
         state.put(NAME, _NO_NEEDS)
         try:
-            needs = PodNeeds(needs_of(self.context, pod))
+            needs = PodNeeds(needs_of(context, pod))
         except NotReady as error:
-            return Status.unresolvable(str(error)), None
-        needs.extended = begin_attempt(self.context, self._extended, needs, pod)
+            return Status.unresolvable(str(error))
+        needs.extended = begin_attempt(context, self._extended, needs, pod)
         if not needs:
             state.skip_score.add(NAME)
-            return SKIP, None
-        refusal = prepare(self.context, pod, needs)
+            return SKIP
+        refusal = prepare(context, pod, needs)
         if refusal is not None:
-            return refusal, None
+            return refusal
         self._charging.begin(needs, pod)
         if not can_differ(needs, self.context.device_strategy):
             state.skip_score.add(NAME)
         state.put(NAME, needs)
-        return SUCCESS, None
+        return SUCCESS
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
         return refuse_nodes(self.context, _needs(state), nodes)
@@ -84,10 +99,10 @@ class DynamicResources:
         needs = _needs(state)
         if not needs:
             return SUCCESS
-        variant = needs.extended.choose(needs, node) if needs.extended is not None else needs.variant
+        variant = _chosen(needs, node)
         if isinstance(variant, Status):
             return variant
-        status = reserve(self.context, needs, variant, node.name)
+        status = reserve(self.context, needs, variant, pod, node.name)
         return self._charging.charge(state, needs) if status.ok else status
 
     async def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
@@ -96,6 +111,37 @@ class DynamicResources:
         await self._charging.clear(needs, pod)
         if needs.extended is not None:
             await needs.extended.undo(needs)
+
+    # Preemption
+
+    def suppose(self, pod: Pod) -> Without:
+        users, context = ClaimUsers(self.context), self.context.seen_by(pod)
+
+        def without(state: CycleState, gone: Collection[str]) -> None:
+            freed = users.freed(gone) if _needs(state) else ()
+            if freed:
+                self._prepare(context.on(without_claims(context.inventory, freed)), state, pod)
+
+        return without
+
+    def hold(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        needs = _needs(state)
+        if not needs:
+            return SUCCESS
+        variant = _chosen(needs, node)
+        if isinstance(variant, Status):
+            return variant
+        status = decide(self.context, needs, variant, node.name)
+        if not status.ok:
+            return status
+        decided = zip(variant.positions, variant.claims, strict=True)
+        found = [(claim, needs.needs[position].allocation) for position, claim in decided]
+        self.context.holds.put(pod, [(claim, each) for claim, each in found if each is not None])
+        return self._charging.charge(state, needs)
+
+    def let_go(self, uid: str) -> None:
+        if self.context.holds.drop(uid):
+            note_given_back(self.context, uid)
 
     def waits(self, state: CycleState, pod: Pod, node: str) -> bool:
         return waits(self.context, _needs(state))
@@ -120,6 +166,11 @@ class DynamicResources:
         except DrakitError as error:
             return Status.failed(error)
         return SUCCESS
+
+
+def _chosen(needs: PodNeeds, node: NodeInfo) -> Variant | Status:
+    """What is to be allocated on the node that was chosen."""
+    return needs.extended.choose(needs, node) if needs.extended is not None else needs.variant
 
 
 def _needs(state: CycleState) -> PodNeeds:

@@ -15,8 +15,8 @@ from drakit.scheduler.framework import SUCCESS, Status
 MAX_REMEMBERED = 256
 
 
-def reserve(context: Context, state: PodNeeds, variant: Variant, node: str) -> Status:
-    """Allocate what this node's variant says. All or nothing."""
+def decide(context: Context, state: PodNeeds, variant: Variant, node: str) -> Status:
+    """Find what each claim gets on a node, as its variant says. All or nothing; nothing is taken."""
     if variant.allocator is not None:
         outcome = variant.allocator.allocate(node, new_uid=context.handle.new_uid)
         if not isinstance(outcome, Allocated):
@@ -24,6 +24,15 @@ def reserve(context: Context, state: PodNeeds, variant: Variant, node: str) -> S
             return Status.failed(words or "claim allocation not found for node")
         for position, allocation in zip(variant.positions, outcome.allocations, strict=True):
             state.needs[position].allocation = allocation
+    return SUCCESS
+
+
+def reserve(context: Context, state: PodNeeds, variant: Variant, pod: Pod, node: str) -> Status:
+    """Take what is decided for a node."""
+    status = decide(context, state, variant, node)
+    if not status.ok:
+        return status
+    context.holds.taken(pod, [need.allocation for need in state.needs if need.allocation is not None])
     claims = dict(zip(variant.positions, variant.claims, strict=True))
     for position, need in enumerate(state.needs):
         if need.allocation is not None:
@@ -34,12 +43,18 @@ def reserve(context: Context, state: PodNeeds, variant: Variant, node: str) -> S
 
 
 def release(context: Context, state: PodNeeds, pod: Pod) -> None:
-    """Give back what is in flight. Safe to repeat."""
+    """Give back what is in flight; what was kept for the pod before is so again. Safe to repeat."""
+    context.holds.resume(pod.metadata.uid)
     for need in state.needs:
         if need.flight is not None:
             context.claims.end(need.flight)
             need.flight = None
-            context.given_back[pod.metadata.uid] = None
+            note_given_back(context, pod.metadata.uid)
+    state.reserved = None
+
+
+def note_given_back(context: Context, uid: str) -> None:
+    """Devices are free that were a pod's in memory only."""
+    context.given_back[uid] = None
     while len(context.given_back) > MAX_REMEMBERED:
         del context.given_back[next(iter(context.given_back))]
-    state.reserved = None

@@ -4,7 +4,7 @@ The rest of the scheduler meets here: the queue and the cycles call plugins thro
 nothing of queue and cycles.
 """
 
-from drakit.scheduler.framework.cycle import CycleState
+from drakit.scheduler.framework.cycle import CycleState, on_node
 from drakit.scheduler.framework.events import Action, ClusterEvent, EventResource, Hint, HintFunction, Interest, Scope
 from drakit.scheduler.framework.extended import ExtendedResources
 from drakit.scheduler.framework.handle import Handle, Record
@@ -13,6 +13,7 @@ from drakit.scheduler.framework.plugins import (
     Binder,
     Filter,
     Informed,
+    Keeps,
     Permit,
     Plugin,
     PostFilter,
@@ -23,6 +24,7 @@ from drakit.scheduler.framework.plugins import (
     Reserve,
     Score,
     Waits,
+    Without,
 )
 from drakit.scheduler.framework.statuses import SKIP, SUCCESS, Code, Status
 
@@ -42,6 +44,7 @@ __all__ = [
     "HintFunction",
     "Informed",
     "Interest",
+    "Keeps",
     "NodeInfo",
     "Nodes",
     "Permit",
@@ -57,4 +60,6 @@ __all__ = [
     "Score",
     "Status",
     "Waits",
+    "Without",
+    "on_node",
 ]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from drakit.api.pods import Pod
 
 
@@ -27,9 +29,22 @@ class CycleState:
         self.skip_score: set[str] = set()
         self._data: dict[str, Any] = {}
 
+    def fork(self) -> CycleState:
+        """Another state with the same content, for a what-if: what plugins put into it later is not seen by this."""
+        forked = CycleState(self.pod, self.document)
+        forked.assumed = self.assumed
+        forked.skip_filter, forked.skip_score = set(self.skip_filter), set(self.skip_score)
+        forked._data = dict(self._data)
+        return forked
+
     def put(self, plugin: str, value: Any) -> None:
         self._data[plugin] = value
 
     def get(self, plugin: str) -> Any:
         """What the plugin put, or None."""
         return self._data.get(plugin)
+
+
+def on_node(pod: Pod, node: str) -> Pod:
+    """The pod as it will be when it is bound."""
+    return replace(pod, spec=replace(pod.spec, node_name=node))

@@ -18,7 +18,7 @@ A plugin implements the protocols of the points that it has a part in; its `name
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from drakit.api.pods import Pod
@@ -72,6 +72,30 @@ class Filter(Plugin, Protocol):
 class PostFilter(Plugin, Protocol):
     async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> Status:
         """SUCCESS: something was done, the pod is tried again soon. UNSCHEDULABLE: nothing can be done."""
+        ...
+
+
+Without = Callable[[CycleState, Collection[str]], None]
+"""Makes of a state after `pre_filter` what it would be if the pods of these uids were gone."""
+
+
+@runtime_checkable
+class Keeps(Plugin, Protocol):
+    """A plugin that pods take something from which is in no node's ledger. Asked by preemption; all is synchronous."""
+
+    def suppose(self, pod: Pod) -> Without:
+        """For one pod, and the state of the cluster as it is now."""
+        ...
+
+    def hold(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        """Keep what the pod would get on the node, in a state that may be supposed, from pods of lower priority.
+
+        `state.assumed` is made to look as the pod will on its node.
+        """
+        ...
+
+    def let_go(self, uid: str) -> None:
+        """Keep nothing for that pod any more."""
         ...
 
 

@@ -20,8 +20,8 @@ SCHEDULER_ERROR = "SchedulerError"
 Patch = Mapping[str, Any]
 
 
-def not_scheduled(pod: Pod, reason: str, message: str, now: datetime) -> Patch | None:
-    """Say that the pod could not be placed; it is nominated for no node any more."""
+def not_scheduled(pod: Pod, reason: str, message: str, now: datetime, node: str = "") -> Patch | None:
+    """Say that the pod could not be placed; it is nominated for that node, or for none any more."""
     status: dict[str, Any] = {}
     known = _condition(pod, POD_SCHEDULED)
     if known is None or _said(known) != ("False", reason, message, pod.metadata.generation):
@@ -37,8 +37,8 @@ def not_scheduled(pod: Pod, reason: str, message: str, now: datetime) -> Patch |
                 "lastTransitionTime": since or format_time(now),
             }
         ]
-    if pod.status.nominated_node_name:
-        status["nominatedNodeName"] = None
+    if pod.status.nominated_node_name != node:
+        status["nominatedNodeName"] = node or None
     return {"status": status} if status else None
 
 
@@ -47,6 +47,11 @@ def nominated(pod: Pod, node: str) -> Patch | None:
     if pod.status.nominated_node_name == node:
         return None
     return {"status": {"nominatedNodeName": node}}
+
+
+def not_nominated() -> Patch:
+    """Say that the pod waits for no node any more."""
+    return {"status": {"nominatedNodeName": None}}
 
 
 def _condition(pod: Pod, name: str) -> PodCondition | None:

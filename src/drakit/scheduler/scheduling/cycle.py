@@ -13,11 +13,11 @@ from random import Random
 
 import msgspec
 
-from drakit.api.pods import Pod
 from drakit.base.clock import Clock
 from drakit.scheduler.cache import SchedulerCache
-from drakit.scheduler.framework import Code, CycleState, NodeInfo, Status
+from drakit.scheduler.framework import Code, CycleState, NodeInfo, Status, on_node
 from drakit.scheduler.metrics import Metrics
+from drakit.scheduler.preempting.nominations import Nominations
 from drakit.scheduler.scheduling.choosing import choose
 from drakit.scheduler.scheduling.diagnosis import Refusal, failed, of_chosen
 from drakit.scheduler.scheduling.profiles import Profile
@@ -36,9 +36,11 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 class SchedulingCycle:
-    def __init__(self, cache: SchedulerCache, *, clock: Clock, metrics: Metrics, random: Random) -> None:
+    def __init__(
+        self, cache: SchedulerCache, nominations: Nominations, *, clock: Clock, metrics: Metrics, random: Random
+    ) -> None:
         self._cache = cache
-        self._search = Search(cache)
+        self._search = Search(cache, nominations)
         self._clock = clock
         self._metrics = metrics
         self._random = random
@@ -94,8 +96,3 @@ class SchedulingCycle:
 
 
 _OK = Code.SUCCESS
-
-
-def on_node(pod: Pod, node: str) -> Pod:
-    """The pod as it will be when it is bound."""
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))

@@ -21,6 +21,7 @@ from drakit.scheduler import metrics as figures
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.framework import Code, CycleState, Status
 from drakit.scheduler.metrics import Metrics
+from drakit.scheduler.preempting.nominations import Nominations
 from drakit.scheduler.queueing import Part, QueuedPod, SchedulingQueue
 from drakit.scheduler.scheduling.conditions import SCHEDULER_ERROR, UNSCHEDULABLE, Patch, not_scheduled
 from drakit.scheduler.scheduling.diagnosis import Refusal
@@ -40,6 +41,7 @@ class Failures:
         informers: Informers,
         cache: SchedulerCache,
         queue: SchedulingQueue,
+        nominations: Nominations,
         *,
         clock: Clock,
         metrics: Metrics,
@@ -50,6 +52,7 @@ class Failures:
         self._pods = informers.of(PODS).cache
         self._cache = cache
         self._queue = queue
+        self._nominations = nominations
         self._clock = clock
         self._metrics = metrics
         self._writers = writers
@@ -109,8 +112,11 @@ class Failures:
     async def _write_condition(self, pod: Pod, reason: str, message: str) -> None:
         """As the pod is now: what was written meanwhile counts."""
         current = self.current(pod)
-        patch = not_scheduled(current.view, reason, message, self._clock.now()) if current is not None else None
-        if current is not None and patch is not None:
+        if current is None:
+            return
+        node = self._nominations.node_of(pod.metadata.uid)
+        patch = not_scheduled(current.view, reason, message, self._clock.now(), node)
+        if patch is not None:
             await patch_status(self._client, current, patch)
 
 

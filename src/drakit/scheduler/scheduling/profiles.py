@@ -22,7 +22,8 @@ Steps = tuple[tuple[str, Callable[..., Any]], ...]
 """(plugin, what it does at this point), in order."""
 PreFilterStep = tuple[str, Callable[[CycleState, Pod], tuple[Status, frozenset[str] | None]]]
 FilterStep = tuple[str, Callable[[CycleState, Pod, Sequence[NodeInfo]], Rejections]]
-PostFilterStep = tuple[str, Callable[[CycleState, Pod, Rejections], Awaitable[Status]]]
+PostFilterCall = Callable[[CycleState, Pod, Rejections], Awaitable[Status]]
+PostFilterStep = tuple[str, PostFilterCall]
 ScoreStep = tuple[str, Callable[[CycleState, Pod, Sequence[NodeInfo]], Sequence[int]], int]
 ReserveStep = tuple[str, Callable[[CycleState, Pod, NodeInfo], Status]]
 WriteStep = tuple[str, Callable[[CycleState, Pod, str], Awaitable[Status]]]
@@ -45,6 +46,13 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     pre_binds: tuple[WriteStep, ...]
     binds: tuple[WriteStep, ...]
     waits: tuple[Waits, ...]
+
+    def with_post_filter(self, plugin: str, post_filter: PostFilterCall) -> Profile:
+        """And that, after all others."""
+        return msgspec.structs.replace(self, post_filters=(*self.post_filters, (plugin, post_filter)))
+
+
+Complete = Callable[[Profile, Sequence[Plugin]], Profile]
 
 
 def compose(lineup: Lineup, *, percentage: int = 0, stopwatch: Stopwatch | None = None) -> Profile:
@@ -88,16 +96,27 @@ class Profiles:
     """
 
     def __init__(
-        self, config: SchedulerConfiguration, handle: Handle, makers: Mapping[str, Maker], metrics: Metrics
+        self,
+        config: SchedulerConfiguration,
+        handle: Handle,
+        makers: Mapping[str, Maker],
+        metrics: Metrics,
+        *,
+        complete: Complete | None = None,
     ) -> None:
+        """`complete` makes of a profile and its plugins the profile that is used."""
+        completed = complete or (lambda profile, _: profile)
         shared = {name: _shared(maker) for name, maker in makers.items()}
         lineups = [make_lineup(each, handle, makers=shared) for each in config.profiles]
         stopwatch = Stopwatch(handle.clock, metrics)
         parts = [each.percentage_of_nodes_to_score or config.percentage_of_nodes_to_score for each in config.profiles]
         pairs = list(zip(lineups, parts, strict=True))
-        self._plain = {each.scheduler_name: compose(each, percentage=part) for each, part in pairs}
+        self._plain = {
+            each.scheduler_name: completed(compose(each, percentage=part), each.plugins) for each, part in pairs
+        }
         self._measured = {
-            each.scheduler_name: compose(each, percentage=part, stopwatch=stopwatch) for each, part in pairs
+            each.scheduler_name: completed(compose(each, percentage=part, stopwatch=stopwatch), each.plugins)
+            for each, part in pairs
         }
         self.names = frozenset(self._plain)
         self.interests = {plugin: found for each in lineups for plugin, found in each.interests.items()}

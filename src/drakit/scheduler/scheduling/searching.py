@@ -12,6 +12,7 @@ import msgspec
 
 from drakit.api.pods import Pod
 from drakit.scheduler.framework import Code, CycleState, NodeInfo, Nodes, Status
+from drakit.scheduler.preempting.nominations import Nominations
 from drakit.scheduler.scheduling.diagnosis import Refusal, failed, in_brackets, of_all, of_each, without_nodes
 from drakit.scheduler.scheduling.profiles import Profile
 
@@ -28,25 +29,31 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 class Search:
     """Invariant: `_start` is where the next search begins, so that every node gets its turn."""
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: Nodes, nominations: Nominations) -> None:
         self._nodes = nodes
+        self._nominations = nominations
         self._start = 0
 
     def find(self, profile: Profile, state: CycleState, pod: Pod) -> Found | Refusal:
-        everything = self._nodes.all()
+        everything = self._nominations.seen_by(pod, self._nodes.all())
         if not everything:
             return without_nodes()
         restricted = before_filter(profile, state, pod, everything)
         if isinstance(restricted, Refusal):
             return restricted
         names, plugins = restricted
-        nominated = self._nodes.get(pod.status.nominated_node_name) if pod.status.nominated_node_name else None
+        nominated = self._nominated(pod)
         if nominated is not None and (names is None or nominated.name in names):
             first = filter_nodes(profile, state, pod, [nominated])
             if first == {}:
                 return Found([nominated], 1)
         nodes = everything if names is None else [each for each in everything if each.name in names]
         return self._search(profile, state, pod, nodes, len(everything), plugins)
+
+    def _nominated(self, pod: Pod) -> NodeInfo | None:
+        name = self._nominations.node_of(pod.metadata.uid) or pod.status.nominated_node_name
+        node = self._nodes.get(name) if name else None
+        return self._nominations.seen_by(pod, [node])[0] if node is not None else None
 
     def _search(
         self,
