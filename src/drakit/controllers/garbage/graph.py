@@ -33,7 +33,8 @@ class Graph:
         self._client = client
         self._shared = informers
         self._informers: dict[Resource[Any], Informer[Any]] = {}
-        self._gone: dict[str, None] = {}  # uids of owners that are no more; uids never come back
+        # Owners that are no more: a uid never comes back, but the same uid may be there under another name or place.
+        self._gone: dict[tuple[Item, str], None] = {}
 
     async def follow(self, changed: Callable[[Resource[Any], Any, Any], None]) -> None:
         """Begin to follow every kind that is served."""
@@ -64,13 +65,13 @@ class Graph:
         item = self._item(reference, namespace)
         if item is None:
             return ObjectMeta(name=reference.name, uid=reference.uid)
-        if reference.uid in self._gone:
+        if (item, reference.uid) in self._gone:
             return None
         found = self.get(item)
         if found is None or metadata_of(found).uid != reference.uid:
             found = await self._client.find(item.resource, item.key.name, namespace=item.key.namespace)
         if found is None or metadata_of(found).uid != reference.uid:
-            self._remember(reference.uid)
+            self._remember(item, reference.uid)
             return None
         return metadata_of(found)
 
@@ -83,8 +84,8 @@ class Graph:
             return Item(resource, Key("", reference.name))
         return Item(resource, Key(namespace, reference.name)) if namespace else None
 
-    def _remember(self, uid: str) -> None:
-        self._gone[uid] = None
+    def _remember(self, owner: Item, uid: str) -> None:
+        self._gone[owner, uid] = None
         if len(self._gone) > _MOST_REMEMBERED:
             del self._gone[next(iter(self._gone))]
 
