@@ -175,6 +175,29 @@ async def test_seconds_of_toleration_count_from_the_time_of_the_taint() -> None:
 
 
 @on_loop
+async def test_more_seconds_than_a_calendar_has_are_tolerated_and_others_are_evicted_all_the_same() -> None:
+    async with running() as it:
+        await user(it, "p", tolerations=[{"key": KEY, "operator": "Exists", "tolerationSeconds": 2**63 - 1}])
+        await user(it, "q", device="d1")
+        await it.create(rule(driver=DRIVER))
+        await it.run_for(600)
+        assert not await is_evicted(it, "p")
+        assert await is_evicted(it, "q")
+        told = await condition(it)
+        assert told.message == "1 pod needs to be evicted in 1 namespace. 1 pod evicted since starting the controller."
+
+
+@on_loop
+async def test_who_tolerates_a_taint_for_ever_and_for_a_while_tolerates_it_for_ever() -> None:
+    async with running() as it:
+        limited = {"key": KEY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
+        await user(it, "p", tolerations=[limited, {"operator": "Exists", "effect": "NoExecute"}])
+        await it.create(rule(driver=DRIVER))
+        await it.run_for(600)
+        assert not await is_evicted(it, "p")
+
+
+@on_loop
 async def test_a_taint_that_goes_before_the_time_is_up_evicts_nobody() -> None:
     async with running() as it:
         await user(it, "p", tolerations=[{"key": KEY, "operator": "Exists", "tolerationSeconds": 30}])

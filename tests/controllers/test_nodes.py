@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -135,6 +136,17 @@ async def test_pods_leave_an_unreachable_node_when_their_toleration_is_over() ->
         await it.run_for(110)
         assert await is_deleted(it, "long")
         assert not await is_deleted(it, "ever")
+
+
+@on_loop
+async def test_more_seconds_than_a_calendar_has_keep_a_pod_on_its_node(caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as it:
+        await it.create(pod("usual", node="node-1"), tolerating("longest", 2**63 - 1))
+        await beat(it)
+        await it.run_for(400)
+        assert await is_deleted(it, "usual")
+        assert not await is_deleted(it, "longest")
+        assert [each.message for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 
 @on_loop

@@ -7,15 +7,15 @@ Out: the moment of the eviction and the rules that ask for it; none when every t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
 from drakit.allocator import Inventory, Pool
 from drakit.api import Device, DeviceRequestAllocationResult, DeviceTaint, ResourceSlice
 from drakit.api.slices import ResourcePool, ResourceSliceSpec
-from drakit.api.times import parse_time
-from drakit.base.taints import NO_EXECUTE, tolerates
+from drakit.base.taints import NO_EXECUTE
+from drakit.controllers.tolerating import moment_after, seconds_on_device
 
 replace = msgspec.structs.replace
 Result = DeviceRequestAllocationResult
@@ -42,22 +42,14 @@ def eviction(inventory: Inventory, results: Iterable[Result], *, as_if: str = ""
     for result in results:
         for origin in taints_of(inventory, result):
             taint = replace(origin.taint, effect=NO_EXECUTE) if as_if and origin.rule == as_if else origin.taint
-            at = _moment(result, taint, origin.since) if taint.effect == NO_EXECUTE else None
-            if at is not None:
-                moments.append((at, origin.rule))
+            if taint.effect != NO_EXECUTE:
+                continue
+            seconds = seconds_on_device(result.tolerations, taint)
+            if seconds is not None:
+                moments.append((moment_after(origin.since, seconds), origin.rule))
     if not moments:
         return None
     return Eviction(min(moments)[0], frozenset(rule for _, rule in moments if rule))
-
-
-def _moment(result: Result, taint: DeviceTaint, since: str | None) -> datetime | None:
-    """None when the taint is tolerated for ever. Of several tolerations the shortest counts."""
-    matching = [each for each in result.tolerations if tolerates(each, taint)]
-    seconds = [each.toleration_seconds for each in matching if each.toleration_seconds is not None]
-    if matching and not seconds:
-        return None
-    start = parse_time(since) if since else datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-    return start + timedelta(seconds=max(min(seconds, default=0), 0))
 
 
 def taints_of(inventory: Inventory, result: Result) -> Iterator[Origin]:

@@ -6,22 +6,21 @@ Out: an event, the condition DisruptionTarget, and the pod deleted.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from drakit.api import Node, Pod
-from drakit.api.times import parse_time
 from drakit.api.views import Partial
-from drakit.base.taints import NO_EXECUTE, tolerates
+from drakit.base.taints import NO_EXECUTE
 from drakit.client import NODES, PODS, Key
 from drakit.client.recording import NORMAL
 from drakit.controllers.disruption import mark_disrupted
 from drakit.controllers.setting import Setting
+from drakit.controllers.tolerating import moment_after, seconds_on_node
 from drakit.informers import Informer, Result, by_node
 
 NAME = "taint_eviction"
 COMPONENT = "taint-eviction-controller"
 ACCOUNT = "node-controller"
-_LONG_AGO = "1970-01-01T00:00:00Z"
 
 
 class NodeTaintEviction:
@@ -67,12 +66,7 @@ def eviction_time(pod: Pod, node: Node) -> datetime | None:
     """When the node's taints drive a pod away; none when it tolerates them all for ever."""
     moments = []
     for taint in node.spec.taints:
-        if taint.effect != NO_EXECUTE:
-            continue
-        matching = [each for each in pod.spec.tolerations if tolerates(each, taint)]
-        seconds = [each.toleration_seconds for each in matching if each.toleration_seconds is not None]
-        if matching and not seconds:
-            continue
-        since = parse_time(taint.time_added or _LONG_AGO)
-        moments.append(since + timedelta(seconds=max(min(seconds, default=0), 0)))
+        seconds = seconds_on_node(pod.spec.tolerations, taint) if taint.effect == NO_EXECUTE else None
+        if seconds is not None:
+            moments.append(moment_after(taint.time_added, seconds))
     return min(moments, default=None)
