@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from drakit.scheduler.writing import MOST, NOTE_LIMIT, Writers, cut
+from drakit.scheduler.writing import COURTESY, MOST, NOTE_LIMIT, Writers, cut
 from tests.scheduler.cluster import on_loop
 
 
-async def turns(count: int = 20) -> None:
+async def turns(count: int = 4 * COURTESY) -> None:
     for _ in range(count):
         await asyncio.sleep(0)
 

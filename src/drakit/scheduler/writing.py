@@ -23,6 +23,8 @@ log = logging.getLogger("drakit.scheduler")
 
 MOST = 2000
 WRITERS = 4
+COURTESY = 16
+"""Turns of the loop that a writer lets attempts and bindings have before each write, as long as there is room."""
 NOTE_LIMIT = 1024
 """Characters of an event's message; what is longer is cut, as upstream does."""
 
@@ -73,7 +75,14 @@ class Writers:
             await wanted.wait()
             wanted.clear()
             while queue:
+                await self._let_others_pass()
                 await self._do(queue.popleft())
+
+    async def _let_others_pass(self) -> None:
+        for _ in range(COURTESY):
+            if self._count > MOST // 2:
+                return
+            await asyncio.sleep(0)
 
     async def _do(self, write: Write) -> None:
         try:
@@ -101,8 +110,11 @@ class Events:
         recorder = self._recorders.get(name)
         if recorder is None:
             recorder = self._recorders[name] = Recorder(self._client, self._clock, name)
-        tell = partial(recorder.tell, "Pod", "v1", pod, reason, cut(message), type_=type_)
-        self._writers.later(pod.metadata.uid, tell)
+        self.later(pod, partial(recorder.tell, "Pod", "v1", pod, reason, cut(message), type_=type_))
+
+    def later(self, pod: Pod, write: Write) -> None:
+        """Have something else written about a pod, in order with what is told of it."""
+        self._writers.later(pod.metadata.uid, write)
 
 
 def cut(message: str) -> str:

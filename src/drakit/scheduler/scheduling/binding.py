@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 
 import msgspec
 
@@ -52,7 +53,7 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Bindings:
-    """Invariant: `_tasks` are the bindings that are under way."""
+    """Invariant: `_tasks` are the bindings that are under way; `_waiting` are pods of those that wait for somebody."""
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class Bindings:
         self._metrics = metrics
         self._events = events
         self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: set[str] = set()
 
     def start(self, job: Job) -> None:
         task = asyncio.create_task(self._run(job), name=f"binding of {job.name}")
@@ -97,6 +99,8 @@ class Bindings:
         except Exception as error:
             log.exception("pod %s: the binding failed", job.name)
             refusal = failed(Status.failed(error))
+        finally:
+            self._waiting.discard(job.queued.uid)
         if refusal is None:
             self._bound(job)
         else:
@@ -105,7 +109,8 @@ class Bindings:
     async def _bind(self, job: Job) -> Refusal | None:
         if any(each.waits(job.state, job.pod, job.node) for each in job.profile.waits):
             self._queue.done(job.queued.uid)  # what happens in so long a time need not be kept for it
-            await self._nominate(job)
+            self._waiting.add(job.queued.uid)
+            self._events.later(job.pod, partial(self._nominate, job))
         for step in job.profile.pre_binds:
             refusal = await self._step(job, step, "PreBind")
             if refusal is not None:
@@ -137,8 +142,8 @@ class Bindings:
         return failed(Status(Code.ERROR, (message,), error=status.error))
 
     async def _nominate(self, job: Job) -> None:
-        """The binding waits for somebody: let the pod say which node it is going to."""
-        found = self._failures.current(job.state.pod)
+        """The binding waits for somebody: let the pod say which node it is going to, after why it did not before."""
+        found = self._failures.current(job.state.pod) if job.queued.uid in self._waiting else None
         patch = nominated(found.view, job.node) if found is not None else None
         if found is not None and patch is not None:
             await patch_status(self._client, found, patch)
