@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -188,10 +189,15 @@ def sharing(value: M, known: M, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take_shared(plain: dict[str, Any], value: Model, known: Model, document: Mapping[str, Any]) -> None:
-    names = value.__struct_encode_fields__  # type: ignore[attr-defined]  # of every struct, but not in the stubs
-    for field, name in zip(value.__struct_fields__, names, strict=True):
+    for field, name in _fields_of(type(value)):
         if name in document and getattr(value, field) is getattr(known, field):
             plain[name] = document[name]
+
+
+@cache
+def _fields_of(model: type[Model]) -> tuple[tuple[str, str], ...]:
+    """By attribute and by name on the wire."""
+    return tuple((field.name, field.encode_name) for field in msgspec.structs.fields(model))
 
 
 def encode(value: Object, version: str = "", *, syntax: str = JSON) -> bytes:

@@ -372,9 +372,10 @@ class StructShape(Shape):
             field = fields.get(key)
             if field is None or each is None:
                 continue
-            item = each if field.leaf or (known and each is known.get(key)) else field.complete(each, known.get(key))
-            if item or not field.drop:
-                result[key] = item
+            if not field.leaf and each is not known.get(key):
+                each = field.complete(each, known.get(key))
+            if each or not field.drop:
+                result[key] = each
         for key, make in self.always:
             if key not in result:
                 result[key] = make()

@@ -27,6 +27,7 @@ from drakit.base.fields import Path
 TRIES = 100
 """A write that names no version is repeated on what came between: somebody has won each round, so it ends."""
 _SERVER_KEPT = ("creationTimestamp", "generation", "selfLink")
+_COMPARED_APART = ("resourceVersion", "managedFields")
 _NEVER_UNDONE = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -156,15 +157,17 @@ def same(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     """Equal but for resourceVersion and the times in managedFields: not worth a write."""
     if new.keys() != old.keys():
         return False
-    if any(new[name] != old[name] for name in new if name != "metadata"):
+    for name, part in new.items():
+        if part is not old[name] and name != "metadata" and part != old[name]:
+            return False
+    after, before = new["metadata"], old["metadata"]
+    if any(after.get(name) != before.get(name) for name in after.keys() | before.keys() if name not in _COMPARED_APART):
         return False
-    return _comparable(new["metadata"]) == _comparable(old["metadata"])
+    return _timeless(after) == _timeless(before)
 
 
-def _comparable(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: value for name, value in metadata.items() if name != "resourceVersion"}
-    found["managedFields"] = [
+def _timeless(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
         {name: value for name, value in entry.items() if name != "time"}
         for entry in metadata.get("managedFields") or ()
     ]
-    return found

@@ -99,7 +99,7 @@ class _Comparing:
         two = new if isinstance(new, dict) else {}
         for key, after in two.items():
             before = one.get(key, MISSING)
-            if before is not after:
+            if before is not after and not (type(after) is str and before == after):
                 self.visit(form.at(key), before, after, (*path, "f:" + key))
         for key, before in one.items():
             if key not in two:
