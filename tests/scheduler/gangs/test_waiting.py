@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from drakit.base.gates import FeatureGates
 from drakit.client import PODS
+from drakit.scheduler.config import default_configuration, load_configuration
 from tests.controllers.manifests import pod_group
 from tests.scheduler.cluster import SchedulingCluster, on_loop
-from tests.scheduler.gangs.scenes import gang, group_attempts, member, members, named, placed, with_cpus
+from tests.scheduler.gangs.scenes import GATES, gang, group_attempts, member, members, named, placed, with_cpus
+
+WITHOUT_PLUGIN = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {disabled: [{name: GangScheduling}]}}}]
+"""
 
 
 def gated(it: SchedulingCluster) -> float:
@@ -83,6 +90,22 @@ async def test_without_gang_scheduling_members_are_placed_one_by_one() -> None:
     async with with_cpus(1, gates=FeatureGates.of({"GenericWorkload": True})) as it:
         await it.create(gang("pg", 2), *members(2))
         assert len(await placed(it, named(2))) == 1
+
+
+@on_loop
+async def test_where_a_profile_has_the_plugin_off_members_are_placed_one_by_one() -> None:
+    config = load_configuration(WITHOUT_PLUGIN, gates=GATES)
+    async with with_cpus(1, config=config) as it:
+        await it.create(gang("pg", 2), *members(2))
+        assert len(await placed(it, named(2))) == 1
+
+
+@on_loop
+async def test_the_plugin_without_its_gate_looks_for_no_groups() -> None:
+    config = default_configuration(GATES)
+    async with with_cpus(1, gates=FeatureGates.defaults(), config=config) as it:
+        await it.create(member("pg-0"))
+        assert await it.node_of("pg-0") == "node-0"
 
 
 @on_loop
