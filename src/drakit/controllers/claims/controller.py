@@ -178,9 +178,9 @@ class ClaimController:
         self._add(GROUP, key)
         for pod in self._pods.cache.keys_by("group", tuple(key)):
             self._add(POD, pod)
-        if new is None:
-            self._generating.forget(group.metadata.uid)
-            self._consumer_over(group)
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._generating.forget(old.metadata.uid)
+            self._consumer_over(old)
 
     def _node_changed(self, old: Partial[Node] | None, new: Partial[Node] | None) -> None:
         if new is None or (old is not None and old.view.metadata.labels == new.view.metadata.labels):

@@ -57,7 +57,7 @@ def source_of(claim: ResourceClaim) -> str:
     annotations = claim.metadata.annotations
     if annotations.get(EXTENDED_ANNOTATION) == "true":
         return "extended_resource"
-    return "resource_claim_template" if ANNOTATION in annotations else ""
+    return "resource_claim_template" if annotations.get(ANNOTATION) else ""
 
 
 def _word(value: bool) -> str:

@@ -24,9 +24,9 @@ from drakit.api import (
 )
 from drakit.api.workloads import PodGroupResourceClaim
 from drakit.base.errors import DrakitError, Retryable, Unavailable
-from drakit.client import CLAIMS, STRATEGIC, AlreadyExists, Client, Key, RequestTimeout, ServerTimeout, V
+from drakit.client import CLAIMS, STRATEGIC, Client, Key, RequestTimeout, ServerTimeout, V
 from drakit.controllers.claims.figures import ClaimFigures
-from drakit.controllers.claims.naming import ANNOTATION, claim_of, made_for
+from drakit.controllers.claims.naming import ANNOTATION, claim_of, is_controlled_by, made_for
 from drakit.informers import Informer
 
 log = logging.getLogger("drakit.controllers")
@@ -104,7 +104,10 @@ class Generating:
         return await self._create(claim_of(template, owner, entry.name), (owner.metadata.uid, entry.name))
 
     async def _find(self, owner: Pod | PodGroup, entry: str) -> ResourceClaim | None:
-        """A claim that is there: in the cache, made a moment ago, or at the server after an answer that never came."""
+        """A claim that is there: in the cache, made a moment ago, or at the server after an answer that never came.
+
+        The one that the status names stays the one, whatever somebody does to its annotation.
+        """
         known = (owner.metadata.uid, entry)
         if known in self._in_doubt:
             found = made_for(await self._client.list(CLAIMS, namespace=owner.metadata.namespace), *known)
@@ -112,6 +115,9 @@ class Generating:
             if found is not None:
                 self._made[known] = found
             return found
+        recorded = self._claims.cache.named(self._recorded(owner, entry) or "", owner.metadata.namespace)
+        if recorded is not None and is_controlled_by(recorded, owner.metadata.uid):
+            return recorded
         cached = made_for(self._claims.by("controller", owner.metadata.uid), *known)
         return cached if cached is not None else self._made.get(known)
 
@@ -128,8 +134,6 @@ class Generating:
             self._figures.created("failure")
             if isinstance(error, Unavailable | RequestTimeout | ServerTimeout):
                 self._in_doubt.add(known)
-            if isinstance(error, AlreadyExists):
-                raise Missing(f"the random name is taken: {error}") from error
             raise
         self._figures.created("success")
         self._made[known] = made

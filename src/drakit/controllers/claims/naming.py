@@ -20,7 +20,8 @@ def generate_name(owner: str, entry: str) -> str:
     whole = f"{owner}-{entry}"
     if len(whole) > _LONGEST_BASE:
         cut = len(owner) * _LONGEST_BASE // len(whole)
-        whole = f"{owner[:cut]}-{entry[: len(entry) * _LONGEST_BASE // len(whole)]}"
+        # A dot may not stand before a hyphen.
+        whole = f"{owner[:cut].rstrip('.')}-{entry[: len(entry) * _LONGEST_BASE // len(whole)]}"
     return whole + "-"
 
 
@@ -51,5 +52,9 @@ def made_for(claims: Iterable[ResourceClaim], owner: str, entry: str) -> Resourc
 
 
 def is_for(claim: ResourceClaim, owner: str, entry: str) -> bool:
+    return is_controlled_by(claim, owner) and claim.metadata.annotations.get(ANNOTATION) == entry
+
+
+def is_controlled_by(claim: ResourceClaim, owner: str) -> bool:
     controller = claim.metadata.controller
-    return controller is not None and controller.uid == owner and claim.metadata.annotations.get(ANNOTATION) == entry
+    return controller is not None and controller.uid == owner

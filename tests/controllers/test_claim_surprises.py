@@ -1,0 +1,73 @@
+"""Claims under odd circumstances: what others change, names that are hard to make, watches with gaps."""
+
+from __future__ import annotations
+
+import pytest
+
+from drakit.api.exchange import Outcome, Request, Response
+from drakit.base.status import failure
+from drakit.client import CLAIMS, POD_GROUPS, PODS
+from drakit.controllers.claims.naming import ANNOTATION
+from tests.controllers.cluster import Cluster, on_loop
+from tests.controllers.manifests import by_name, by_template, claim, pod, pod_group, template
+from tests.controllers.test_claims import allocate, running
+
+
+async def recorded(it: Cluster, name: str) -> list[str | None]:
+    return [each.resource_claim_name for each in (await it.get(PODS, name)).status.resource_claim_statuses]
+
+
+@on_loop
+async def test_a_claim_without_its_annotation_is_still_the_one_that_the_pod_names() -> None:
+    async with running() as it:
+        await it.create(template(), pod("p", claims=[by_template()]))
+        [made] = await it.all(CLAIMS)
+        await it.client.patch(made, {"metadata": {"annotations": {ANNOTATION: None}}})
+        await it.settle()
+        assert [each.metadata.name for each in await it.all(CLAIMS)] == [made.metadata.name]
+        assert await recorded(it, "p") == [made.metadata.name]
+
+
+@pytest.mark.parametrize("dot", range(45, 56))
+@on_loop
+async def test_a_long_name_may_have_a_dot_where_it_is_cut(dot: int) -> None:
+    async with running() as it:
+        name = f"{'a' * dot}.{'b' * (59 - dot)}"
+        await it.create(template(), pod(name, claims=[by_template("entry")]))
+        assert len(await recorded(it, name)) == 1
+
+
+@on_loop
+async def test_a_random_name_that_is_taken_is_drawn_again() -> None:
+    async with running() as it:
+        inner, refused = it.server.handle, []
+
+        async def handle(request: Request) -> Response:
+            if request.method == "POST" and request.path.endswith("/resourceclaims") and not refused:
+                refused.append(request.path)
+                status = failure(409, "AlreadyExists", 'resourceclaims "p-g-xxxxx" already exists')
+                return Response(code=409, content=Outcome(status))
+            return await inner(request)
+
+        it.server.handle = handle  # type: ignore[method-assign]
+        await it.create(template(), pod("p", claims=[by_template()]))
+        await it.run_for(1)
+        assert refused
+        assert len(await recorded(it, "p")) == 1
+
+
+@on_loop
+async def test_a_group_that_came_back_under_its_name_unseen_does_not_keep_the_old_ones_reservation() -> None:
+    async with running() as it:
+        await it.create(claim("c"), pod_group("g", [by_name("c")]))
+        await allocate(it, "c", await it.get(POD_GROUPS, "g"))
+        assert it.running is not None
+        informers = it.running.informers
+        await informers.stop()
+        old = await it.client.get(POD_GROUPS, "g", namespace="default")
+        await it.client.delete_object(await it.client.patch(old, {"metadata": {"finalizers": None}}))
+        await it.create(pod_group("g", [by_name("c")]))
+        informers.of(POD_GROUPS).reflector.version = ""  # as after a 410
+        informers.start()
+        await it.settle()
+        assert (await it.get(CLAIMS, "c")).status.reserved_for == ()
