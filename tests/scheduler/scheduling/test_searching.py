@@ -6,12 +6,17 @@ import pytest
 
 from drakit.api.pods import Pod
 from drakit.scheduler.framework import SKIP, CycleState, Status
+from drakit.scheduler.preempting.nominations import Nominations
 from drakit.scheduler.scheduling.diagnosis import Refusal
 from drakit.scheduler.scheduling.profiles import Profile
 from drakit.scheduler.scheduling.searching import Found, Search, enough
 from tests.scheduler.scheduling.profile import POD, marks, nodes, nominated, profile, refuses, says
 
 SCORED = [("Score", marks(), 1)]
+
+
+def searching(count: int) -> Search:
+    return Search(nodes(count), Nominations(lambda _: False))
 
 
 def found(search: Search, made: Profile, pod: Pod = POD) -> list[str]:
@@ -21,7 +26,7 @@ def found(search: Search, made: Profile, pod: Pod = POD) -> list[str]:
 
 
 def refusal(made: Profile, count: int = 3) -> Refusal:
-    result = Search(nodes(count)).find(made, CycleState(POD), POD)
+    result = searching(count).find(made, CycleState(POD), POD)
     assert isinstance(result, Refusal)
     return result
 
@@ -36,7 +41,7 @@ def test_of_many_nodes_a_part_is_enough(count: int, percentage: int, wanted: int
 
 
 def test_a_search_starts_where_the_last_one_ended() -> None:
-    search = Search(nodes(250))
+    search = searching(250)
     first = found(search, profile(scores=SCORED))
     second = found(search, profile(scores=SCORED))
     assert first == [f"n{number}" for number in range(120)]
@@ -47,18 +52,18 @@ def test_a_search_starts_where_the_last_one_ended() -> None:
 def test_nodes_that_do_not_fit_are_made_up_for_by_others() -> None:
     taken = [f"n{number}" for number in range(100)]
     made = profile(filters=[("F", refuses(Status.unschedulable("taken"), *taken))], scores=SCORED)
-    search = Search(nodes(250))
+    search = searching(250)
     assert found(search, made) == [f"n{number}" for number in range(100, 220)]
     assert found(search, profile(scores=SCORED))[0] == "n220"
 
 
 def test_without_scores_one_node_is_enough() -> None:
-    search = Search(nodes(3))
+    search = searching(3)
     assert [found(search, profile()) for _ in range(4)] == [["n0"], ["n1"], ["n2"], ["n0"]]
 
 
 def test_a_nominated_node_is_tried_first_and_alone() -> None:
-    search = Search(nodes(3))
+    search = searching(3)
     assert found(search, profile(scores=SCORED), nominated("n2")) == ["n2"]
     full = profile(filters=[("F", refuses(Status.unschedulable("full"), "n2"))], scores=SCORED)
     assert found(search, full, nominated("n2")) == ["n0", "n1"]
@@ -70,7 +75,7 @@ def test_plugins_restrict_the_nodes_together() -> None:
         pre_filters=[("A", says(only=frozenset({"n0", "n1"}))), ("B", says(only=frozenset({"n1", "n2"})))],
         scores=SCORED,
     )
-    assert found(Search(nodes(3)), made) == ["n1"]
+    assert found(searching(3), made) == ["n1"]
 
 
 def test_restrictions_that_leave_no_node_are_told_with_their_plugins() -> None:
@@ -117,7 +122,7 @@ def test_reasons_are_counted_and_sorted_and_the_first_plugin_that_refuses_a_node
 
 def test_a_filter_that_has_nothing_to_do_is_left_out() -> None:
     made = profile(pre_filters=[("F", says(SKIP))], filters=[("F", refuses(Status.unschedulable("x")))], scores=SCORED)
-    assert found(Search(nodes(2)), made) == ["n0", "n1"]
+    assert found(searching(2), made) == ["n0", "n1"]
 
 
 def test_a_filter_that_fails_ends_the_attempt() -> None:
