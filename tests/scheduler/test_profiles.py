@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from drakit.base.gates import FeatureGates
-from drakit.client import CLAIMS
+from drakit.client import CLAIMS, NODES
 from drakit.scheduler.config import DynamicResourcesArgs, SchedulerConfiguration, default_configuration
+from drakit.scheduler.config.model import PluginSet
 from tests.scheduler.cluster import on_loop, scheduling
+from tests.scheduler.dynamicresources.extended.stage import GPU, asking, message_of, stage
 from tests.scheduler.manifests import by_name, claim, device_class, node, pod, resource_slice
 
 
@@ -39,3 +42,46 @@ async def test_profiles_with_other_arguments_share_what_they_know_of_devices() -
         await it.settle()
         held = [each.status.allocation for each in await it.all(CLAIMS) if each.status.allocation]
         assert sorted(result.device for each in held for result in each.devices.results) == ["d0", "d1"]
+
+
+def one_without_devices(*, at: str = "", first: bool = False) -> SchedulerConfiguration:
+    """The profile `plain` does not have DynamicResources: nowhere, or not at one point; it comes first, or last."""
+    config = default_configuration(FeatureGates.defaults())
+    (whole,) = config.profiles
+    plain = replace(whole, scheduler_name="plain")
+    if at:
+        plain = replace(plain, points={at: PluginSet(disabled=frozenset({"DynamicResources"}))})
+    else:
+        kept = tuple(each for each in whole.multi_point.enabled if each.name != "DynamicResources")
+        plain = replace(plain, multi_point=replace(whole.multi_point, enabled=kept))
+    return replace(config, profiles=(plain, whole) if first else (whole, plain))
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("at", ["", "filter", "preBind"])
+@on_loop
+async def test_a_profile_that_allocates_no_devices_asks_the_nodes_for_extended_resources(at: str, first: bool) -> None:
+    async with stage("d0", config=one_without_devices(at=at, first=first)) as it:
+        plain = asking("p", gpu=1)
+        plain["spec"]["schedulerName"] = "plain"
+        await it.create(plain, asking("q", gpu=1))
+        assert await it.node_of("p") == ""
+        assert (await message_of(it, "p")).startswith(f"0/1 nodes are available: 1 Insufficient {GPU}.")
+        assert await it.node_of("q") == "node-1"
+        await it.create(node("node-2", room={GPU: "1"}))
+        await it.run_for(15)
+        assert await it.node_of("p") == "node-2"
+
+
+@pytest.mark.parametrize("first", [False, True])
+@on_loop
+async def test_a_pod_is_woken_by_what_helps_in_its_own_profile(first: bool) -> None:
+    """To the other profile, the node does not fit however large it is: it has no such resource."""
+    async with stage("d0", config=one_without_devices(first=first)) as it:
+        large = asking("p", gpu=1)
+        large["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "10", GPU: "1"}
+        await it.create(large)
+        assert (await message_of(it, "p")).startswith("0/1 nodes are available: 1 Insufficient cpu.")
+        await it.client.patch_status(await it.client.get(NODES, "node-1"), {"allocatable": {"cpu": "12"}})
+        await it.run_for(15)
+        assert await it.node_of("p") == "node-1"

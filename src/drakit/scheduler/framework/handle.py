@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from random import Random
 from typing import Any, TypeVar
 
@@ -55,6 +56,7 @@ class Handle:
         self.record = record
         self.extended_resources: ExtendedResources = NoDevices()
         self._shared: dict[str, Any] = {}
+        self._without_devices: Handle | None = None
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
         """What the plugins of that name have in common: one in the scheduler, however many profiles it has."""
@@ -62,3 +64,10 @@ class Handle:
             self._shared[name] = make()
         found: T = self._shared[name]
         return found
+
+    def without_devices(self) -> Handle:
+        """The same world for profiles in which nobody allocates devices: no class provides a resource there."""
+        if self._without_devices is None:
+            self._without_devices = copy(self)
+            self._without_devices.extended_resources = NoDevices()
+        return self._without_devices

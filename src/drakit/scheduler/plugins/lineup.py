@@ -13,6 +13,7 @@ import msgspec
 
 from drakit.base.errors import UsageError
 from drakit.scheduler.config.model import NOTHING_SAID, Profile
+from drakit.scheduler.config.names import DYNAMIC_RESOURCES
 from drakit.scheduler.framework import (
     Binder,
     Filter,
@@ -32,6 +33,8 @@ from drakit.scheduler.framework.events import EVERYTHING
 from drakit.scheduler.plugins.registry import MAKERS, Maker
 
 P = TypeVar("P")
+_ALLOCATING = ("preFilter", "filter", "reserve", "preBind")
+"""The points without which no pod gets a device."""
 
 
 class Lineup(msgspec.Struct, frozen=True):
@@ -63,7 +66,12 @@ def make_lineup(profile: Profile, handle: Handle, *, makers: Mapping[str, Maker]
 
     What nobody makes is left out: the configuration refuses names that it does not know, and warns of the others.
     """
-    made = {name: makers[name](handle, profile.args.get(name)) for name in profile.plugins if name in makers}
+    others = handle if all(DYNAMIC_RESOURCES in profile.at(each) for each in _ALLOCATING) else handle.without_devices()
+    made = {
+        name: makers[name](handle if name == DYNAMIC_RESOURCES else others, profile.args.get(name))
+        for name in profile.plugins
+        if name in makers
+    }
 
     def at(point: str, protocol: type[P]) -> tuple[P, ...]:
         return _at(profile, point, protocol, made)

@@ -13,7 +13,7 @@ import msgspec
 
 from drakit.api.pods import Pod
 from drakit.scheduler.config import SchedulerConfiguration
-from drakit.scheduler.framework import CycleState, Handle, NodeInfo, Plugin, Rejections, Status, Waits
+from drakit.scheduler.framework import CycleState, Handle, Interest, NodeInfo, Plugin, Rejections, Status, Waits
 from drakit.scheduler.metrics import Metrics
 from drakit.scheduler.plugins import Lineup, Maker, make_lineup
 from drakit.scheduler.scheduling.timing import Stopwatch
@@ -92,7 +92,8 @@ def _label(method: str) -> str:
 class Profiles:
     """By the name of the scheduler that pods ask for.
 
-    Invariant: profiles that use a plugin with the same arguments share it, so what it reserves counts for all.
+    Invariant: profiles that use a plugin with the same arguments share it, so what it reserves counts for all. Of
+    plugins of one name that are not shared, each has a say in which events wake a pod.
     """
 
     def __init__(
@@ -119,20 +120,29 @@ class Profiles:
             for each, part in pairs
         }
         self.names = frozenset(self._plain)
-        self.interests = {plugin: found for each in lineups for plugin, found in each.interests.items()}
+        self.interests = _all_interests(lineups)
 
     def get(self, name: str, *, measured: bool = False) -> Profile | None:
         return (self._measured if measured else self._plain).get(name)
 
 
+def _all_interests(lineups: Sequence[Lineup]) -> dict[str, tuple[Interest, ...]]:
+    """By plugin, what those of that name are interested in."""
+    distinct = {id(plugin): (plugin.name, each) for each in lineups for plugin in each.plugins}
+    found: dict[str, tuple[Interest, ...]] = {}
+    for name, each in distinct.values():
+        found[name] = (*found.get(name, ()), *each.interests[name])
+    return found
+
+
 def _shared(maker: Maker) -> Maker:
-    made: list[tuple[Any, Plugin]] = []
+    made: list[tuple[Handle, Any, Plugin]] = []
 
     def make(handle: Handle, args: Any) -> Plugin:
-        found = next((plugin for known, plugin in made if known == args), None)
+        found = next((plugin for known, said, plugin in made if known is handle and said == args), None)
         if found is None:
             found = maker(handle, args)
-            made.append((args, found))
+            made.append((handle, args, found))
         return found
 
     return make
