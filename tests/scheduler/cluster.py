@@ -73,6 +73,9 @@ class SchedulingCluster(Cluster):
 
     async def kill(self) -> None:
         await self.kill_scheduler()
+        await self.kill_controllers()
+
+    async def kill_controllers(self) -> None:
         await super().kill()
 
     @property

@@ -14,7 +14,7 @@ from drakit.apiserver.access.identities import SCHEDULER
 from drakit.base.status import failure
 from drakit.client import Client, ConnectionFailed, InProcess
 from drakit.scheduler import Scheduler
-from drakit.scheduler.config import default_configuration
+from drakit.scheduler.config import SchedulerConfiguration, default_configuration
 from tests.controllers.cluster import WRITES, Fatal
 from tests.scheduler.cluster import SchedulingCluster
 
@@ -93,11 +93,17 @@ def after(meanwhile: Callable[[], Awaitable[object]]) -> Fault:
 
 @asynccontextmanager
 async def another_scheduler(
-    it: SchedulingCluster, transport: Fatal, *, name: str = "default-scheduler", seed: int = 9, settle: bool = True
+    it: SchedulingCluster,
+    transport: Fatal,
+    *,
+    name: str = "default-scheduler",
+    seed: int = 9,
+    settle: bool = True,
+    config: SchedulerConfiguration | None = None,
 ) -> AsyncIterator[Scheduler]:
     """One more scheduler, for pods that name it."""
     client = Client(InProcess(transport, SCHEDULER), clock=it.clock)
-    config = default_configuration(it.gates)
+    config = config or default_configuration(it.gates)
     profiles = tuple(msgspec.structs.replace(each, scheduler_name=name) for each in config.profiles)
     config = msgspec.structs.replace(config, profiles=profiles)
     made = Scheduler(client, clock=it.clock, gates=it.gates, config=config, random=Random(seed))
