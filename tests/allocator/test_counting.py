@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from drakit.allocator.counting import count_devices
+from drakit.allocator.counting import count_devices, offers
+from drakit.api import DeviceRequestAllocationResult
 from tests.allocator.objects import class_of, cluster, device, held, slice_of
 
 EVEN = 'device.attributes["gpu.example.com"].number % 2 == 0'
@@ -31,3 +32,25 @@ def test_a_device_that_somebody_has_a_share_of_is_in_use() -> None:
 def test_nothing_is_counted_where_a_selector_fails() -> None:
     inventory = cluster(slice_of(device("d0"), device("d1")))
     assert count_devices(inventory, class_of("broken", EVEN), "node-a") == (0, 0)
+
+
+def result(name: str) -> DeviceRequestAllocationResult:
+    return DeviceRequestAllocationResult(request="r", driver="gpu.example.com", pool="pool", device=name)
+
+
+def test_a_device_is_offered_where_its_class_selects_it_and_no_taint_keeps_it() -> None:
+    taint = {"key": "k", "effect": "NoSchedule"}
+    devices = slice_of(
+        device("d0", attributes={"number": 0}),
+        device("d1", attributes={"number": 1}),
+        device("d2", attributes={"number": 2}, taints=[taint]),
+    )
+    inventory, even = cluster(devices), class_of("even", EVEN)
+    assert [offers(inventory, even, "node-a", result(f"d{number}")) for number in range(4)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert not offers(inventory, even, "node-b", result("d0"))
+    assert offers(cluster(devices, used=[held("a", "d0")]), even, "node-a", result("d0"))  # in use or not

@@ -1,4 +1,4 @@
-"""Counting: how many devices of a class a node has, and how many of them are in use.
+"""Counting: how many devices of a class a node has, and how many of them are in use; and whether one is among them.
 
 In:  an inventory, a class, a node.
 Out: two numbers by which nodes can be compared. Nothing is searched.
@@ -9,7 +9,8 @@ from __future__ import annotations
 from drakit.allocator.inventory import Inventory
 from drakit.allocator.matching import Selection
 from drakit.allocator.pools import PoolView
-from drakit.api import DeviceClass
+from drakit.api import DeviceClass, DeviceRequestAllocationResult
+from drakit.base.taints import untolerated
 from drakit.selectors import Gates
 
 
@@ -25,6 +26,19 @@ def count_devices(inventory: Inventory, device_class: DeviceClass, node: str) ->
         there += accepted.bit_count()
         used += (accepted & _busy(inventory, view)).bit_count()
     return there, used
+
+
+def offers(inventory: Inventory, device_class: DeviceClass, node: str, result: DeviceRequestAllocationResult) -> bool:
+    """Whether the device of a result could be allocated on the node by its class, were it free."""
+    view = next((each for each in inventory.views(node) if each.key == (result.driver, result.pool)), None)
+    position = view.index.get(result.device) if view is not None else None
+    if view is None or position is None:
+        return False
+    accepted, _ = view.content.verdicts(_selection(inventory, device_class))
+    if not (accepted & view.content.reachable) >> position & 1:
+        return False
+    taints = view.content.taints[position] if inventory.gates.enabled("DRADeviceTaints") else ()
+    return untolerated(taints, result.tolerations) is None
 
 
 def _selection(inventory: Inventory, device_class: DeviceClass) -> Selection:

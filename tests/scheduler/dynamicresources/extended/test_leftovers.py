@@ -99,6 +99,40 @@ async def test_a_claim_whose_device_is_gone_is_replaced() -> None:
         assert await it.node_of("p") == "node-1"
 
 
+NEWER = {"attributes": {"age": {"int": 1}}}
+TAINTED = {"taints": [{"key": "broken", "effect": "NoSchedule"}]}
+SELECTING = [{"cel": {"expression": f'device.attributes["{CLASS}"].age == 1'}}]
+
+
+@on_loop
+async def test_a_claim_whose_device_the_class_does_not_select_any_more_is_replaced() -> None:
+    async with stage("d0", start=False) as it:
+        before = await leave_claim(it)
+        devices = [{"name": "d0", "attributes": {"age": {"int": 9}}}, {"name": "d1", **NEWER}]
+        await it.client.patch(await it.client.get(SLICES, "slice"), {"spec": {"devices": devices}})
+        await it.client.patch(await it.client.get(CLASSES, CLASS), {"spec": {"selectors": SELECTING}})
+        await it.start_scheduler()
+        await it.run_for(30)
+        made = await the_claim(it)
+        assert made.metadata.uid != before
+        assert devices_of(made) == ["d1"]
+        assert await it.node_of("p") == "node-1"
+
+
+@on_loop
+async def test_a_claim_whose_device_was_tainted_is_replaced() -> None:
+    async with stage("d0", start=False) as it:
+        before = await leave_claim(it)
+        devices = [{"name": "d0", **TAINTED}, {"name": "d1"}]
+        await it.client.patch(await it.client.get(SLICES, "slice"), {"spec": {"devices": devices}})
+        await it.start_scheduler()
+        await it.run_for(30)
+        made = await the_claim(it)
+        assert made.metadata.uid != before
+        assert devices_of(made) == ["d1"]
+        assert await it.node_of("p") == "node-1"
+
+
 @on_loop
 async def test_a_claim_that_is_needed_no_more_is_deleted() -> None:
     async with stage("d0", start=False) as it:

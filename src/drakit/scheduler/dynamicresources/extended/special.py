@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from drakit.allocator import Inventory
+from drakit.allocator.counting import offers
 from drakit.api import DeviceClaim, ObjectMeta, OwnerReference, Pod, ResourceClaim, ResourceClaimSpec
 from drakit.api.podclaims import EXTENDED_RESOURCES
 from drakit.scheduler.dynamicresources.extended.requesting import Variant
@@ -63,12 +64,18 @@ def is_made_for(claim: ResourceClaim, variant: Variant) -> bool:
 
 
 def is_provided(claim: ResourceClaim, inventory: Inventory, node: str) -> bool:
-    """Whether the node still has the devices that the claim was given; true of a claim without an allocation."""
+    """Whether the node still has the devices that the claim was given, and these are still what it asks for.
+
+    True of a claim without an allocation.
+    """
     if claim.status.allocation is None:
         return True
-    views = {view.key: view.index for view in inventory.views(node)}
-    results = claim.status.allocation.devices.results
-    return all(each.device in views.get((each.driver, each.pool), ()) for each in results)
+    asked = {each.name: each.exactly.device_class_name for each in claim.spec.devices.requests if each.exactly}
+    for result in claim.status.allocation.devices.results:
+        device_class = inventory.classes.get(asked.get(result.request, ""))
+        if device_class is None or not offers(inventory, device_class, node, result):
+            return False
+    return True
 
 
 def _spec(variant: Variant) -> ResourceClaimSpec:
