@@ -98,13 +98,15 @@ def write_owners(owners: Owners) -> list[dict[str, Any]]:
 
 
 def as_written(owners: Owners) -> Owners:
-    """The same owners, who know their entries."""
-    return {
-        manager: owned
-        if owned.entry is not None
-        else Owned(owned.fields, owned.api_version, owned.time, _entry(manager, owned))
-        for manager, owned in owners.items()
-    }
+    """The same owners, who know their entries, and share their sets with them."""
+    return {manager: _with_entry(manager, owned) for manager, owned in owners.items()}
+
+
+def _with_entry(manager: Manager, owned: Owned) -> Owned:
+    if owned.entry is not None:
+        return owned
+    entry = _entry(manager, owned)
+    return Owned(entry["fieldsV1"], owned.api_version, owned.time, entry)
 
 
 def _entry(manager: Manager, owned: Owned) -> dict[str, Any]:
