@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from drakit.client import POD_GROUPS, PODS
 from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
-from tests.scheduler.gangs.scenes import GATES, gang, group_attempts, member, members, named, placed, with_cpus
-from tests.scheduler.manifests import by_template, device_class, node, pod, resource_slice, template
+from tests.scheduler.gangs.scenes import (
+    GATES,
+    gang,
+    group_attempts,
+    member,
+    members,
+    named,
+    placed,
+    scheduled,
+    with_cpus,
+)
+from tests.scheduler.manifests import by_name, by_template, claim, device_class, node, pod, resource_slice, template
 
 
 def attempts(it: SchedulingCluster) -> float:
@@ -84,6 +94,18 @@ async def test_a_place_for_another_member_may_be_what_helps() -> None:
         await it.create(node("small", room={"cpu": "1900m"}))
         await it.run_for(60)
         assert await placed(it, [*named(2), "large"]) == [*named(2), "large"]
+
+
+@on_loop
+async def test_what_a_group_is_told_of_its_attempt_is_no_reason_for_another() -> None:
+    async with scheduling(gates=GATES, controllers=()) as it:
+        await it.create(device_class(), node("node-1"), resource_slice("s", "d0"))
+        for number in range(2):
+            await it.create(claim(f"c{number}"), member(f"pg-{number}", claims=[by_name(f"c{number}")]))
+        await it.create(gang("pg", 2))
+        await it.run_for(200)
+        assert await scheduled(it) is not None
+        assert attempts(it) == 1
 
 
 @on_loop
