@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,20 @@ async def test_a_token_file_that_is_gone_for_a_moment_is_bridged(tmp_path: Path)
 
 
 @on_loop
+async def test_a_token_file_that_is_empty_for_a_moment_is_bridged(tmp_path: Path) -> None:
+    clock, path = FakeClock(), tmp_path / "token"
+    path.write_text("\n")
+    credentials = Files(clock, token=path)
+    with pytest.raises(Unavailable, match="there is no token in it"):
+        await credentials.headers()
+    path.write_text("one")
+    assert await credentials.headers() == {"authorization": "Bearer one"}
+    path.write_text("")
+    clock.advance(120)
+    assert await credentials.headers() == {"authorization": "Bearer one"}
+
+
+@on_loop
 async def test_a_certificate_stays_the_same_object_until_its_file_changes() -> None:
     clock = FakeClock()
     content = [b"A"]
@@ -127,6 +143,21 @@ async def test_a_program_that_fails_is_named_with_its_place(script: str, words: 
     with pytest.raises(Unavailable, match=words) as caught:
         await ExecPlugin(program, FakeClock()).headers()
     assert "config: users[0].user.exec" in str(caught.value)
+
+
+@pytest.mark.parametrize("script", ["sleep 600", "sleep 600 & sleep 600", "sleep 600 & echo done", "yes"])
+@on_loop
+async def test_a_program_that_hangs_is_ended_with_all_that_it_has_started(script: str) -> None:
+    program = Program(command="sh", arguments=("-c", script), environment=dict(os.environ))
+    with pytest.raises(Unavailable, match=r"sh: no answer within 0\.2 s"):
+        async with asyncio.timeout(30):
+            await ExecPlugin(program, FakeClock(), seconds=0.2).headers()
+
+
+@on_loop
+async def test_a_program_with_a_name_that_no_file_can_have_is_named() -> None:
+    with pytest.raises(Unavailable, match="embedded null byte"):
+        await ExecPlugin(Program(command="a\0b"), FakeClock()).headers()
 
 
 @on_loop

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from drakit.api.exchange import User
@@ -285,6 +286,50 @@ async def test_tls_with_a_client_certificate(tmp_path: Path) -> None:
         async with Client(Http(Access(server=url, credentials=Fixed()))) as client:
             with pytest.raises(ConnectionFailed, match="certificate verify failed"):
                 await client.list(PODS)
+
+
+class Replaced(Fixed):
+    """A client's certificate that somebody replaces now and then."""
+
+    def __init__(self, certificate: Certificate) -> None:
+        super().__init__()
+        self.now = certificate
+
+    async def certificate(self) -> Certificate | None:
+        return self.now
+
+
+@on_loop
+async def test_a_certificate_is_replaced_as_soon_as_its_key_fits_and_no_connection_is_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority, opened = pki(tmp_path), []
+    security = Security(authority.server(("127.0.0.1",)), (authority.files.certificate,))
+    trust = Trust(ca=authority.files.certificate.read_bytes())
+    jane, joe = (
+        Certificate(files.certificate.read_bytes(), files.key.read_bytes())
+        for files in (authority.client(name, (), name) for name in ("jane", "joe"))
+    )
+
+    async def who(client: Client) -> str:
+        answer = await client.create({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
+        return str(answer.document["status"]["userInfo"]["username"])
+
+    def counted(self: Http, certificate: Certificate | None) -> aiohttp.ClientSession:
+        opened.append(plain(self, certificate))
+        return opened[-1]
+
+    plain = Http._open
+    monkeypatch.setattr(Http, "_open", counted)
+    async with a_server(FakeClock()) as server, listening(server, security) as url:
+        credentials = Replaced(jane)
+        async with Client(Http(Access(server=url, credentials=credentials, trust=trust))) as client:
+            assert await who(client) == "jane"
+            credentials.now = Certificate(joe.certificate, jane.key)
+            assert await who(client) == "jane"
+            credentials.now = joe
+            assert await asyncio.gather(*(who(client) for _ in range(5))) == ["joe"] * 5
+    assert [session.closed for session in opened] == [True, True]
 
 
 @on_loop

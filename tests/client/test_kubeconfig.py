@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from drakit.base.clock import FakeClock
 from drakit.base.errors import UsageError
 from drakit.client import Certificate, Kubeconfig, in_cluster, load_kubeconfig
 from tests.client.servers import on_loop
@@ -71,6 +72,29 @@ def test_trust_is_a_ca_or_none_at_all(tmp_path: Path) -> None:
     assert (trust.ca, trust.insecure, trust.server_name) == (b"CA", False, "kubernetes")
     cluster = {**server, "insecure-skip-tls-verify": True}
     assert load_kubeconfig([write(tmp_path / "config", config(cluster=cluster))]).trust.insecure
+
+
+def test_base64_may_have_line_breaks(tmp_path: Path) -> None:
+    whole = encoded("-----BEGIN CERTIFICATE-----")
+    data = f"{whole[:8]}\n  {whole[8:]}\r\n"
+    path = write(tmp_path / "config", config(cluster={"server": "https://a", "certificate-authority-data": data}))
+    assert load_kubeconfig([path]).trust.ca == b"-----BEGIN CERTIFICATE-----"
+
+
+@on_loop
+async def test_certificate_files_that_are_being_replaced_are_bridged(tmp_path: Path) -> None:
+    clock = FakeClock()
+    for name in ("a.crt", "a.key"):
+        (tmp_path / name).write_text(name)
+    path = write(tmp_path / "config", config(user={"client-certificate": "a.crt", "client-key": "a.key"}))
+    credentials = load_kubeconfig([path], clock=clock).credentials
+    first = await credentials.certificate()
+    (tmp_path / "a.key").unlink()
+    clock.advance(61)
+    assert await credentials.certificate() is first
+    (tmp_path / "a.key").write_text("new")
+    clock.advance(61)
+    assert await credentials.certificate() == Certificate(b"a.crt", b"new")
 
 
 def test_another_context_may_be_named(tmp_path: Path) -> None:
@@ -149,6 +173,33 @@ WRONG: dict[str, tuple[Any, str]] = {
             "apiVersion": "client.authentication.k8s.io/v1", "command": "x", "interactiveMode": "Always"
         }}),
         "interactiveMode: the program wants to ask somebody",
+    ),
+    "a port that is no number": (config(cluster={"server": "https://a:b"}), r"server: expected .* found 'https://a:b'"),
+    "a port that is too large": (config(cluster={"server": "https://a:65536"}), "server: expected https://host:port"),
+    "an address that does not end": (config(cluster={"server": "https://[::1"}), "server: expected https://host:port"),
+    "a proxy of another sort": (
+        config(cluster={"server": "https://a", "proxy-url": "socks5://a:1"}),
+        r"clusters\[0\]\.cluster\.proxy-url: expected http://host:port, found 'socks5://a:1'",
+    ),
+    "a token in two lines": (config(user={"token": "a\nb"}), r"user\.token: it has characters that no header"),
+    "a name in two lines": (config(user={"as": "a\nb"}), r"user\.as: it has characters that no header"),
+    "an extra field that is no text": (
+        config(user={"as": "a", "as-user-extra": {1: ["x"]}}), "as-user-extra: expected names, found 1"
+    ),
+    "a variable that cannot be set": (
+        config(user={"exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "command": "x", "env": [{"name": "A=B", "value": "c"}]
+        }}),
+        r"exec\.env\[0\]: expected name and value",
+    ),
+    "extensions that are no list": (
+        config(
+            cluster={"server": "https://a", "extensions": 3},
+            user={"exec": {
+                "apiVersion": "client.authentication.k8s.io/v1", "command": "x", "provideClusterInfo": True
+            }},
+        ),
+        r"cluster\.extensions: expected a list, found 3",
     ),
     "groups without a user": (config(user={"as-groups": ["a"]}), r"user\.as: uid, groups and extra"),
 }  # fmt: skip

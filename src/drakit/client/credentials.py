@@ -88,7 +88,7 @@ class Files:
         headers: Mapping[str, str] = _NOTHING,
     ) -> None:
         self._headers = headers
-        self._token = Reread(clock, lambda: bearer(token.read_text().strip())) if token is not None else None
+        self._token = Reread(clock, lambda: bearer(_read_token(token))) if token is not None else None
         self._certificate = Reread(clock, certificate) if certificate is not None else None
 
     async def headers(self) -> Mapping[str, str]:
@@ -102,3 +102,11 @@ class Files:
             if each is not None:
                 each.expire()
         return True
+
+
+def _read_token(path: Path) -> str:
+    """An empty file is one that is being written."""
+    token = path.read_text().strip()
+    if not token:
+        raise OSError(f"{path}: there is no token in it")
+    return token

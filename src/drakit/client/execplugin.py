@@ -7,7 +7,10 @@ Out: a token or a certificate, until the time that the program says, or until th
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +24,7 @@ from drakit.client.credentials import bearer
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _SECONDS = 60.0
+_LAST_SECONDS = 1.0
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,8 +62,10 @@ class _Held(msgspec.Struct, frozen=True):
 class ExecPlugin:
     """Runs the program when its answer is needed, once however many wait for it."""
 
-    def __init__(self, program: Program, clock: Clock) -> None:
+    def __init__(self, program: Program, clock: Clock, *, seconds: float = _SECONDS) -> None:
+        """`seconds` is how long the program may take, by the real clock."""
         self._program = program
+        self._seconds = seconds
         self._clock = clock
         self._held: _Held | None = None
         self._lock = asyncio.Lock()
@@ -100,22 +106,23 @@ class ExecPlugin:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
             )
-        except OSError as error:
+        except (OSError, ValueError) as error:
             hint = f"\n{program.install_hint}" if program.install_hint else ""
-            raise self._failed(f"{error.strerror or error}{hint}") from None
+            raise self._failed(f"{getattr(error, 'strerror', None) or error}{hint}") from None
         return await self._output(process)
 
     async def _output(self, process: asyncio.subprocess.Process) -> bytes:
         try:
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(self._seconds):
                 output, errors = await process.communicate()
         except TimeoutError:
-            raise self._failed(f"no answer within {_SECONDS:.0f} s") from None
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+            await _end(process)
+            raise self._failed(f"no answer within {self._seconds:g} s") from None
+        except asyncio.CancelledError:
+            await _end(process)
+            raise
         if process.returncode:
             raise self._failed(f"exit code {process.returncode}: {errors.decode(errors='replace').strip()[-500:]}")
         return output
@@ -141,3 +148,12 @@ class ExecPlugin:
     def _failed(self, why: str) -> Unavailable:
         where = f"{self._program.source}: " if self._program.source else ""
         return Unavailable(f"{where}{self._program.command}: {why}")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill a program and what it has started: whoever of them lives on would keep its output open."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LAST_SECONDS):
+            await process.communicate()

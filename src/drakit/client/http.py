@@ -9,6 +9,7 @@ Nothing is sent twice here, but for a request that the server refused to look at
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import ssl
 from collections.abc import AsyncIterator
@@ -23,6 +24,9 @@ from drakit.base.errors import UsageError
 from drakit.client.access import Access, Certificate
 from drakit.client.failures import ConnectionFailed, RequestTimeout
 from drakit.client.streams import LineStream
+from drakit.client.verbosity import V
+
+log = logging.getLogger("drakit.client")
 
 PAGE_SIZE = 500
 KEEP_ALIVE_SECONDS = 60.0  # servers hang up on idle connections a little later than this
@@ -65,6 +69,9 @@ class Http:
     async def disconnect(self) -> None:
         """Give up all connections, and with them all watches. The next request opens new ones."""
         session, self._session = self._session, None
+        await self._leave(session)
+
+    async def _leave(self, session: aiohttp.ClientSession | None) -> None:
         for answer in list(self._watches):
             self._end(answer)
         if session is not None:
@@ -107,15 +114,22 @@ class Http:
             answer.release()
 
     async def _connected(self) -> aiohttp.ClientSession:
-        """The session; a new one when the client's certificate has changed."""
+        """The session; a new one when the client's certificate has changed and goes with its key."""
         certificate = await self.access.credentials.certificate()
         if self._closed:
             raise ConnectionFailed("the client is closed", sent=False)
-        if self._session is None or certificate is not self._certificate:
-            await self.disconnect()
-            self._certificate = certificate
-            self._session = self._open(certificate)
-        return self._session
+        if self._session is not None and certificate is self._certificate:
+            return self._session
+        try:
+            fresh = self._open(certificate)
+        except UsageError as error:
+            if self._session is None:
+                raise
+            log.log(V[2], "the client's certificate is not renewed yet: %s", error)
+            return self._session
+        stale, self._session, self._certificate = self._session, fresh, certificate
+        await self._leave(stale)
+        return fresh
 
     def _open(self, certificate: Certificate | None) -> aiohttp.ClientSession:
         connector: aiohttp.BaseConnector

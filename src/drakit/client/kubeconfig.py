@@ -7,10 +7,9 @@ Out: the Access of that context. What is wrong raises UsageError and names file 
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import yaml
@@ -19,61 +18,11 @@ from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
 from drakit.client.access import Access, Certificate, Credentials, Trust
 from drakit.client.credentials import Files, Fixed, basic, bearer
+from drakit.client.entries import Entry, describe
 from drakit.client.execplugin import VERSIONS, ExecPlugin, Program
 
 _SCHEMES = ("http", "https", "unix")
-
-
-class Entry(NamedTuple):
-    """A named cluster, user or context, and where it stands."""
-
-    file: Path
-    field: str
-    values: Mapping[str, Any]
-
-    def wrong(self, name: str, why: str) -> UsageError:
-        return UsageError(f"{self.file}: {self.field}.{name}: {why}")
-
-    def text(self, name: str) -> str:
-        value = self.values.get(name)
-        if value is None:
-            return ""
-        if not isinstance(value, str):
-            raise self.wrong(name, f"expected a string, found {_describe(value)}")
-        return value
-
-    def flag(self, name: str) -> bool:
-        value = self.values.get(name, False)
-        if not isinstance(value, bool):
-            raise self.wrong(name, f"expected true or false, found {_describe(value)}")
-        return value
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        value = self.values.get(name) or []
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise self.wrong(name, f"expected a list of strings, found {_describe(value)}")
-        return tuple(value)
-
-    def path(self, name: str) -> Path | None:
-        """A file's name, which is relative to the kubeconfig."""
-        value = self.text(name)
-        return self.file.parent / value if value else None
-
-    def data(self, name: str) -> bytes:
-        """`<name>-data` in base64, else the content of the file `<name>`."""
-        inline = self.text(f"{name}-data")
-        if inline:
-            try:
-                return base64.b64decode(inline, validate=True)
-            except binascii.Error as error:
-                raise self.wrong(f"{name}-data", f"no base64: {error}") from None
-        path = self.path(name)
-        if path is None:
-            return b""
-        try:
-            return path.read_bytes()
-        except OSError as error:
-            raise self.wrong(name, f"{path}: {error.strerror}") from None
+_PROXY_SCHEMES = ("http", "https")
 
 
 class Kubeconfig:
@@ -108,7 +57,7 @@ class Kubeconfig:
             credentials=_credentials(user, cluster, clock or RealClock(), environment or {}),
             namespace=entry.text("namespace") or "default",
             headers=_impersonation(user),
-            proxy=cluster.text("proxy-url"),
+            proxy=_proxy(cluster),
             compress=not cluster.flag("disable-compression"),
         )
 
@@ -134,17 +83,17 @@ class Kubeconfig:
         document = _parse(path)
         current = document.get("current-context") or ""
         if not isinstance(current, str):
-            raise UsageError(f"{path}: current-context: expected a string, found {_describe(current)}")
+            raise UsageError(f"{path}: current-context: expected a string, found {describe(current)}")
         self.current = self.current or current
         for section, field in (("clusters", "cluster"), ("users", "user"), ("contexts", "context")):
             for index, item in enumerate(_items(path, document, section)):
                 place = f"{section}[{index}]"
                 name = item.get("name")
                 if not isinstance(name, str) or not name:
-                    raise UsageError(f"{path}: {place}.name: expected a name, found {_describe(name)}")
+                    raise UsageError(f"{path}: {place}.name: expected a name, found {describe(name)}")
                 values = item.get(field) or {}
                 if not isinstance(values, dict):
-                    raise UsageError(f"{path}: {place}.{field}: expected a map, found {_describe(values)}")
+                    raise UsageError(f"{path}: {place}.{field}: expected a map, found {describe(values)}")
                 self._entries.setdefault((section, name), Entry(path, f"{place}.{field}", values))
 
 
@@ -167,29 +116,44 @@ def _parse(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise UsageError(f"{path}: {error}") from None
     if not isinstance(document, dict):
-        raise UsageError(f"{path}: expected a kubeconfig, found {_describe(document)}")
+        raise UsageError(f"{path}: expected a kubeconfig, found {describe(document)}")
     kind = document.get("kind", "Config")
     if kind != "Config":
-        raise UsageError(f"{path}: kind: expected Config, found {_describe(kind)}")
+        raise UsageError(f"{path}: kind: expected Config, found {describe(kind)}")
     return document
 
 
 def _items(path: Path, document: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
     items = document.get(section) or []
     if not isinstance(items, list):
-        raise UsageError(f"{path}: {section}: expected a list, found {_describe(items)}")
+        raise UsageError(f"{path}: {section}: expected a list, found {describe(items)}")
     for index, item in enumerate(items):
         if not isinstance(item, dict):
-            raise UsageError(f"{path}: {section}[{index}]: expected a map, found {_describe(item)}")
+            raise UsageError(f"{path}: {section}[{index}]: expected a map, found {describe(item)}")
     return items
 
 
 def _server(cluster: Entry) -> str:
     server = cluster.text("server")
-    parts = urlsplit(server)
-    if parts.scheme not in _SCHEMES or not (parts.path if parts.scheme == "unix" else parts.netloc):
-        raise cluster.wrong("server", f"expected https://host:port, found {_describe(server)}")
+    if not _is_address(server, _SCHEMES):
+        raise cluster.wrong("server", f"expected https://host:port, found {describe(server)}")
     return server
+
+
+def _proxy(cluster: Entry) -> str:
+    proxy = cluster.text("proxy-url")
+    if proxy and not _is_address(proxy, _PROXY_SCHEMES):
+        raise cluster.wrong("proxy-url", f"expected http://host:port, found {describe(proxy)}")
+    return proxy
+
+
+def _is_address(text: str, schemes: Sequence[str]) -> bool:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # raises when it is no number, or too large
+    except ValueError:
+        return False
+    return parts.scheme in schemes and bool(parts.path if parts.scheme == "unix" else parts.hostname)
 
 
 def _trust(cluster: Entry) -> Trust:
@@ -207,7 +171,7 @@ def _credentials(user: Entry, cluster: Entry, clock: Clock, environment: Mapping
     if user.values.get("auth-provider") is not None:
         raise user.wrong("auth-provider", "not supported since Kubernetes 1.26: use exec")
     headers: Mapping[str, str] = {}
-    if token := user.text("token"):
+    if token := user.header("token"):
         headers = bearer(token)
     elif name := user.text("username"):
         headers = basic(name, user.text("password"))
@@ -217,9 +181,13 @@ def _credentials(user: Entry, cluster: Entry, clock: Clock, environment: Mapping
     has_certificate = _certificate(user) is not None
 
     def read() -> Certificate:
-        found = _certificate(user)
+        """Later on, files that are not there or not whole are no mistake: they are being replaced."""
+        try:
+            found = _certificate(user)
+        except UsageError as error:
+            raise OSError(str(error)) from None
         if found is None:
-            raise FileNotFoundError(f"{user.file}: {user.field}: no certificate")
+            raise OSError(f"{user.file}: {user.field}: no certificate")
         return found
 
     return Files(clock, token=token_file, certificate=read if has_certificate else None, headers=headers)
@@ -240,7 +208,7 @@ def _program(user: Entry, cluster: Entry, environment: Mapping[str, str]) -> Pro
         raise entry.wrong("command", "expected the name of a program")
     version = entry.text("apiVersion")
     if version not in VERSIONS:
-        raise entry.wrong("apiVersion", f"expected {' or '.join(VERSIONS)}, found {_describe(version)}")
+        raise entry.wrong("apiVersion", f"expected {' or '.join(VERSIONS)}, found {describe(version)}")
     if entry.text("interactiveMode") == "Always":
         raise entry.wrong("interactiveMode", "the program wants to ask somebody, and nobody is there")
     return Program(
@@ -263,12 +231,13 @@ def _command(entry: Entry) -> str:
 def _variables(entry: Entry) -> dict[str, str]:
     variables = entry.values.get("env") or []
     if not isinstance(variables, list):
-        raise entry.wrong("env", f"expected a list, found {_describe(variables)}")
+        raise entry.wrong("env", f"expected a list, found {describe(variables)}")
     found: dict[str, str] = {}
     for index, each in enumerate(variables):
-        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
-            raise entry.wrong(f"env[{index}]", f"expected name and value, found {_describe(each)}")
-        found[each["name"]] = str(each.get("value", ""))
+        name = each.get("name") if isinstance(each, dict) else None
+        if not isinstance(name, str) or not name or "=" in name:
+            raise entry.wrong(f"env[{index}]", f"expected name and value, found {describe(each)}")
+        found[name] = str(each.get("value") or "")
     return found
 
 
@@ -282,31 +251,30 @@ def _cluster_info(cluster: Entry) -> dict[str, Any]:
     for name in ("tls-server-name", "proxy-url"):
         if cluster.text(name):
             info[name] = cluster.text(name)
-    for extension in cluster.values.get("extensions") or []:
+    extensions = cluster.values.get("extensions") or []
+    if not isinstance(extensions, list):
+        raise cluster.wrong("extensions", f"expected a list, found {describe(extensions)}")
+    for extension in extensions:
         if isinstance(extension, dict) and extension.get("name") == "client.authentication.k8s.io/exec":
             info["config"] = extension.get("extension")
     return info
 
 
 def _impersonation(user: Entry) -> dict[str, str]:
-    name = user.text("as")
+    name = user.header("as")
     headers = {"impersonate-user": name} if name else {}
-    if uid := user.text("as-uid"):
+    if uid := user.header("as-uid"):
         headers["impersonate-uid"] = uid
     if groups := user.texts("as-groups"):
         headers["impersonate-group"] = "\n".join(groups)
     extra = user.values.get("as-user-extra") or {}
     if not isinstance(extra, dict):
-        raise user.wrong("as-user-extra", f"expected a map, found {_describe(extra)}")
+        raise user.wrong("as-user-extra", f"expected a map, found {describe(extra)}")
     entry = Entry(user.file, f"{user.field}.as-user-extra", extra)
     for key in extra:
+        if not isinstance(key, str):
+            raise user.wrong("as-user-extra", f"expected names, found {describe(key)}")
         headers[f"impersonate-extra-{quote(key.lower(), safe='')}"] = "\n".join(entry.texts(key))
     if headers and not name:
         raise user.wrong("as", "uid, groups and extra fields need a user to go with")
     return headers
-
-
-def _describe(value: object) -> str:
-    if value is None or value == "":
-        return "nothing"
-    return repr(value) if isinstance(value, str | int | float | bool) else f"a {type(value).__name__}"

@@ -77,4 +77,4 @@ def _tell(request: Request, response: Response) -> None:
 def retry_after(response: Response) -> float | None:
     """When the server wants to be asked again, in seconds, if it says so."""
     text = next((value for name, value in response.headers if name == "retry-after"), "")
-    return float(text) if text.isdigit() else None
+    return float(text) if text.isdecimal() else None
