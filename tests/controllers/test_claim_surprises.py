@@ -40,7 +40,8 @@ async def test_a_long_name_may_have_a_dot_where_it_is_cut(dot: int) -> None:
 @on_loop
 async def test_a_random_name_that_is_taken_is_drawn_again() -> None:
     async with running() as it:
-        inner, refused = it.server.handle, []
+        inner = it.server.handle
+        refused: list[str] = []
 
         async def handle(request: Request) -> Response:
             if request.method == "POST" and request.path.endswith("/resourceclaims") and not refused:

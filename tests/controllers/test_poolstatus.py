@@ -69,10 +69,22 @@ async def test_devices_are_counted_as_allocated_available_and_unavailable() -> N
 async def test_a_pool_that_is_not_whole_has_an_error_and_no_counts() -> None:
     async with running() as it:
         await it.create(resource_slice("s", "d0", count=2))
-        [pool] = (await answer(it)).pools
-        assert pool.validation_error == "1 of 2 slices of generation 1 observed"
+        status = await answer(it)
+        [pool] = status.pools
+        assert pool.validation_error == f"pool {DRIVER}/pool is incomplete: observed 1/2 slices at generation 1"
         assert pool.total_devices is None
         assert pool.available_devices is None
+        assert status.conditions[0].message == "Calculated status for 1 pools (1 incomplete)"
+
+
+@on_loop
+async def test_an_error_that_is_too_long_is_cut_and_the_other_pools_are_told() -> None:
+    async with running() as it:
+        long = [resource_slice(f"s-{count}", "d0", pool="a", count=10**12 + count) for count in range(1, 30)]
+        await it.create(*long, resource_slice("s", "d0", pool="b"))
+        wrong, right = (await answer(it)).pools
+        assert len(wrong.validation_error) == 256
+        assert (right.validation_error, right.total_devices) == (None, 1)
 
 
 @on_loop

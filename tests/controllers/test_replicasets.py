@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from drakit.api.times import format_time
@@ -149,6 +151,31 @@ async def test_what_cannot_be_made_is_told_and_tried_again() -> None:
         await it.client.delete_object(made)
         await it.run_for(60)
         assert len(await alive(it)) == 2
+
+
+@on_loop
+async def test_more_pods_than_are_made_in_one_go_are_made_one_go_after_the_other() -> None:
+    async with cluster() as it:
+        await it.start((partial(ReplicaSetController, burst=2),))
+        await it.create(replica_set(7))
+        assert len(await alive(it)) == 7
+        await scale(it, 1)
+        assert len(await alive(it)) == 1
+
+
+@on_loop
+async def test_a_set_that_asked_for_billions_by_mistake_can_be_scaled_down() -> None:
+    async with cluster() as it:
+        await it.start((partial(ReplicaSetController, burst=5),))
+        await it.client.create(replica_set(2**31 - 1))
+        for _ in range(500):
+            await asyncio.sleep(0)
+        assert len(await it.all(PODS)) > 5
+        found = await it.client.get(REPLICA_SETS, "web", namespace="default")
+        await it.client.patch(found, {"spec": {"replicas": 1}})
+        for _ in range(5_000):
+            await asyncio.sleep(0)
+        assert len(await alive(it)) == 1
 
 
 async def a_set_comes_and_goes(it: Cluster) -> None:

@@ -47,6 +47,16 @@ async def test_what_is_deleted_or_changed_is_put_right() -> None:
 
 
 @on_loop
+async def test_who_knows_no_certificates_leaves_those_alone_that_are_there() -> None:
+    async with cluster() as it:
+        about = {"name": ROOT_CA, "namespace": "default"}
+        await it.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {"ca.crt": PEM}})
+        await it.start((ServiceAccountController,))
+        assert (await it.get(CONFIG_MAPS, ROOT_CA)).data == {"ca.crt": PEM}
+        assert await it.get(CONFIG_MAPS, ROOT_CA, "kube-system") is not None
+
+
+@on_loop
 async def test_a_namespace_that_is_deleted_stays_empty() -> None:
     async with cluster() as it:
         await it.start((with_authority, NamespaceController))

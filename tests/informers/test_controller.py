@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from drakit.base.clock import FakeClock
-from drakit.base.errors import Conflict, NotFound
+from drakit.base.errors import Conflict, Forbidden, NotFound
 from drakit.informers import Controller, Result
 from tests.client.servers import on_loop, turns
 
@@ -50,6 +50,30 @@ async def test_what_never_will_is_dropped_and_logged(caplog: pytest.LogCaptureFi
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
         (logging.ERROR, "test: a: giving up: there is no class")
     ]
+    await controller.stop()
+    await running
+
+
+@on_loop
+async def test_what_is_forbidden_is_tried_again_until_somebody_allows_it(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    rights: set[str] = set()
+    done: list[str] = []
+
+    async def reconcile(key: str) -> None:
+        if "write" not in rights:
+            raise Forbidden("you may not")
+        done.append(key)
+
+    controller = Controller("test", reconcile, clock=clock)
+    running = asyncio.ensure_future(controller.run())
+    controller.queue.add("a")
+    await clock.run_for(60)
+    assert done == []
+    assert {record.getMessage() for record in caplog.records} == {"test: a: trying again: you may not"}
+    rights.add("write")
+    await clock.run_for(120)
+    assert done == ["a"]
     await controller.stop()
     await running
 

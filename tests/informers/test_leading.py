@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -277,3 +278,18 @@ def test_there_are_never_two_leaders_whatever_the_clocks_say(
             assert a.working or b.working
 
     asyncio.run(play())
+
+
+@on_loop
+async def test_a_lease_that_can_never_be_had_is_told_without_being_asked(caplog: pytest.LogCaptureFixture) -> None:
+    async with a_server(FakeClock()) as server:
+        clock = FakeClock()
+        elector = LeaderElector(
+            Client(InProcess(server), clock=clock), name="test", namespace="nowhere", identity="a", random=Random(0)
+        )
+        task = asyncio.ensure_future(elector.run(asyncio.Event().wait))  # type: ignore[arg-type]
+        await turns(50)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        told = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+        assert told == ['lease nowhere/test: namespaces "nowhere" not found']

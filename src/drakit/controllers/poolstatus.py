@@ -42,6 +42,7 @@ log = logging.getLogger("drakit.controllers")
 NAME = "resource_pool_status_request"
 ACCOUNT = "resourcepoolstatusrequest-controller"
 KEPT = timedelta(hours=1)
+_LONGEST_ERROR = 256
 
 
 class PoolStatusController:
@@ -99,7 +100,8 @@ class PoolStatusController:
         listed = pools[: POOL_STATUS_LIMIT if wanted.limit is None else wanted.limit]
         used = self._used(wanted.driver)
         found = tuple(pool_status(inventory, pool, used) for pool in listed)
-        message = f"Calculated status for {len(pools)} pools"
+        broken = sum(each.validation_error is not None for each in found)
+        message = f"Calculated status for {len(found)} pools" + (f" ({broken} incomplete)" if broken else "")
         done = self._condition("Complete", "CalculationComplete", message)
         return ResourcePoolStatusRequestStatus(pool_count=len(pools), pools=found, conditions=(done,))
 
@@ -142,7 +144,8 @@ def pool_status(inventory: Inventory, pool: Pool, used: set[tuple[str, str]]) ->
     status = PoolStatus(driver=driver, pool_name=name, generation=generation, node_name=node)
     names = [device.name for each in slices for device in each.spec.devices]
     if wrong := problem(slices, names):
-        return msgspec.structs.replace(status, validation_error=wrong)
+        told = f"pool {driver}/{name} {wrong}"[:_LONGEST_ERROR]
+        return msgspec.structs.replace(status, validation_error=told)
     held = [each for each in names if (name, each) in used]
     free = [each for each in names if (name, each) not in used]
     tainted = sum(is_tainted(inventory, pool, each) for each in free)
@@ -160,13 +163,14 @@ def problem(slices: list[ResourceSlice], names: Iterable[str]) -> str:
     """Why a pool's slices of one generation cannot be trusted; empty when they can."""
     counts = sorted({each.spec.pool.resource_slice_count for each in slices})
     if len(counts) > 1:
-        return f"slices disagree on resourceSliceCount: {', '.join(map(str, counts))}"
+        return f"is invalid: slices disagree on resourceSliceCount: {', '.join(map(str, counts))}"
     if len(slices) != counts[0]:
-        return f"{len(slices)} of {counts[0]} slices of generation {slices[0].spec.pool.generation} observed"
+        state, generation = "incomplete" if len(slices) < counts[0] else "invalid", slices[0].spec.pool.generation
+        return f"is {state}: observed {len(slices)}/{counts[0]} slices at generation {generation}"
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            return f"duplicate device name {name}"
+            return f"is invalid: duplicate device name {name}"
         seen.add(name)
     return ""
 

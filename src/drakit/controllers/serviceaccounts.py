@@ -2,7 +2,7 @@
 
 In:  namespaces that are not being deleted, and those two objects in them.
 Out: the ServiceAccount `default`, and the ConfigMap `kube-root-ca.crt` with the certificates; made again when somebody
-     deletes them, and put right when somebody changes the certificates.
+     deletes them, and put right when somebody changes the certificates. Who knows no certificates writes over none.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ServiceAccountController:
         found = self._configs.cache.named(ROOT_CA, key.name)
         if found is None:
             await _create(self._authority_client, "ConfigMap", ROOT_CA, key.name, {"data": data})
-        elif dict(found.view.data) != data:
+        elif self._root_ca and dict(found.view.data) != data:
             await self._authority_client.update({**found.document, "data": data})
         return Result.done()
 

@@ -16,7 +16,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from drakit.base.clock import Clock
-from drakit.base.errors import Conflict, Retryable, Terminal
+from drakit.base.errors import Conflict, Forbidden, Retryable, Terminal
 from drakit.client import V
 from drakit.informers.queueing import QueueClosed, WorkQueue
 
@@ -114,6 +114,10 @@ class Controller(Generic[K]):
         except Retryable as error:
             level = V[4] if isinstance(error, Conflict) else V[2]
             log.log(level, "%s: %s: trying again: %s", self.name, key, error)
+            self.queue.retry(key)
+        except Forbidden as error:
+            # Rights, quotas and policies change, and nothing about the key tells of it.
+            log.warning("%s: %s: trying again: %s", self.name, key, error)
             self.queue.retry(key)
         except Terminal as error:
             log.error("%s: %s: giving up: %s", self.name, key, error)

@@ -24,7 +24,7 @@ from drakit.api.cluster import Lease
 from drakit.api.times import format_micro_time
 from drakit.api.views import Partial
 from drakit.base.clock import Clock
-from drakit.base.errors import Conflict, DrakitError, Retryable, UsageError
+from drakit.base.errors import Conflict, DrakitError, Retryable, Terminal, UsageError
 from drakit.client import LEASES, AlreadyExists, Client, V
 from drakit.informers.leadermetrics import LeaderMetrics
 
@@ -175,7 +175,8 @@ class LeaderElector:
             self._in_doubt = True
             return False
         except DrakitError as error:
-            log.log(V[2], "lease %s/%s: %s", self._namespace, self._name, error)
+            level = logging.WARNING if isinstance(error, Terminal) else V[2]
+            log.log(level, "lease %s/%s: %s", self._namespace, self._name, error)
             return False
         if held:
             self._renewed = begun

@@ -32,11 +32,14 @@ log = logging.getLogger("drakit.controllers")
 
 NAME = "replicaset"
 COMPONENT = "replicaset-controller"
+BURST = 500
+"""Pods that are made or deleted in one go; after them, what is wanted is looked at again."""
 OneSet = Partial[ReplicaSet]
 
 
 class ReplicaSetController:
-    def __init__(self, setting: Setting, *, workers: int = 2) -> None:
+    def __init__(self, setting: Setting, *, workers: int = 2, burst: int = BURST) -> None:
+        self._burst = burst
         self._client = setting.client_of(COMPONENT)
         self._clock = setting.clock
         self._recorder = setting.recorder(self._client, COMPONENT)
@@ -88,8 +91,8 @@ class ReplicaSetController:
         owned = Sorted([*found.owned, *found.adopted], [], [])
         missing = self._difference(now, owned)
         if missing > 0:
-            return owned, not await self._make(now, owned, missing)
-        for pod in first_to_go(filter(is_active, owned.owned))[:-missing] if missing else ():
+            return owned, not await self._make(now, owned, min(missing, self._burst))
+        for pod in first_to_go(filter(is_active, owned.owned))[: min(-missing, self._burst)]:
             await self._client.delete_object(pod)
             owned.owned.remove(pod)
             await self._say(now, "SuccessfulDelete", f"Deleted pod: {pod.view.metadata.name}", NORMAL)
