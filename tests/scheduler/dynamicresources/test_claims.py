@@ -133,6 +133,47 @@ def test_a_flight_does_not_care_for_what_came_after_it() -> None:
     assert asyncio.run(flight.landed()) is None
 
 
+def test_a_flight_ends_when_what_was_stored_is_gone_before_it_was_seen() -> None:
+    world = World()
+    world.informer.put(state(1))
+    flight = world.claims.begin(state(1), result("d0"), "pod")
+    world.claims.assume(state(3, "d0"))
+    world.informer.put(state(4))
+    assert asyncio.run(flight.landed()) is None
+    assert world.busy == set()
+
+
+def test_a_flight_ends_also_when_that_is_seen_before_the_answer_comes() -> None:
+    world = World()
+    world.informer.put(state(1))
+    flight = world.claims.begin(state(1), result("d0"), "pod")
+    world.informer.put(state(4))
+    assert world.busy == {"d0"}
+    world.claims.assume(state(3, "d0"))
+    assert asyncio.run(flight.landed()) is None
+    assert world.busy == set()
+
+
+def test_a_flight_ends_when_another_claim_has_the_name() -> None:
+    world = World()
+    world.informer.put(state(1))
+    flight = world.claims.begin(state(1), result("d0"), "pod")
+    world.informer.put(state(4, uid="v"))
+    assert asyncio.run(flight.landed()) is None
+    assert world.busy == set()
+
+
+def test_a_flight_ends_when_the_informer_has_gone_past_its_claim() -> None:
+    world = World()
+    flight = world.claims.begin(state(1, uid="provisional"), result("d0"), "pod")
+    world.claims.assume(state(2))
+    world.claims.rename(flight, state(2))
+    world.claims.assume(state(3, "d0"))
+    world.informer.put(state(4, name="other", uid="v"))
+    assert asyncio.run(flight.landed()) is None
+    assert world.busy == set()
+
+
 def test_a_claim_that_was_made_just_now_is_known_before_the_informer_has_it() -> None:
     world = World()
     world.claims.assume(state(3, "d0", owner="pod"))

@@ -163,6 +163,29 @@ async def test_a_claim_that_is_deleted_meanwhile_is_told_of() -> None:
 
 
 @on_loop
+async def test_a_claim_that_is_deallocated_before_the_answer_comes_is_told_of() -> None:
+    async with cluster(GATES) as it:
+        await furnish(it, "d0")
+
+        async def deallocated(request: Request, go: Callable[[], Awaitable[Response]]) -> Response:
+            response = await go()
+            await it.client.patch_status(await stored(it), {"allocation": None, "reservedFor": None})
+            for _ in range(60):
+                await asyncio.sleep(0)
+            return response
+
+        async with another_scheduler(it, Unreliable(it, deallocated, concerns=on_claim_status)):
+            await it.create(claim(), user("p"))
+            assert await it.node_of("p") == ""
+            words = "claim default/c got deallocated elsewhere in the meantime"
+            assert await message_of(it, "p") == f'running PreBind plugin "DynamicResources": {words}'
+            await it.run_for(5)
+            assert await it.node_of("p") == "node-1"
+            assert await users_of(it) == ["p"]
+            assert await devices_of(it) == ["d0"]
+
+
+@on_loop
 async def test_a_claim_that_is_replaced_by_another_of_its_name_is_not_taken_for_it() -> None:
     async with cluster(GATES) as it:
         await furnish(it, "d0")

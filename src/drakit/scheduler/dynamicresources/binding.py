@@ -31,10 +31,15 @@ async def bind_claim(context: Context, need: ClaimNeed) -> None:
     need.claim = await store_claim(context, need, known)
     context.claims.assume(need.claim)
     overlap = await need.flight.landed() if need.flight is not None else None
+    where = f"{need.claim.metadata.namespace}/{need.claim.metadata.name}"
     if overlap is not None:
-        where = f"{need.claim.metadata.namespace}/{need.claim.metadata.name}"
         raise CannotBind(f"claim {where}: device {overlap} got allocated elsewhere in the meantime")
     need.flight = None
+    stored = context.claims.newest(need.claim)
+    if stored is None:
+        raise CannotBind(f"claim {where} got deleted in the meantime")
+    if stored.status.allocation is None:
+        raise CannotBind(f"claim {where} got deallocated elsewhere in the meantime")
 
 
 def waits(context: Context, state: PodNeeds) -> bool:

@@ -27,7 +27,8 @@ class Flight:
     """An allocation that is decided, and not yet seen to be stored.
 
     Members of one consumer (a PodGroup) may share it. `overlap` is judged when the informer shows an allocation of the
-    claim: all that was stored before is known then, and nothing that was stored after.
+    claim: all that was stored before is known then, and nothing that was stored after. An informer that was cut off may
+    never show it; the flight ends then with the first news that it is gone, or the claim is.
     """
 
     __slots__ = ("_landed", "allocation", "claim", "consumer", "overlap", "sharers")
@@ -50,7 +51,7 @@ class Flight:
             self._landed.set()
 
     async def landed(self) -> str | None:
-        """Wait until the informer has shown the allocation; return the device that it overlaps with others on."""
+        """Wait until the informer has got so far; return the device on which the allocation overlaps with others."""
         await self._landed.wait()
         return self.overlap
 
@@ -114,11 +115,13 @@ class Claims:
     def assume(self, claim: ResourceClaim) -> None:
         """Take in a claim as the server answered with it, unless something newer is known."""
         key = _key(claim)
-        seen, assumed = self._informer.cache.get(key), self._assumed.get(key)
-        if any(_is_newer(each, claim) for each in (seen, assumed) if each is not None):
-            return
-        self._assumed[key] = claim
-        self._inventory.put_claim(claim)
+        known = (self._informer.cache.get(key), self._assumed.get(key))
+        newer = next((each for each in known if each is not None and _is_newer(each, claim)), None)
+        if newer is None:
+            self._assumed[key] = claim
+            self._inventory.put_claim(claim)
+        elif _has_lost(newer, claim):
+            self._land(claim.metadata.uid)
 
     def forget(self, claim: ResourceClaim) -> None:
         """A claim that we deleted."""
@@ -164,34 +167,34 @@ class Claims:
     # What the informer saw
 
     def _seen(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        if new is not None:
-            self._take(old, new)
-        elif old is not None:
+        if old is not None and (new is None or old.metadata.uid != new.metadata.uid):
             self._lose(old)
+        if new is not None:
+            self._take(new)
         claim = new if new is not None else old
         if claim is not None:
-            self._land(claim, gone=new is None)
             for news in tuple(self._listeners.get(_key(claim), ())):
                 news(claim)
 
-    def _land(self, claim: ResourceClaim, *, gone: bool) -> None:
-        flight = self._flights.get(claim.metadata.uid)
-        if flight is None or not (gone or claim.status.allocation is not None):
-            return
-        flight.land(None if gone else find_overlap(self._inventory, claim))
-        # Whoever waits for the claim is told of this very event, and must not find it in flight any more.
-        self._finish(flight)
+    def _land(self, uid: str, stored: ResourceClaim | None = None) -> None:
+        """The allocation of a claim is stored; or it was, and is gone already."""
+        flight = self._flights.get(uid)
+        if flight is not None:
+            flight.land(find_overlap(self._inventory, stored) if stored is not None else None)
+            # Whoever waits for the claim is told of this very event, and must not find it in flight any more.
+            self._finish(flight)
 
-    def _take(self, old: ResourceClaim | None, new: ResourceClaim) -> None:
+    def _take(self, new: ResourceClaim) -> None:
         key = _key(new)
-        if old is not None and old.metadata.uid != new.metadata.uid:
-            self._lose(old)
         self._drop_lost(key, new)
         assumed = self._assumed.get(key)
-        if assumed is not None and _is_newer(assumed, new):
-            return
-        self._assumed.pop(key, None)
-        self._inventory.put_claim(new)
+        if assumed is None or not _is_newer(assumed, new):
+            self._assumed.pop(key, None)
+            self._inventory.put_claim(new)
+            if assumed is not None and _has_lost(new, assumed):
+                self._land(assumed.metadata.uid)
+        if new.status.allocation is not None:
+            self._land(new.metadata.uid, new)
 
     def _lose(self, old: ResourceClaim) -> None:
         key, uid = _key(old), old.metadata.uid
@@ -199,6 +202,7 @@ class Claims:
         if assumed is not None and assumed.metadata.uid == uid:
             del self._assumed[key]
         self._inventory.remove_claim(uid)
+        self._land(uid)
 
     def _drop_lost(self, key: Key, new: ResourceClaim) -> None:
         """Claims that we made and the informer has gone past without seeing: they came and went between two lists."""
@@ -206,10 +210,18 @@ class Claims:
             if other != key and other not in self._informer.cache and _is_newer(new, assumed):
                 del self._assumed[other]
                 self._inventory.remove_claim(assumed.metadata.uid)
+                self._land(assumed.metadata.uid)
 
 
 def _key(claim: ResourceClaim) -> Key:
     return Key(claim.metadata.namespace, claim.metadata.name)
+
+
+def _has_lost(now: ResourceClaim, before: ResourceClaim) -> bool:
+    """Whether a claim that had an allocation has none any more, or is another one by now."""
+    if before.status.allocation is None:
+        return False
+    return now.status.allocation is None or now.metadata.uid != before.metadata.uid
 
 
 def _is_newer(one: ResourceClaim, other: ResourceClaim) -> bool:
