@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from random import Random
 
@@ -15,6 +15,7 @@ from drakit.base.status import failure
 from drakit.client import Client, ConnectionFailed, InProcess
 from drakit.scheduler import Scheduler
 from drakit.scheduler.config import SchedulerConfiguration, default_configuration
+from drakit.scheduler.plugins import MAKERS, Maker
 from tests.controllers.cluster import WRITES, Fatal
 from tests.scheduler.cluster import SchedulingCluster
 
@@ -100,13 +101,14 @@ async def another_scheduler(
     seed: int = 9,
     settle: bool = True,
     config: SchedulerConfiguration | None = None,
+    makers: Mapping[str, Maker] = MAKERS,
 ) -> AsyncIterator[Scheduler]:
     """One more scheduler, for pods that name it."""
     client = Client(InProcess(transport, SCHEDULER), clock=it.clock)
     config = config or default_configuration(it.gates)
     profiles = tuple(msgspec.structs.replace(each, scheduler_name=name) for each in config.profiles)
     config = msgspec.structs.replace(config, profiles=profiles)
-    made = Scheduler(client, clock=it.clock, gates=it.gates, config=config, random=Random(seed))
+    made = Scheduler(client, clock=it.clock, gates=it.gates, config=config, random=Random(seed), makers=makers)
     task = asyncio.create_task(made.run())
     if settle:
         await it.settle()
