@@ -94,6 +94,29 @@ def test_with_nothing_else_to_do_a_woken_pod_is_tried_before_its_time_but_not_a_
     assert where(made, "failed") == "backoff"
 
 
+def test_of_pods_that_are_woken_together_the_most_important_is_tried_first_though_its_time_comes_later() -> None:
+    clock = FakeClock()
+    made = queue(clock, pop_early=True)
+    for name, priority in (("low", 0), ("high", 2), ("middle", 1)):
+        made.add(pod(name, priority=priority))
+        made.put_back(made.take([f"uid-{name}"])[0], unschedulable=[FIT])
+        clock.advance(0.01)
+    made.move(NODE_ADDED, None, "node")
+    assert names(made) == ["high", "middle", "low"]
+
+
+def test_a_pod_whose_time_comes_much_later_is_not_tried_early_before_others_whatever_its_priority() -> None:
+    clock = FakeClock()
+    made = queue(clock, pop_early=True)
+    for name, priority in (("low", 0), ("high", 2)):
+        made.add(pod(name, priority=priority))
+        made.put_back(made.take([f"uid-{name}"])[0], unschedulable=[FIT])
+        clock.advance(0.9)
+    made.put_back(made.take(["uid-high"])[0], unschedulable=[FIT])
+    made.move(NODE_ADDED, None, "node")
+    assert names(made) == ["low", "high"]
+
+
 def test_what_a_plugin_awaits_skips_backoff() -> None:
     made = queue()
     refused(made, "a", FIT, pending=[CLAIMS])

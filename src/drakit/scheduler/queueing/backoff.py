@@ -11,13 +11,19 @@ from collections.abc import Iterator
 from drakit.scheduler.queueing.heaps import PodHeap
 from drakit.scheduler.queueing.queued import Part, QueuedPod
 
+_WINDOW = 1.0
+"""Seconds within which it counts for nothing whose time comes first: pods go by their priority."""
+
 
 class BackoffPods:
+    """Invariant: `_early` has the same pods as `_refused`."""
+
     def __init__(self, initial: float, maximum: float) -> None:
         self._initial = initial
         self._maximum = maximum
         self._refused = PodHeap()
         self._failed = PodHeap()
+        self._early = PodHeap()
 
     def until(self, queued: QueuedPod) -> float:
         """When a pod that was put back may be tried again: longer each time."""
@@ -27,24 +33,27 @@ class BackoffPods:
     def add(self, queued: QueuedPod) -> None:
         queued.part = Part.BACKOFF
         self._heap_of(queued).push(queued, (queued.backoff_until, queued.order))
+        if not queued.failed:
+            self._early.push(queued, (queued.backoff_until // _WINDOW, queued.order))
 
     def remove(self, queued: QueuedPod) -> None:
         self._heap_of(queued).remove(queued)
+        if not queued.failed:
+            self._early.remove(queued)
         queued.part = Part.OUTSIDE
 
     def due(self, now: float) -> Iterator[QueuedPod]:
         """Take out those whose time has come."""
         for heap in (self._refused, self._failed):
             while (queued := heap.first()) is not None and queued.backoff_until <= now:
-                heap.pop()
-                queued.part = Part.OUTSIDE
+                self.remove(queued)
                 yield queued
 
     def pop_early(self) -> QueuedPod | None:
-        """Take out the refused pod whose time comes next."""
-        queued = self._refused.pop()
+        """Take out the refused pod whose time comes next; of those whose time is near to it, the most important."""
+        queued = self._early.first()
         if queued is not None:
-            queued.part = Part.OUTSIDE
+            self.remove(queued)
         return queued
 
     @property
