@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from drakit.api.meta import find_condition
 from drakit.client import POD_GROUPS, PODS
 from drakit.scheduler.config import load_configuration
 from tests.controllers.manifests import pod_group
@@ -76,6 +77,17 @@ async def test_a_group_says_when_it_became_schedulable() -> None:
         assert after is not None
         assert (before.status, after.status) == ("False", "True")
         assert before.last_transition_time != after.last_transition_time
+
+
+@on_loop
+async def test_a_gang_that_is_refused_again_for_the_same_is_told_so_in_the_same_words() -> None:
+    async with with_cpus(1) as it:
+        await it.create(member("pg-0"), member("pg-1", cpu="999m"), gang("pg", 2))
+        before = await it.get(POD_GROUPS, "pg")
+        assert find_condition(before.status.conditions, "PodGroupScheduled") is not None
+        await it.run_for(350)
+        assert group_attempts(it, "unschedulable") == 2
+        assert await it.get(POD_GROUPS, "pg") == before
 
 
 @on_loop

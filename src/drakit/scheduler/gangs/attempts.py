@@ -15,7 +15,7 @@ After that, members are bound each for itself. One whose binding fails is tried 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -126,11 +126,10 @@ class GroupAttempts:
 
     async def _try(self, profile: Profile, held: Round, group: PodGroup | None) -> None:
         began = self._clock.monotonic()
-        await self._place(profile, held)
+        await self._place(profile, held, held.members)
         if not held.is_enough and held.placed and held.refused and held.is_mixed:
             await self._give_back(profile, held)
-            held.begin_again()
-            await self._place(profile, held)
+            await self._place(profile, held, held.begin_again())
         self._figures.placed(self._clock.monotonic() - began)
         gives_way = held.give_way()
         if held.is_enough:
@@ -148,14 +147,14 @@ class GroupAttempts:
                 self._failures.put_back(member.queued, member.state.pod, gives_way)
             member.is_settled = True
 
-    async def _place(self, profile: Profile, held: Round) -> None:
+    async def _place(self, profile: Profile, held: Round, turns: Sequence[Member]) -> None:
         """One after the other, as long as it can be enough.
 
         This gives up control only where a plugin refuses the node that was chosen, and finds something written by an
         earlier attempt to undo.
         """
         refusals, spare = 0, held.spare
-        for member in held.members:
+        for member in turns:
             if refusals > spare:
                 return
             outcome = member.outcome or self._cycle.run(profile, member.state)

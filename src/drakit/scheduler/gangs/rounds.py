@@ -38,7 +38,10 @@ class Member:
 
 
 class Round(msgspec.Struct):
-    """`least` pods of the group run, or none; `before` of them had a node when the round began."""
+    """`least` pods of the group run, or none; `before` of them had a node when the round began.
+
+    Members stand in the order of the queue, whoever is tried first: so the same attempt is told in the same words.
+    """
 
     members: list[Member]
     least: int = 1
@@ -73,12 +76,14 @@ class Round(msgspec.Struct):
         first = next(specs, None)
         return any(each != first for each in specs)
 
-    def begin_again(self) -> None:
-        """Those first that got no node; places that were had must have been given back."""
-        refused = [each.queued for each, _ in self.refused]
-        uids = {each.uid for each in refused}
-        others = [each.queued for each in self.members if each.queued.uid not in uids]
-        self.members = [Member(each) for each in (*refused, *others)]
+    def begin_again(self) -> list[Member]:
+        """Forget what was found; the members in their new turn: those first that got no node.
+
+        Places that were had must have been given back.
+        """
+        refused = {each.queued.uid for each, _ in self.refused}
+        self.members = [Member(each.queued) for each in self.members]
+        return sorted(self.members, key=lambda each: each.queued.uid not in refused)
 
     @property
     def message(self) -> str:
