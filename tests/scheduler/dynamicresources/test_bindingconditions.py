@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from drakit.base.gates import FeatureGates
-from drakit.client import CLAIMS
+from drakit.client import CLAIMS, NODES
 from drakit.scheduler.config.args import DynamicResourcesArgs
 from drakit.scheduler.dynamicresources import DynamicResources
 from drakit.scheduler.plugins import MAKERS
@@ -18,6 +18,7 @@ from tests.scheduler.dynamicresources.scenes import (
     devices_of,
     exactly,
     message_of,
+    node,
     scene,
     stored,
     user,
@@ -159,6 +160,25 @@ async def test_a_scheduler_that_is_started_again_binds_what_became_ready_meanwhi
         await report(it, condition("Attached"), condition("Booted"))
         await it.start_scheduler()
         assert await it.node_of("p") == "node-1"
+
+
+@on_loop
+async def test_a_pod_whose_node_goes_while_it_waits_gets_another_one_and_other_devices() -> None:
+    async with scene() as it:
+        await begin(it, "d0")
+        assert (await it.pod("p")).status.nominated_node_name == "node-1"
+        await it.create(node("node-2"), bare_slice("s2", [attachable("e0")], node_name="node-2", pool="pool2"))
+        await it.delete(NODES, "node-1")
+        told = 'running PreBind plugin "DynamicResources": node "node-1" got deleted in the meantime'
+        assert await message_of(it, "p") == told
+        assert await users_of(it) == []
+        await it.run_for(30)
+        assert await devices_of(it) == ["e0"]
+        assert await it.node_of("p") == ""
+        status = {"driver": DRIVER, "pool": "pool2", "device": "e0"}
+        conditions = [condition("Attached"), condition("Booted")]
+        await it.set_status(CLAIMS, "c", {"devices": [{**status, "conditions": conditions}]})
+        assert await it.node_of("p") == "node-2"
 
 
 @on_loop

@@ -53,11 +53,11 @@ def waits(context: Context, state: PodNeeds) -> bool:
     return False
 
 
-async def wait_ready(context: Context, state: PodNeeds, pod: Pod) -> None:
+async def wait_ready(context: Context, state: PodNeeds, pod: Pod, node: str) -> None:
     """Wait for the conditions of all devices. Raise BindingFailed, BindingTimedOut, CannotBind."""
     began, failure = context.clock.monotonic(), None
     try:
-        await _wait_ready(context, state)
+        await _wait_ready(context, state, node)
     except DrakitError as error:
         failure = error
     seconds = context.clock.monotonic() - began
@@ -66,11 +66,20 @@ async def wait_ready(context: Context, state: PodNeeds, pod: Pod) -> None:
         raise failure
 
 
-async def _wait_ready(context: Context, state: PodNeeds) -> None:
+def check_node(context: Context, node: str) -> None:
+    """Raise CannotBind: nothing will ever be ready on a node that is gone."""
+    if context.departures.is_gone(node):
+        raise CannotBind(f'node "{node}" got deleted in the meantime')
+
+
+async def _wait_ready(context: Context, state: PodNeeds, node: str) -> None:
     waiting = [need for need in state.needs if has_conditions(need.claim)]
     latest = context.clock.now() + timedelta(seconds=context.binding_timeout)
     changed = asyncio.Event()
-    end = context.claims.listen([need.claim for need in waiting], lambda _: changed.set())
+    ends = [
+        context.claims.listen([need.claim for need in waiting], lambda _: changed.set()),
+        context.departures.listen(node, changed.set),
+    ]
     try:
         while (pending := _pending(context, waiting)) is not None:
             until = min(latest, deadline(pending, context.binding_timeout) or latest)
@@ -78,8 +87,10 @@ async def _wait_ready(context: Context, state: PodNeeds) -> None:
                 raise timed_out(pending)
             changed.clear()
             await _wait(context, changed, until)
+            check_node(context, node)
     finally:
-        end()
+        for end in ends:
+            end()
 
 
 def _pending(context: Context, needs: list[ClaimNeed]) -> ResourceClaim | None:

@@ -19,6 +19,7 @@ from drakit.client import CLAIMS, POD_GROUPS, Key
 from drakit.informers import Informer
 from drakit.scheduler.config.args import BINDING_TIMEOUT, DynamicResourcesArgs
 from drakit.scheduler.dynamicresources.claims import Claims
+from drakit.scheduler.dynamicresources.departures import Departures
 from drakit.scheduler.dynamicresources.devices import follow_devices
 from drakit.scheduler.dynamicresources.figures import Figures
 from drakit.scheduler.dynamicresources.holding import Holds
@@ -33,6 +34,7 @@ class Ledger(NamedTuple):
     inventory: Inventory
     claims: Claims
     holds: Holds
+    departures: Departures
 
 
 Timer = Callable[[], Callable[[], bool]]
@@ -46,7 +48,8 @@ class Context:
         self.handle = handle
         self.client = handle.client
         self.clock = handle.clock
-        self.inventory, self.claims, self.holds = handle.shared(NAME, lambda: _make_ledger(handle))
+        shared = handle.shared(NAME, lambda: _make_ledger(handle))
+        self.inventory, self.claims, self.holds, self.departures = shared
         self.timer: Timer | None = None
         if gates.enabled("DRASchedulerFilterTimeout") and args.filter_timeout:
             self.timer = _timer(handle.clock, args.filter_timeout)
@@ -96,4 +99,5 @@ def _timer(clock: Clock, seconds: float) -> Timer:
 
 def _make_ledger(handle: Handle) -> Ledger:
     inventory = follow_devices(handle.informers, handle.gates)
-    return Ledger(inventory, Claims(handle.informers.of(CLAIMS), inventory), Holds(inventory))
+    claims = Claims(handle.informers.of(CLAIMS), inventory)
+    return Ledger(inventory, claims, Holds(inventory), Departures(handle.informers, handle.nodes))

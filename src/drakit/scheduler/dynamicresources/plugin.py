@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from drakit.api.pods import Pod
 from drakit.base.errors import DrakitError
 from drakit.scheduler.config.args import DynamicResourcesArgs
-from drakit.scheduler.dynamicresources.binding import bind_claim, unreserve, wait_ready, waits
+from drakit.scheduler.dynamicresources.binding import bind_claim, check_node, unreserve, wait_ready, waits
 from drakit.scheduler.dynamicresources.context import NAME, Context
 from drakit.scheduler.dynamicresources.extended import Extended, begin_attempt
 from drakit.scheduler.dynamicresources.filtering import refuse_nodes
@@ -151,6 +151,7 @@ class DynamicResources:
         if not needs:
             return SUCCESS
         try:
+            check_node(self.context, node)
             for need in needs.needs:
                 if need.special and needs.extended is not None:
                     await needs.extended.bind(need)
@@ -162,7 +163,7 @@ class DynamicResources:
             if waits(self.context, needs):
                 message = f"waiting for binding conditions for device on node {node}"
                 self.context.handle.record(pod, "Normal", "BindingConditionsPending", message)
-                await wait_ready(self.context, needs, pod)
+                await wait_ready(self.context, needs, pod, node)
         except DrakitError as error:
             return Status.failed(error)
         return SUCCESS
