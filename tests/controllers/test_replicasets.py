@@ -168,12 +168,12 @@ async def test_a_set_that_asked_for_billions_by_mistake_can_be_scaled_down() -> 
     async with cluster() as it:
         await it.start((partial(ReplicaSetController, burst=5),))
         await it.client.create(replica_set(2**31 - 1))
-        for _ in range(500):
+        for _ in range(20):
             await asyncio.sleep(0)
         assert len(await it.all(PODS)) > 5
         found = await it.client.get(REPLICA_SETS, "web", namespace="default")
         await it.client.patch(found, {"spec": {"replicas": 1}})
-        for _ in range(5_000):
+        for _ in range(1_000):
             await asyncio.sleep(0)
         assert len(await alive(it)) == 1
 
