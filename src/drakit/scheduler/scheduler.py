@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry
 from drakit.api.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
-from drakit.client import Client
+from drakit.client import Client, V
 from drakit.client.recording import WARNING
 from drakit.informers import Informers, QueueClosed
 from drakit.scheduler.cache import SchedulerCache
@@ -220,6 +220,8 @@ class Scheduler:
         for plugin, pre_enqueue in profile.pre_enqueue if profile is not None else ():
             status = pre_enqueue(pod)
             if not status.ok:
+                name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+                log.log(V[4], "pod %s may not enter the queue: %s: %s", name, plugin, status.message)
                 return status.by(plugin)
         return SUCCESS
 

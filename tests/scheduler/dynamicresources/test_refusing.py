@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Any
+
 import pytest
 
+from drakit.api import Pod, from_plain
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, CLASSES, PODS, SLICES, TAINT_RULES
+from drakit.scheduler.framework import CycleState, Status
 from tests.controllers.manifests import DRIVER
 from tests.scheduler.cluster import on_loop
 from tests.scheduler.dynamicresources.scenes import (
@@ -21,6 +26,7 @@ from tests.scheduler.dynamicresources.scenes import (
     stored,
     user,
 )
+from tests.scheduler.dynamicresources.test_choosing import Plugins
 from tests.scheduler.manifests import by_template, node, pod, resource_slice, template
 
 NOTHING = "no new claims to deallocate"
@@ -63,6 +69,60 @@ async def test_a_claim_that_is_being_deleted_is_not_used() -> None:
         assert await it.node_of("p") == ""
         assert it.scheduler is not None
         assert it.scheduler.queue.pending()["gated"] == 1
+
+
+def generated(name: str, **others: Any) -> Plain:
+    """A pod whose claim of a template is said to have that name."""
+    made = pod("p", claims=[by_template()], **others)
+    made["metadata"]["uid"] = "uid-p"
+    if name:
+        made["status"] = {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": name}]}
+    return made
+
+
+STRANGE = "ResourceClaim default/strange was not created for Pod default/p"
+OUTSIDE: dict[str, tuple[Plain, str]] = {
+    "not created yet": (generated(""), 'pod "default/p": ResourceClaim not created yet'),
+    "missing": (user("p", "missing"), 'could not find ResourceClaim "default/missing"'),
+    "going": (user("p", "going"), 'resourceclaim "going" is being deleted'),
+    "of another pod": (generated("strange"), f"{STRANGE} (Pod is not owner)"),
+    "of another group": (
+        generated("strange", group="pg"),
+        f"{STRANGE} (neither Pod nor PodGroup pg is the owner)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+def test_what_keeps_a_pod_out_of_the_queue_is_told_in_the_words_of_kubernetes(case: str) -> None:
+    document, words = OUTSIDE[case]
+
+    async def run() -> None:
+        plugins = Plugins()
+        gates = FeatureGates.of({"GenericWorkload": True, "DRAWorkloadResourceClaims": True})
+        async with scene("d0", controllers=(), makers=plugins.makers, gates=gates) as it:
+            going = claim("going")
+            going["metadata"]["finalizers"] = ["example.com/keep"]
+            await it.create(going, claim("strange"))
+            await it.delete(CLAIMS, "going", grace=None)
+            read = from_plain(Pod, document)
+            (plugin,) = plugins.made
+            assert plugin.pre_enqueue(read) == Status.unresolvable(words)
+            status, _ = plugin.pre_filter(CycleState(read), read)
+            assert status == Status.unresolvable(words)
+
+    on_loop(run)()
+
+
+def test_what_keeps_a_pod_out_of_the_queue_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with scene("d0", controllers=()) as it:
+            await it.create(user("p", "missing"))
+
+    caplog.set_level(logging.DEBUG, "drakit.scheduler")
+    on_loop(run)()
+    why = 'DynamicResources: could not find ResourceClaim "default/missing"'
+    assert f"pod default/p may not enter the queue: {why}" in caplog.messages
 
 
 @on_loop

@@ -41,8 +41,10 @@ def _usable(context: Context, pod: Pod, entry: PodResourceClaim, name: str) -> R
         raise NotReady(f'resourceclaim "{name}" is being deleted')
     from_template = entry.resource_claim_name is None
     if from_template and not is_made_for_pod(claim, pod, groups=context.groups is not None):
-        where = f"{namespace}/{pod.metadata.name} (Pod is not owner)"
-        raise NotReady(f"ResourceClaim {namespace}/{name} was not created for Pod {where}")
+        group, _ = context.group_of(pod)
+        why = "Pod is not owner" if group is None else f"neither Pod nor PodGroup {group} is the owner"
+        where = f"{namespace}/{pod.metadata.name}"
+        raise NotReady(f"ResourceClaim {namespace}/{name} was not created for Pod {where} ({why})")
     return claim
 
 
