@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drakit.client import CLAIMS, PODS
 from tests.scheduler.cluster import on_loop
-from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer, on_claims
+from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer
 from tests.scheduler.manifests import claim, node, resource_slice
 from tests.scheduler.preempting.scenes import add, devices_of, end, leaving, message_of, preempting, scene, user
 
@@ -149,7 +149,9 @@ async def test_what_is_kept_stays_so_when_the_binding_fails() -> None:
     async with scene("d0") as it:
         await add(it, "a", "low")
         await it.kill_scheduler()
-        fails = Unreliable(it, *[answer(403, "Forbidden")] * 2, concerns=on_claims)
+        fails = Unreliable(
+            it, *[answer(403, "Forbidden")] * 2, concerns=lambda request: "/resourceclaims/b" in request.path
+        )
         async with another_scheduler(it, fails, config=preempting()) as scheduler:
             await add(it, "b", "high")
             await it.client.create(claim("thief"))

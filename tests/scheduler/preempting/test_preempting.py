@@ -11,7 +11,7 @@ from drakit.scheduler.config import default_configuration
 from tests.controllers.manifests import allocation, pod_group
 from tests.scheduler.cluster import on_loop
 from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer
-from tests.scheduler.manifests import claim, node, resource_slice
+from tests.scheduler.manifests import by_name, claim, node, resource_slice
 from tests.scheduler.preempting.scenes import (
     GATES,
     add,
@@ -153,6 +153,18 @@ async def test_a_claim_that_only_victims_share_costs_all_of_them() -> None:
         await end(it, "b")
         await it.run_for(10)
         assert await it.node_of("c") == "node-1"
+
+
+@on_loop
+async def test_a_claim_that_is_reserved_for_a_group_frees_nothing() -> None:
+    gates = FeatureGates.of({"GenericWorkload": True, "DRAWorkloadResourceClaims": True})
+    async with scene("d0", gates=gates) as it:
+        member = user("a", "low", "shared")
+        member["spec"]["schedulingGroup"] = {"podGroupName": "pg"}
+        await it.create(claim("shared"), pod_group("pg", [by_name("shared", "use-shared")]), member)
+        assert await it.node_of("a") == "node-1"
+        await add(it, "b", "high")
+        assert await leaving(it) == []
 
 
 @on_loop

@@ -90,13 +90,14 @@ class Nominations:
         if new is None:
             return
         pod, uid = new.view, new.view.metadata.uid
-        wished = pod.status.nominated_node_name
+        before = old.view.status.nominated_node_name if old is not None else ""
         if pod.spec.node_name or pod.is_terminal or pod.metadata.deletion_timestamp:
             self.drop(uid, bound_to=pod.spec.node_name)
-        elif wished and uid not in self._known and (old is None or old.view.status.nominated_node_name != wished):
-            self._known[uid] = Nomination(on_node(pod, wished))
-        elif old is not None and not wished and old.view.status.nominated_node_name == self.node_of(uid):
-            self.drop(uid)  # somebody took it back
+        elif not pod.status.nominated_node_name:
+            if before and before == self.node_of(uid):
+                self.drop(uid)  # somebody took it back
+        elif uid not in self._known and before != pod.status.nominated_node_name and not self._is_placed(uid):
+            self._known[uid] = Nomination(on_node(pod, pod.status.nominated_node_name))
 
 
 def priority_of(pod: Pod) -> int:
