@@ -6,10 +6,12 @@ import importlib
 import sys
 from pathlib import Path
 
+TOOLS = ("report", "steps")
+
 
 def available() -> list[str]:
     files = Path(__file__).parent.glob("*.py")
-    return sorted(file.stem for file in files if not file.stem.startswith("_") and file.stem != "report")
+    return sorted(file.stem for file in files if not file.stem.startswith("_") and file.stem not in TOOLS)
 
 
 def main(names: list[str]) -> int:

@@ -1,13 +1,16 @@
 """What the writes of one pod cost when everything runs in one process. Run as `python -m benchmarks.bench_pod_writes`.
 
+With `steps` behind it only steps of the interpreter are counted, with a number also that many of the dearest functions.
+
 The writes are those that a pod with a claim from a template takes, from its creation until it is bound, by the client
 in process, with informers of pods, claims and nodes that follow. CPU time is that of the whole process: the server, the
-store, the watches, the informers.
+store, the watches, the informers; so are the steps.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -19,6 +22,7 @@ import uvloop
 from msgspec.structs import replace
 
 from benchmarks.report import publish
+from benchmarks.steps import Steps
 from drakit.api import (
     AllocationResult,
     DeviceAllocationResult,
@@ -44,7 +48,9 @@ WORKERS = 32
 ROUNDS = 3
 NODE_COUNT = 100
 NAMESPACE = "default"
-COLUMNS = ("write", "memory, CPU", "memory, wall", "SQLite, CPU", "SQLite, wall")
+WARM = 60
+COUNTED = 40
+COLUMNS = ("write", "steps", "memory, CPU", "memory, wall", "SQLite, CPU", "SQLite, wall")
 FINALIZER = "resource.kubernetes.io/delete-protection"
 
 Plain = dict[str, Any]
@@ -242,6 +248,27 @@ async def best(make: Callable[[int], Awaitable[Store]]) -> dict[str, Cost]:
     return found
 
 
+async def steps_of_writes() -> dict[str, Steps]:
+    """Steps of each kind of write, one after the other on a server that has seen some: in memory, informers included."""
+    counted: dict[str, Steps] = {}
+    async with MemoryStore() as store, a_client(store) as client:
+        informers = Informers(client)
+        writes, following = Writes(client, informers), Following(informers)
+        async with informers.running():
+            changes = 0
+            for name, step in writes.steps():
+                followed = step != writes.tell
+                for number in range(WARM):
+                    await step(number)
+                await following.have_seen(changes + WARM * followed)
+                with Steps() as counted[name]:
+                    for number in range(WARM, WARM + COUNTED):
+                        await step(number)
+                    await following.have_seen(changes + (WARM + COUNTED) * followed)
+                changes += (WARM + COUNTED) * followed
+    return counted
+
+
 async def run(directory: Path) -> list[list[str]]:
     async def in_memory(_number: int) -> Store:
         return MemoryStore()
@@ -249,17 +276,29 @@ async def run(directory: Path) -> list[list[str]]:
     async def in_file(number: int) -> Store:
         return await SQLiteStore.open(directory / f"{number}.db")
 
+    steps = {name: found.total // COUNTED for name, found in (await steps_of_writes()).items()}
     memory, sqlite = await best(in_memory), await best(in_file)
-    rows = [[name, *map(micro, (*memory[name], *sqlite[name]))] for name in memory]
+    rows = [[name, f"{steps[name]:,}", *map(micro, (*memory[name], *sqlite[name]))] for name in memory]
     sums = [sum(costs[name][part] for name in costs) for costs in (memory, sqlite) for part in (0, 1)]
-    return [*rows, ["all writes of a pod", *map(micro, sums)]]
+    return [*rows, ["all writes of a pod", f"{sum(steps.values()):,}", *map(micro, sums)]]
 
 
 def micro(seconds: float) -> str:
     return f"{seconds * 1e6:,.0f} µs"
 
 
+def tell_steps(functions: int) -> None:
+    found = asyncio.run(steps_of_writes())
+    for name, steps in found.items():
+        print(f"{steps.total / COUNTED:9,.0f}  {name}")
+        for place, count in steps.dearest(functions):
+            print(f"{count / COUNTED:17,.1f}  {place}")
+    print(f"{sum(steps.total for steps in found.values()) / COUNTED:9,.0f}  all writes of a pod")
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["steps"]:
+        return tell_steps(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
     with tempfile.TemporaryDirectory() as directory:
         rows = uvloop.run(run(Path(directory)))
     publish("bench_pod_writes", f"The writes of a pod in one process, {WORKERS} workers", COLUMNS, rows)
