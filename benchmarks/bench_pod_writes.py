@@ -249,7 +249,7 @@ async def best(make: Callable[[int], Awaitable[Store]]) -> dict[str, Cost]:
 
 
 async def steps_of_writes() -> dict[str, Steps]:
-    """Steps of each kind of write, one after the other on a server that has seen some: in memory, informers included."""
+    """Steps of each kind of write, one by one on a server that has seen some: in memory, informers included."""
     counted: dict[str, Steps] = {}
     async with MemoryStore() as store, a_client(store) as client:
         informers = Informers(client)
@@ -298,7 +298,8 @@ def tell_steps(functions: int) -> None:
 
 def main() -> None:
     if sys.argv[1:2] == ["steps"]:
-        return tell_steps(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+        tell_steps(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+        return
     with tempfile.TemporaryDirectory() as directory:
         rows = uvloop.run(run(Path(directory)))
     publish("bench_pod_writes", f"The writes of a pod in one process, {WORKERS} workers", COLUMNS, rows)
