@@ -20,6 +20,7 @@ from drakit.client import SLICES, metadata_of
 from drakit.scheduler.dynamicresources.needs import PodNeeds, Variant
 from drakit.scheduler.dynamicresources.nodeallocatable.accounting import GATE, Accounting
 from drakit.scheduler.dynamicresources.nodeallocatable.amounts import CannotCount
+from drakit.scheduler.dynamicresources.nodeallocatable.fitting import refuse_shared
 from drakit.scheduler.dynamicresources.nodeallocatable.statuses import (
     Statuses,
     Use,
@@ -81,6 +82,7 @@ class Charging:
         for need in needs.needs:
             if need.special:
                 statuses = renamed(statuses, EXTENDED_RESOURCES, need.claim.metadata.name)
+        _check_shared(state.pod, needs, statuses)
         if state.pod.status.node_allocatable_resource_claim_statuses == statuses:
             return
         needs.is_charged = True
@@ -95,6 +97,14 @@ class Charging:
         if needs.is_charged:
             needs.is_charged = False
             await clear_statuses(self._client, pod)
+
+
+def _check_shared(pod: Pod, needs: PodNeeds, statuses: Statuses) -> None:
+    """Another scheduler may have given the claim to a pod of its own: whoever reserved it last sees both."""
+    taking = {each.resource_claim_name for each in statuses}
+    shared = refuse_shared(pod, [need.claim for need in needs.needs if need.claim.metadata.name in taking], ())
+    if shared is not None:
+        raise CannotBind(shared.message)
 
 
 def refuse_overcharged(
