@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from msgspec.structs import replace
 
+from drakit.api.pods import Pod
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, NODES
 from drakit.scheduler.config import DynamicResourcesArgs, SchedulerConfiguration, default_configuration
 from drakit.scheduler.config.model import PluginSet
+from drakit.scheduler.framework import CycleState, NodeInfo
 from tests.scheduler.cluster import on_loop, scheduling
 from tests.scheduler.dynamicresources.extended.stage import GPU, asking, message_of, stage
 from tests.scheduler.manifests import by_name, claim, device_class, node, pod, resource_slice
+from tests.scheduler.stubborn import Stubborn
 
 
 def two_profiles() -> SchedulerConfiguration:
@@ -85,3 +90,26 @@ async def test_a_pod_is_woken_by_what_helps_in_its_own_profile(first: bool) -> N
         await it.client.patch_status(await it.client.get(NODES, "node-1"), {"allocatable": {"cpu": "12"}})
         await it.run_for(15)
         assert await it.node_of("p") == "node-1"
+
+
+class Counting(Stubborn):
+    """Remembers how many nodes it had to compare."""
+
+    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
+        self.compared = len(nodes)
+        return super().score(state, pod, nodes)
+
+
+@pytest.mark.parametrize(("own", "compared"), [(0, 100), (70, 105), (100, 150)])
+@on_loop
+async def test_a_profile_has_its_own_word_on_how_many_nodes_are_enough_also_when_it_is_zero(
+    own: int, compared: int
+) -> None:
+    plugin = Counting()
+    options = dict(plugin.options)
+    (profile,) = options["config"].profiles
+    profiles = (replace(profile, percentage_of_nodes_to_score=own),)
+    options["config"] = replace(options["config"], percentage_of_nodes_to_score=90, profiles=profiles)
+    async with scheduling(controllers=(), **options) as it:
+        await it.create(*(node(f"n{number}") for number in range(150)), pod("p"))
+        assert plugin.compared == compared

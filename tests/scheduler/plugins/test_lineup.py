@@ -89,11 +89,11 @@ async def test_a_plugin_can_be_off_at_one_point_and_have_another_weight_at_one()
 async def test_everything_can_be_off_but_what_is_named() -> None:
     found = await lineup(
         'profiles: [{plugins: {multiPoint: {disabled: [{name: "*"}], enabled: [{name: DefaultBinder}]},'
-        " filter: {enabled: [{name: NodeResourcesFit}]}}}]"
+        " queueSort: {enabled: [{name: PrioritySort}]}, filter: {enabled: [{name: NodeResourcesFit}]}}}]"
     )
     assert names(found.filter) == ["NodeResourcesFit"]
     assert found.score == ()
-    assert names(found.plugins) == ["DefaultBinder", "NodeResourcesFit"]
+    assert names(found.plugins) == ["DefaultBinder", "PrioritySort", "NodeResourcesFit"]
 
 
 @on_loop
@@ -106,6 +106,13 @@ async def test_a_plugin_that_is_on_at_a_point_it_has_no_part_in_is_an_error() ->
 async def test_somebody_must_bind() -> None:
     with pytest.raises(UsageError, match="at least one bind plugin is needed"):
         await lineup("profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}]}}}]")
+
+
+@pytest.mark.parametrize("point", ["queueSort", "multiPoint"])
+@on_loop
+async def test_somebody_must_sort(point: str) -> None:
+    with pytest.raises(UsageError, match="a queue sort plugin is needed: PrioritySort"):
+        await lineup(f"profiles: [{{plugins: {{{point}: {{disabled: [{{name: PrioritySort}}]}}}}}}]")
 
 
 @on_loop

@@ -13,7 +13,7 @@ import msgspec
 
 from drakit.base.errors import UsageError
 from drakit.scheduler.config.model import NOTHING_SAID, Profile
-from drakit.scheduler.config.names import DYNAMIC_RESOURCES
+from drakit.scheduler.config.names import DYNAMIC_RESOURCES, PRIORITY_SORT
 from drakit.scheduler.framework import (
     Binder,
     Filter,
@@ -62,7 +62,7 @@ class Lineup(msgspec.Struct, frozen=True):
 
 
 def make_lineup(profile: Profile, handle: Handle, *, makers: Mapping[str, Maker] = MAKERS) -> Lineup:
-    """Make the plugins of a profile. Raise UsageError for one that is turned on where it has no part.
+    """Make the plugins of a profile. Raise UsageError for one that is turned on where it has no part, or is missed.
 
     What nobody makes is left out: the configuration refuses names that it does not know, and warns of the others.
     """
@@ -79,6 +79,8 @@ def make_lineup(profile: Profile, handle: Handle, *, makers: Mapping[str, Maker]
     binders = at("bind", Binder)  # type: ignore[type-abstract]
     if not binders:
         raise UsageError(f'profile "{profile.scheduler_name}": at least one bind plugin is needed')
+    if PRIORITY_SORT not in profile.at("queueSort"):
+        raise UsageError(f'profile "{profile.scheduler_name}": a queue sort plugin is needed: {PRIORITY_SORT}')
     return Lineup(
         scheduler_name=profile.scheduler_name,
         plugins=tuple(made.values()),

@@ -110,7 +110,7 @@ class Profiles:
         shared = {name: _shared(maker) for name, maker in makers.items()}
         lineups = [make_lineup(each, handle, makers=shared) for each in config.profiles]
         stopwatch = Stopwatch(handle.clock, metrics)
-        parts = [each.percentage_of_nodes_to_score or config.percentage_of_nodes_to_score for each in config.profiles]
+        parts = [each.percentage_of_nodes_to_score for each in config.profiles]
         pairs = list(zip(lineups, parts, strict=True))
         self._plain = {
             each.scheduler_name: completed(compose(each, percentage=part), each.plugins) for each, part in pairs
