@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drakit.client import CLAIMS, PODS, STRATEGIC
+from drakit.client import CLAIMS, NAMESPACES, PODS, STRATEGIC
 from tests.scheduler.cluster import on_loop
 from tests.scheduler.dynamicresources.scenes import (
     claim,
@@ -135,6 +135,19 @@ async def test_at_most_256_consumers_use_a_claim() -> None:
         await it.delete(PODS, "p")
         await it.run_for(3)
         assert await it.node_of("q") == "node-1"
+
+
+@on_loop
+async def test_admin_access_takes_no_device_from_anybody_and_waits_for_nobody() -> None:
+    async with scene("d0") as it:
+        label = {"resource.kubernetes.io/admin-access": "true"}
+        await it.client.patch(await it.client.get(NAMESPACES, "default"), {"metadata": {"labels": label}})
+        watching = [claim(name, exactly(adminAccess=True)) for name in ("before", "after")]
+        await it.create(*watching, user("w1", "before"), claim(), user("p"), user("w2", "after"))
+        await it.create(claim("more"), user("q", "more"))
+        assert [await it.node_of(each) for each in ("w1", "p", "w2")] == ["node-1"] * 3
+        assert [await devices_of(it, each) for each in ("before", "c", "after", "more")] == [["d0"]] * 3 + [[]]
+        assert (await message_of(it, "q")).startswith(refused("1 cannot allocate all claims"))
 
 
 @on_loop
