@@ -18,16 +18,21 @@ from drakit.apiserver import Settings
 from drakit.apiserver.authentication import StaticTokens
 from drakit.apiserver.listening import Listener, Security, bind_unix
 from drakit.base.clock import FakeClock
+from drakit.base.errors import DecodeError
 from drakit.client import (
     CLAIMS,
     CONFIG_MAPS,
     PODS,
     Access,
+    AlreadyExists,
+    Answered,
     Certificate,
     Client,
+    Conflict,
     ConnectionFailed,
     Files,
     Fixed,
+    NotFound,
     RequestTimeout,
     ServerUnavailable,
     TooManyRequests,
@@ -35,6 +40,7 @@ from drakit.client import (
     Unauthorized,
     bearer,
 )
+from drakit.client.failures import decode_status, failed
 from drakit.client.http import Http
 from tests.client.servers import a_server, claim, config_map, listening, on_loop, pki, turns, until
 
@@ -196,6 +202,30 @@ async def test_pages_that_are_no_status_are_told_as_they_are() -> None:
     async with scripted(answer) as (_, client):
         with pytest.raises(ServerUnavailable, match="bad gateway"):
             await client.get(CONFIG_MAPS, "a", namespace="default")
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"reason": "AlreadyExists", "code": 409, "details": None}, AlreadyExists),
+        ({"reason": "Conflict", "code": 409, "details": {"causes": None}, "metadata": None}, Conflict),
+        ({"reason": "NotFound", "code": 404, "details": {"name": "x"}, "status": "Failure", "metadata": {}}, NotFound),
+    ],
+)
+def test_a_status_counts_also_without_what_says_nothing(told: dict[str, Any], expected: type[Answered]) -> None:
+    found = failed(decode_status(json.dumps({"kind": "Status", "message": "so", **told}).encode()))
+    assert (type(found), str(found)) == (expected, "so")
+
+
+@on_loop
+async def test_a_page_in_place_of_a_document_is_no_answer_of_an_api_server() -> None:
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter, head: bytes) -> bool:
+        writer.write(reply(b"<html>"))
+        return bool(head)
+
+    async with scripted(answer) as (_, client):
+        with pytest.raises(DecodeError, match=r"the server's answer is no JSON object .*<html>"):
+            await client.document("/version")
 
 
 @on_loop

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -183,3 +184,13 @@ def test_a_server_that_does_not_answer_is_waited_for_and_then_named() -> None:
     done = subprocess.run(started, capture_output=True, text=True, check=False, timeout=60, cwd=ROOT)
     assert done.returncode == 3
     assert "error: http://127.0.0.1:1 does not answer" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_server_that_listens_and_says_nothing_is_given_up_on_as_soon() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        started = command("--port", "0", "--master", url, name="controllers")
+        done = subprocess.run(started, capture_output=True, text=True, check=False, timeout=60, cwd=ROOT)
+    assert done.returncode == 3
+    assert f"error: {url} does not answer within 10 s" in done.stderr

@@ -23,6 +23,7 @@ from drakit.base.clock import Clock
 from drakit.base.errors import Unavailable
 from drakit.cli.components import Embedded
 from drakit.cli.observing import Observed, url_of
+from drakit.cli.sparing import spare_the_collector
 from drakit.client import Client
 from drakit.informers import LeaderElector
 
@@ -81,6 +82,7 @@ async def fulfil(duty: Duty, client: Client, server: str, bound: socket.socket) 
         await _reach(client, server, duty.clock)
         async with Listener(duty.observed(), bound).running(), _at_work(duty) as working:
             typer.echo(f"drakit {duty.title}: following {server}, figures on {url_of(bound)}/metrics")
+            spare_the_collector()
             await _first(working, signals.asked.wait())
             if not working.done() and not duty.is_standby:
                 await _first(_finish(duty, working), signals.insisted.wait())
@@ -118,15 +120,19 @@ async def _first(*doing: Awaitable[Any]) -> None:
 async def _reach(client: Client, server: str, clock: Clock) -> None:
     """A server that has just been started may need a moment; one that refuses us needs none."""
     begun = clock.monotonic()
-    while True:
-        try:
-            await client.document("/version")
-        except Unavailable as error:
-            if clock.monotonic() - begun > PATIENCE:
-                raise Unavailable(f"{server} does not answer: {error}") from error
-            await clock.sleep(_PAUSE)
-        else:
-            return
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    await client.document("/version")
+                except Unavailable as error:
+                    if clock.monotonic() - begun > PATIENCE - _PAUSE:
+                        raise Unavailable(f"{server} does not answer: {error}") from error
+                    await clock.sleep(_PAUSE)
+                else:
+                    return
+    except TimeoutError:
+        raise Unavailable(f"{server} does not answer within {PATIENCE:g} s") from None
 
 
 class _Signals:

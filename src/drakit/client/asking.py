@@ -12,10 +12,12 @@ from typing import Any
 import msgspec
 
 from drakit.api.exchange import Content, Document, OneObject
+from drakit.base.errors import DecodeError
 from drakit.client.failures import Answered, Conflict, Invalid
 
 Selector = str | Mapping[str, str]
 Query = tuple[tuple[str, str], ...]
+_BRIEF = 100
 
 
 def of_another(error: Invalid) -> Answered:
@@ -56,5 +58,9 @@ def delete_options(
 def document_in(content: Content) -> dict[str, Any]:
     if isinstance(content, Document | OneObject):
         return dict(content.document)
-    document: dict[str, Any] = msgspec.json.decode(content.encode(), type=dict[str, Any])
+    data = content.encode()
+    try:
+        document: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise DecodeError(f"the server's answer is no JSON object ({error}): {data[:_BRIEF]!r}") from None
     return document

@@ -38,6 +38,7 @@ _REASONS = {
 }  # fmt: skip
 _TOO_LARGE = "ResourceVersionTooLarge"
 _BRIEF = 500
+_USUAL = {"kind": "", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
 
 
 class Answered(errors.DrakitError):
@@ -163,11 +164,22 @@ def read_status(code: int, content: Content) -> Status:
 
 def decode_status(data: bytes, code: int = 0) -> Status:
     try:
-        status = msgspec.json.decode(data, type=Status)
+        status = _status_in(data)
     except msgspec.DecodeError:
         text = data.decode(errors="replace").strip()
         return failure(code, _REASONS.get(code, "Unknown"), text[:_BRIEF] or f"the server answered {code}")
     return status if status.code else msgspec.structs.replace(status, code=code)
+
+
+def _status_in(data: bytes) -> Status:
+    """A Status as any server may write it: with nulls, and without what says nothing."""
+    told = _without_nulls(msgspec.json.decode(data, type=dict[str, Any]))
+    told["details"] = _without_nulls(told["details"]) if isinstance(told.get("details"), dict) else None
+    return msgspec.convert({**_USUAL, **told}, Status)
+
+
+def _without_nulls(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if value is not None}
 
 
 def _class_of(status: Status) -> type[Answered]:
