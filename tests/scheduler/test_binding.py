@@ -85,13 +85,13 @@ async def test_a_binding_that_waited_in_vain_is_tried_again() -> None:
 @on_loop
 async def test_a_pod_that_a_plugin_refuses_to_reserve_or_permit_for_gets_its_reason_and_nothing_stays_taken() -> None:
     for point in ("reserve", "permit"):
-        answers: dict[str, Any] = {point: Status.unschedulable("not here")}
+        answers: dict[str, Any] = {point: Status.unschedulable("not here", "nor there")}
         plugin = Stubborn(**answers)
         async with scheduling(controllers=(), **plugin.options) as it:
             await it.create(node("a"), node("b"), pod("p"))
             condition = await it.condition("p")
             assert condition is not None
-            assert condition.message == "0/1 nodes are available: 1 not here."
+            assert condition.message == "0/1 nodes are available: 1 nor there, 1 not here."
             assert plugin.asked[-1] == "unreserve p"
             assert it.scheduler is not None
             assert it.scheduler.cache.assumed_count == 0

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from drakit.client import PODS
+from drakit.scheduler.framework import Status
 from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
 from tests.scheduler.manifests import node, pod
+from tests.scheduler.stubborn import Stubborn
 
 PROFILE = "default-scheduler"
 
 
 def attempts(it: SchedulingCluster, result: str) -> float:
     return it.figure("scheduler_schedule_attempts_total", result=result, profile=PROFILE)
+
+
+def points(it: SchedulingCluster, name: str, status: str = "Success") -> float:
+    labels = {"extension_point": name, "status": status, "profile": PROFILE}
+    return it.figure("scheduler_framework_extension_point_duration_seconds_count", **labels)
 
 
 @on_loop
@@ -54,8 +61,21 @@ async def test_the_cache_and_the_ways_into_the_queue_are_counted() -> None:
 async def test_extension_points_are_measured_always_and_plugins_now_and_then() -> None:
     async with scheduling(controllers=()) as it:
         await it.create(node("a"), *(pod(f"p{number}") for number in range(60)))
-        point = {"extension_point": "Filter", "status": "Success", "profile": PROFILE}
-        assert it.figure("scheduler_framework_extension_point_duration_seconds_count", **point) == 60
+        for name in ("PreFilter", "Filter", "Score", "Reserve", "Permit", "PreBind", "Bind"):
+            assert points(it, name) == 60, name
         assert it.figure("scheduler_scheduling_algorithm_duration_seconds_count") == 60
         plugin = {"plugin": "NodeResourcesFit", "extension_point": "Filter", "status": "Success"}
         assert 1 <= it.figure("scheduler_plugin_execution_duration_seconds_count", **plugin) <= 20
+
+
+@on_loop
+async def test_an_extension_point_is_told_by_how_it_ended_and_a_pod_that_fits_nowhere_is_no_failed_filter() -> None:
+    plugin = Stubborn(pre_filter=[Status.unresolvable("no")], reserve=[Status.unschedulable("not here")])
+    async with scheduling(controllers=(), **plugin.options) as it:
+        await it.create(node("a", room={"cpu": "1"}), pod("refused"))
+        assert (points(it, "PreFilter", "UnschedulableAndUnresolvable"), points(it, "Filter")) == (1, 0)
+        assert points(it, "PostFilter") == 1
+        await it.create(pod("unreserved"))
+        assert (points(it, "Reserve", "Unschedulable"), points(it, "Unreserve"), points(it, "Permit")) == (1, 1, 0)
+        await it.create(pod("large", cpu="2"))
+        assert (points(it, "PreFilter"), points(it, "Filter"), points(it, "Score")) == (2, 2, 1)

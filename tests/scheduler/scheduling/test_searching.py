@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from drakit.api.pods import Pod
+from drakit.base.clock import FakeClock
 from drakit.scheduler.framework import SKIP, CycleState, Status
+from drakit.scheduler.metrics import Metrics
 from drakit.scheduler.preempting.nominations import Nominations
 from drakit.scheduler.scheduling.diagnosis import Refusal
 from drakit.scheduler.scheduling.profiles import Profile
 from drakit.scheduler.scheduling.searching import Found, Search, enough
+from drakit.scheduler.scheduling.timing import Laps
 from tests.scheduler.scheduling.profile import POD, marks, nodes, nominated, profile, refuses, says
 
 SCORED = [("Score", marks(), 1)]
@@ -19,14 +23,18 @@ def searching(count: int) -> Search:
     return Search(nodes(count), Nominations(lambda _: False))
 
 
+def laps() -> Laps:
+    return Laps(FakeClock(), Metrics(CollectorRegistry()), "s")
+
+
 def found(search: Search, made: Profile, pod: Pod = POD) -> list[str]:
-    result = search.find(made, CycleState(pod), pod)
+    result = search.find(made, CycleState(pod), pod, laps())
     assert isinstance(result, Found)
     return [each.name for each in result.nodes]
 
 
 def refusal(made: Profile, count: int = 3) -> Refusal:
-    result = searching(count).find(made, CycleState(POD), POD)
+    result = searching(count).find(made, CycleState(POD), POD, laps())
     assert isinstance(result, Refusal)
     return result
 

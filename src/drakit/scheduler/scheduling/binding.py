@@ -26,7 +26,7 @@ from drakit.scheduler.scheduling.conditions import nominated
 from drakit.scheduler.scheduling.diagnosis import Refusal, failed, of_chosen
 from drakit.scheduler.scheduling.failing import Failures, patch_status
 from drakit.scheduler.scheduling.profiles import Profile, WriteStep
-from drakit.scheduler.scheduling.timing import CODES
+from drakit.scheduler.scheduling.timing import Laps
 from drakit.scheduler.writing import Events
 
 log = logging.getLogger("drakit.scheduler")
@@ -125,13 +125,12 @@ class Bindings:
 
     async def _step(self, job: Job, step: WriteStep, point: str) -> Refusal | None:
         plugin, write = step
-        began = self._clock.monotonic()
+        laps = Laps(self._clock, self._metrics, job.profile.name)
         try:
             status = await write(job.state, job.pod, job.node)
         except DrakitError as error:
             status = Status.failed(error)
-        seconds = self._clock.monotonic() - began
-        self._metrics.points(point, CODES[status.code], job.profile.name).observe(seconds)
+        laps.end(point, status.code)
         if status.ok or (status.code is Code.SKIP and point == "PreBind"):
             return None
         if status.code is Code.SKIP:

@@ -22,7 +22,7 @@ from drakit.scheduler.scheduling.choosing import choose
 from drakit.scheduler.scheduling.diagnosis import Refusal, failed, of_chosen
 from drakit.scheduler.scheduling.profiles import Profile
 from drakit.scheduler.scheduling.searching import Search
-from drakit.scheduler.scheduling.timing import CODES
+from drakit.scheduler.scheduling.timing import Laps
 
 log = logging.getLogger("drakit.scheduler")
 
@@ -58,25 +58,31 @@ class SchedulingCycle:
 
     def _run(self, profile: Profile, state: CycleState) -> Placement | Refusal:
         pod = state.pod
-        began = self._clock.monotonic()
-        found = self._search.find(profile, state, pod)
-        began = self._observe("Filter", found.status.code if isinstance(found, Refusal) else _OK, profile, began)
+        laps = Laps(self._clock, self._metrics, profile.name)
+        found = self._search.find(profile, state, pod, laps)
         if isinstance(found, Refusal):
             return found
         node = choose(profile, state, pod, found.nodes, self._random)
-        began = self._observe("Score", _OK, profile, began)
-        refusal = self._take(profile, state, node)
-        self._observe("Reserve", refusal.status.code if refusal else _OK, profile, began)
+        laps.end("Score")
+        refusal = self._reserve(profile, state, node)
+        laps.end("Reserve", refusal.status.code if refusal else Code.SUCCESS)
+        if refusal is None:
+            refusal = self._permit(profile, state, node)
+            laps.end("Permit", refusal.status.code if refusal else Code.SUCCESS)
         return refusal or Placement(node.name, found.evaluated, len(found.nodes))
 
-    def _take(self, profile: Profile, state: CycleState, node: NodeInfo) -> Refusal | None:
-        """Reserve, assume and ask for leave. After a refusal, what was reserved is still to be given back."""
+    def _reserve(self, profile: Profile, state: CycleState, node: NodeInfo) -> Refusal | None:
+        """Reserve and assume. After a refusal, what was reserved is still to be given back."""
         state.assumed = on_node(state.pod, node.name)
         for plugin, reserve in profile.reserves:
             status = reserve(state, state.assumed, node)
             if not status.ok:
                 return self._refused(status, plugin, "Reserve", node.name)
         self._cache.assume(state.assumed)
+        return None
+
+    def _permit(self, profile: Profile, state: CycleState, node: NodeInfo) -> Refusal | None:
+        """Ask for leave. After a refusal, what was reserved is still to be given back."""
         for plugin, permit in profile.permits:
             status = permit(state, state.assumed, node)
             if not status.ok:
@@ -88,11 +94,3 @@ class SchedulingCycle:
             return of_chosen(status.by(plugin), node)
         message = f'running {point} plugin "{plugin}": {status.message}'
         return failed(Status(Code.ERROR, (message,), error=status.error), node=node)
-
-    def _observe(self, point: str, code: Code, profile: Profile, began: float) -> float:
-        now = self._clock.monotonic()
-        self._metrics.points(point, CODES[code], profile.name).observe(now - began)
-        return now
-
-
-_OK = Code.SUCCESS

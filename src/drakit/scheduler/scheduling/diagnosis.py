@@ -87,7 +87,8 @@ def of_each(rejections: Mapping[str, Status], total: int, *, plugins: frozenset[
 def of_chosen(status: Status, node: str) -> Refusal:
     """Refused on the node that had been chosen."""
     rejecting, pending = _by_code((status,))
-    message = f"{_head(1)} 1 {status.message}."
+    reasons = ", ".join(sorted(f"1 {reason}" for reason in status.reasons))
+    message = f"{_head(1)} {reasons}." if reasons else _head(1)
     return Refusal(status=status, message=message, plugins=rejecting, pending=pending, node=node)
 
 

@@ -26,7 +26,7 @@ from drakit.scheduler.queueing import Part, QueuedPod, SchedulingQueue
 from drakit.scheduler.scheduling.conditions import SCHEDULER_ERROR, UNSCHEDULABLE, Patch, not_scheduled
 from drakit.scheduler.scheduling.diagnosis import Refusal
 from drakit.scheduler.scheduling.profiles import Profile
-from drakit.scheduler.scheduling.timing import CODES
+from drakit.scheduler.scheduling.timing import Laps
 from drakit.scheduler.writing import Events, Writers
 
 log = logging.getLogger("drakit.scheduler")
@@ -71,12 +71,14 @@ class Failures:
 
     async def give_back(self, profile: Profile, state: CycleState, node: str) -> None:
         """Undo the reservation, in memory at once, then what was written; until then the pod is nobody else's."""
+        laps = Laps(self._clock, self._metrics, profile.name)
         for plugin, unreserve in profile.unreserves:
             try:
                 await unreserve(state, state.assumed, node)
             except Exception:
                 log.exception("plugin %s could not give back what it had reserved", plugin)
         self._cache.forget(state.pod.metadata.uid)
+        laps.end("Unreserve")
 
     def put_back(self, queued: QueuedPod, pod: Pod, refusal: Refusal) -> None:
         """Queue the pod again, if it is still there and not bound by somebody, and say why."""
@@ -103,10 +105,9 @@ class Failures:
         return found
 
     async def _ask_for_help(self, profile: Profile, state: CycleState, refusal: Refusal) -> Status:
-        began = self._clock.monotonic()
+        laps = Laps(self._clock, self._metrics, profile.name)
         answer = await ask_for_help(profile, state, refusal)
-        seconds = self._clock.monotonic() - began
-        self._metrics.points("PostFilter", CODES[answer.code], profile.name).observe(seconds)
+        laps.end("PostFilter", answer.code)
         return answer
 
     async def _write_condition(self, pod: Pod, reason: str, message: str) -> None:

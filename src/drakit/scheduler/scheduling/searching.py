@@ -15,6 +15,7 @@ from drakit.scheduler.framework import Code, CycleState, NodeInfo, Nodes, Status
 from drakit.scheduler.preempting.nominations import Nominations
 from drakit.scheduler.scheduling.diagnosis import Refusal, failed, in_brackets, of_all, of_each, without_nodes
 from drakit.scheduler.scheduling.profiles import Profile
+from drakit.scheduler.scheduling.timing import Laps
 
 LEAST_NODES = 100
 _LEAST_PERCENTAGE = 5
@@ -34,14 +35,28 @@ class Search:
         self._nominations = nominations
         self._start = 0
 
-    def find(self, profile: Profile, state: CycleState, pod: Pod) -> Found | Refusal:
+    def find(self, profile: Profile, state: CycleState, pod: Pod, laps: Laps) -> Found | Refusal:
         everything = self._nominations.seen_by(pod, self._nodes.all())
         if not everything:
             return without_nodes()
         restricted = before_filter(profile, state, pod, everything)
         if isinstance(restricted, Refusal):
+            laps.end("PreFilter", restricted.status.code)
             return restricted
-        names, plugins = restricted
+        laps.end("PreFilter")
+        found = self._among(profile, state, pod, everything, *restricted)
+        laps.end("Filter", Code.ERROR if isinstance(found, Refusal) and found.is_error else Code.SUCCESS)
+        return found
+
+    def _among(
+        self,
+        profile: Profile,
+        state: CycleState,
+        pod: Pod,
+        everything: list[NodeInfo],
+        names: frozenset[str] | None,
+        plugins: frozenset[str],
+    ) -> Found | Refusal:
         nominated = self._nominated(pod)
         if nominated is not None and (names is None or nominated.name in names):
             first = filter_nodes(profile, state, pod, [nominated])

@@ -1,7 +1,7 @@
-"""How long plugins take: of some attempts, each call of each plugin is measured.
+"""How long plugins take: of every attempt each extension point, of some attempts each call of each plugin.
 
-In:  what a plugin does at an extension point, as a function.
-Out: a function that does the same and tells `Metrics` how long it took and how it ended.
+In:  the ends of extension points; what a plugin does at one, as a function.
+Out: `Metrics` told how long they took and how they ended.
 """
 
 from __future__ import annotations
@@ -23,6 +23,24 @@ CODES = {
     Code.PENDING: "Pending",
 }
 _SUCCESS = CODES[Code.SUCCESS]
+
+
+class Laps:
+    """The extension points of one attempt, one after the other."""
+
+    __slots__ = ("_began", "_clock", "_metrics", "_profile")
+
+    def __init__(self, clock: Clock, metrics: Metrics, profile: str) -> None:
+        self._clock = clock
+        self._metrics = metrics
+        self._profile = profile
+        self._began = clock.monotonic()
+
+    def end(self, point: str, code: Code = Code.SUCCESS) -> None:
+        """A point has ended, and another begins."""
+        now = self._clock.monotonic()
+        self._metrics.points(point, CODES[code], self._profile).observe(now - self._began)
+        self._began = now
 
 
 class Stopwatch:
