@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from drakit.client import CLAIMS, PODS
 from tests.scheduler.cluster import on_loop
-from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer
+from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer, held
 from tests.scheduler.manifests import claim, node, resource_slice
 from tests.scheduler.preempting.scenes import add, devices_of, end, leaving, message_of, preempting, scene, user
 
@@ -162,6 +164,35 @@ async def test_what_is_kept_stays_so_when_the_binding_fails() -> None:
             assert await it.node_of("b") == "node-1"
             assert await it.node_of("thief") == ""
             assert scheduler.queue.pending()["unschedulable"] == 1
+
+
+def of_memory(name: str, amount: str) -> dict[str, object]:
+    made = claim(name)
+    made["spec"]["devices"]["requests"][0]["exactly"]["capacity"] = {"requests": {"memory": amount}}
+    return made
+
+
+@on_loop
+async def test_a_share_that_is_being_stored_does_not_collide_with_what_is_kept() -> None:
+    """For a moment three shares are in the ledger: the victim's, what is kept for its successor, and this one."""
+    async with scene() as it:
+        shared = resource_slice("slice")
+        memory = {"memory": {"value": "10Gi"}}
+        shared["spec"]["devices"] = [{"name": "d0", "allowMultipleAllocations": True, "capacity": memory}]
+        await it.create(shared, of_memory("a", "6Gi"), user("a", "low", "a"))
+        await it.kill_scheduler()
+        release = asyncio.Event()
+        slow = Unreliable(it, held(release), concerns=lambda request: "/resourceclaims/b/status" in request.path)
+        async with another_scheduler(it, slow, config=preempting()):
+            await it.create(of_memory("b", "4Gi"), user("b", "middle", "b"))
+            await it.create(of_memory("c", "6Gi"), user("c", "high", "c"))
+            assert await leaving(it) == ["a"]
+            release.set()
+            await it.settle()
+            assert await it.node_of("b") == "node-1"
+            await end(it, "a")
+            await it.run_for(10)
+            assert await it.node_of("c") == "node-1"
 
 
 @on_loop

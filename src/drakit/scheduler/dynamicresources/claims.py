@@ -17,6 +17,7 @@ from drakit.allocator import Inventory
 from drakit.api.claims import AllocationResult, ResourceClaim
 from drakit.client import Key
 from drakit.informers import Informer, by_controller
+from drakit.scheduler.dynamicresources.holding import Holds
 from drakit.scheduler.dynamicresources.overlaps import find_overlap
 
 CONTROLLER_INDEX = "controller"
@@ -59,9 +60,11 @@ class Flight:
 class Claims:
     """Not safe for several threads; nothing here waits."""
 
-    def __init__(self, informer: Informer[ResourceClaim], inventory: Inventory) -> None:
+    def __init__(self, informer: Informer[ResourceClaim], inventory: Inventory, holds: Holds | None = None) -> None:
+        """`holds` are what is kept in the inventory for pods that have no devices yet."""
         self._informer = informer
         self._inventory = inventory
+        self._holds = holds or Holds(inventory)
         self._assumed: dict[Key, ResourceClaim] = {}
         self._flights: dict[str, Flight] = {}
         self._listeners: dict[Key, list[News]] = {}
@@ -180,7 +183,7 @@ class Claims:
         """The allocation of a claim is stored; or it was, and is gone already."""
         flight = self._flights.get(uid)
         if flight is not None:
-            flight.land(find_overlap(self._inventory, stored) if stored is not None else None)
+            flight.land(find_overlap(self._holds.left_out(), stored) if stored is not None else None)
             # Whoever waits for the claim is told of this very event, and must not find it in flight any more.
             self._finish(flight)
 

@@ -99,5 +99,6 @@ def _timer(clock: Clock, seconds: float) -> Timer:
 
 def _make_ledger(handle: Handle) -> Ledger:
     inventory = follow_devices(handle.informers, handle.gates)
-    claims = Claims(handle.informers.of(CLAIMS), inventory)
-    return Ledger(inventory, claims, Holds(inventory), Departures(handle.informers, handle.nodes))
+    holds = Holds(inventory)
+    claims = Claims(handle.informers.of(CLAIMS), inventory, holds)
+    return Ledger(inventory, claims, holds, Departures(handle.informers, handle.nodes))

@@ -10,7 +10,7 @@ which it need not care about ends it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -55,9 +55,6 @@ class Holds:
         self._known: dict[str, Hold] = {}
         self._resting: set[str] = set()
 
-    def __len__(self) -> int:
-        return len(self._known)
-
     def put(self, pod: Pod, allocations: Allocations) -> None:
         """Keep devices for a pod, instead of what was kept for it before."""
         self.drop(pod.metadata.uid)
@@ -86,11 +83,18 @@ class Holds:
 
     def seen_by(self, pod: Pod) -> Inventory:
         """The inventory, without the devices that are kept and that the pod may take all the same."""
-        ignored = self._ignored(pod) if self._known else {}
-        if not ignored:
+        return self._without(self._ignored(pod)) if self._known else self._inventory
+
+    def left_out(self) -> Inventory:
+        """The inventory as claims alone make it: who waits for devices does not own them."""
+        awake = {uid: hold for uid, hold in self._known.items() if uid not in self._resting}
+        return self._without(awake)
+
+    def _without(self, holds: Mapping[str, Hold]) -> Inventory:
+        if not holds:
             return self._inventory
         fork = self._inventory.fork()
-        for hold in ignored.values():
+        for hold in holds.values():
             hold.end(fork)
         return fork
 
