@@ -19,6 +19,7 @@ from drakit.api.pods import Pod
 from drakit.api.views import Partial
 from drakit.apiserver import Settings, build_server
 from drakit.base.gates import FeatureGates
+from drakit.cli.sparing import spare_the_collector
 from drakit.client import CLAIMS, PODS, Client, InProcess
 from drakit.controllers import ALL, ClaimController, Controllers
 from drakit.informers import Informers
@@ -144,6 +145,8 @@ async def cluster(*, sqlite: bool = False, everything: bool = False) -> AsyncIte
         made = Cluster(client(), scheduler)
         await stack.enter_async_context(made.informers.running())
         tasks = [asyncio.create_task(controllers.run()), asyncio.create_task(scheduler.run())]
+        await asyncio.gather(controllers.wait_ready(), scheduler.wait_ready())
+        spare_the_collector()
         try:
             yield made
         finally:
