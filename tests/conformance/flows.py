@@ -53,10 +53,11 @@ async def prepare(it: Cluster, recorded: dict[str, Any]) -> str:
     return namespace
 
 
-async def play(it: Cluster, recorded: dict[str, Any], *, hurried: bool = True) -> Differences:
+async def play(it: Cluster, recorded: dict[str, Any], *, hurried: bool = True, lasting: bool = True) -> Differences:
     """A wait that a snapshot follows is over as soon as things are as recorded: some states do not last.
 
-    Hurried, a step follows the one before at once; else, when everything has happened that follows from that.
+    Hurried, a step follows the one before at once; else, when everything has happened that follows from that. Lasting,
+    things must still be as recorded some time after the end.
     """
     namespace = await prepare(it, recorded)
     differences: Differences = []
@@ -85,7 +86,11 @@ async def play(it: Cluster, recorded: dict[str, Any], *, hurried: bool = True) -
                 differences += _compare("note", step["quota"]["status"], found.document["status"])
             case "snapshot":
                 differences += await _reach(it, next(snapshots), namespace)
-    return differences + await _reach(it, recorded["final"], namespace)
+    differences += await _reach(it, recorded["final"], namespace)
+    if differences or not lasting:
+        return differences
+    await it.run_for(PATIENCE)
+    return await _look(it, recorded["final"], namespace)
 
 
 async def _reach(it: Cluster, recorded: dict[str, Any], namespace: str) -> Differences:
@@ -136,8 +141,14 @@ async def _look(it: Cluster, recorded: dict[str, Any], namespace: str) -> Differ
         listed = await it.client.list(resource(kind), namespace=namespace if resource(kind).kind.namespaced else "")
         differences += _compare(kind, wanted, sorted((_alike(_document(each)) for each in listed), key=_name))
     told = await it.client.list(EVENTS, namespace=namespace)
-    ours = {(each.view.involved_object.kind, each.view.involved_object.name, each.view.reason) for each in told}
-    return differences + _compare("events", {(each[0], each[1], each[3]) for each in recorded["events"]}, ours)
+    ours = {_event(each.view) for each in told}
+    return differences + _compare("events", {tuple(map(_alike, each)) for each in recorded["events"]}, ours)
+
+
+def _event(told: Any) -> tuple[str, ...]:
+    about = told.involved_object
+    by = told.source.component
+    return tuple(map(_alike, (about.kind, about.name, told.type, told.reason, told.message, by)))
 
 
 def _compare(what: str, recorded: Any, ours: Any) -> Differences:
