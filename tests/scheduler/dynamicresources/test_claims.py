@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from drakit.allocator import Inventory, Ledger
 from drakit.api import AllocationResult, from_plain
 from drakit.api.claims import ResourceClaim
-from drakit.client import CLAIMS, Client, InProcess
+from drakit.client import CLAIMS, Client, InProcess, key_of
 from drakit.informers import Informer
-from drakit.scheduler.dynamicresources.claims import Claims
+from drakit.scheduler.dynamicresources.claims import Claims, Flight
 from tests.controllers.manifests import allocation
 from tests.controllers.manifests import claim as manifest
 
@@ -163,15 +163,33 @@ def test_a_flight_ends_when_another_claim_has_the_name() -> None:
     assert world.busy == set()
 
 
-def test_a_flight_ends_when_the_informer_has_gone_past_its_claim() -> None:
-    world = World()
+def created(world: World) -> Flight:
+    """A claim that was made, allocated, and never seen."""
     flight = world.claims.begin(state(1, uid="provisional"), result("d0"), "pod")
     world.claims.assume(state(2))
     world.claims.rename(flight, state(2))
     world.claims.assume(state(3, "d0"))
+    return flight
+
+
+def test_who_waits_for_a_claim_that_the_informer_has_gone_past_is_told() -> None:
+    world = World()
+    flight = created(world)
     world.informer.put(state(4, name="other", uid="v"))
     assert asyncio.run(flight.landed()) is None
+    assert world.claims.newest(state(3)) is None
+    assert world.busy == {"d0"}
+    world.claims.end(flight)
     assert world.busy == set()
+
+
+def test_a_claim_that_comes_late_in_a_list_is_judged_all_the_same() -> None:
+    world = World()
+    flight = created(world)
+    late = [state(2, "d0", name="other", uid="v"), state(4, name="another", uid="w"), state(3, "d0")]
+    world.informer.replace({key_of(each): each for each in late})
+    assert asyncio.run(flight.landed()) == "gpu.example.com/pool/d0"
+    assert world.claims.newest(state(3)) == state(3, "d0")
 
 
 def test_a_claim_that_was_made_just_now_is_known_before_the_informer_has_it() -> None:

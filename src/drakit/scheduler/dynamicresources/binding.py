@@ -34,12 +34,12 @@ async def bind_claim(context: Context, need: ClaimNeed) -> None:
     where = f"{need.claim.metadata.namespace}/{need.claim.metadata.name}"
     if overlap is not None:
         raise CannotBind(f"claim {where}: device {overlap} got allocated elsewhere in the meantime")
-    need.flight = None
     stored = context.claims.newest(need.claim)
     if stored is None:
         raise CannotBind(f"claim {where} got deleted in the meantime")
     if stored.status.allocation is None:
         raise CannotBind(f"claim {where} got deallocated elsewhere in the meantime")
+    need.flight = None
 
 
 def waits(context: Context, state: PodNeeds) -> bool:

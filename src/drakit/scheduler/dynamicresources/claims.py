@@ -29,10 +29,10 @@ class Flight:
 
     Members of one consumer (a PodGroup) may share it. `overlap` is judged when the informer shows an allocation of the
     claim: all that was stored before is known then, and nothing that was stored after. An informer that was cut off may
-    never show it; the flight ends then with the first news that it is gone, or the claim is.
+    never show it; who waits is told then all the same, and has to look whether the claim still has it.
     """
 
-    __slots__ = ("_landed", "allocation", "claim", "consumer", "overlap", "sharers")
+    __slots__ = ("_is_judged", "_news", "allocation", "claim", "consumer", "overlap", "sharers")
 
     def __init__(self, claim: ResourceClaim, allocation: AllocationResult, consumer: str) -> None:
         self.claim = claim
@@ -40,20 +40,25 @@ class Flight:
         self.consumer = consumer
         self.sharers = 1
         self.overlap: str | None = None
-        self._landed = asyncio.Event()
+        self._is_judged = False
+        self._news = asyncio.Event()
 
     @property
     def uid(self) -> str:
         return self.claim.metadata.uid
 
     def land(self, overlap: str | None) -> None:
-        if not self._landed.is_set():
-            self.overlap = overlap
-            self._landed.set()
+        if not self._is_judged:
+            self._is_judged, self.overlap = True, overlap
+            self._news.set()
+
+    def miss(self) -> None:
+        """The informer seems to have gone past the claim."""
+        self._news.set()
 
     async def landed(self) -> str | None:
         """Wait until the informer has got so far; return the device on which the allocation overlaps with others."""
-        await self._landed.wait()
+        await self._news.wait()
         return self.overlap
 
 
@@ -213,7 +218,9 @@ class Claims:
             if other != key and other not in self._informer.cache and _is_newer(new, assumed):
                 del self._assumed[other]
                 self._inventory.remove_claim(assumed.metadata.uid)
-                self._land(assumed.metadata.uid)
+                if (flight := self._flights.get(assumed.metadata.uid)) is not None:
+                    # In the middle of a list it may still come: its devices stay taken until somebody gives it up.
+                    flight.miss()
 
 
 def _key(claim: ResourceClaim) -> Key:

@@ -55,6 +55,7 @@ def release(context: Context, state: PodNeeds, pod: Pod) -> None:
 
 def note_given_back(context: Context, uid: str) -> None:
     """Devices are free that were a pod's in memory only."""
+    context.given_back.pop(uid, None)
     context.given_back[uid] = None
     while len(context.given_back) > MAX_REMEMBERED:
         del context.given_back[next(iter(context.given_back))]
