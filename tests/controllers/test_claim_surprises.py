@@ -6,7 +6,7 @@ import pytest
 
 from drakit.api.exchange import Outcome, Request, Response
 from drakit.base.status import failure
-from drakit.client import CLAIMS, POD_GROUPS, PODS
+from drakit.client import CLAIMS, EVENTS, POD_GROUPS, PODS
 from drakit.controllers.claims.naming import ANNOTATION
 from tests.controllers.cluster import Cluster, on_loop
 from tests.controllers.manifests import by_name, by_template, claim, pod, pod_group, template
@@ -72,3 +72,14 @@ async def test_a_group_that_came_back_under_its_name_unseen_does_not_keep_the_ol
         informers.start()
         await it.settle()
         assert (await it.get(CLAIMS, "c")).status.reserved_for == ()
+
+
+@pytest.mark.parametrize("end", ["a", "-a", ".a"])
+@on_loop
+async def test_a_pod_with_the_longest_name_is_told_what_is_missing(end: str) -> None:
+    async with running() as it:
+        name = "a" * 235 + end + "b" * (18 - len(end))
+        assert len(name) == 253
+        await it.create(pod(name, claims=[by_template()]))
+        [event] = await it.all(EVENTS)
+        assert (event.involved_object.name, event.reason) == (name, "FailedResourceClaimCreation")

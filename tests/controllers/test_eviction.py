@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -9,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from drakit.api.exchange import Request, Response
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, CLASSES, EVENTS, POD_GROUPS, PODS, SLICES, TAINT_RULES
 from drakit.controllers.eviction import DeviceTaintEviction
+from drakit.controllers.setting import Setting
 from tests.controllers.cluster import Cluster, cluster, on_loop
 from tests.controllers.manifests import (
     DRIVER,
@@ -351,6 +354,34 @@ async def test_evictions_are_limited_in_rate_and_counted() -> None:
         sample = made.registry.get_sample_value
         assert sample("device_taint_eviction_controller_pod_deletions_total") == 6
         assert sample("device_taint_eviction_controller_pod_deletion_duration_seconds_count") == 6
+
+
+@on_loop
+async def test_a_pod_that_is_gone_before_the_answer_comes_is_forgotten() -> None:
+    async with cluster() as it:
+        made: list[DeviceTaintEviction] = []
+
+        def make(setting: Setting) -> DeviceTaintEviction:
+            made.append(DeviceTaintEviction(setting))
+            return made[-1]
+
+        async def slow(request: Request) -> Response:
+            response = await handle(request)
+            for _ in range(100 if request.method == "DELETE" else 0):
+                await asyncio.sleep(0)
+            return response
+
+        handle, it.server.handle = it.server.handle, slow  # type: ignore[method-assign]
+        await it.start((make,))
+        await it.create(device_class(), resource_slice("s", "d0"), claim("p-claim"))
+        document = pod("p", claims=[by_name("p-claim")], node="node-1")
+        document["spec"]["terminationGracePeriodSeconds"] = 0
+        await it.create(document)
+        users = [consumer(await it.get(PODS, "p"))]
+        await it.set_status(CLAIMS, "p-claim", {"allocation": allocation(), "reservedFor": users})
+        await it.create(rule(driver=DRIVER))
+        assert await it.get(PODS, "p") is None
+        assert made[0]._going == set()
 
 
 @on_loop

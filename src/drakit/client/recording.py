@@ -22,6 +22,8 @@ log = logging.getLogger("drakit.client")
 NORMAL = "Normal"
 WARNING = "Warning"
 _PLACE_OF_CLUSTER_OBJECTS = "default"
+_MARK_LENGTH = 16
+_LONGEST_STEM = 253 - _MARK_LENGTH - 1
 
 
 class Recorder:
@@ -54,7 +56,7 @@ class Recorder:
     def _event(self, kind: str, api_version: str, obj: Any, reason: str, message: str, type_: str) -> dict[str, Any]:
         metadata = metadata_of(obj)
         now = format_time(self._clock.now())
-        mark = hashlib.sha256("\0".join((metadata.uid, type_, reason, message)).encode()).hexdigest()[:16]
+        mark = hashlib.sha256("\0".join((metadata.uid, type_, reason, message)).encode()).hexdigest()[:_MARK_LENGTH]
         involved = {"kind": kind, "apiVersion": api_version, "name": metadata.name, "uid": metadata.uid}
         if metadata.namespace:
             involved["namespace"] = metadata.namespace
@@ -62,7 +64,7 @@ class Recorder:
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {
-                "name": f"{metadata.name}.{mark}",
+                "name": f"{metadata.name[:_LONGEST_STEM].rstrip('-.')}.{mark}",
                 "namespace": metadata.namespace or _PLACE_OF_CLUSTER_OBJECTS,
             },
             "involvedObject": involved,

@@ -66,10 +66,12 @@ class Controllers:
         random: Random | None = None,
         root_ca: str = "",
         client_of: ClientOf | None = None,
+        informers: Informers | None = None,
         makers: Sequence[Make] = ALL,
     ) -> None:
+        """`informers` are those of the process, where other components have some too."""
         self._clock = clock or client.clock
-        self.informers = Informers(client, clock=self._clock, random=random)
+        self.informers = informers or Informers(client, clock=self._clock, random=random)
         setting = Setting(
             client,
             self.informers,

@@ -82,8 +82,7 @@ class DeviceTaintEviction:
         await self._recorder.tell("Pod", "v1", pod, "DeviceTaintManagerEviction", "Marking for deletion", type_=NORMAL)
         message = "Device Taint manager: deleting due to NoExecute taint"
         await mark_disrupted(self._client, self._clock, pod, "DeletionByDeviceTaintManager", message)
-        await self._client.delete_object(pod)
-        self._going.add(pod.view.metadata.uid)
+        await self._delete(pod)
         self._figures.deletions.inc()
         self._figures.latency.observe(max((self._clock.now() - due.at).total_seconds(), 0.0))
         for name in due.rules:
@@ -91,3 +90,13 @@ class DeviceTaintEviction:
             if rule is not None:
                 self._evicted[rule.metadata.uid] += 1
         self._status.look_again(due.rules)
+
+    async def _delete(self, pod: Partial[Pod]) -> None:
+        """The cache may see the end of the pod before the answer comes: it is going from the question on."""
+        uid = pod.view.metadata.uid
+        self._going.add(uid)
+        try:
+            await self._client.delete_object(pod)
+        except BaseException:
+            self._going.discard(uid)
+            raise
