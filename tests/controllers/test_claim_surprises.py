@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from drakit.api.exchange import Outcome, Request, Response
@@ -83,3 +85,27 @@ async def test_a_pod_with_the_longest_name_is_told_what_is_missing(end: str) -> 
         await it.create(pod(name, claims=[by_template()]))
         [event] = await it.all(EVENTS)
         assert (event.involved_object.name, event.reason) == (name, "FailedResourceClaimCreation")
+
+
+@on_loop
+async def test_a_claim_that_is_deleted_before_its_maker_hears_of_it_is_made_again() -> None:
+    async with running() as it:
+        inner = it.server.handle
+        deleted: list[str] = []
+
+        async def handle(request: Request) -> Response:
+            response = await inner(request)
+            if request.method == "POST" and request.path.endswith("/resourceclaims") and not deleted:
+                [made] = await it.all(CLAIMS)
+                deleted.append(made.metadata.name)
+                await it.client.delete_object(made)
+                for _ in range(100):
+                    await asyncio.sleep(0)
+            return response
+
+        it.server.handle = handle  # type: ignore[method-assign]
+        await it.create(template(), pod("p", claims=[by_template()]))
+        await it.run_for(1)
+        [made] = await it.all(CLAIMS)
+        assert made.metadata.name not in deleted
+        assert await recorded(it, "p") == [made.metadata.name]

@@ -119,7 +119,15 @@ class Generating:
         if recorded is not None and is_controlled_by(recorded, owner.metadata.uid):
             return recorded
         cached = made_for(self._claims.by("controller", owner.metadata.uid), *known)
-        return cached if cached is not None else self._made.get(known)
+        return cached if cached is not None else self._just_made(known)
+
+    def _just_made(self, known: tuple[str, str]) -> ResourceClaim | None:
+        """A claim that the cache has not come to; what it has come to and does not have is gone again."""
+        made, seen = self._made.get(known), self._claims.reflector.version
+        if made is None or not seen.isdigit() or int(seen) < int(made.metadata.resource_version):
+            return made
+        del self._made[known]
+        return None
 
     def seen(self, claim: ResourceClaim) -> None:
         """The cache has had a claim: from now on the cache alone says whether it is there."""
