@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from drakit.client import PODS
+from drakit.client import PODS, Client, InProcess
+from drakit.scheduler import Scheduler
 from drakit.scheduler.framework import Status
-from tests.scheduler.cluster import on_loop, scheduling
+from tests.controllers.cluster import Fatal
+from tests.scheduler.cluster import cluster, on_loop, scheduling
 from tests.scheduler.manifests import node, pod
 from tests.scheduler.stubborn import Stubborn
 
@@ -147,3 +149,16 @@ async def test_a_scheduler_that_is_stopped_does_not_wait_for_ever() -> None:
         assert await it.node_of("p") == ""
         await it.start_scheduler()
         assert await it.node_of("p") == "a"
+
+
+@on_loop
+async def test_a_scheduler_that_is_stopped_before_it_knows_the_cluster_ends() -> None:
+    async with cluster() as it:
+        silent = Fatal(InProcess(it.server))
+        silent.died.set()
+        scheduler = Scheduler(Client(silent, clock=it.clock), clock=it.clock)
+        running = asyncio.create_task(scheduler.run())
+        await asyncio.sleep(0)
+        await scheduler.stop()
+        await asyncio.wait_for(running, 5)
+        assert not scheduler.is_synced

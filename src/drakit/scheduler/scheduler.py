@@ -121,16 +121,23 @@ class Scheduler:
 
     async def run(self) -> None:
         """Until stopped. Cancelled: at once, in the middle of whatever is under way."""
+        working = asyncio.ensure_future(self._work())
+        stopped = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                working.result()
+        finally:
+            await _end((working, stopped))
+
+    async def _work(self) -> None:
         async with self.informers.running():
             self._synced.set()
-            loops = asyncio.gather(self._place_pods(), self.queue.run(), self._writers.run())
-            stopped = asyncio.ensure_future(self._stopping.wait())
+            loops = [asyncio.ensure_future(each) for each in (self._place_pods(), self.queue.run(), self._writers.run())]
             try:
-                await asyncio.wait((loops, stopped), return_when=asyncio.FIRST_COMPLETED)
-                if loops.done():
-                    loops.result()
+                await asyncio.gather(*loops)
             finally:
-                await _end((loops, stopped))
+                await _end(loops)
                 await self._bindings.cancel()
 
     async def stop(self) -> None:
