@@ -133,7 +133,8 @@ class Scheduler:
     async def _work(self) -> None:
         async with self.informers.running():
             self._synced.set()
-            loops = [asyncio.ensure_future(each) for each in (self._place_pods(), self.queue.run(), self._writers.run())]
+            doing = (self._place_pods(), self.queue.run(), self._writers.run())
+            loops = [asyncio.ensure_future(each) for each in doing]
             try:
                 await asyncio.gather(*loops)
             finally:
