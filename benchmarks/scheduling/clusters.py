@@ -20,7 +20,7 @@ from drakit.api.views import Partial
 from drakit.apiserver import Settings, build_server
 from drakit.base.gates import FeatureGates
 from drakit.cli.sparing import spare_the_collector
-from drakit.client import CLAIMS, PODS, Client, InProcess
+from drakit.client import PODS, Client, InProcess
 from drakit.controllers import ALL, ClaimController, Controllers
 from drakit.informers import Informers
 from drakit.scheduler import Scheduler
@@ -49,18 +49,17 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 class Cluster:
-    """Pods are awaited by an informer, as a user would see them."""
+    """Pods are awaited by the informer that all components share, as in `drakit up`."""
 
     def __init__(self, client: Client, scheduler: Scheduler) -> None:
         self.client = client
         self.scheduler = scheduler
-        self.informers = Informers(client)
+        self.informers = scheduler.informers
         self._created: dict[str, float] = {}
         self._bound: dict[str, float] = {}
         self._awaited: set[str] = set()
         self._done = asyncio.Event()
         self.informers.of(PODS).subscribe(self._see)
-        self.informers.of(CLAIMS)
 
     def _see(self, _old: Partial[Pod] | None, new: Partial[Pod] | None) -> None:
         if new is None or not new.view.spec.node_name:
@@ -140,8 +139,10 @@ async def cluster(*, sqlite: bool = False, everything: bool = False) -> AsyncIte
         def client() -> Client:
             return Client(InProcess(server))
 
-        controllers = Controllers(client(), gates=gates, makers=ALL if everything else (ClaimController,))
-        scheduler = Scheduler(client(), gates=gates)
+        informers = Informers(client())
+        makers = ALL if everything else (ClaimController,)
+        controllers = Controllers(client(), gates=gates, informers=informers, makers=makers)
+        scheduler = Scheduler(client(), gates=gates, informers=informers)
         made = Cluster(client(), scheduler)
         await stack.enter_async_context(made.informers.running())
         tasks = [asyncio.create_task(controllers.run()), asyncio.create_task(scheduler.run())]

@@ -15,7 +15,7 @@ import msgspec
 
 from benchmarks.scheduling import manifests as make
 from benchmarks.scheduling.clusters import Cluster, Measured
-from drakit.client import CLAIMS
+from drakit.client import CLAIMS, SLICES
 
 INIT, TEST = "init", "test"
 STEADY_SECONDS = 10.0
@@ -229,10 +229,12 @@ def publish_slices(nodes: int, devices: int) -> Run:
 
     async def run(it: Cluster) -> Measured:
         await _begin(it, nodes)
+        informer, all_known = it.informers.of(SLICES), asyncio.Event()
+        # The scheduler subscribed first: what this one is told, the inventory has.
+        informer.subscribe(lambda *_: all_known.set() if len(informer.cache) >= nodes else None)
         start = time.perf_counter()
         await it.create(make.local_slice(number, devices) for number in range(nodes))
-        while it.scheduler.known_slices < nodes:  # noqa: ASYNC110 - nothing tells; the loop is ours alone
-            await asyncio.sleep(0)
+        await all_known.wait()
         return Measured(nodes, time.perf_counter() - start, ())
 
     return run

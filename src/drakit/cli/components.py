@@ -22,16 +22,22 @@ from drakit.base.gates import FeatureGates
 from drakit.cli.logs import note_warning
 from drakit.client import Client, InProcess
 from drakit.controllers import Controllers
+from drakit.informers import Informers
 from drakit.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What components of one process share. `root_ca` is by what pods know the server, in PEM."""
+    """What components of one process share. `root_ca` is by what pods know the server, in PEM.
+
+    Caches are filled once, by somebody who may list and watch everything; what a component does with what it reads
+    there, it does under its own identity.
+    """
 
     server: Server
     gates: FeatureGates
     clock: Clock
+    informers: Informers
     root_ca: str = ""
 
     @property
@@ -39,8 +45,16 @@ class Surroundings:
         """Figures in it are on the server's `/metrics`."""
         return self.server.registry
 
+    @classmethod
+    def of(cls, server: Server, gates: FeatureGates, clock: Clock, root_ca: str = "") -> Surroundings:
+        return cls(server, gates, clock, Informers(_client(server, CONTROLLER_MANAGER, clock)), root_ca)
+
     def client(self, user: User) -> Client:
-        return Client(InProcess(self.server, user), clock=self.clock, on_warning=note_warning)
+        return _client(self.server, user, self.clock)
+
+
+def _client(server: Server, user: User, clock: Clock) -> Client:
+    return Client(InProcess(server, user), clock=clock, on_warning=note_warning)
 
 
 class Embedded(Protocol):
@@ -76,11 +90,15 @@ def _controllers(client: Client, around: Surroundings) -> Controllers:
         registry=around.registry,
         root_ca=around.root_ca,
         client_of=lambda account: around.client(controller(account)),
+        informers=around.informers,
     )
 
 
 def _scheduler(client: Client, around: Surroundings) -> Scheduler:
-    return Scheduler(client, clock=around.clock, gates=around.gates, registry=around.registry)
+    """It reads what all read, and acts under its own identity."""
+    return Scheduler(
+        client, clock=around.clock, gates=around.gates, registry=around.registry, informers=around.informers
+    )
 
 
 COMPONENTS: tuple[Component, ...] = (

@@ -64,7 +64,7 @@ async def serve(
         listener = Listener(Logged(server), host.socket, host.security())
         with explained("--kubeconfig"):
             write_kubeconfig(keeping.written, host.access(admin_token))
-        around = Surroundings(server, settings.gates, RealClock(), host.root_ca())
+        around = Surroundings.of(server, settings.gates, RealClock(), host.root_ca())
         with listener.stopped_by_signals():
             async with _running(components, around, listener):
                 typer.echo(f"drakit {title}: listening on {host.url}, kubeconfig {keeping.written}")

@@ -1,7 +1,7 @@
 """The informers of a process: one per kind, whoever asks for it.
 
 In:  a client.
-Out: shared informers, started and stopped together.
+Out: shared informers, started with the first of those who use them, and stopped with the last.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Informers:
         self._informers: dict[tuple[Resource[Any], Scope], Informer[Any]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._started = False
+        self._users = 0
 
     def of(self, resource: Resource[T], scope: Scope = _EVERYTHING) -> Informer[T]:
         """The informer of a kind, or of a part of it. One that is asked for after the start is started at once."""
@@ -76,13 +77,16 @@ class Informers:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Informers]:
-        """Follow as long as the context is open; inside it, the caches are filled."""
+        """Follow as long as the context is open, of several the last one; inside it, the caches are filled."""
+        self._users += 1
         self.start()
         try:
             await self.wait_synced()
             yield self
         finally:
-            await self.stop()
+            self._users -= 1
+            if not self._users:
+                await self.stop()
 
     def _start(self, informer: Informer[Any]) -> None:
         self._tasks.append(asyncio.create_task(informer.run(), name=f"informer {informer.resource.name}"))

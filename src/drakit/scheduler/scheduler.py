@@ -63,15 +63,19 @@ class Scheduler:
         registry: CollectorRegistry | None = None,
         config: SchedulerConfiguration | None = None,
         random: Random | None = None,
+        informers: Informers | None = None,
         makers: Mapping[str, Maker] = MAKERS,
     ) -> None:
-        """`makers` make plugins by name: whoever has plugins of their own adds them there."""
+        """`makers` make plugins by name: whoever has plugins of their own adds them there.
+
+        `informers` are those of the process, where other components have some too.
+        """
         self._clock = clock = clock or client.clock
         self._random = random = random or Random()
         self.registry = registry or CollectorRegistry()
         gates = gates or FeatureGates.defaults()
         config = config or default_configuration(gates)
-        self.informers = Informers(client, clock=clock, random=random)
+        self.informers = informers or Informers(client, clock=clock, random=random)
         self.cache = SchedulerCache(count_claims=gates.enabled("DRANodeAllocatableResources"))
         self._metrics = metrics = Metrics(self.registry)
         self._writers = Writers()
