@@ -12,11 +12,13 @@ from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, NODES
 from drakit.scheduler.config import DynamicResourcesArgs, SchedulerConfiguration, default_configuration
 from drakit.scheduler.config.model import PluginSet
-from drakit.scheduler.framework import CycleState, NodeInfo
+from drakit.scheduler.framework import CycleState, NodeInfo, Rejections, Status
+from drakit.scheduler.plugins import MAKERS, Maker
+from tests.controllers.manifests import pod_group
 from tests.scheduler.cluster import on_loop, scheduling
 from tests.scheduler.dynamicresources.extended.stage import GPU, asking, message_of, stage
 from tests.scheduler.manifests import by_name, claim, device_class, node, pod, resource_slice
-from tests.scheduler.stubborn import Stubborn
+from tests.scheduler.stubborn import NAME, Stubborn, configured
 
 
 def two_profiles() -> SchedulerConfiguration:
@@ -113,3 +115,33 @@ async def test_a_profile_has_its_own_word_on_how_many_nodes_are_enough_also_when
     async with scheduling(controllers=(), **options) as it:
         await it.create(*(node(f"n{number}") for number in range(150)), pod("p"))
         assert plugin.compared == compared
+
+
+class Unsaid:
+    """Refuses everything, and does not say what could help."""
+
+    name = NAME
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def filter(self, _state: CycleState, _pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
+        self.asked += 1
+        return {each.name: Status.unschedulable("no") for each in nodes}
+
+
+@on_loop
+async def test_a_plugin_that_does_not_say_what_could_help_hopes_for_kinds_that_no_other_plugin_follows() -> None:
+    plugin, config = Unsaid(), configured()
+    (profile,) = config.profiles
+    others = tuple(use for use in profile.multi_point.enabled if use.name not in ("DynamicResources", "GangScheduling"))
+    config = replace(config, profiles=(replace(profile, multi_point=PluginSet(others)),))
+    makers: dict[str, Maker] = {**MAKERS, NAME: lambda _, __: plugin}
+    async with scheduling(controllers=(), config=config, makers=makers) as it:
+        await it.create(node("a"), pod("p"))
+        await it.run_for(11)
+        for each in (claim("c"), resource_slice("s", "d0"), pod_group("g", [])):
+            before = plugin.asked
+            await it.create(each)
+            await it.run_for(11)
+            assert plugin.asked == before + 1, each["kind"]

@@ -15,6 +15,7 @@ from typing import Any
 from drakit.api.cluster import Node
 from drakit.api.pods import Pod
 from drakit.api.views import Partial
+from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, CLASSES, NODES, POD_GROUPS, PODS, SLICES, TAINT_RULES, Resource
 from drakit.informers import Informers
 from drakit.scheduler.cache import SchedulerCache
@@ -22,14 +23,14 @@ from drakit.scheduler.changes import node_change
 from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Interest
 from drakit.scheduler.queueing import SchedulingQueue, pod_change
 
-OTHERS: dict[EventResource, Resource[Any]] = {
-    EventResource.CLAIM: CLAIMS,
-    EventResource.SLICE: SLICES,
-    EventResource.CLASS: CLASSES,
-    EventResource.TAINT_RULE: TAINT_RULES,
-    EventResource.POD_GROUP: POD_GROUPS,
+OTHERS: dict[EventResource, tuple[Resource[Any], str]] = {
+    EventResource.CLAIM: (CLAIMS, "DynamicResourceAllocation"),
+    EventResource.SLICE: (SLICES, "DynamicResourceAllocation"),
+    EventResource.CLASS: (CLASSES, "DynamicResourceAllocation"),
+    EventResource.TAINT_RULE: (TAINT_RULES, "DRADeviceTaintRules"),
+    EventResource.POD_GROUP: (POD_GROUPS, "GenericWorkload"),
 }
-"""Kinds that only plugins know, by the name of their events."""
+"""Kinds that only plugins know, by the name of their events, each with the gate without which no server has it."""
 
 POD_ADDED = ClusterEvent(EventResource.POD, Action.ADD)
 POD_GONE = ClusterEvent(EventResource.POD, Action.DELETE)
@@ -47,13 +48,13 @@ class EventHandlers:
         self._queue = queue
         self._schedulers = schedulers
 
-    def subscribe(self, informers: Informers, interests: Mapping[str, Sequence[Interest]]) -> None:
-        """Follow pods, nodes and the other kinds that any plugin is interested in."""
+    def subscribe(self, informers: Informers, interests: Mapping[str, Sequence[Interest]], gates: FeatureGates) -> None:
+        """Follow pods, nodes and the other kinds that any plugin is interested in; one may be in all there are."""
         informers.of(NODES).subscribe(self.node)
         informers.of(PODS).subscribe(self.pod)
         wanted = {interest.event.resource for each in interests.values() for interest in each}
-        for event, resource in OTHERS.items():
-            if event in wanted:
+        for event, (resource, gate) in OTHERS.items():
+            if event in wanted or (EventResource.WILDCARD in wanted and gates.enabled(gate)):
                 informers.of(resource).subscribe(self._mover(event))
 
     def _mover(self, resource: EventResource) -> Callable[[Any, Any], None]:

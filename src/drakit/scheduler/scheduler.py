@@ -104,7 +104,7 @@ class Scheduler:
         )
         nominations.on_end(self._give_up_place)
         handlers = EventHandlers(self.cache, self.queue, self._profiles.names)
-        handlers.subscribe(self.informers, self._profiles.interests)
+        handlers.subscribe(self.informers, self._profiles.interests, gates)
         self._cycle = SchedulingCycle(self.cache, nominations, clock=clock, metrics=metrics, random=random)
         self._failures = Failures(
             client,

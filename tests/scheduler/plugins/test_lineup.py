@@ -72,6 +72,14 @@ async def test_the_defaults_stand_where_they_have_a_part() -> None:
 
 
 @on_loop
+async def test_plugins_that_refuse_nobody_hope_for_nothing() -> None:
+    """So a scheduler that knows no devices need not follow kinds that its server may not have."""
+    interests = (await lineup()).interests
+    quiet = {name for name, each in interests.items() if not each}
+    assert quiet == {"PrioritySort", "NodeResourcesBalancedAllocation", "DefaultBinder"}
+
+
+@on_loop
 async def test_a_plugin_can_be_off_at_one_point_and_have_another_weight_at_one() -> None:
     found = await lineup(
         "profiles: [{plugins: {score: {disabled: [{name: TaintToleration}],"

@@ -6,12 +6,14 @@ the pod is read again: what counts is where it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from drakit.api.pods import Pod
 from drakit.api.views import Partial
 from drakit.base.errors import Conflict, DeadlineExceeded, DrakitError, Unavailable
 from drakit.client import PODS, Client, bind
 from drakit.scheduler.config.names import DEFAULT_BINDER
-from drakit.scheduler.framework import SUCCESS, CycleState, Status
+from drakit.scheduler.framework import SUCCESS, CycleState, Interest, Status
 
 _IN_DOUBT = (Conflict, Unavailable, DeadlineExceeded)
 
@@ -21,6 +23,10 @@ class DefaultBinder:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+
+    def interests(self) -> Sequence[Interest]:
+        """It refuses no pod: what fails is tried again anyway."""
+        return ()
 
     async def bind(self, state: CycleState, pod: Pod, node: str) -> Status:
         """SUCCESS when the pod is on that node; else ERROR with what the server said."""

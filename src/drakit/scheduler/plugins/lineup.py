@@ -35,6 +35,7 @@ from drakit.scheduler.plugins.registry import MAKERS, Maker
 P = TypeVar("P")
 _ALLOCATING = ("preFilter", "filter", "reserve", "preBind")
 """The points without which no pod gets a device."""
+_REFUSING = (PreEnqueue, PreFilter, Filter, Reserve, Permit, PreBind, Binder)
 
 
 class Lineup(msgspec.Struct, frozen=True):
@@ -55,10 +56,13 @@ class Lineup(msgspec.Struct, frozen=True):
     @property
     def interests(self) -> Mapping[str, Sequence[Interest]]:
         """By plugin, the events that can help a pod that it refused; one that does not say may be helped by any."""
-        return {
-            each.name: tuple(each.interests()) if isinstance(each, Informed) else (Interest(EVERYTHING),)
-            for each in self.plugins
-        }
+        return {each.name: _interests(each) for each in self.plugins}
+
+
+def _interests(plugin: Plugin) -> tuple[Interest, ...]:
+    if isinstance(plugin, Informed):
+        return tuple(plugin.interests())
+    return (Interest(EVERYTHING),) if isinstance(plugin, _REFUSING) else ()
 
 
 def make_lineup(profile: Profile, handle: Handle, *, makers: Mapping[str, Maker] = MAKERS) -> Lineup:
