@@ -84,6 +84,16 @@ async def test_a_conflict_is_resolved_without_another_attempt() -> None:
             assert await it.told("p", "FailedScheduling") == []
 
 
+@on_loop
+async def test_a_write_whose_answer_was_lost_is_recognised_without_another_attempt() -> None:
+    async with cluster(GATES) as it:
+        await furnish(it, "d0")
+        async with another_scheduler(it, Unreliable(it, lost, concerns=on_claim_status)):
+            await it.create(claim(), user("p"))
+            assert await it.node_of("p") == "node-1"
+            assert await it.told("p", "FailedScheduling") == []
+
+
 def refused_after(until: asyncio.Event) -> Fault:
     """The answer takes its time, and is a no."""
 

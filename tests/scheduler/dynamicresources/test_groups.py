@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, POD_GROUPS, PODS
 from tests.controllers.manifests import pod_group
 from tests.scheduler.cluster import cluster, on_loop
-from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer, on_claim_status
+from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer, held, on_claim_status
 from tests.scheduler.dynamicresources.scenes import by_name, claim, devices_of, scene, stored, users_of
 from tests.scheduler.manifests import by_template, device_class, node, pod, resource_slice, template
 
@@ -97,3 +99,21 @@ def test_a_write_that_fails_for_one_member_is_made_good_by_the_others(failures: 
                 assert await devices_of(it) == ["d0"]
 
     on_loop(run)()
+
+
+@on_loop
+async def test_an_allocation_in_flight_is_for_the_members_of_its_own_group() -> None:
+    async with cluster(GATES) as it:
+        await it.create(device_class(), node("node-1"), resource_slice("s", "d0"))
+        release = asyncio.Event()
+        async with another_scheduler(it, Unreliable(it, held(release), concerns=on_claim_status)):
+            groups = [pod_group(name, [by_name("c")]) for name in ("pg", "other")]
+            await it.create(claim(), *groups, member("p", by_name("c")))
+            await it.create(pod("q", claims=[by_name("c")], group="other"))
+            condition = await it.condition("q")
+            assert condition is not None
+            assert "resource claim default/c is in the process of being allocated" in condition.message
+            release.set()
+            await it.run_for(5)
+            assert [await it.node_of(each) for each in "pq"] == ["node-1", "node-1"]
+            assert await users_of(it) == ["pg", "other"]

@@ -9,7 +9,7 @@ import pytest
 
 from drakit.client import CLAIMS, PODS, InProcess
 from tests.controllers.cluster import Fatal
-from tests.controllers.manifests import DRIVER
+from tests.controllers.manifests import DRIVER, allocation
 from tests.scheduler.cluster import SchedulingCluster, cluster, on_loop
 from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, held, on_claim_status
 from tests.scheduler.dynamicresources.scenes import (
@@ -20,6 +20,7 @@ from tests.scheduler.dynamicresources.scenes import (
     devices_of,
     exactly,
     message_of,
+    scene,
     user,
     users_of,
 )
@@ -93,6 +94,22 @@ async def test_a_claim_that_came_too_late_is_used_by_nobody_who_shares_it() -> N
                 assert [await it.node_of(each) for each in ("p", "p2")] == ["", ""]
             assert await it.node_of("q") == "node-1"
             assert await devices_of(it, "a") == []
+
+
+@on_loop
+async def test_of_two_claims_with_one_device_the_one_whose_user_runs_keeps_it() -> None:
+    """Somebody stored both without a look at the other."""
+    async with scene("d0") as it:
+        await it.create(claim("a"), user("p", "a"))
+        assert await it.node_of("p") == "node-1"
+        await it.create(claim("b"))
+        await it.set_status(CLAIMS, "b", {"allocation": allocation("d0")})
+        await it.create(user("p2", "a"))
+        assert await it.node_of("p2") == "node-1"
+        await it.create(user("q", "b"))
+        await it.run_for(10)
+        assert await it.node_of("q") == ""
+        assert [await devices_of(it, each) for each in "ab"] == [["d0"], []]
 
 
 SHARED = {"name": "d0", "allowMultipleAllocations": True, "capacity": {"memory": {"value": "10Gi"}}}
