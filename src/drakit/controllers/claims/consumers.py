@@ -60,6 +60,23 @@ class Consumers:
             return await self.group(namespace, entry.name, entry.uid) is not None
         return True
 
+    def surely_uses(self, claim: ResourceClaim, entry: ResourceClaimConsumerReference) -> bool:
+        """Whether the cache alone shows that a pod still uses the claim. False: it must be looked at."""
+        is_pod = (entry.api_group, entry.resource) == ("", "pods")
+        return is_pod and self._is_alive(claim.metadata.namespace, entry.name, entry.uid)
+
+    def owner_surely_needs(self, claim: ResourceClaim) -> bool:
+        """Whether the cache alone shows that the claim is nobody's, or of a pod that may still use it."""
+        owner = claim.metadata.controller
+        if owner is None:
+            return True
+        is_pod = (owner.api_version, owner.kind) == ("v1", "Pod")
+        return is_pod and self._is_alive(claim.metadata.namespace, owner.name, owner.uid)
+
+    def _is_alive(self, namespace: str, name: str, uid: str) -> bool:
+        cached = self._pods.cache.named(name, namespace)
+        return cached is not None and cached.view.metadata.uid == uid and not is_done(cached.view)
+
     async def owner_needs(self, claim: ResourceClaim) -> bool:
         """Whether the pod or group that a claim was made for may still use it; True for all other claims."""
         owner = claim.metadata.controller

@@ -136,8 +136,7 @@ class ClaimController:
         elif new is not None:
             if old is not None and old.view.metadata.uid != new.view.metadata.uid:
                 self._pod_changed(old, None)
-            if new.view.spec.resource_claims:
-                self._add(POD, key_of(new))
+            self._look_at_pod(new)
             if is_done(new.view):
                 self._consumer_over(new.view)
 
@@ -156,9 +155,11 @@ class ClaimController:
             return
         self._generating.seen(claim)
         key = key_of(claim)
-        self._add(CLAIM, key)
-        for pod in self._pods.cache.keys_by("claim", tuple(key)):
-            self._add(POD, pod)
+        pause = self._releasing.leave_alone(key, new) if new is not None else 0.0
+        if pause is not None:
+            self.loop.queue.add_after(Item(CLAIM, key), pause)
+        for pod in self._pods.by("claim", tuple(key)):
+            self._look_at_pod(pod)
         owner = claim.metadata.controller
         if new is None and owner is not None:
             self._add(GROUP if owner.kind == "PodGroup" else POD, Key(key.namespace, owner.name))
@@ -186,8 +187,17 @@ class ClaimController:
         if new is None or (old is not None and old.view.metadata.labels == new.view.metadata.labels):
             return
         for pod in self._pods.by("node", new.view.metadata.name):
-            if pod.view.spec.resource_claims:
-                self._add(POD, key_of(pod))
+            self._look_at_pod(pod)
+
+    def _look_at_pod(self, pod: Partial[Pod]) -> None:
+        """Unless the caches show that nothing is to be done: most events of a pod are of our own writes."""
+        if pod.view.spec.resource_claims and not self._is_settled(pod.view):
+            self._add(POD, key_of(pod))
+
+    def _is_settled(self, pod: Pod) -> bool:
+        if pod.metadata.deletion_timestamp is not None or pod.is_terminal:
+            return True
+        return self._generating.is_settled(pod) and (not pod.spec.node_name or self._reserving.is_settled(pod))
 
     def _add(self, sort: str, key: Key) -> None:
         self.loop.queue.add(Item(sort, key))

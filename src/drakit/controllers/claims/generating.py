@@ -71,6 +71,18 @@ class Generating:
             raise Missing(f'pod group "{name}": podgroup.scheduling.k8s.io "{name}" not found')
         return group
 
+    def is_settled(self, pod: Pod) -> bool:
+        """Whether the cache shows all claims of the pod's own entries, and its status names them."""
+        if pod.spec.scheduling_group is not None:
+            return False
+        uid, namespace = pod.metadata.uid, pod.metadata.namespace
+        for entry in pod.spec.resource_claims:
+            if entry.resource_claim_template_name is not None:
+                claim = self._claims.cache.named(self._recorded(pod, entry.name) or "", namespace)
+                if claim is None or not is_controlled_by(claim, uid):
+                    return False
+        return True
+
     async def claim_for_pod(self, pod: Pod, entry: PodResourceClaim) -> str | None:
         """The name of the claim of an entry that names a template, made if need be; none if it is not made yet."""
         group = self.group_of(pod)

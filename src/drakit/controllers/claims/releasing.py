@@ -35,6 +35,17 @@ class Releasing:
         self._consumers = consumers
         self._unfinished: dict[Key, tuple[str, float]] = {}  # version, since when
 
+    def leave_alone(self, key: Key, claim: ResourceClaim) -> float | None:
+        """For how many seconds there is nothing to do, as far as caches tell; none: until something changes."""
+        if claim.status.reserved_for:
+            settled = all(self._consumers.surely_uses(claim, each) for each in claim.status.reserved_for)
+        else:
+            settled = claim.metadata.deletion_timestamp is None and self._consumers.owner_surely_needs(claim)
+            if settled and FINALIZER in claim.metadata.finalizers and not is_allocated(claim):
+                return self._left_unfinished(key, claim)
+        self._unfinished.pop(key, None)
+        return None if settled else 0.0
+
     async def reconcile(self, key: Key) -> Result:
         claim = self._claims.cache.get(key)
         if claim is None:
@@ -71,16 +82,21 @@ class Releasing:
         return Result.done()
 
     async def _finish(self, key: Key, claim: ResourceClaim) -> Result:
+        left = self._left_unfinished(key, claim)
+        if left > 0:
+            return Result.after(left)
+        del self._unfinished[key]
+        await self._unprotect(claim)
+        return Result.done()
+
+    def _left_unfinished(self, key: Key, claim: ResourceClaim) -> float:
+        """How many seconds a claim with a finalizer and no allocation may go on like this."""
         now, version = self._clock.monotonic(), claim.metadata.resource_version
         seen, since = self._unfinished.get(key, ("", now))
         if seen != version:
             since = now
             self._unfinished[key] = (version, now)
-        if now - since < UNFINISHED_SECONDS:
-            return Result.after(UNFINISHED_SECONDS - (now - since))
-        del self._unfinished[key]
-        await self._unprotect(claim)
-        return Result.done()
+        return max(UNFINISHED_SECONDS - (now - since), 0.0)
 
     async def _unprotect(self, claim: ResourceClaim) -> ResourceClaim:
         kept = tuple(name for name in claim.metadata.finalizers if name != FINALIZER)

@@ -9,6 +9,7 @@ A pod that has ended is never added: it is looked up at the server before it is.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import msgspec
 
@@ -39,12 +40,20 @@ class Reserving:
         self._claims = claims
         self._nodes = nodes
 
+    def is_settled(self, pod: Pod) -> bool:
+        """Whether a pod without a group is in all claims that can be reserved for it."""
+        return not any(self._to_reserve(pod, groups=False))
+
     async def reserve(self, pod: Pod, group: PodGroup | None) -> None:
+        for claim, entry in self._to_reserve(pod, groups=group is not None):
+            await self._add(claim, pod, entry, group)
+
+    def _to_reserve(self, pod: Pod, *, groups: bool) -> Iterator[tuple[ResourceClaim, PodResourceClaim]]:
         names = claim_names(pod)
         for entry in pod.spec.resource_claims:
             claim = self._claims.cache.named(names.get(entry.name, ""), pod.metadata.namespace)
-            if claim is not None and self._wanted(claim, pod, entry, group is not None):
-                await self._add(claim, pod, entry, group)
+            if claim is not None and self._wanted(claim, pod, entry, groups):
+                yield claim, entry
 
     def _wanted(self, claim: ResourceClaim, pod: Pod, entry: PodResourceClaim, groups: bool) -> bool:
         if claim.metadata.deletion_timestamp is not None or len(claim.status.reserved_for) >= MOST_CONSUMERS:
