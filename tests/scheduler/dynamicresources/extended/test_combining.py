@@ -6,7 +6,7 @@ import pytest
 
 from drakit.api import to_plain
 from drakit.base.gates import FeatureGates
-from drakit.client import CLAIMS
+from drakit.client import CLAIMS, PODS
 from tests.controllers.manifests import pod_group
 from tests.scheduler.cluster import SchedulingCluster, on_loop
 from tests.scheduler.dynamicresources import scenes
@@ -23,7 +23,7 @@ from tests.scheduler.dynamicresources.extended.stage import (
 )
 from tests.scheduler.dynamicresources.scenes import bare_slice, first_of
 from tests.scheduler.dynamicresources.test_bindingconditions import attachable, condition
-from tests.scheduler.manifests import node, resource_slice
+from tests.scheduler.manifests import node, pod, resource_slice
 
 READY = (condition("Attached"), condition("Booted"))
 GANGS = FeatureGates.of({"GenericWorkload": True, "GangScheduling": True})
@@ -127,10 +127,10 @@ def test_the_budget_of_a_pod_covers_what_devices_behind_a_resource_name_take(bud
         async with stage(gates=FeatureGates.of({"DRANodeAllocatableResources": True})) as it:
             mapping = {"cpu": {"allocationMultiplier": "2"}}
             await it.create(bare_slice("s", [{"name": "d0", "nodeAllocatableResourceMappings": mapping}]))
-            pod = asking(gpu=1)
-            pod["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "500m", GPU: "1"}
-            pod["spec"]["resources"] = {"requests": {"cpu": budget}}
-            await it.create(pod)
+            limited = asking(gpu=1)
+            limited["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "500m", GPU: "1"}
+            limited["spec"]["resources"] = {"requests": {"cpu": budget}}
+            await it.create(limited)
             assert await it.node_of("p") == ("node-1" if fits else "")
             if fits:
                 [taken] = (await it.pod("p")).status.node_allocatable_resource_claim_statuses
@@ -145,3 +145,15 @@ def test_the_budget_of_a_pod_covers_what_devices_behind_a_resource_name_take(bud
                 assert await claims(it) == []
 
     on_loop(run)()
+
+
+@on_loop
+async def test_a_pod_without_own_claims_is_woken_by_room_for_what_its_devices_take() -> None:
+    async with stage(gates=FeatureGates.of({"DRANodeAllocatableResources": True})) as it:
+        mapping = {"cpu": {"allocationMultiplier": "5"}}
+        await it.create(bare_slice("s", [{"name": "d0", "nodeAllocatableResourceMappings": mapping}]))
+        await it.create(pod("plain", cpu="4"), asking(gpu=1))
+        assert (await message_of(it)).startswith("0/1 nodes are available: 1 Insufficient cpu.")
+        await it.delete(PODS, "plain")
+        await it.run_for(15)
+        assert await it.node_of("p") == "node-1"
