@@ -1,4 +1,4 @@
-"""Two `drakit scheduler` processes, of which one leads: when it is killed the other goes on where it stood."""
+"""Two `drakit scheduler` processes, of which one leads: when it ends, however, the other goes on where it stood."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ async def _prepare(kubeconfig: Path) -> None:
             await client.create(claim(f"c{number}"))
 
 
-async def _kill_in_the_middle(kubeconfig: Path, leader: subprocess.Popen[str]) -> None:
+async def _end_in_the_middle(kubeconfig: Path, leader: subprocess.Popen[str], how: signal.Signals) -> None:
     async with reached(kubeconfig) as client:
         creating = asyncio.create_task(_create(client))
         await _until_bound(client, COUNT // 6)
-        leader.send_signal(signal.SIGKILL)
+        leader.send_signal(how)
         await creating
         bound = await _until_bound(client, COUNT)
         assert bound == {f"p{number}" for number in range(COUNT)}
@@ -68,7 +68,10 @@ async def _until_bound(client: Client, count: int) -> set[str]:
 
 
 @pytest.mark.slow
-def test_when_the_leader_is_killed_in_the_middle_no_pod_is_lost_and_no_device_given_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 0)])
+def test_when_the_leader_ends_in_the_middle_no_pod_is_lost_and_no_device_given_twice(
+    how: signal.Signals, code: int, tmp_path: Path
+) -> None:
     config = tmp_path / "scheduler.yaml"
     config.write_text(HASTY)
     with apiserver("--data-dir", str(tmp_path / "data")) as running:
@@ -77,5 +80,6 @@ def test_when_the_leader_is_killed_in_the_middle_no_pod_is_lost_and_no_device_gi
         with following(*replica, killed=True) as first, following(*replica) as second:
             assert f"{LEADS} 0.0" in show(second.shown, "/metrics")[1]
             assert show(second.shown, "/readyz") == (200, "ok")
-            asyncio.run(_kill_in_the_middle(running.kubeconfig, first.process))
+            asyncio.run(_end_in_the_middle(running.kubeconfig, first.process, how))
+            assert first.process.wait(20) == code
             assert f"{LEADS} 1.0" in show(second.shown, "/metrics")[1]
