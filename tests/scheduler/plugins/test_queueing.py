@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from drakit.scheduler.framework import Action, Code
-from drakit.scheduler.plugins.prioritysort import PrioritySort
 from drakit.scheduler.plugins.schedulinggates import SchedulingGates
 from tests.scheduler.plugins.making import hint, make_pod
 
@@ -18,9 +17,3 @@ def test_gates_that_are_taken_away_wake_their_pod_and_no_other() -> None:
     plugin, pod = SchedulingGates(), make_pod("p")
     assert hint(plugin, "TargetPod", Action.UPDATE_POD_GATES, pod, pod, pod) == "QUEUE"
     assert hint(plugin, "TargetPod", Action.UPDATE_POD_GATES, pod, pod, make_pod("other")) == "SKIP"
-
-
-def test_priority_comes_first_then_who_waits_longer() -> None:
-    waiting = [("old", None, 1.0), ("low", -5, 0.0), ("high", 10, 9.0), ("new", 0, 2.0)]
-    order = sorted(waiting, key=lambda each: PrioritySort.key(make_pod(each[0], priority=each[1]), each[2]))
-    assert [name for name, _, _ in order] == ["high", "old", "new", "low"]
