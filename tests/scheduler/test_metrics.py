@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
+from drakit.base.gates import FeatureGates
 from drakit.client import PODS
 from drakit.scheduler.framework import Status
 from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
@@ -79,3 +84,49 @@ async def test_an_extension_point_is_told_by_how_it_ended_and_a_pod_that_fits_no
         assert (points(it, "Reserve", "Unschedulable"), points(it, "Unreserve"), points(it, "Permit")) == (1, 1, 0)
         await it.create(pod("large", cpu="2"))
         assert (points(it, "PreFilter"), points(it, "Filter"), points(it, "Score")) == (2, 2, 1)
+
+
+KUBE_SCHEDULERS = {
+    "scheduler_schedule_attempts_total": {"result", "profile"},
+    "scheduler_scheduling_attempt_duration_seconds": {"result", "profile"},
+    "scheduler_scheduling_algorithm_duration_seconds": set(),
+    "scheduler_framework_extension_point_duration_seconds": {"extension_point", "status", "profile"},
+    "scheduler_plugin_execution_duration_seconds": {"plugin", "extension_point", "status"},
+    "scheduler_pod_scheduling_sli_duration_seconds": {"attempts"},
+    "scheduler_pod_scheduling_attempts": set(),
+    "scheduler_queue_incoming_pods_total": {"queue", "event"},
+    "scheduler_unschedulable_pods": {"plugin", "profile"},
+    "scheduler_pending_pods": {"queue"},
+    "scheduler_cache_size": {"type"},
+    "scheduler_preemption_attempts_total": set(),
+    "scheduler_preemption_victims": set(),
+}
+FIRST_AND_LAST = {
+    "scheduler_scheduling_attempt_duration_seconds": (15, 0.001, 16.384),
+    "scheduler_scheduling_algorithm_duration_seconds": (15, 0.001, 16.384),
+    "scheduler_framework_extension_point_duration_seconds": (12, 0.0001, 0.2048),
+    "scheduler_plugin_execution_duration_seconds": (20, 0.00001, 0.022168),
+    "scheduler_pod_scheduling_sli_duration_seconds": (20, 0.01, 5242.88),
+    "scheduler_pod_scheduling_attempts": (5, 1, 16),
+    "scheduler_preemption_victims": (7, 1, 64),
+}
+
+
+@on_loop
+async def test_figures_have_the_names_labels_and_buckets_of_kube_scheduler() -> None:
+    async with scheduling(controllers=(), gates=FeatureGates.defaults()) as it:
+        await it.create(node("a", room={"cpu": "1"}), *(pod(f"p{number}", cpu="100m") for number in range(30)))
+        assert it.scheduler is not None
+        labels: dict[str, set[str]] = {}
+        bounds: dict[str, set[float]] = {}
+        for sample in (each for family in it.scheduler.registry.collect() for each in family.samples):
+            name = re.sub(r"_(bucket|count|sum)$", "", sample.name)
+            if not name.endswith("_created"):
+                labels.setdefault(name, set()).update(sample.labels.keys() - {"le"})
+            if sample.labels.get("le", "+Inf") != "+Inf":
+                bounds.setdefault(name, set()).add(float(sample.labels["le"]))
+    assert {name: found for name, found in labels.items() if name in KUBE_SCHEDULERS} == KUBE_SCHEDULERS
+    for name, (count, first, last) in FIRST_AND_LAST.items():
+        found = sorted(bounds[name])
+        assert len(found) == count, name
+        assert [found[0], found[-1]] == pytest.approx([first, last], rel=1e-3), name
