@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import compress
+from operator import not_
 from typing import TYPE_CHECKING
 
 from drakit.allocator.checks import precheck
@@ -141,9 +143,7 @@ class Allocator:
         else:
             known.catch_up(journal)
         fits, refusals = known.fits, known.refusals
-        for position, node in enumerate(nodes):
-            if node in fits:
-                continue
+        for position, node in compress(enumerate(nodes), map(not_, map(fits.__contains__, nodes))):
             found = refusals.get(node)
             if found is None:
                 answer = self.answer(node)

@@ -24,7 +24,9 @@ log = logging.getLogger("drakit.scheduler")
 MOST = 2000
 WRITERS = 4
 COURTESY = 16
-"""Turns of the loop that a writer lets attempts and bindings have before each write, as long as there is room."""
+"""Turns of the loop that a writer lets attempts and bindings have before it writes, as long as there is room."""
+AT_ONCE = 8
+"""Writes that a writer does in one go, if there are so many."""
 NOTE_LIMIT = 1024
 """Characters of an event's message; what is longer is cut, as upstream does."""
 
@@ -76,7 +78,8 @@ class Writers:
             wanted.clear()
             while queue:
                 await self._let_others_pass()
-                await self._do(queue.popleft())
+                for _ in range(min(len(queue), AT_ONCE)):
+                    await self._do(queue.popleft())
 
     async def _let_others_pass(self) -> None:
         for _ in range(COURTESY):

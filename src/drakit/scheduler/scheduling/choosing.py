@@ -6,6 +6,7 @@ Out: one of them: the highest sum of weighted marks; among equals, chance decide
 
 from __future__ import annotations
 
+from itertools import compress, islice
 from operator import add
 from random import Random
 
@@ -22,8 +23,8 @@ def choose(profile: Profile, state: CycleState, pod: Pod, nodes: list[NodeInfo],
     count = marks.count(best)
     if count == 1:
         return nodes[marks.index(best)]
-    chosen = random.randrange(count)
-    return [node for node, mark in zip(nodes, marks, strict=True) if mark == best][chosen]
+    equals = compress(nodes, map(best.__eq__, marks))
+    return next(islice(equals, random.randrange(count), None))
 
 
 def totals(profile: Profile, state: CycleState, pod: Pod, nodes: list[NodeInfo]) -> list[int]:
@@ -35,6 +36,6 @@ def totals(profile: Profile, state: CycleState, pod: Pod, nodes: list[NodeInfo])
         marks = score(state, pod, nodes)
         if len(marks) != len(nodes):
             raise ValueError(f'plugin "{plugin}" failed with: {len(marks)} marks for {len(nodes)} nodes')
-        weighted = marks if weight == 1 else [weight * mark for mark in marks]
-        sums = list(weighted) if sums is None else list(map(add, sums, weighted))
+        weighted = marks if weight == 1 else list(map(weight.__mul__, marks))
+        sums = list(weighted if sums is None else map(add, sums, weighted))
     return sums if sums is not None else [1] * len(nodes)
