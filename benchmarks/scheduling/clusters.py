@@ -98,12 +98,21 @@ class Cluster:
 
         start = time.perf_counter()
         await asyncio.gather(*(work() for _ in range(CREATORS)))
-        try:
-            await asyncio.wait_for(self._done.wait(), PATIENCE)
-        except TimeoutError:
-            raise SystemExit(await self._trouble(names)) from None
+        await self._all_bound(names)
         seconds = time.perf_counter() - start
         return Measured(len(pods), seconds, tuple(self._bound[name] - self._created[name] for name in names))
+
+    async def _all_bound(self, names: Sequence[str]) -> None:
+        """As long as it takes, if only some pod is bound now and then."""
+        while True:
+            left = len(self._awaited)
+            try:
+                await asyncio.wait_for(self._done.wait(), PATIENCE)
+            except TimeoutError:
+                if len(self._awaited) == left:
+                    raise SystemExit(await self._trouble(names)) from None
+            else:
+                return
 
     async def _trouble(self, names: Sequence[str]) -> str:
         name = next(iter(self._awaited))
