@@ -19,11 +19,11 @@ from drakit.api.shapes import (
     NumberShape,
     QuantityShape,
     Shape,
-    StructShape,
     TextShape,
     TimeShape,
 )
 from drakit.api.shaping import shape_of
+from drakit.api.structshapes import StructShape
 from drakit.api.times import canonical_micro_time
 
 Plain = dict[str, Any]

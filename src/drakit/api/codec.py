@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
+from itertools import compress
+from operator import is_
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -189,15 +191,15 @@ def sharing(value: M, known: M, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take_shared(plain: dict[str, Any], value: Model, known: Model, document: Mapping[str, Any]) -> None:
-    for field, name in _fields_of(type(value)):
-        if name in document and getattr(value, field) is getattr(known, field):
-            plain[name] = document[name]
+    same = map(is_, msgspec.structs.astuple(value), msgspec.structs.astuple(known))
+    for name in document.keys() & compress(_names_of(type(value)), same):
+        plain[name] = document[name]
 
 
 @cache
-def _fields_of(model: type[Model]) -> tuple[tuple[str, str], ...]:
-    """By attribute and by name on the wire."""
-    return tuple((field.name, field.encode_name) for field in msgspec.structs.fields(model))
+def _names_of(model: type[Model]) -> tuple[str, ...]:
+    """The fields by their names on the wire."""
+    return tuple(field.encode_name for field in msgspec.structs.fields(model))
 
 
 def encode(value: Object, version: str = "", *, syntax: str = JSON) -> bytes:

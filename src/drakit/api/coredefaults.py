@@ -27,8 +27,10 @@ _MILLI = 10**6  # nanos in a thousandth
 _TAGGED = re.compile(r"(?:.*/)?[^/:@]+(?::([^/@]+))?(@.+)?")
 
 
-def default_document(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Fill in the defaults of a document's kind."""
+def default_document(document: Mapping[str, Any], *, settled: bool = False) -> Mapping[str, Any]:
+    """Fill in the defaults of a document's kind; of one that is `settled` the spec has them."""
+    if settled and document.get("kind") == "Pod":
+        return _with_addresses(document)
     rule = _RULES.get((document.get("apiVersion"), document.get("kind")))
     if rule is None:
         return document
@@ -48,6 +50,13 @@ def _pod(pod: Document) -> None:
             port.setdefault("hostPort", port.get("containerPort", 0))
     _pod_spec(spec)
     _pod_addresses(pod.get("status", {}))
+
+
+def _with_addresses(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    before = pod.get("status", {})
+    status: Document = dict(before)
+    _pod_addresses(status)
+    return pod if status == before else {**pod, "status": status}
 
 
 def _requests_from_limits(resources: Document) -> None:

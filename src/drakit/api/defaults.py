@@ -43,12 +43,15 @@ O = TypeVar("O", bound="Model | Partial[Any]")  # noqa: E741 - an object
 R = TypeVar("R", ExactDeviceRequest, DeviceSubRequest)
 
 
-def set_defaults(value: O, now: datetime) -> O:
-    """The object with everything that Kubernetes fills in; `now` goes into taints that do not say since when."""
+def set_defaults(value: O, now: datetime, *, settled: bool = False) -> O:
+    """The object with everything that Kubernetes fills in; `now` goes into taints that do not say since when.
+
+    Of one that is `settled` the spec has its defaults already.
+    """
     if isinstance(value, Partial):
-        document = default_document(value.document)
+        document = default_document(value.document, settled=settled)
         return value if document is value.document else Partial.of(type(value.view), document)  # type: ignore[return-value]
-    rule = _RULES.get(type(value))
+    rule = (_SETTLED if settled else _RULES).get(type(value))
     return rule(value, now) if rule else value
 
 
@@ -99,10 +102,15 @@ def _allocation(allocation: AllocationResult) -> AllocationResult:
 
 
 def _claim(claim: ResourceClaim, _now: datetime) -> ResourceClaim:
-    spec, status = _spec(claim.spec), claim.status
-    if status.allocation and (allocation := _allocation(status.allocation)) is not status.allocation:
-        status = replace(status, allocation=allocation)
-    return claim if spec is claim.spec and status is claim.status else replace(claim, spec=spec, status=status)
+    spec = _spec(claim.spec)
+    return _claim_status(claim if spec is claim.spec else replace(claim, spec=spec))
+
+
+def _claim_status(claim: ResourceClaim) -> ResourceClaim:
+    before = claim.status.allocation
+    if before is None or (allocation := _allocation(before)) is before:
+        return claim
+    return replace(claim, status=replace(claim.status, allocation=allocation))
 
 
 def _template(template: ResourceClaimTemplate, _now: datetime) -> ResourceClaimTemplate:
@@ -160,3 +168,4 @@ _RULES: Mapping[type[Model], Callable[[Any, datetime], Any]] = {
     ResourcePoolStatusRequest: _pool_status,
     PodGroup: _pod_group,
 }
+_SETTLED = {**_RULES, ResourceClaim: lambda claim, _now: _claim_status(claim)}

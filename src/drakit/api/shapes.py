@@ -5,7 +5,8 @@ Out: `read` gives the data without nulls, with canonical quantities and times, a
      field; a wrong type raises. `complete` gives the form that Kubernetes writes: what is empty is left out, what is
      always written is there.
 
-A shape is compiled from a schema (see `shaping`). Places are linked tuples, rendered only when something is said.
+A shape is compiled from a schema (see `shaping`); that of an object with known fields is in `structshapes`. Places
+are linked tuples, rendered only when something is said.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from __future__ import annotations
 import base64
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from drakit.api.jsontext import Repeated
-from drakit.api.problems import DUPLICATE, TOO_DEEP, UNKNOWN, WrongType
+from drakit.api.problems import DUPLICATE, TOO_DEEP, WrongType
 from drakit.api.quantities import read_quantity
 from drakit.api.times import ZERO_TIME, TimeError
 from drakit.base.quantity import QuantityError
@@ -267,116 +268,3 @@ class MapShape(Shape):
         """Keys of both; under the same key the last value counts as a whole."""
         before.update(after)
         return before
-
-
-_NOTHING: Mapping[str, Any] = {}
-
-
-class Field:
-    """A struct's field, and when it is written.
-
-    `drop`: not when it is empty or zero. `always`: also when it is not there, as what the function gives.
-    """
-
-    __slots__ = ("always", "drop", "exact", "leaf", "shape")
-
-    def __init__(self, shape: Shape, *, drop: bool, always: Callable[[], Any] | None) -> None:
-        self.shape = shape
-        self.exact = shape.exact
-        self.leaf = shape.leaf
-        self.drop = drop
-        self.always = always
-
-    def complete(self, value: Any, known: Any) -> Any:
-        """The value as it is written, see `StructShape.complete`."""
-        if type(known) is dict and isinstance(self.shape, StructShape):
-            return self.shape.complete(value, known)
-        return self.shape.complete(value)
-
-
-class StructShape(Shape):
-    """An object with known fields. `fields` is filled after construction: shapes may refer to each other."""
-
-    leaf = False
-
-    def __init__(self, name: str, go: str) -> None:
-        super().__init__(go)
-        self.name = name
-        self.fields: Mapping[str, Field] = {}
-        self.always: list[tuple[str, Callable[[], Any]]] = []
-
-    def declare(self, fields: Mapping[str, Field]) -> None:
-        self.fields = fields
-        self.always = [(name, field.always) for name, field in fields.items() if field.always is not None]
-
-    def read(self, value: Any, place: Place, log: Log) -> Any:
-        if type(value) is not dict:
-            return self._read_repeated(value, place, log)
-        result: dict[str, Any] = {}
-        for key, each in value.items():
-            field = self.fields.get(key)
-            if field is None:
-                log.append((UNKNOWN, (place, key, self.name)))
-            elif type(each) is field.exact:
-                result[key] = each
-            elif each is not None and (item := field.shape.read(each, (place, key, self.name), log)) is not None:
-                result[key] = item
-        return result
-
-    def read_again(self, value: Any, known: Mapping[str, Any], log: Log, place: Place = None) -> Any:
-        """As `read`, but for what is part of an object that was read and completed before: that is kept as it is."""
-        if type(value) is not dict:
-            return self.read(value, place, log)
-        result: dict[str, Any] = {}
-        rest: dict[str, Any] = {}
-        for key, each in value.items():
-            before = known.get(key)
-            if each is before and each is not None:
-                result[key] = each
-            elif type(each) is dict and type(before) is dict and isinstance(inner := self._shape(key), StructShape):
-                result[key] = inner.read_again(each, before, log, (place, key, self.name))
-            else:
-                rest[key] = each
-        return {**result, **self.read(rest, place, log)} if rest else result
-
-    def _shape(self, key: str) -> Shape | None:
-        field = self.fields.get(key)
-        return field.shape if field is not None else None
-
-    def _read_repeated(self, value: Any, place: Place, log: Log) -> Any:
-        """A field that is there twice is read twice: objects merge, of all else the last counts."""
-        if type(value) is not Repeated:
-            self.mismatch(value, place)
-        result: dict[str, Any] = {}
-        seen: set[str] = set()
-        for key, each in value.pairs:
-            if key in seen and key in self.fields:
-                log.append((DUPLICATE, (place, key, self.name)))
-            seen.add(key)
-            self.merge(result, self.read({key: each}, place, log))
-        return result
-
-    def merge(self, before: Any, after: Any) -> Any:
-        for key, value in after.items():
-            before[key] = self.fields[key].shape.merge(before[key], value) if key in before else value
-        return before
-
-    def zero(self) -> Any:
-        return {}
-
-    def complete(self, value: Any, known: Mapping[str, Any] = _NOTHING) -> Any:
-        """`known` is an object that was completed before: what is part of it is kept as it is."""
-        result: dict[str, Any] = {}
-        fields = self.fields
-        for key, each in value.items():
-            field = fields.get(key)
-            if field is None or each is None:
-                continue
-            if not field.leaf and each is not known.get(key):
-                each = field.complete(each, known.get(key))
-            if each or not field.drop:
-                result[key] = each
-        for key, make in self.always:
-            if key not in result:
-                result[key] = make()
-        return result

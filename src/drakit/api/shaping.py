@@ -16,7 +16,6 @@ from drakit.api.shapes import (
     AnyShape,
     BoolShape,
     BytesShape,
-    Field,
     IntOrTextShape,
     IntShape,
     ListShape,
@@ -24,10 +23,10 @@ from drakit.api.shapes import (
     NumberShape,
     QuantityShape,
     Shape,
-    StructShape,
     TextShape,
     TimeShape,
 )
+from drakit.api.structshapes import Field, StructShape
 from drakit.api.times import canonical_micro_time, canonical_time
 
 _LEAVES: dict[str, Shape] = {

@@ -6,9 +6,9 @@ Out: the same change, completed; or an error.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from drakit.api.exchange import User
 from drakit.api.registry import Kind
@@ -93,6 +93,10 @@ class Plugin:
     default = True
     """Whether it is there unless somebody asks for it to be left out."""
 
+    def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
+        """Whether it can have a say about such changes at all: if not, it is never asked."""
+        return True
+
     async def admit(self, change: Change) -> None:
         """Complete the object."""
 
@@ -100,26 +104,45 @@ class Plugin:
         """Look at what would be stored, and change nothing."""
 
 
+class _Asked(NamedTuple):
+    """Whom to ask about changes of one sort."""
+
+    admitting: Sequence[Callable[[Change], Awaitable[None]]]
+    validating: Sequence[Callable[[Change], Awaitable[None]]]
+
+
 class Admission:
     """The plugins, in order; each is asked for what it does, and not for what it leaves to others."""
 
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
         self.plugins = tuple(plugins)
-        self._admitting = [each.admit for each in plugins if type(each).admit is not Plugin.admit]
-        self._validating = [each.validate for each in plugins if type(each).validate is not Plugin.validate]
+        self._asked: dict[tuple[str, ...], _Asked] = {}
 
     async def admit(self, change: Change) -> None:
         """Once; and once more if somebody asks for it."""
-        for admit in self._admitting:
+        asked = self._concerned(change).admitting
+        for admit in asked:
             await admit(change)
         if change.repeat:
             change.repeated = True
-            for admit in self._admitting:
+            for admit in asked:
                 await admit(change)
 
     async def validate(self, change: Change) -> None:
-        for validate in self._validating:
+        for validate in self._concerned(change).validating:
             await validate(change)
+
+    def _concerned(self, change: Change) -> _Asked:
+        kind = change.kind
+        about = (kind.group, kind.kind, change.operation, change.subresource)
+        asked = self._asked.get(about)
+        if asked is None:
+            able = [each for each in self.plugins if each.concerns(kind, change.operation, change.subresource)]
+            asked = self._asked[about] = _Asked(
+                [each.admit for each in able if type(each).admit is not Plugin.admit],
+                [each.validate for each in able if type(each).validate is not Plugin.validate],
+            )
+        return asked
 
 
 def choose(plugins: Sequence[Plugin], *, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> Admission:

@@ -151,7 +151,9 @@ def incoming(
         decoded = decode_plain(document, strict=strict, known=known)
     except DecodeError as error:
         raise _unhandled(kind, document, str(error)) from None
-    finished = decoded.object if _is_known(document, known) else set_defaults(decoded.object, now)
+    settled = known.get("spec") is not None and document.get("spec") is known["spec"]
+    whole = settled and _is_known(document, known)
+    finished = decoded.object if whole else set_defaults(decoded.object, now, settled=settled)
     wire = _wire(decoded, finished, known)
     if text and not decoded.problems:
         specs.remember(kind, version, text, wire)
@@ -179,6 +181,8 @@ def _named(kind: Kind, version: str, plain: Any) -> Plain:
         found = "array" if isinstance(plain, list) else type(plain).__name__
         raise bad_request(f"couldn't get version/kind; json parse error: json: cannot unmarshal {found} into an object")
     expected = kind.group_version(version)
+    if plain.get("apiVersion") == expected and plain.get("kind") == kind.kind:
+        return plain
     given, name = plain.get("apiVersion") or expected, plain.get("kind") or kind.kind
     if not isinstance(given, str) or not isinstance(name, str):
         raise bad_request("couldn't get version/kind; json parse error: apiVersion and kind must be strings")

@@ -7,6 +7,8 @@ Out: the stored object; 409 when the name is taken.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import compress
+from operator import is_
 from typing import Any
 
 from drakit.api.shaping import shape_of
@@ -128,7 +130,8 @@ def complete(call: Call, new: Plain, old: Mapping[str, Any] = _NOTHING) -> None:
 
     What was taken from the stored object has it, and so has what was read and not changed since.
     """
-    known = {name: part if part is old.get(name) else call.written.get(name) for name, part in new.items()}
+    shared = compress(new, map(is_, new.values(), map(old.get, new)))
+    known = {**call.written, **{name: new[name] for name in shared}}
     entries = new["metadata"].get("managedFields")
     if call.owned is not None and entries is call.owned[0]:  # written just now
         known["metadata"] = {**(known.get("metadata") or {}), "managedFields": entries}

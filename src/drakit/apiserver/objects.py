@@ -51,9 +51,10 @@ def decode_document(value: bytes) -> Plain:
 
 def storage_form(kind: Kind, document: Mapping[str, Any], *, loose: bool = False) -> bytes:
     """What goes into the store: the head first, no resourceVersion."""
-    metadata = {key: value for key, value in document["metadata"].items() if key != "resourceVersion"}
+    metadata = dict(document["metadata"])
+    metadata.pop("resourceVersion", None)
     head = {"kind": kind.kind, "apiVersion": kind.internal_version, "metadata": metadata}
-    value = encode_document(head | {key: value for key, value in document.items() if key not in head})
+    value = encode_document({**head, **document, **head})
     return value[:-1] + _LOOSE if loose else value
 
 

@@ -7,6 +7,7 @@ Out: checked structs; a bad value raises 400, a combination that makes no sense 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -98,6 +99,13 @@ def write_options(request: Request, kind: str) -> WriteOptions:
     """`kind` is CreateOptions, UpdateOptions or PatchOptions, which the answer to a bad value names."""
     if not request.query:
         return _NO_WRITE_OPTIONS
+    return _write_options(request.query, kind)
+
+
+@lru_cache(maxsize=256)
+def _write_options(query: tuple[tuple[str, str], ...], kind: str) -> WriteOptions:
+    """A client asks for the same all the time."""
+    request = Request(method="", path="", query=query)
     validation = request.parameter("fieldValidation")
     manager = request.parameter("fieldManager")
     force = boolean(request, "force") if request.parameters("force") else None

@@ -33,7 +33,7 @@ async def patch(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
         raise unsupported_media_type()
     options = write_options(call.request, "PatchOptions")
     _check_options(kind, options)
-    body = PatchBody(kind, call.request.body)
+    body = PatchBody(kind, call.request.body, call.request.document)
     applied: Plain | None = body.data if kind == APPLY_PATCH else None
     _note_findings(call, body, options)
     for attempt in range(TRIES):

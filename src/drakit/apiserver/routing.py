@@ -75,8 +75,16 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse(request: Request) -> Place:
     """Take a path apart. `watch=true` in the query makes a list a watch."""
-    take_apart = _remembered if len(request.path) < _SHORT else _place
-    return take_apart(request.method, request.path, _wants_watch(request))
+    method, path, watch = request.method, request.path, _wants_watch(request)
+    if len(path) >= _SHORT:
+        return _place(method, path, watch)
+    parts = path.split("/")
+    at = 6 if parts[1:2] == [LEGACY] else 7
+    if len(parts) - at not in (1, 2) or parts[at - 3] != "namespaces" or "" in parts[1:] or parts[at] in (".", ".."):
+        return _remembered(method, path, watch)
+    # Objects come and go, their collections stay: what is remembered has another name.
+    name, parts[at] = parts[at], "name"
+    return msgspec.structs.replace(_remembered(method, "/".join(parts), watch), path=path, name=name)
 
 
 def _place(method: str, path: str, watch: bool) -> Place:
@@ -126,7 +134,7 @@ def _padded(rest: list[str]) -> tuple[str, str, str]:
 
 
 def _wants_watch(request: Request) -> bool:
-    watch = request.parameter("watch") if request.query else ""
+    watch = request.parameter("watch") if request.query and request.method == "GET" else ""
     return bool(watch) and watch not in ("0", "false", "False", "f", "F", "FALSE")
 
 

@@ -37,6 +37,7 @@ log = logging.getLogger("drakit.apiserver")
 
 READ = "readOnly"
 WRITE = "mutating"
+_SELECTING = ("list", "watch", "deletecollection")
 _READING = ("get", "list", "watch", "head")
 _PAGE_NOT_FOUND = Response(code=404, content=Raw(b"404 page not found\n"), content_type="text/plain; charset=utf-8")
 
@@ -184,6 +185,7 @@ class Server:
 def _attributes(request: Request, place: Place, user: User) -> Attributes:
     if not place.resource:
         return Attributes(user=user, verb=place.verb, path=request.path)
+    selecting = place.verb in _SELECTING
     return Attributes(
         user=user,
         verb=place.verb,
@@ -194,15 +196,15 @@ def _attributes(request: Request, place: Place, user: User) -> Attributes:
         namespace=place.namespace,
         name=place.name or _selected_name(request, place),
         path=request.path,
-        label_selector=request.parameter("labelSelector"),
-        field_selector=request.parameter("fieldSelector"),
+        label_selector=request.parameter("labelSelector") if selecting else "",
+        field_selector=request.parameter("fieldSelector") if selecting else "",
     )
 
 
 def _selected_name(request: Request, place: Place) -> str:
     """A list that can hold one object only is a question for that object."""
     selector = request.parameter("fieldSelector")
-    if not selector or place.verb not in ("list", "watch", "deletecollection"):
+    if not selector or place.verb not in _SELECTING:
         return ""
     try:
         return fieldselectors.parse(selector).required_value("metadata.name") or ""
@@ -211,10 +213,10 @@ def _selected_name(request: Request, place: Place) -> str:
 
 
 def _with_body(request: Request) -> Request:
-    """A patch is bytes, also from a client in this process."""
+    """A patch has bytes, also from a client in this process: what it refuses is shown."""
     if request.method != "PATCH" or request.document is None:
         return request
-    return msgspec.structs.replace(request, body=msgspec.json.encode(request.document), document=None)
+    return msgspec.structs.replace(request, body=msgspec.json.encode(request.document))
 
 
 def _failed(error: Exception, warnings: list[str]) -> Response:

@@ -288,9 +288,9 @@ class Client:
     ) -> T:
         version = version or self._versions.known(resource) or await self._versions.choose(resource)
         path = resource.path(version, namespace, name, subresource)
-        response = await self._send(
-            resource, "PATCH", path, query, body=patching.encode_patch(patch), content_type=kind
-        )
+        handed_over = self.transport.in_process and isinstance(patch, dict)
+        body = {"document": patch} if handed_over else {"body": patching.encode_patch(patch)}
+        response = await self._send(resource, "PATCH", path, query, content_type=kind, **body)
         return self._reader(resource, version).one(response.content)
 
     async def mutate(

@@ -7,6 +7,7 @@ Out: errors under `metadata`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from drakit.api import ManagedFieldsEntry, ObjectMeta, OwnerReference
@@ -30,6 +31,9 @@ _DELETED = METADATA / "deletionTimestamp"
 _GRACE = METADATA / "deletionGracePeriodSeconds"
 IMMUTABLE = "field is immutable"
 ANNOTATIONS_SIZE = 256 * 1024
+_LONGEST_LETTER = 4  # bytes of UTF-8
+_SHORT = 512
+"""Longer keys are not remembered: they are no good anyway."""
 MANAGER_LENGTH = 128
 SUBRESOURCE_LENGTH = 256
 _ORPHAN = "orphan"
@@ -112,15 +116,30 @@ def immutable(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
 
 def check_labels(labels: Mapping[str, str], path: Path) -> Iterator[FieldError]:
     for key, value in labels.items():
-        yield from (invalid(path, key, message) for message in names.check_label_key(key))
+        if not _is_key(key):
+            yield from (invalid(path, key, message) for message in names.check_label_key(key))
         yield from (invalid(path, value, message) for message in names.check_label_value(value))
 
 
 def check_annotations(annotations: Mapping[str, str], path: Path) -> Iterator[FieldError]:
     for key in annotations:
-        yield from (invalid(path, key, message) for message in names.check_label_key(key.lower()))
+        if not _is_key(key):
+            yield from (invalid(path, key, message) for message in names.check_label_key(key.lower()))
+    letters = sum(map(len, annotations)) + sum(map(len, annotations.values()))
+    if letters * _LONGEST_LETTER <= ANNOTATIONS_SIZE:
+        return
     if sum(names.size(key) + names.size(value) for key, value in annotations.items()) > ANNOTATIONS_SIZE:
         yield too_long(path, ANNOTATIONS_SIZE)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(key: str) -> bool:
+    return not names.check_label_key(key)
+
+
+def _is_key(key: str) -> bool:
+    """Whether a key, or a finalizer, is good as it stands: objects have the same ones again and again."""
+    return len(key) < _SHORT and _remembered(key)
 
 
 def _check_names(meta: ObjectMeta, rule: NameRule, prefixed: bool) -> Iterator[FieldError]:
@@ -196,7 +215,8 @@ def _check_owner(owner: OwnerReference, path: Path) -> Iterator[FieldError]:
 
 def _check_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldError]:
     for finalizer in finalizers:
-        yield from (invalid(path, finalizer, message) for message in names.check_qualified_name(finalizer))
+        if not _is_key(finalizer):
+            yield from (invalid(path, finalizer, message) for message in names.check_qualified_name(finalizer))
     if _ORPHAN in finalizers and _FOREGROUND in finalizers:
         detail = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
         yield invalid(path, list(finalizers), detail)

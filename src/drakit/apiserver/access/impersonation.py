@@ -36,7 +36,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 async def impersonate(authorizer: Authorizer, user: User, headers: Mapping[str, str]) -> User:
     """The user itself, if it does not ask to be another. Raise 400 or 403."""
-    if not any(name.startswith(PREFIX) for name in headers):
+    if PREFIX not in " ".join(headers) or not any(name.startswith(PREFIX) for name in headers):
         return user
     wanted = read(headers)
     for attributes in _needed(user, wanted):

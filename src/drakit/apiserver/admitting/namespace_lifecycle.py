@@ -6,6 +6,7 @@ Out: refusals: of writes into a namespace that is not there or on its way out, a
 
 from __future__ import annotations
 
+from drakit.api.registry import Kind
 from drakit.apiserver.admission import CREATE, DELETE, Change, Plugin
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.keeping import Keeper, not_found
@@ -25,6 +26,9 @@ class NamespaceLifecycle(Plugin):
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
+
+    def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
+        return kind is _NAMESPACE or (operation == CREATE and kind.namespaced)
 
     async def admit(self, change: Change) -> None:
         if change.kind is _NAMESPACE:

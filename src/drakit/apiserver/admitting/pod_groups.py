@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from drakit.api.registry import Kind
 from drakit.apiserver.admission import CREATE, Change, Plugin
 from drakit.apiserver.keeping import Keeper
 from drakit.apiserver.serving import known_kind
@@ -23,6 +24,9 @@ class PodGroupWorkloadExists(Plugin):
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
+
+    def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
+        return kind is _POD_GROUP and operation == CREATE and not subresource
 
     async def validate(self, change: Change) -> None:
         if change.kind is not _POD_GROUP or change.operation != CREATE or change.subresource or change.new is None:

@@ -7,6 +7,7 @@ Out: a refusal when the pod's status says that claims hold a part of its node's 
 
 from __future__ import annotations
 
+from drakit.api.registry import Kind
 from drakit.apiserver.admission import UPDATE, Change, Plugin
 from drakit.apiserver.failures import ApiError
 from drakit.base import fields, status
@@ -18,6 +19,9 @@ _WHY = "pods with node allocatable resources from resource claims cannot be resi
 
 class PodResizeValidator(Plugin):
     name = "PodResizeValidator"
+
+    def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
+        return kind.kind == "Pod" and operation == UPDATE and subresource == "resize"
 
     async def validate(self, change: Change) -> None:
         if change.kind.kind != "Pod" or change.subresource != "resize" or change.operation != UPDATE:

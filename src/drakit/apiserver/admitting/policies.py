@@ -14,6 +14,7 @@ from functools import partial
 import msgspec
 
 from drakit.api.plain import from_plain
+from drakit.api.registry import Kind
 from drakit.apiserver.admission import Change, Plugin
 from drakit.apiserver.admitting.attempts import NAMESPACE, Attempt, is_exempt
 from drakit.apiserver.admitting.catalogues import Catalogue
@@ -68,8 +69,11 @@ class ValidatingAdmissionPolicies(Plugin):
         self._policies = Catalogue(keeper, _POLICY, lambda document: Judge(from_plain(Policy, document)))
         self._bindings = Catalogue(keeper, _BINDING, lambda document: from_plain(Binding, document))
 
+    def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
+        return not is_exempt(kind)
+
     async def validate(self, change: Change) -> None:
-        judges = await self._policies.all() if not is_exempt(change) else ()
+        judges = await self._policies.all()
         bindings = await self._bindings.all() if judges else ()
         if not bindings:
             return

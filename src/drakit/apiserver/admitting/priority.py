@@ -7,6 +7,7 @@ Out: pods with priority and preemption policy; a refusal of names that nobody ha
 
 from __future__ import annotations
 
+from drakit.api.registry import Kind
 from drakit.apiserver.admission import CREATE, DELETE, Change, Plugin
 from drakit.apiserver.admitting.catalogues import Catalogue
 from drakit.apiserver.keeping import Keeper
@@ -28,6 +29,9 @@ class Priority(Plugin):
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._classes = Catalogue(keeper, _CLASS, lambda document: document)
+
+    def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
+        return (kind is _POD and not subresource) or (kind is _CLASS and operation != DELETE)
 
     async def admit(self, change: Change) -> None:
         if change.kind is not _POD or change.subresource or change.new is None:

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from drakit.api import DeviceClass, Pod, ResourceClaim, ResourceQuota
 from drakit.api.plain import from_plain
 from drakit.api.registry import Kind
-from drakit.apiserver.admission import UPDATE, Change, Plugin
+from drakit.apiserver.admission import CREATE, UPDATE, Change, Plugin
 from drakit.apiserver.failures import ApiError, internal
 from drakit.apiserver.keeping import Conflict, Keeper, prefix_of
 from drakit.apiserver.objects import Kept, Plain
@@ -33,6 +33,9 @@ _CLASS = known_kind("resource.k8s.io/v1", "DeviceClass")
 _CLAIM = known_kind("resource.k8s.io/v1", "ResourceClaim")
 _POD = known_kind("v1", "Pod")
 
+_GROWING = (("ResourceClaim", ""), ("Pod", "resize"), ("Pod", ""))
+"""Updates that can use more."""
+
 Amounts = Mapping[str, Quantity]
 
 
@@ -42,6 +45,14 @@ class ResourceQuotas(Plugin):
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
+        """Whether a change can use more than there was: nearly always a creation."""
+        if not kind.namespaced or kind.plural == "events":
+            return False
+        if operation == CREATE:
+            return not subresource
+        return operation == UPDATE and (kind.kind, subresource) in _GROWING
 
     async def validate(self, change: Change) -> None:
         if not _handles(change) or not await self._keeper.store.count(prefix_of(_QUOTA, change.namespace)):
@@ -176,19 +187,12 @@ class _Demand:
 
 
 def _handles(change: Change) -> bool:
-    """Whether a change can use more than there was: nearly always a creation."""
-    if not change.kind.namespaced or change.kind.plural == "events" or change.new is None:
+    """An update of a pod counts when the pod gets into another scope."""
+    if change.new is None:
         return False
-    match change.operation, change.kind.kind, change.subresource:
-        case "CREATE", _, "":
-            return True
-        case "UPDATE", "ResourceClaim", "":
-            return True
-        case "UPDATE", "Pod", "resize":
-            return True
-        case "UPDATE", "Pod", "":
-            return _deadline(change.document) != _deadline(change.old.document if change.old else {})
-    return False
+    if change.operation == UPDATE and change.kind is _POD and not change.subresource:
+        return _deadline(change.new) != _deadline(change.old.document if change.old else {})
+    return True
 
 
 def _deadline(pod: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
+from drakit.api.registry import Kind
 from drakit.apiserver.access.relations import MIRROR
 from drakit.apiserver.admission import CREATE, Change, Plugin
 from drakit.apiserver.failures import ApiError
@@ -39,6 +40,9 @@ class ServiceAccount(Plugin):
         self._keeper = keeper
         self._random = random
         self._clock = clock
+
+    def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
+        return kind.kind == "Pod" and operation == CREATE and not subresource
 
     async def admit(self, change: Change) -> None:
         if change.kind.kind != "Pod" or change.subresource or change.operation != CREATE:

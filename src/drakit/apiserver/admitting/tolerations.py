@@ -6,6 +6,7 @@ Out: the same, staying for five minutes on a node that is not ready or not reach
 
 from __future__ import annotations
 
+from drakit.api.registry import Kind
 from drakit.apiserver.admission import Change, Plugin
 from drakit.apiserver.objects import Plain
 
@@ -15,6 +16,9 @@ _BAD_NODES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 class DefaultTolerationSeconds(Plugin):
     name = "DefaultTolerationSeconds"
+
+    def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
+        return kind.kind == "Pod" and not subresource
 
     async def admit(self, change: Change) -> None:
         if change.kind.kind != "Pod" or change.subresource or change.new is None:

@@ -83,9 +83,10 @@ class _Webhooks(Plugin):
         self._caller = caller
         self._new_uid = new_uid
 
-    async def _registered(self, change: Change) -> list[Hook]:
-        if is_exempt(change):
-            return []
+    def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
+        return not is_exempt(kind)
+
+    async def _registered(self) -> list[Hook]:
         configurations = await self._catalogue.all()
         return [hook for hooks in configurations for hook in hooks] if configurations else []
 
@@ -160,7 +161,7 @@ class ValidatingWebhooks(_Webhooks):
 
     async def validate(self, change: Change) -> None:
         """All are asked, whatever the first says; of several refusals the first in order is told."""
-        hooks = await self._registered(change)
+        hooks = await self._registered()
         if not hooks:
             return
         attempt = Attempt(change)
@@ -195,7 +196,7 @@ class MutatingWebhooks(_Webhooks):
         self._clock = clock
 
     async def admit(self, change: Change) -> None:
-        hooks = await self._registered(change)
+        hooks = await self._registered()
         if not hooks:
             return
         attempt = Attempt(change)

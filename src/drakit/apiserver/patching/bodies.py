@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 import yaml
 from yaml.scanner import ScannerError
 
@@ -79,14 +80,18 @@ def _yaml_words(body: bytes) -> str:
 
 
 class PatchBody:
-    """The body of a patch, read when it is first needed, and once."""
+    """The body of a patch, read when it is first needed, and once.
 
-    __slots__ = ("_data", "_text", "content_type")
+    A patch that is given as a `document` was never text: it has no key twice.
+    """
 
-    def __init__(self, content_type: str, text: bytes) -> None:
+    __slots__ = ("_clean", "_data", "_text", "content_type")
+
+    def __init__(self, content_type: str, text: bytes, document: Any = None) -> None:
         self.content_type = content_type
         self._text = text
-        self._data: Any = None
+        self._clean = isinstance(document, dict) and content_type in (MERGE_PATCH, STRATEGIC_MERGE_PATCH)
+        self._data: Any = msgspec.json.decode(text) if self._clean else None
 
     @property
     def data(self) -> Any:
@@ -100,7 +105,8 @@ class PatchBody:
         if self.content_type == JSON_PATCH:
             return tuple(dict.fromkeys(f"json patch {each}" for each in _operation_findings(self.data)))
         found: dict[str, None] = {}
-        _note_repeated(self.data, "", found)
+        if not self._clean:
+            _note_repeated(self.data, "", found)
         return tuple(found)
 
 

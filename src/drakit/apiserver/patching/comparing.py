@@ -6,8 +6,10 @@ Out: `compare` gives the fields added, modified and removed; `fields_of` those t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import Enum
+from itertools import compress, repeat
+from operator import is_not
 from typing import Any, Final, NamedTuple
 
 from drakit.apiserver.patching.atoms import ATOMIC, Atom, ListAtom, MapAtom
@@ -24,6 +26,7 @@ MISSING: Final = _Missing.MISSING
 
 
 _CONTAINERS = (dict, list)
+_LEAF: FieldSet = {}
 _COMPARED_WHOLE = 8  # to this depth, equal parts are passed over at once; below, comparing each level whole adds up
 
 
@@ -97,13 +100,12 @@ class _Comparing:
     def _maps(self, form: MapAtom, old: Any, new: Any, path: tuple[str, ...]) -> None:
         one = old if isinstance(old, dict) else {}
         two = new if isinstance(new, dict) else {}
-        for key, after in two.items():
-            before = one.get(key, MISSING)
-            if before is not after and not (type(after) is str and before == after):
+        for key in compress(two, map(is_not, map(one.get, two, repeat(MISSING)), two.values())):
+            before, after = one.get(key, MISSING), two[key]
+            if not (type(after) is str and before == after):
                 self.visit(form.at(key), before, after, (*path, "f:" + key))
-        for key, before in one.items():
-            if key not in two:
-                self.visit(form.at(key), before, MISSING, (*path, "f:" + key))
+        for key in one.keys() - two.keys():
+            self.visit(form.at(key), one[key], MISSING, (*path, "f:" + key))
 
     def _lists(self, form: ListAtom, old: Any, new: Any, path: tuple[str, ...]) -> None:
         one = grouped(form, old) if isinstance(old, list) else {}
@@ -148,11 +150,23 @@ def taken_by(atom: Atom, old: Any, new: Any, depth: int = 0) -> FieldSet | None:
 
 def _taken_in_map(form: MapAtom, old: Any, new: Any, depth: int) -> FieldSet:
     one = old if isinstance(old, dict) else {}
-    node: FieldSet = {}
-    for key, after in new.items() if isinstance(new, dict) else ():
-        taken = taken_by(form.at(key), one.get(key, MISSING), after, depth + 1)
+    two = new if isinstance(new, dict) else {}
+    node = _coming(form, two, two.keys() - one.keys())
+    for key in two.keys() & one.keys():
+        before, after = one[key], two[key]
+        if before is after:
+            continue
+        taken = taken_by(form.at(key), before, after, depth + 1)
         if taken is not None:
             node["f:" + key] = taken
+    return node
+
+
+def _coming(form: MapAtom, value: dict[str, Any], keys: Collection[str]) -> FieldSet:
+    """The nodes of fields that come, with all that they hold."""
+    node: FieldSet = dict.fromkeys(map("f:".__add__, keys), _LEAF)
+    for key in form.inner(keys):
+        node["f:" + key] = everything_in(form.at(key), value[key])
     return node
 
 
@@ -180,8 +194,7 @@ def _held(form: MapAtom | ListAtom | None, value: Any) -> FieldSet:
         return {}
     node: FieldSet = {SELF: {}}
     if isinstance(form, MapAtom) and isinstance(value, dict):
-        for key, each in value.items():
-            node["f:" + key] = everything_in(form.at(key), each)
+        node |= _coming(form, value, value)
     elif isinstance(form, ListAtom) and isinstance(value, list):
         for element, items in grouped(form, value).items():
             node[element] = everything_in(form.element, items[0]) if len(items) == 1 else {}

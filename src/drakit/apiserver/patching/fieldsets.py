@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -155,7 +156,10 @@ def paths(fields: FieldSet, prefix: Elements = ()) -> Iterator[Elements]:
 
 def in_order(fields: FieldSet) -> FieldSet:
     """The same set with sorted keys, so that equal sets have equal bytes."""
-    return {key: in_order(fields[key]) if fields[key] else {} for key in sorted(fields)}
+    result = dict.fromkeys(sorted(fields), _LEAF)
+    for key in compress(fields, fields.values()):
+        result[key] = in_order(fields[key])
+    return result
 
 
 def normalized(data: Any) -> FieldSet:

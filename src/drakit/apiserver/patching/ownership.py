@@ -63,7 +63,8 @@ def own_create(setting: Setting, new: Document, owners: Owners) -> tuple[Owners,
     """The owners of a new object, and the fields that its creation takes: those that an empty object has not."""
     if owners:
         return own_update(setting, _empty(setting.api_version, setting.kind), new, owners)
-    rest = {name: part for name, part in new.items() if name != _SPEC}
+    rest = dict(new)
+    rest.pop(_SPEC, None)
     taken = _set_in(setting.api_version, setting.kind, rest)
     if _SPEC in new:
         taken = {**taken, **_set_in_spec(setting.api_version, setting.kind, new[_SPEC])}
@@ -72,8 +73,7 @@ def own_create(setting: Setting, new: Document, owners: Owners) -> tuple[Owners,
 
 def _set_in(api_version: str, kind: str, parts: Document) -> FieldSet:
     """The fields of some parts of a new object."""
-    before = {name: part for name, part in _empty(api_version, kind).items() if name in parts}
-    return taken_by(atom_of(api_version, kind), before, parts) or {}
+    return taken_by(atom_of(api_version, kind), _empty(api_version, kind), parts) or {}
 
 
 def _set_in_spec(api_version: str, kind: str, spec: Any) -> FieldSet:

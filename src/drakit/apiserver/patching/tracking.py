@@ -11,7 +11,7 @@ applies: then all its fields belong to `before-first-apply`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from drakit.api.registry import find_kind
@@ -45,7 +45,7 @@ MAX_NAME = 128
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE = "before-first-apply"
 _KUBECTL = "kubectl"
-_NEVER_OWNED_META = frozenset(
+_NEVER_OWNED_META = frozenset({SELF}) | frozenset(
     f"f:{name}"
     for name in (
         "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
@@ -53,7 +53,7 @@ _NEVER_OWNED_META = frozenset(
     )
 )  # fmt: skip
 _NEVER_OWNED = set_of(
-    [("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", name) for name in _NEVER_OWNED_META)]
+    [("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", name) for name in _NEVER_OWNED_META - {SELF})]
 )
 
 
@@ -216,12 +216,16 @@ class FieldTracker:
 
 def _without_server_set(fields: FieldSet) -> FieldSet:
     """`difference` to what nobody owns, which is nowhere but in the head and right below metadata."""
-    rest = {name: node for name, node in fields.items() if name not in _NEVER_OWNED}
+    rest = _but(fields, _NEVER_OWNED.keys())
     if metadata := fields.get("f:metadata"):
-        below = {name: node for name, node in metadata.items() if name != SELF and name not in _NEVER_OWNED_META}
+        below = _but(metadata, _NEVER_OWNED_META)
         if below:
             rest["f:metadata"] = below
     return rest
+
+
+def _but(fields: FieldSet, names: Set[str]) -> FieldSet:
+    return {name: fields[name] for name in fields.keys() - names} if fields.keys() & names else dict(fields)
 
 
 def keep_times_if_idle(live: Document, new: dict[str, Any]) -> dict[str, Any]:
