@@ -168,4 +168,7 @@ _RULES: Mapping[type[Model], Callable[[Any, datetime], Any]] = {
     ResourcePoolStatusRequest: _pool_status,
     PodGroup: _pod_group,
 }
-_SETTLED = {**_RULES, ResourceClaim: lambda claim, _now: _claim_status(claim)}
+_SETTLED: Mapping[type[Model], Callable[[Any, datetime], Any]] = {
+    **_RULES,
+    ResourceClaim: lambda claim, _now: _claim_status(claim),
+}
