@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from drakit.allocator.reasons import Reasons
 
 _MAX_ANSWERS = 20_000
+_MOST_ALIKE = 64
+"""Pools of which two nodes may be expected to see the same use: more than that differ, and their keys are long."""
 
 
 class Allocator:
@@ -107,6 +109,8 @@ class Allocator:
     def _work_out(self, views: Views) -> Answer:
         layout = layout_of(self._plan, views)
         usages = self._inventory.usages(views)
+        if len(usages) > _MOST_ALIKE:
+            return solve(layout, usages, self._timer())
         key = tuple([usage.key for usage in usages])
         found = layout.answers.get(key)
         if found is None:

@@ -207,7 +207,7 @@ class Ledger:
         else:
             table.put(uid, entry)
         after = self._effective(uid)
-        if before is not after:
+        if before != after:  # an allocation that was in flight and is stored now changes nothing
             self._charge(before, add=False)
             self._charge(after, add=True)
 
