@@ -60,6 +60,7 @@ def test_pods_are_bound_with_the_rights_of_a_scheduler_and_figures_are_shown(alo
         asyncio.run(_bind_two(alone))
         assert show(working.shown, "/readyz") == (200, "ok")
         figures = show(working.shown, "/metrics")[1].splitlines()
+        assert not any("_created" in figure for figure in figures)
         assert 'leader_election_master_status{name="kube-scheduler"} 1.0' in figures
         attempts = 'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 2.0'
         assert attempts in figures
@@ -80,7 +81,9 @@ async def _bind_one_of_a_template(running: Running) -> None:
         await client.create(template())
         await client.create(pod("p", claims=[by_template()]))
         await until(client, PODS, _is_bound("p"), namespace="default")
-        assert 'scheduler_pending_pods{queue="active"} 0.0' in await client.text("/metrics")
+        figures = await client.text("/metrics")
+        assert 'scheduler_pending_pods{queue="active"} 0.0' in figures
+        assert "_created" not in figures
 
 
 def test_a_pod_with_a_claim_template_is_bound_in_drakit_up() -> None:

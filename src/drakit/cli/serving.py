@@ -22,6 +22,7 @@ from drakit.base.clock import RealClock
 from drakit.cli.components import Component, Embedded, Surroundings
 from drakit.cli.hosting import Host, Place, explained, signing_key, static_tokens
 from drakit.cli.logs import Logged
+from drakit.cli.observing import show_figures_alone
 from drakit.cli.sparing import spare_the_collector
 from drakit.store import MemoryStore, SQLiteStore, Store
 
@@ -69,6 +70,7 @@ async def serve(
             async with _running(components, around, listener):
                 typer.echo(f"drakit {title}: listening on {host.url}, kubeconfig {keeping.written}")
                 spare_the_collector()
+                show_figures_alone()
                 await listener.serve()
     if place.unix_socket:
         place.unix_socket.unlink(missing_ok=True)

@@ -22,7 +22,7 @@ from drakit.apiserver.listening import Listener
 from drakit.base.clock import Clock
 from drakit.base.errors import Unavailable
 from drakit.cli.components import Embedded
-from drakit.cli.observing import Observed, url_of
+from drakit.cli.observing import Observed, show_figures_alone, url_of
 from drakit.cli.sparing import spare_the_collector
 from drakit.client import Client
 from drakit.informers import LeaderElector
@@ -83,6 +83,7 @@ async def fulfil(duty: Duty, client: Client, server: str, bound: socket.socket) 
         async with Listener(duty.observed(), bound).running(), _at_work(duty) as working:
             typer.echo(f"drakit {duty.title}: following {server}, figures on {url_of(bound)}/metrics")
             spare_the_collector()
+            show_figures_alone()
             await _first(working, signals.asked.wait())
             if not working.done() and not duty.is_standby:
                 await _first(_finish(duty, working), signals.insisted.wait())
