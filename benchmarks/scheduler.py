@@ -11,11 +11,11 @@ import uvloop
 from rich.progress import track
 
 from benchmarks.report import publish
-from benchmarks.scheduling.clusters import Measured, cluster
+from benchmarks.scheduling.clusters import Measured, cluster, percentile
 from benchmarks.scheduling.workloads import WORKLOADS, Workload
 
 EVERYTHING = "SQLite, all controllers"
-COLUMNS = ("workload", "size", "where", "pods/s", "target", "Kubernetes", "p50", "p99")
+COLUMNS = ("workload", "size", "where", "pods/s", "target", "Kubernetes", "bound p50", "p99", "attempt p50", "p99")
 Row = tuple[str, ...]
 
 
@@ -26,7 +26,11 @@ async def measure(workload: Workload, *, sqlite: bool, everything: bool) -> Meas
 
 def row(workload: Workload, where: str, measured: Measured) -> Row:
     target = f"{workload.target:.0f}" if workload.target else ""
-    times = (f"{measured.percentile(share) * 1e3:.0f} ms" if measured.latencies else "" for share in (0.5, 0.99))
+    times = (
+        f"{percentile(each, share) * 1e3:{form}} ms" if each else ""
+        for each, form in ((measured.latencies, ".0f"), (measured.attempts, ".2f"))
+        for share in (0.5, 0.99)
+    )
     return workload.name, workload.size, where, f"{measured.rate:.0f}", target, workload.upstream, *times
 
 

@@ -87,13 +87,16 @@ def _half_a_card(number: int) -> Plain:
 
 async def _steadily(it: Cluster, count: int) -> Measured:
     """Create pods, await them, delete them, again; the time of all of it counts."""
-    start, rounds, latencies = time.perf_counter(), 0, list[float]()
+    start, rounds = time.perf_counter(), 0
+    latencies, attempts = list[float](), list[float]()
     while time.perf_counter() - start < STEADY_SECONDS:
         pods = _of_template(TEST, count, rounds * count)
-        latencies += (await it.place(pods)).latencies
+        placed = await it.place(pods)
+        latencies += placed.latencies
+        attempts += placed.attempts
         await it.remove(pods)
         rounds += 1
-    return Measured(rounds * count, time.perf_counter() - start, tuple(latencies))
+    return Measured(rounds * count, time.perf_counter() - start, tuple(latencies), tuple(attempts))
 
 
 def steady_state(nodes: int, devices: int, allocated: int) -> Run:
@@ -235,7 +238,7 @@ def publish_slices(nodes: int, devices: int) -> Run:
         start = time.perf_counter()
         await it.create(make.local_slice(number, devices) for number in range(nodes))
         await all_known.wait()
-        return Measured(nodes, time.perf_counter() - start, ())
+        return Measured(nodes, time.perf_counter() - start)
 
     return run
 
