@@ -42,6 +42,9 @@ INTERFACE_LENGTH = 256
 HARDWARE_ADDRESS_LENGTH = 128
 SOURCES = ("FromClaim", "FromClass")
 STATUS = Path("status")
+_RESERVED = STATUS / "reservedFor"
+_REPORTS = STATUS / "devices"
+_ALLOCATION = STATUS / "allocation"
 
 DeviceKey = tuple[str, str, str, str]
 """Driver, pool, device and share of something that was allocated."""
@@ -52,13 +55,13 @@ def check_claim_status_update(new: ResourceClaim, old: ResourceClaim, ctx: Conte
     yield from check_metadata_update(new.metadata, old.metadata)
     yield from each_once(
         new.status.reserved_for,
-        STATUS / "reservedFor",
+        _RESERVED,
         _check_consumer,
         lambda consumer: consumer.uid,
         limit=RESERVATIONS,
     )
-    yield from _check_reports(new.status, old.status, STATUS / "devices")
-    yield from _check_reservations(new, old, STATUS / "reservedFor")
+    yield from _check_reports(new.status, old.status, _REPORTS)
+    yield from _check_reservations(new, old, _RESERVED)
     yield from _check_transition(new, old.status, ctx)
 
 
@@ -96,7 +99,7 @@ def _check_reservations(new: ResourceClaim, old: ResourceClaim, path: Path) -> I
 
 def _check_transition(new: ResourceClaim, old: ResourceClaimStatus, ctx: Context) -> Iterator[FieldError]:
     """An allocation is not checked again once it is there: rules for new ones may be stricter."""
-    allocation, path = new.status.allocation, STATUS / "allocation"
+    allocation, path = new.status.allocation, _ALLOCATION
     if allocation is None:
         return
     if old.allocation is not None:

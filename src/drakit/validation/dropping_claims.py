@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from msgspec.structs import replace
 
 from drakit.api import (
@@ -23,25 +25,28 @@ Result = DeviceRequestAllocationResult
 
 
 def drop_claim_fields(new: ResourceClaim, old: ResourceClaim | None, gates: FeatureGates) -> ResourceClaim:
-    off = [
-        feature
-        for feature in _FEATURES
-        if not feature.enabled(gates) and not (old is not None and feature.used(old.spec, old.status))
-    ]
+    off = [each for each in _switched_off(gates) if old is None or not each.used(old.spec, old.status)]
     spec, status = new.spec, new.status
     for feature in off:
         spec, status = feature.drop_spec(spec), feature.drop_status(status)
     if not gates.enabled("DRAResourceClaimDeviceStatus") and not (old is not None and old.status.devices):
         status = replace(status, devices=())
+    if spec is new.spec and status is new.status:
+        return new
     return new if (spec, status) == (new.spec, new.status) else replace(new, spec=spec, status=status)
+
+
+@lru_cache(maxsize=16)
+def _switched_off(gates: FeatureGates) -> tuple[_Feature, ...]:
+    return tuple(feature for feature in _FEATURES if not feature.enabled(gates))
 
 
 def drop_template_fields(
     new: ResourceClaimTemplate, old: ResourceClaimTemplate | None, gates: FeatureGates
 ) -> ResourceClaimTemplate:
     spec, nothing = new.spec.spec, ResourceClaimStatus()
-    for feature in _FEATURES:
-        if not feature.enabled(gates) and not (old is not None and feature.used(old.spec.spec, nothing)):
+    for feature in _switched_off(gates):
+        if old is None or not feature.used(old.spec.spec, nothing):
             spec = feature.drop_spec(spec)
     return new if spec == new.spec.spec else replace(new, spec=replace(new.spec, spec=spec))
 

@@ -29,6 +29,7 @@ _MANAGED = METADATA / "managedFields"
 _CREATED = METADATA / "creationTimestamp"
 _DELETED = METADATA / "deletionTimestamp"
 _GRACE = METADATA / "deletionGracePeriodSeconds"
+_SETTLED = (_NAME, _NAMESPACE, _UID, _CREATED, _DELETED, _GRACE)
 IMMUTABLE = "field is immutable"
 ANNOTATIONS_SIZE = 256 * 1024
 _LONGEST_LETTER = 4  # bytes of UTF-8
@@ -71,18 +72,25 @@ def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Iterator[FieldErr
     yield from _check_generation(new)
     if new.generation < old.generation:
         yield invalid(METADATA / "generation", new.generation, "must not be decremented")
-    for before, after, path in (
-        (old.name, new.name, _NAME),
-        (old.namespace, new.namespace, _NAMESPACE),
-        (old.uid, new.uid, _UID),
-        (old.creation_timestamp, new.creation_timestamp, _CREATED),
-        (old.deletion_timestamp, new.deletion_timestamp, _DELETED),
-        (old.deletion_grace_period_seconds, new.deletion_grace_period_seconds, _GRACE),
-    ):
-        if after != before:
-            yield from immutable(after, before, path)
+    before, after = _settled(old), _settled(new)
+    if after != before:
+        for was, is_now, path in zip(before, after, _SETTLED, strict=True):
+            if is_now != was:
+                yield from immutable(is_now, was, path)
     yield from _check_content(new)
     yield from _check_qualified_finalizers(new.finalizers)
+
+
+def _settled(meta: ObjectMeta) -> tuple[Any, ...]:
+    """What no update changes."""
+    return (
+        meta.name,
+        meta.namespace,
+        meta.uid,
+        meta.creation_timestamp,
+        meta.deletion_timestamp,
+        meta.deletion_grace_period_seconds,
+    )
 
 
 def check_template_metadata(meta: ObjectMeta, path: Path) -> Iterator[FieldError]:

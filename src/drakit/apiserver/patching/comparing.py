@@ -74,6 +74,10 @@ class _Comparing:
             return
         if old is new or (len(path) < _COMPARED_WHOLE and new is not MISSING and old == new):
             return
+        members = atom.members
+        if type(old) is dict and type(new) is dict and members is not None and not members.atomic:
+            self._maps(members, old, new, path)
+            return
         before, after = form_of(atom, old), form_of(atom, new)
         if new is MISSING or old is None or new is None or before is after:
             form = before if new is MISSING or new is None else after
@@ -81,7 +85,7 @@ class _Comparing:
             return
         # Raw JSON that was one form and is now another: one goes, the other comes.
         self._differ(before, old, MISSING, path)
-        insert(self.added, path, _held(after, new))
+        insert(self.added, path, everything_in(atom, new))
 
     def _differ(self, form: MapAtom | ListAtom | None, old: Any, new: Any, path: tuple[str, ...]) -> None:
         leaf = form is None or not (_filled(old) or _filled(new)) or _atomic(form)
@@ -139,7 +143,7 @@ def taken_by(atom: Atom, old: Any, new: Any, depth: int = 0) -> FieldSet | None:
         return None
     before, after = form_of(atom, old), form_of(atom, new)
     if old is not None and new is not None and before is not after:
-        return _held(after, new)
+        return everything_in(atom, new)
     form = before if new is None else after
     if form is None or not (_filled(old) or _filled(new)) or _atomic(form):
         return {} if old != new else None
@@ -186,19 +190,16 @@ def _taken_in_list(form: ListAtom, old: Any, new: Any, depth: int) -> FieldSet:
 
 def everything_in(atom: Atom, value: Any) -> FieldSet:
     """The node of a field that comes with all that it holds."""
-    return _held(form_of(atom, value), value) if _filled(value) else {}
-
-
-def _held(form: MapAtom | ListAtom | None, value: Any) -> FieldSet:
-    if form is None or not _filled(value) or _atomic(form):
+    if not value:
         return {}
-    node: FieldSet = {SELF: {}}
-    if isinstance(form, MapAtom) and isinstance(value, dict):
-        node |= _coming(form, value, value)
-    elif isinstance(form, ListAtom) and isinstance(value, list):
-        for element, items in grouped(form, value).items():
-            node[element] = everything_in(form.element, items[0]) if len(items) == 1 else {}
-    return node if len(node) > 1 else {}
+    if isinstance(value, dict) and (members := atom.members) is not None:
+        return {} if members.atomic else {SELF: {}, **_coming(members, value, value)}
+    if isinstance(value, list) and (items := atom.items) is not None and items.type != ATOMIC:
+        node: FieldSet = {SELF: {}}
+        for element, same in grouped(items, value).items():
+            node[element] = everything_in(items.element, same[0]) if len(same) == 1 else {}
+        return node if len(node) > 1 else {}
+    return {}
 
 
 def _filled(value: Any) -> bool:

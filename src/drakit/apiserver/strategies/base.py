@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from drakit.api.registry import Kind
 from drakit.apiserver.objects import Plain
 
+_BESIDE_STATUS = frozenset({"metadata", "status", "kind", "apiVersion"})
 _STATUS_META = ("generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences")
 
 
@@ -62,7 +63,7 @@ class Strategy:
 
     def prepare_status(self, new: Plain, old: Mapping[str, Any]) -> None:
         """For an update of the status alone."""
-        for name in [name for name in (*new, *old) if name not in ("metadata", "status", "kind", "apiVersion")]:
+        for name in sorted((new.keys() | old.keys()) - _BESIDE_STATUS):
             keep(new, old, name)
         if not self.status_metadata:
             for name in _STATUS_META:
