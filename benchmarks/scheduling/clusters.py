@@ -6,6 +6,7 @@ Out: pods per second, and how long pods took from their creation until they were
 from __future__ import annotations
 
 import asyncio
+import gc
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -189,3 +190,4 @@ async def cluster(*, sqlite: bool = False, everything: bool = False) -> AsyncIte
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            gc.unfreeze()
