@@ -15,7 +15,19 @@ from benchmarks.scheduling.clusters import Measured, cluster, percentile
 from benchmarks.scheduling.workloads import WORKLOADS, Workload
 
 EVERYTHING = "SQLite, all controllers"
-COLUMNS = ("workload", "size", "where", "pods/s", "target", "Kubernetes", "bound p50", "p99", "attempt p50", "p99")
+COLUMNS = (
+    "workload",
+    "size",
+    "where",
+    "pods/s",
+    "target",
+    "Kubernetes",
+    "CPU per pod",
+    "bound p50",
+    "p99",
+    "attempt p50",
+    "p99",
+)
 Row = tuple[str, ...]
 
 
@@ -31,7 +43,8 @@ def row(workload: Workload, where: str, measured: Measured) -> Row:
         for each, form in ((measured.latencies, ".0f"), (measured.attempts, ".2f"))
         for share in (0.5, 0.99)
     )
-    return workload.name, workload.size, where, f"{measured.rate:.0f}", target, workload.upstream, *times
+    cpu = f"{measured.cpu / measured.pods * 1e3:.2f} ms"
+    return workload.name, workload.size, where, f"{measured.rate:.0f}", target, workload.upstream, cpu, *times
 
 
 def main() -> None:
