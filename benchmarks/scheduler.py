@@ -6,12 +6,13 @@ Run as `python -m benchmarks scheduler`; `DRAKIT_WORKLOAD=Steady` runs the workl
 from __future__ import annotations
 
 import os
+import sys
 
 import uvloop
 from rich.progress import track
 
 from benchmarks.report import publish
-from benchmarks.scheduling.clusters import Measured, cluster, percentile
+from benchmarks.scheduling.clusters import Measured, Stuck, cluster, percentile
 from benchmarks.scheduling.workloads import WORKLOADS, Workload
 
 EVERYTHING = "SQLite, all controllers"
@@ -53,8 +54,13 @@ def main() -> None:
     chosen = [(each, where) for each, where in chosen if wanted in f"{each.name}, {each.size}, {where}"]
     rows: list[Row] = []
     for workload, where in track(chosen, description="workloads", transient=True):
-        measured = uvloop.run(measure(workload, sqlite=where != "memory", everything=where == EVERYTHING))
-        rows.append(row(workload, where, measured))
+        try:
+            measured = uvloop.run(measure(workload, sqlite=where != "memory", everything=where == EVERYTHING))
+        except Stuck as error:
+            print(f"{workload.name}: {error}", file=sys.stderr)
+            rows.append((workload.name, workload.size, where, "stuck", *[""] * (len(COLUMNS) - 4)))
+        else:
+            rows.append(row(workload, where, measured))
     publish("scheduler", "Pods per second through the whole system, in one process", COLUMNS, rows)
 
 

@@ -19,6 +19,7 @@ import msgspec
 from drakit.api.pods import Pod
 from drakit.api.views import Partial
 from drakit.apiserver import Settings, build_server
+from drakit.base.errors import DrakitError
 from drakit.base.gates import FeatureGates
 from drakit.cli.sparing import spare_the_collector
 from drakit.client import PODS, Client, InProcess
@@ -54,6 +55,10 @@ class Measured(msgspec.Struct, frozen=True):
 def percentile(times: Sequence[float], share: float) -> float:
     ordered = sorted(times)
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else 0.0
+
+
+class Stuck(DrakitError):
+    """No pod is bound any more, and some are not."""
 
 
 class Cluster:
@@ -121,7 +126,7 @@ class Cluster:
                 await asyncio.wait_for(self._done.wait(), PATIENCE)
             except TimeoutError:
                 if len(self._awaited) == left:
-                    raise SystemExit(await self._trouble(names)) from None
+                    raise Stuck(await self._trouble(names)) from None
             else:
                 return
 

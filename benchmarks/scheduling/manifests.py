@@ -45,6 +45,13 @@ def wide_slice(number: int, name: str = "", **content: Any) -> Plain:
     )
 
 
+def card_slice(number: int, name: str, **content: Any) -> Plain:
+    """One of the two slices of a card that is in a node."""
+    where = f"node-{number}"
+    pool = {"name": where, "generation": 1, "resourceSliceCount": 2}
+    return _object("ResourceSlice", f"{where}-{name}", driver=DRIVER, nodeName=where, pool=pool, **content)
+
+
 def device_class(name: str = CLASS, *, expression: str = f'device.driver == "{DRIVER}"', resource: str = "") -> Plain:
     named = {"extendedResourceName": resource} if resource else {}
     return _object("DeviceClass", name, selectors=[{"cel": {"expression": expression}}], **named)

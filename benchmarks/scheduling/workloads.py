@@ -202,8 +202,11 @@ def partitionable(nodes: int, pools: int, pods: int) -> Run:
     return run
 
 
-def partitionable_backtracking(nodes: int, pools: int, pods: int) -> Run:
-    """Seven of eight partitions per pod: the first is too large, so the search must give it back."""
+def partitionable_backtracking(nodes: int) -> Run:
+    """Seven of eight partitions of a node's card per pod: the first is too large, so the search must give it back.
+
+    Kubernetes has one card, one node and one pod here.
+    """
 
     def part(number: int) -> Plain:
         sets = (("cpu", f"cpu{number}", "1"), ("mem", "mem", "20Gi" if number == 1 else "10Gi"))
@@ -220,10 +223,10 @@ def partitionable_backtracking(nodes: int, pools: int, pods: int) -> Run:
             {"name": "counter-set-for-mem", "counters": {"mem": {"value": "70Gi"}}},
         ]
         await _begin(it, nodes, make.device_class(), make.template(TEST, make.exactly("req-0", count=7)))
-        await it.create(make.wide_slice(number, "countersets-", sharedCounters=sets) for number in range(pools))
+        await it.create(make.card_slice(number, "countersets", sharedCounters=sets) for number in range(nodes))
         devices = [part(number) for number in range(1, 9)]
-        await it.create(make.wide_slice(number, "devices-", devices=devices) for number in range(pools))
-        return await it.place(_of_template(TEST, pods))
+        await it.create(make.card_slice(number, "devices", devices=devices) for number in range(nodes))
+        return await it.place(_of_template(TEST, nodes))
 
     return run
 
@@ -270,7 +273,7 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("FirstAvailable", "2000 pods, 100 nodes x 20", claim_templates(100, 20, FIRST_AVAILABLE, extra=[NONE])),
     Workload("ConsumableCapacity", "2000 pods, 100 nodes, 2000 pools", consumable_capacity(100, 2000, 2000)),
     Workload("Partitionable", "2000 pods, 100 nodes, 2000 pools", partitionable(100, 2000, 2000)),
-    Workload("PartitionableBacktracking", "200 pods, 100 nodes, 200 pools", partitionable_backtracking(100, 200, 200)),
+    Workload("PartitionableBacktracking", "500 pods, 500 nodes", partitionable_backtracking(500)),
     Workload("DeviceTaintToleration", "2000 pods, 100 nodes x 20", claim_templates(100, 20, TOLERANT, extra=[TAINTED])),
     Workload("PublishResourceSlices", "5000 nodes x 10 (slices)", publish_slices(5000, 10)),
 )
