@@ -3,7 +3,7 @@
 In:  anything that runs between `with Steps() as steps:` and its end, in one thread.
 Out: `steps.total`, and the steps of each function itself, without those that it calls.
 
-A step is one opcode. What C code does is not counted: a step stands for 25 to 30 ns with it.
+A step is one opcode. What C code does is not counted: a loop that moves into C takes its steps along, but not its time.
 """
 
 from __future__ import annotations
