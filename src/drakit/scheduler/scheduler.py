@@ -80,28 +80,11 @@ class Scheduler:
         self._metrics = metrics = Metrics(self.registry)
         self._writers = Writers()
         self._events = events = Events(client, clock, self._writers)
-        handle = Handle(
-            client,
-            self.informers,
-            self.cache,
-            clock=clock,
-            gates=gates,
-            registry=self.registry,
-            random=random,
-            new_uid=lambda: str(UUID(int=random.getrandbits(128), version=4)),
-            record=events.record,
-        )
+        handle = self._make_handle(client, gates)
         nominations = Nominations(lambda uid: self.cache.pod(uid) is not None)
         preemptions = Preemptions(config, handle, self.cache, nominations, metrics)
         self._profiles = Profiles(config, handle, makers, metrics, complete=preemptions.complete)
-        self.queue = SchedulingQueue(
-            clock,
-            interests=self._profiles.interests,
-            pre_enqueue=self._may_enter,
-            metrics=metrics,
-            initial_backoff=config.pod_initial_backoff_seconds,
-            max_backoff=config.pod_max_backoff_seconds,
-        )
+        self.queue = self._make_queue(config)
         nominations.on_end(self._give_up_place)
         handlers = EventHandlers(self.cache, self.queue, self._profiles.names)
         handlers.subscribe(self.informers, self._profiles.interests, gates)
@@ -122,6 +105,29 @@ class Scheduler:
         self._follow()
         self._synced = asyncio.Event()
         self._stopping = asyncio.Event()
+
+    def _make_handle(self, client: Client, gates: FeatureGates) -> Handle:
+        return Handle(
+            client,
+            self.informers,
+            self.cache,
+            clock=self._clock,
+            gates=gates,
+            registry=self.registry,
+            random=self._random,
+            new_uid=lambda: str(UUID(int=self._random.getrandbits(128), version=4)),
+            record=self._events.record,
+        )
+
+    def _make_queue(self, config: SchedulerConfiguration) -> SchedulingQueue:
+        return SchedulingQueue(
+            self._clock,
+            interests=self._profiles.interests,
+            pre_enqueue=self._may_enter,
+            metrics=self._metrics,
+            initial_backoff=config.pod_initial_backoff_seconds,
+            max_backoff=config.pod_max_backoff_seconds,
+        )
 
     async def run(self) -> None:
         """Until stopped. Cancelled: at once, in the middle of whatever is under way."""

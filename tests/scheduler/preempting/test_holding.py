@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from drakit.client import CLAIMS, PODS
-from tests.scheduler.cluster import on_loop
+from tests.scheduler.cluster import SchedulingCluster, on_loop
 from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer, held
 from tests.scheduler.manifests import claim, node, resource_slice
 from tests.scheduler.preempting.scenes import add, devices_of, end, leaving, message_of, preempting, scene, user
@@ -17,13 +17,18 @@ def of_two(name: str) -> dict[str, object]:
     return made
 
 
+async def go_for_two(it: SchedulingCluster, priority: str) -> None:
+    """Both devices are in use by pods of low priority when a pod comes that wants both."""
+    await add(it, "a", "low")
+    await add(it, "b", "low")
+    await it.create(of_two("c"), user("c", priority, "c"))
+
+
 @on_loop
 async def test_a_pod_of_lower_priority_does_not_get_what_a_victim_left() -> None:
     """Two victims go one after the other; in between, the device of the first is free, and kept."""
     async with scene("d0", "d1") as it:
-        await add(it, "a", "low")
-        await add(it, "b", "low")
-        await it.create(of_two("c"), user("c", "high", "c"))
+        await go_for_two(it, "high")
         assert await leaving(it) == ["a", "b"]
         await end(it, "a")
         await add(it, "thief", "middle")
@@ -39,9 +44,7 @@ async def test_a_pod_of_lower_priority_does_not_get_what_a_victim_left() -> None
 @on_loop
 async def test_a_pod_of_the_same_priority_may_take_it() -> None:
     async with scene("d0", "d1") as it:
-        await add(it, "a", "low")
-        await add(it, "b", "low")
-        await it.create(of_two("c"), user("c", "middle", "c"))
+        await go_for_two(it, "middle")
         await end(it, "a")
         await add(it, "equal", "middle")
         await it.run_for(10)
@@ -70,9 +73,7 @@ async def test_a_pod_of_higher_priority_may_take_it_and_evicts_nobody_more() -> 
 @on_loop
 async def test_what_is_kept_is_free_when_its_pod_gives_up() -> None:
     async with scene("d0", "d1") as it:
-        await add(it, "a", "low")
-        await add(it, "b", "low")
-        await it.create(of_two("c"), user("c", "high", "c"))
+        await go_for_two(it, "high")
         await end(it, "a")
         await add(it, "d", "low")
         await it.run_for(10)
@@ -131,9 +132,7 @@ async def test_nobody_else_is_evicted_while_victims_are_leaving() -> None:
 @on_loop
 async def test_a_scheduler_that_is_started_again_goes_on_with_it() -> None:
     async with scene("d0", "d1") as it:
-        await add(it, "a", "low")
-        await add(it, "b", "low")
-        await it.create(of_two("c"), user("c", "high", "c"))
+        await go_for_two(it, "high")
         await it.kill_scheduler()
         await it.start_scheduler(config=preempting())
         await it.run_for(10)
