@@ -27,7 +27,7 @@ def fit() -> NodeResourcesFit:
 
 
 MAKERS: list[Callable[[], Any]] = [
-    fit, BalancedAllocation, NodeAffinity, NodePorts, NodeUnschedulable, TaintToleration
+    fit, BalancedAllocation, NodeAffinityPlugin, NodePorts, NodeUnschedulable, TaintToleration
 ]  # fmt: skip
 
 
