@@ -317,7 +317,7 @@ async def test_a_dry_run_reaches_only_webhooks_without_side_effects() -> None:
         await register(api, webhook(hook.url))
         assert (await api.create(CLAIMS, claim("a"), dryRun="All")).code == 201
         assert hook.requests[0]["dryRun"] is True
-        keeper = api.server.machinery.keeper
+        keeper = api.server.context.keeper
         stored = await keeper.get(CONFIGURATION, "", "hooks")
         document = json.loads(json.dumps(stored.document))
         document["webhooks"][0]["sideEffects"] = "Some"

@@ -140,7 +140,7 @@ async def test_a_collection_is_deleted_many_at_a_time_so_that_the_store_commits_
     async with serving() as api:
         for number in range(100):
             await api.create(CLAIMS, claim(f"c{number}"))
-        api.server.machinery.admission = Admission([Together()])
+        api.server.context.admission = Admission([Together()])
         assert len((await api.delete(CLAIMS)).names) == 100
         assert (await api.get(CLAIMS)).names == []
 

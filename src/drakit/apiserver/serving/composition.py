@@ -37,7 +37,7 @@ from drakit.apiserver.serving.guard import Guard
 from drakit.apiserver.serving.health import Health
 from drakit.apiserver.serving.server import Limits, Server
 from drakit.apiserver.storage.objectstore import Keeper
-from drakit.apiserver.verbs.context import Machinery, random_uid
+from drakit.apiserver.verbs.context import ServerContext, random_uid
 from drakit.apiserver.verbs.dispatch import Resources
 from drakit.apiserver.verbs.reviews import Reviewer
 from drakit.base.clock import Clock, RealClock
@@ -81,7 +81,7 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
         keeper, clock=clock, random=settings.random, new_uid=settings.new_uid, caller=settings.caller
     )
     admission = choose(plugins, enable=settings.enable_plugins, disable=settings.disable_plugins)
-    machinery = Machinery(
+    context = ServerContext(
         keeper=keeper,
         clock=clock,
         gates=settings.gates,
@@ -98,20 +98,20 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     figures = Metrics()
     served = served_kinds(settings.runtime_config)
     fresh = not (await store.stats()).keys
-    await bootstrap(machinery)
-    await guard.start(machinery)
+    await bootstrap(context)
+    await guard.start(context)
     if fresh:
         # Nobody has seen how the first objects came about: history begins here.
         await store.compact(await store.revision())
     return Server(
-        machinery,
+        context,
         authentication=Authentication([ClientCertificates(), BearerTokens(sources)], anonymous=settings.anonymous),
         routes=Routes(served),
         discovery=Discovery(served),
         documents=OpenAPIPages(served),
         health=_health(store),
         figures=figures,
-        resources=Resources(machinery, figures, Reviewer(authorizer, sources), accounts),
+        resources=Resources(context, figures, Reviewer(authorizer, sources), accounts),
         limits=settings.limits,
         audit=settings.audit,
     )

@@ -27,7 +27,7 @@ from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.serving.bootstrap_roles import aggregate, write_defaults
 from drakit.apiserver.storage.follower import Follower, Index
 from drakit.apiserver.storage.objectstore import Keeper
-from drakit.apiserver.verbs.context import Machinery
+from drakit.apiserver.verbs.context import ServerContext
 from drakit.base.errors import Retryable, UsageError
 from drakit.store import StoreClosed
 
@@ -102,17 +102,17 @@ class Guard:
     def plugins(self, authorizer: Authorizer) -> list[Plugin]:
         return [NoEscalation(self.policy, authorizer)] if RBAC in self.modes else []
 
-    async def start(self, machinery: Machinery) -> None:
+    async def start(self, context: ServerContext) -> None:
         """Write the default roles, read all that matters, and follow it from then on."""
         if RBAC in self.modes:
-            await write_defaults(machinery)
+            await write_defaults(context)
         for follower in self._followers:
             await follower.start()
         if self.modes:
             await self.living.start()
         if self._aggregate:
-            await aggregate(machinery)
-            self._aggregation = asyncio.create_task(Aggregation(machinery).run())
+            await aggregate(context)
+            self._aggregation = asyncio.create_task(Aggregation(context).run())
 
     async def stop(self) -> None:
         if self._aggregation is not None:
@@ -126,8 +126,8 @@ class Guard:
 class Aggregation:
     """Keeps aggregated roles up to date for as long as it runs: what a controller manager does for Kubernetes."""
 
-    def __init__(self, machinery: Machinery) -> None:
-        self._machinery = machinery
+    def __init__(self, context: ServerContext) -> None:
+        self._context = context
         self._changed = asyncio.Event()
 
     def put(self, kind: Kind, document: dict[str, Any]) -> None:  # noqa: ARG002
@@ -137,7 +137,7 @@ class Aggregation:
         self._changed.set()
 
     async def run(self) -> None:
-        follower = Follower(self._machinery.keeper, _kinds(f"{GROUP}/v1", "ClusterRole"), self)
+        follower = Follower(self._context.keeper, _kinds(f"{GROUP}/v1", "ClusterRole"), self)
         try:
             await follower.start()
             while True:
@@ -151,10 +151,10 @@ class Aggregation:
 
     async def _gather(self) -> None:
         try:
-            await aggregate(self._machinery)
+            await aggregate(self._context)
         except Retryable as error:
             log.warning("cannot write aggregated roles: %s", error)
-            await self._machinery.clock.sleep(_RETRY_SECONDS)
+            await self._context.clock.sleep(_RETRY_SECONDS)
             self._changed.set()
 
 

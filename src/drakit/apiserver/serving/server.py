@@ -30,7 +30,7 @@ from drakit.apiserver.openapi.pages import OpenAPIPages
 from drakit.apiserver.requests import routing
 from drakit.apiserver.requests.routing import Place, Routes
 from drakit.apiserver.serving.health import Health
-from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.dispatch import Resources
 from drakit.base import fieldselectors
 from drakit.base.errors import UsageError
@@ -57,7 +57,7 @@ class Server:
 
     def __init__(
         self,
-        machinery: Machinery,
+        context: ServerContext,
         *,
         authentication: Authentication,
         routes: Routes,
@@ -69,7 +69,7 @@ class Server:
         limits: Limits,
         audit: AuditLog | None = None,
     ) -> None:
-        self.machinery = machinery
+        self.context = context
         self.address = ""
         """Where clients reach the server, for those that ask."""
         self._authentication = authentication
@@ -89,7 +89,7 @@ class Server:
         return self._metrics.registry
 
     async def handle(self, request: Request) -> Response:
-        clock = self.machinery.clock
+        clock = self.context.clock
         begun = clock.monotonic()
         place: Place | None = None
         warnings: list[str] = []
@@ -110,7 +110,7 @@ class Server:
     async def _user(self, request: Request, trail: Trail) -> User:
         """Who asks, or whom it may ask as."""
         trail.user = self._authentication.authenticate(request)
-        user = await impersonate(self.machinery.authorizer, trail.user, request.headers)
+        user = await impersonate(self.context.authorizer, trail.user, request.headers)
         trail.acting_as = user if user is not trail.user else None
         return user
 
@@ -132,7 +132,7 @@ class Server:
         self, request: Request, place: Place, user: User, warnings: list[str], trail: Trail
     ) -> Response:
         asked = _attributes(request, place, user)
-        verdict = trail.decided(await self.machinery.authorizer.authorize(asked))
+        verdict = trail.decided(await self.context.authorizer.authorize(asked))
         if verdict.decision is not Decision.ALLOW:
             raise authorization.refusal(asked, verdict.reason)
         if not place.resource:
@@ -170,7 +170,7 @@ class Server:
     async def _figures(self) -> Response:
         for kind, count in self._inflight.items():
             self._metrics.inflight(kind, count)
-        page = self._metrics.page(await self.machinery.keeper.store.stats())
+        page = self._metrics.page(await self.context.keeper.store.stats())
         return Response(content=Raw(page), content_type=metrics.CONTENT_TYPE)
 
     def _count(self, request: Request, place: Place | None, code: int, seconds: float) -> None:

@@ -16,7 +16,7 @@ from drakit.apiserver.requests.bodies import read_as, read_body
 from drakit.apiserver.requests.options import WriteOptions, delete_options, parse_revision, write_options
 from drakit.apiserver.storage.objects import Kept, Plain
 from drakit.apiserver.storage.objectstore import Conflict, conflict
-from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.delete import delete_object
 from drakit.apiserver.verbs.managedfields import known_of, manager_of, track
 from drakit.apiserver.verbs.update import TRIES
@@ -49,7 +49,7 @@ class _Eviction(msgspec.Struct, frozen=True, rename="camel"):
     delete_options: dict[str, Any] | None = None
 
 
-async def bind(machinery: Machinery, call: Call) -> None:
+async def bind(context: ServerContext, call: Call) -> None:
     """Handle a POST of a Binding."""
     options = write_options(call.request, "CreateOptions")
     sent = read_body(call.request)
@@ -57,10 +57,10 @@ async def bind(machinery: Machinery, call: Call) -> None:
     _check_name(call, "Binding", binding.metadata)
     _check_binding(call, binding)
     for attempt in range(TRIES):
-        old = await machinery.keeper.get(call.kind, call.namespace, call.name)
+        old = await context.keeper.get(call.kind, call.namespace, call.name)
         _check_pod(call, old, binding)
         try:
-            await _assign(machinery, call, old, binding, options, sent=sent)
+            await _assign(context, call, old, binding, options, sent=sent)
         except Conflict:
             if attempt == TRIES - 1:
                 raise conflict(call.kind, call.name) from None
@@ -107,16 +107,16 @@ def _unbound(call: Call, why: str) -> ApiError:
 
 
 async def _assign(
-    machinery: Machinery, call: Call, old: Kept, binding: _Binding, options: WriteOptions, *, sent: Any
+    context: ServerContext, call: Call, old: Kept, binding: _Binding, options: WriteOptions, *, sent: Any
 ) -> None:
-    now = machinery.timestamp()
+    now = context.timestamp()
     new = _assigned(old.document, binding, now)
     track(call, old, new, manager_of(call.request, options), now)
     change = call.change(UPDATE, call.name, new=new, old=old, dry_run=options.dry_run, sent=sent)
-    await machinery.admission.admit(change)
-    await machinery.admission.validate(change)
+    await context.admission.admit(change)
+    await context.admission.validate(change)
     if not options.dry_run:
-        await machinery.keeper.update(old, new, known=known_of(call, change))
+        await context.keeper.update(old, new, known=known_of(call, change))
 
 
 def _assigned(pod: Plain, binding: _Binding, now: str) -> Plain:
@@ -135,9 +135,9 @@ def _assigned(pod: Plain, binding: _Binding, now: str) -> Plain:
     }
 
 
-async def evict(machinery: Machinery, call: Call) -> None:
+async def evict(context: ServerContext, call: Call) -> None:
     """Handle a POST of an Eviction: a deletion that asks first. There are no disruption budgets here to ask."""
     eviction = read_as(_Eviction, "Eviction", read_body(call.request))
     _check_name(call, "Eviction", eviction.metadata)
     options = delete_options(call.request, eviction.delete_options)
-    await delete_object(machinery, call, call.name, options)
+    await delete_object(context, call, call.name, options)

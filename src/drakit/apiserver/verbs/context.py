@@ -41,7 +41,7 @@ def _written(second: datetime) -> str:
 
 
 @dataclass(slots=True)
-class Machinery:
+class ServerContext:
     keeper: Keeper
     clock: Clock
     gates: FeatureGates

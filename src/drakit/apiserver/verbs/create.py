@@ -19,7 +19,7 @@ from drakit.apiserver.requests.bodies import Incoming, incoming, read_body, sent
 from drakit.apiserver.requests.options import WriteOptions, write_options
 from drakit.apiserver.storage.objects import Kept, Plain
 from drakit.apiserver.storage.objectstore import KeyExists
-from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.managedfields import known_of, manager_of, track
 from drakit.base import names, status
 from drakit.base.status import StatusDetails
@@ -29,17 +29,17 @@ _NOTHING: Mapping[str, Any] = {}
 _SERVER_SET = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-async def create(machinery: Machinery, call: Call) -> Kept:
+async def create(context: ServerContext, call: Call) -> Kept:
     """Handle a POST."""
     options = write_options(call.request, "CreateOptions")
     sent = read_body(call.request)
-    found = read_object(machinery, call, sent, options)
+    found = read_object(context, call, sent, options)
     check_place(call, found.document)
-    return await create_object(machinery, call, found.document, options, sent=sent)
+    return await create_object(context, call, found.document, options, sent=sent)
 
 
 def read_object(
-    machinery: Machinery, call: Call, sent: Any, options: WriteOptions, known: Mapping[str, Any] = _NOTHING
+    context: ServerContext, call: Call, sent: Any, options: WriteOptions, known: Mapping[str, Any] = _NOTHING
 ) -> Incoming:
     """The object in the body, and warnings about what in it is not understood; `known` as for `incoming`."""
     if sent is None:
@@ -49,7 +49,7 @@ def read_object(
         call.kind,
         call.version,
         sent,
-        machinery.now(),
+        context.now(),
         strict=strict,
         known=known,
         clean=call.request.document is not None,
@@ -79,7 +79,13 @@ def check_place(call: Call, document: Plain) -> None:
 
 
 async def create_object(
-    machinery: Machinery, call: Call, document: Plain, options: WriteOptions, *, sent: Any = None, applied: bool = False
+    context: ServerContext,
+    call: Call,
+    document: Plain,
+    options: WriteOptions,
+    *,
+    sent: Any = None,
+    applied: bool = False,
 ) -> Kept:
     """Store a new object, under another generated name if the first one is taken."""
     if document["metadata"].pop("resourceVersion", ""):
@@ -88,9 +94,9 @@ async def create_object(
     for attempt in range(_TRIES):
         new = {**document, "metadata": dict(document["metadata"])}
         if generated:
-            new["metadata"]["name"] = names.generate_name(generated, machinery.random)
+            new["metadata"]["name"] = names.generate_name(generated, context.random)
         try:
-            return await _try_create(machinery, call, new, options, sent=sent, applied=applied)
+            return await _try_create(context, call, new, options, sent=sent, applied=applied)
         except KeyExists:
             if not generated or attempt == _TRIES - 1:
                 raise _taken(call, new["metadata"]["name"], generated=bool(generated)) from None
@@ -98,22 +104,22 @@ async def create_object(
 
 
 async def _try_create(
-    machinery: Machinery, call: Call, new: Plain, options: WriteOptions, *, sent: Any, applied: bool
+    context: ServerContext, call: Call, new: Plain, options: WriteOptions, *, sent: Any, applied: bool
 ) -> Kept:
-    metadata, now = new["metadata"], machinery.timestamp()
+    metadata, now = new["metadata"], context.timestamp()
     for name in _SERVER_SET:
         metadata.pop(name, None)
-    metadata.update(uid=machinery.new_uid(), creationTimestamp=now)
+    metadata.update(uid=context.new_uid(), creationTimestamp=now)
     if not applied:
         track(call, None, new, manager_of(call.request, options), now)
     change = call.change(CREATE, metadata.get("name", ""), new=new, old=None, dry_run=options.dry_run, sent=sent)
-    await machinery.admission.admit(change)
+    await context.admission.admit(change)
     prepare(call, new)
-    machinery.rules.drop(change)
-    await rules.require(machinery.rules, change)
-    await machinery.admission.validate(change)
+    context.rules.drop(change)
+    await rules.require(context.rules, change)
+    await context.admission.validate(change)
     call.warnings.extend(call.strategy.warnings(new, None))
-    return await _store(machinery, call, change, new)
+    return await _store(context, call, change, new)
 
 
 def prepare(call: Call, new: Plain) -> None:
@@ -140,8 +146,8 @@ def complete(call: Call, new: Plain, old: Mapping[str, Any] = _NOTHING) -> None:
     new.update(completed)
 
 
-async def _store(machinery: Machinery, call: Call, change: Change, new: Plain) -> Kept:
-    keeper, kind, namespace = machinery.keeper, change.kind, new["metadata"].get("namespace", "")
+async def _store(context: ServerContext, call: Call, change: Change, new: Plain) -> Kept:
+    keeper, kind, namespace = context.keeper, change.kind, new["metadata"].get("namespace", "")
     if not change.dry_run:
         return await keeper.create(kind, namespace, new, loose=call.loose, known=known_of(call, change))
     if await keeper.find(kind, namespace, change.name) is not None:

@@ -20,7 +20,7 @@ from drakit.apiserver.requests.bodies import read_body
 from drakit.apiserver.requests.options import DeleteOptions, Preconditions, delete_options
 from drakit.apiserver.storage.objects import Kept, Plain
 from drakit.apiserver.storage.objectstore import Conflict, conflict
-from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.base import status
 
 TRIES = 100
@@ -35,33 +35,33 @@ class Deleted(msgspec.Struct, frozen=True):
     gone: bool
 
 
-async def delete(machinery: Machinery, call: Call) -> Deleted:
+async def delete(context: ServerContext, call: Call) -> Deleted:
     """Handle a DELETE of one object."""
     options = delete_options(call.request, read_body(call.request))
-    return await delete_object(machinery, call, call.name, options)
+    return await delete_object(context, call, call.name, options)
 
 
-async def delete_found(machinery: Machinery, call: Call, found: Kept, options: DeleteOptions) -> None:
+async def delete_found(context: ServerContext, call: Call, found: Kept, options: DeleteOptions) -> None:
     """Delete one object of a collection; that somebody else was quicker is fine."""
     try:
-        await delete_object(machinery, call, found.name, options, namespace=found.namespace)
+        await delete_object(context, call, found.name, options, namespace=found.namespace)
     except ApiError as error:
         if error.status.code != 404:
             raise
 
 
 async def delete_object(
-    machinery: Machinery, call: Call, name: str, options: DeleteOptions, *, namespace: str | None = None
+    context: ServerContext, call: Call, name: str, options: DeleteOptions, *, namespace: str | None = None
 ) -> Deleted:
     place = call.namespace if namespace is None else namespace
     for attempt in range(TRIES):
-        old = await machinery.keeper.get(call.kind, place, name)
+        old = await context.keeper.get(call.kind, place, name)
         check_preconditions(call.kind, old, options.preconditions)
         change = call.change(DELETE, name, new=None, old=old, dry_run=options.dry_run)
-        await machinery.admission.admit(change)
-        await machinery.admission.validate(change)
+        await context.admission.admit(change)
+        await context.admission.validate(change)
         try:
-            return await _delete(machinery, call, old, options)
+            return await _delete(context, call, old, options)
         except Conflict:
             if attempt == TRIES - 1:
                 raise conflict(call.kind, name) from None
@@ -83,15 +83,15 @@ def _unmet(kind: Kind, old: Kept, what: str, wanted: str, found: str, hint: str)
     return ApiError(status.conflict(kind.kind, kind.group, old.name, why))
 
 
-async def _delete(machinery: Machinery, call: Call, old: Kept, options: DeleteOptions) -> Deleted:
-    marked = mark(machinery, call, old, options)
+async def _delete(context: ServerContext, call: Call, old: Kept, options: DeleteOptions) -> Deleted:
+    marked = mark(context, call, old, options)
     if options.dry_run:
-        shown = machinery.keeper.unsaved(call.kind, old.namespace, marked.document, old.revision)
+        shown = context.keeper.unsaved(call.kind, old.namespace, marked.document, old.revision)
         return Deleted(shown if marked.written else old, gone=marked.ends)
-    written = await machinery.keeper.update(old, marked.document) if marked.written else old
+    written = await context.keeper.update(old, marked.document) if marked.written else old
     if not marked.ends:
         return Deleted(written, gone=False)
-    gone = await machinery.keeper.delete(written)
+    gone = await context.keeper.delete(written)
     return Deleted(gone, gone=True)
 
 
@@ -103,7 +103,7 @@ class Marked(msgspec.Struct, frozen=True):
     ends: bool
 
 
-def mark(machinery: Machinery, call: Call, old: Kept, options: DeleteOptions) -> Marked:
+def mark(context: ServerContext, call: Call, old: Kept, options: DeleteOptions) -> Marked:
     """Mark an object as being deleted, with its grace period and finalizers.
 
     A kind that has grace periods is marked also when there is nothing to wait for: those who watch see it go.
@@ -117,9 +117,9 @@ def mark(machinery: Machinery, call: Call, old: Kept, options: DeleteOptions) ->
     held = bool(metadata.get("finalizers")) or bool(_namespace_finalizers(call.kind, document))
     grace = call.strategy.default_grace(document, options.grace)
     if metadata.get("deletionTimestamp"):
-        _hurry(machinery, metadata, grace)
+        _hurry(context, metadata, grace)
     elif held or grace is not None:
-        _begin(machinery, metadata, grace or 0)
+        _begin(context, metadata, grace or 0)
     marked = {**document, "metadata": metadata}
     if held and call.kind.kind == "Namespace" and not call.kind.group:
         marked["status"] = {**document.get("status", {}), "phase": "Terminating"}
@@ -128,19 +128,19 @@ def mark(machinery: Machinery, call: Call, old: Kept, options: DeleteOptions) ->
     return Marked(marked, written, ends)
 
 
-def _begin(machinery: Machinery, metadata: Plain, seconds: int) -> None:
-    metadata["deletionTimestamp"] = format_time(machinery.now() + timedelta(seconds=seconds))
+def _begin(context: ServerContext, metadata: Plain, seconds: int) -> None:
+    metadata["deletionTimestamp"] = format_time(context.now() + timedelta(seconds=seconds))
     metadata["deletionGracePeriodSeconds"] = seconds
     if metadata.get("generation"):
         metadata["generation"] += 1
 
 
-def _hurry(machinery: Machinery, metadata: Plain, grace: int | None) -> None:
+def _hurry(context: ServerContext, metadata: Plain, grace: int | None) -> None:
     """Deleting what is being deleted may only make it go sooner."""
     left = metadata.get("deletionGracePeriodSeconds") or 0
     if grace is not None and grace < left:
         begun = parse_time(metadata["deletionTimestamp"]) - timedelta(seconds=left)
-        metadata["deletionTimestamp"] = format_time(max(begun + timedelta(seconds=grace), machinery.now()))
+        metadata["deletionTimestamp"] = format_time(max(begun + timedelta(seconds=grace), context.now()))
         metadata["deletionGracePeriodSeconds"] = grace
 
 

@@ -26,7 +26,7 @@ from drakit.apiserver.verbs import read as listing
 from drakit.apiserver.verbs import scale as scaling
 from drakit.apiserver.verbs import update as updating
 from drakit.apiserver.verbs import watch as watching
-from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.representation import Presenter
 from drakit.apiserver.verbs.reviews import KINDS as REVIEWS
 from drakit.apiserver.verbs.reviews import Reviewer
@@ -40,9 +40,9 @@ _NODE_ONLY = ("attach", "exec", "log", "portforward")
 
 class Resources:
     def __init__(
-        self, machinery: Machinery, metrics: Metrics, reviewer: Reviewer, tokens: ServiceAccountTokens
+        self, context: ServerContext, metrics: Metrics, reviewer: Reviewer, tokens: ServiceAccountTokens
     ) -> None:
-        self._machinery = machinery
+        self._context = context
         self._metrics = metrics
         self._reviewer = reviewer
         self._tokens = tokens
@@ -65,7 +65,7 @@ class Resources:
 
     async def handle(self, call: Call) -> Response:
         wanted = negotiate(call.request.headers.get("accept", ""))
-        presenter = Presenter(call, wanted, self._machinery.now)
+        presenter = Presenter(call, wanted, self._context.now)
         if call.kind.kind in REVIEWS:
             return await self._review(call, presenter)
         if call.subresource in _NODE_ONLY:
@@ -76,31 +76,31 @@ class Resources:
         return await handler(call, presenter)
 
     async def _get(self, call: Call, presenter: Presenter) -> Response:
-        return presenter.object(await listing.get(self._machinery, call))
+        return presenter.object(await listing.get(self._context, call))
 
     async def _list(self, call: Call, presenter: Presenter) -> Response:
-        return presenter.list(await listing.list_objects(self._machinery, call))
+        return presenter.list(await listing.list_objects(self._context, call))
 
     async def _watch(self, call: Call, presenter: Presenter) -> Response:
-        stream = await watching.watch(self._machinery, call)
+        stream = await watching.watch(self._context, call)
         where = (call.kind.group, call.version, call.kind.plural)
         self._metrics.watch_opened(*where)
         stream.on_close = lambda events: self._metrics.watch_closed(*where, events)
         return presenter.watch(stream)
 
     async def _create(self, call: Call, presenter: Presenter) -> Response:
-        return presenter.object(await creating.create(self._machinery, call), 201)
+        return presenter.object(await creating.create(self._context, call), 201)
 
     async def _update(self, call: Call, presenter: Presenter) -> Response:
-        kept, new = await updating.update(self._machinery, call)
+        kept, new = await updating.update(self._context, call)
         return presenter.object(kept, 201 if new else 200)
 
     async def _patch(self, call: Call, presenter: Presenter) -> Response:
-        kept, new = await patches.patch(self._machinery, call)
+        kept, new = await patches.patch(self._context, call)
         return presenter.object(kept, 201 if new else 200)
 
     async def _delete(self, call: Call, presenter: Presenter) -> Response:
-        deleted = await deleting.delete(self._machinery, call)
+        deleted = await deleting.delete(self._context, call)
         if not deleted.gone or call.strategy.returns_deleted:
             return presenter.object(deleted.object)
         kind = call.kind
@@ -115,10 +115,10 @@ class Resources:
         options = delete_options(call.request, read_body(call.request))
         wanted = list_options(call.request)
         selection = Selection(call.kind, call.target.group_version, call.namespace, "", wanted)
-        found = await listing.collect(self._machinery, call.kind, call.version, selection, wanted)
+        found = await listing.collect(self._context, call.kind, call.version, selection, wanted)
         for start in range(0, len(found.kept), _AT_A_TIME):
             some = found.kept[start : start + _AT_A_TIME]
-            deletions = (deleting.delete_found(self._machinery, call, kept, options) for kept in some)
+            deletions = (deleting.delete_found(self._context, call, kept, options) for kept in some)
             for problem in await asyncio.gather(*deletions, return_exceptions=True):
                 if problem is not None:
                     raise problem
@@ -128,40 +128,40 @@ class Resources:
         sent = read_body(call.request)
         options = write_options(call.request, "CreateOptions")
         found = incoming(
-            call.kind, call.version, {} if sent is None else sent, self._machinery.now(),
+            call.kind, call.version, {} if sent is None else sent, self._context.now(),
             strict=options.validation == "Strict",
         )  # fmt: skip
-        return presenter.document(await self._reviewer.review(call, found.document, self._machinery.timestamp()), 201)
+        return presenter.document(await self._reviewer.review(call, found.document, self._context.timestamp()), 201)
 
     async def _bind(self, call: Call, presenter: Presenter) -> Response:  # noqa: ARG002
-        await binding.bind(self._machinery, call)
+        await binding.bind(self._context, call)
         return _success(201, None, call)
 
     async def _evict(self, call: Call, presenter: Presenter) -> Response:  # noqa: ARG002
-        await binding.evict(self._machinery, call)
+        await binding.evict(self._context, call)
         return _success(201, None, call)
 
     async def _scale(self, call: Call, presenter: Presenter) -> Response:
         if call.target.verb == "get":
-            kept = await listing.get(self._machinery, call)
+            kept = await listing.get(self._context, call)
         else:
-            kept = await scaling.write_scale(self._machinery, call)
+            kept = await scaling.write_scale(self._context, call)
         return presenter.document(scaling.scale_of(kept))
 
     async def _token(self, call: Call, presenter: Presenter) -> Response:
-        account = await self._machinery.keeper.get(call.kind, call.namespace, call.name)
+        account = await self._context.keeper.get(call.kind, call.namespace, call.name)
         sent = read_body(call.request)
         change = call.change(CREATE, call.name, new=None, old=account, dry_run=False, sent=sent)
-        await self._machinery.admission.admit(change)
-        await self._machinery.admission.validate(change)
+        await self._context.admission.admit(change)
+        await self._context.admission.validate(change)
         wanted = tokenrequests.read_request(sent, call.namespace, call.name)
-        bound = await tokenrequests.bind(self._machinery.keeper, wanted, call.namespace, call.name)
+        bound = await tokenrequests.bind(self._context.keeper, wanted, call.namespace, call.name)
         issued = await self._tokens.issue(call.namespace, call.name, account.uid, wanted, bound)
         return presenter.document(issued, 201)
 
     async def _node_only(self, call: Call) -> Response:
         """These lead to the pod's node; a server by itself has none."""
-        await self._machinery.keeper.get(call.kind, call.namespace, call.name)
+        await self._context.keeper.get(call.kind, call.namespace, call.name)
         raise unavailable(f"{call.subresource} of pod {call.name!r} is not available: no node serves it")
 
 

@@ -16,7 +16,7 @@ from drakit.apiserver.requests.bodies import Incoming, incoming, media_type
 from drakit.apiserver.requests.options import WriteOptions, invalid_options, write_options
 from drakit.apiserver.storage.objects import Kept, Plain, encode_document
 from drakit.apiserver.storage.objectstore import Conflict, conflict, not_found
-from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.create import check_place, create_object
 from drakit.apiserver.verbs.managedfields import tracker_of
 from drakit.apiserver.verbs.update import TRIES, check_revision, replace
@@ -26,7 +26,7 @@ from drakit.base.fields import Path
 _NOTHING: Mapping[str, Any] = {}
 
 
-async def patch(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
+async def patch(context: ServerContext, call: Call) -> tuple[Kept, bool]:
     """Handle a PATCH; whether the object is new."""
     kind = media_type(call.request)
     if kind not in PATCH_TYPES:
@@ -37,15 +37,15 @@ async def patch(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
     applied: Plain | None = body.data if kind == APPLY_PATCH else None
     _note_findings(call, body, options)
     for attempt in range(TRIES):
-        old = await machinery.keeper.find(call.kind, call.namespace, call.name)
+        old = await context.keeper.find(call.kind, call.namespace, call.name)
         if old is None and call.subresource:
             raise not_found(call.kind, call.name)
         try:
             if old is None and applied is not None:
-                return await _create(machinery, call, applied, options), True
+                return await _create(context, call, applied, options), True
             if old is None:
                 raise not_found(call.kind, call.name)
-            return await _patch_once(machinery, call, old, body, options), False
+            return await _patch_once(context, call, old, body, options), False
         except Conflict:
             if attempt == TRIES - 1:
                 raise conflict(call.kind, call.name) from None
@@ -73,36 +73,36 @@ def _note_findings(call: Call, body: PatchBody, options: WriteOptions) -> None:
     call.warnings.extend(found)
 
 
-async def _patch_once(machinery: Machinery, call: Call, old: Kept, body: PatchBody, options: WriteOptions) -> Kept:
+async def _patch_once(context: ServerContext, call: Call, old: Kept, body: PatchBody, options: WriteOptions) -> Kept:
     live, applied = old.document_in(call.version), body.content_type == APPLY_PATCH
     if applied:
-        result = _applied(machinery, call, live, body.data, options)
+        result = _applied(context, call, live, body.data, options)
     else:
         result = apply_patch(body, live, schema=atom_of(call.target.group_version, call.kind.kind))
-    found = _decoded(machinery, call, result, options, applied=applied, known=live)
+    found = _decoded(context, call, result, options, applied=applied, known=live)
     new, call.written = found.document, found.written
     check_place(call, new)
     check_revision(call, old, new)
-    return await replace(machinery, call, old, new, options, sent=result, applied=applied)
+    return await replace(context, call, old, new, options, sent=result, applied=applied)
 
 
-async def _create(machinery: Machinery, call: Call, applied: Plain, options: WriteOptions) -> Kept:
-    result = _applied(machinery, call, None, applied, options)
-    new = _decoded(machinery, call, result, options, applied=True).document
+async def _create(context: ServerContext, call: Call, applied: Plain, options: WriteOptions) -> Kept:
+    result = _applied(context, call, None, applied, options)
+    new = _decoded(context, call, result, options, applied=True).document
     check_place(call, new)
-    return await create_object(machinery, call, new, options, sent=result, applied=True)
+    return await create_object(context, call, new, options, sent=result, applied=True)
 
 
 def _applied(
-    machinery: Machinery, call: Call, live: Plain | None, applied: Plain, options: WriteOptions
+    context: ServerContext, call: Call, live: Plain | None, applied: Plain, options: WriteOptions
 ) -> dict[str, Any]:
     return tracker_of(call).apply(
-        live, applied, manager=options.manager, now=machinery.timestamp(), force=bool(options.force)
+        live, applied, manager=options.manager, now=context.timestamp(), force=bool(options.force)
     )
 
 
 def _decoded(
-    machinery: Machinery,
+    context: ServerContext,
     call: Call,
     result: dict[str, Any],
     options: WriteOptions,
@@ -112,7 +112,7 @@ def _decoded(
 ) -> Incoming:
     """What the patch made must be an object of the kind; what is unknown in it is refused or told."""
     try:
-        found = incoming(call.kind, call.version, result, machinery.now(), strict=False, known=known)
+        found = incoming(call.kind, call.version, result, context.now(), strict=False, known=known)
     except ApiError as error:
         if applied:
             raise

@@ -16,7 +16,7 @@ from drakit.apiserver.failures import ApiError, bad_request, too_new
 from drakit.apiserver.requests.continuetokens import Continue, decode_continue, encode_continue
 from drakit.apiserver.requests.options import EXACT, ListOptions, list_options, parse_revision
 from drakit.apiserver.storage.objects import Kept, KeptObject
-from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.selection import Selection
 from drakit.base import status
 from drakit.base.status import ListMeta
@@ -54,29 +54,29 @@ class KeptList(ManyObjects):
         return b'%b,"items":[%b]}\n' % (head, b",".join([b"{" + kept.body(version) for kept in self.kept]))
 
 
-async def get(machinery: Machinery, call: Call) -> Kept:
+async def get(context: ServerContext, call: Call) -> Kept:
     """One object, as it is now: that is at least as new as any version that a client may name."""
     wanted = call.request.parameter("resourceVersion")
     if wanted:
-        await _wait_not(machinery, parse_revision(wanted))
-    return await machinery.keeper.get(call.kind, call.namespace, call.name)
+        await _wait_not(context, parse_revision(wanted))
+    return await context.keeper.get(call.kind, call.namespace, call.name)
 
 
-async def list_objects(machinery: Machinery, call: Call) -> KeptList:
+async def list_objects(context: ServerContext, call: Call) -> KeptList:
     options = list_options(call.request)
     selection = Selection(call.kind, call.target.group_version, call.namespace, "", options)
-    return await collect(machinery, call.kind, call.version, selection, options)
+    return await collect(context, call.kind, call.version, selection, options)
 
 
 async def collect(
-    machinery: Machinery, kind: Kind, version: str, selection: Selection, options: ListOptions
+    context: ServerContext, kind: Kind, version: str, selection: Selection, options: ListOptions
 ) -> KeptList:
     token = _token(options)
-    revision = await _revision(machinery, options, token)
+    revision = await _revision(context, options, token)
     try:
         if selection.key is not None:
-            return await _single(machinery, kind, version, selection, selection.key, revision)
-        return await _pages(machinery, kind, version, selection, options, token, revision)
+            return await _single(context, kind, version, selection, selection.key, revision)
+        return await _pages(context, kind, version, selection, options, token, revision)
     except Compacted:
         raise _expired(token) from None
 
@@ -89,33 +89,33 @@ def _token(options: ListOptions) -> Continue | None:
     return decode_continue(options.continue_)
 
 
-async def _revision(machinery: Machinery, options: ListOptions, token: Continue | None) -> int | None:
+async def _revision(context: ServerContext, options: ListOptions, token: Continue | None) -> int | None:
     """The revision to read at; none is the current one."""
     if token is not None:
         return token.revision if token.revision > 0 else None
     wanted = options.revision
     if not wanted:
         return None
-    await _wait_not(machinery, wanted)
+    await _wait_not(context, wanted)
     exact = options.match == EXACT or (not options.match and options.limit > 0)
     return wanted if exact else None
 
 
-async def _wait_not(machinery: Machinery, wanted: int) -> None:
+async def _wait_not(context: ServerContext, wanted: int) -> None:
     """Nothing that has happened is ever ahead of the store: a revision from the future is a mistake at once."""
-    current = await machinery.keeper.store.revision()
+    current = await context.keeper.store.revision()
     if wanted > current:
         raise too_new(wanted, current)
 
 
 async def _single(
-    machinery: Machinery, kind: Kind, version: str, selection: Selection, key: str, revision: int | None
+    context: ServerContext, kind: Kind, version: str, selection: Selection, key: str, revision: int | None
 ) -> KeptList:
     """A list that names its one object reads that object."""
-    store = machinery.keeper.store
+    store = context.keeper.store
     current = await store.revision()
     try:
-        kept = [machinery.keeper.kept(kind, await store.get(key, revision=revision))]
+        kept = [context.keeper.kept(kind, await store.get(key, revision=revision))]
     except KeyNotFound:
         kept = []
     meta = ListMeta(resource_version=str(revision or current))
@@ -123,7 +123,7 @@ async def _single(
 
 
 async def _pages(
-    machinery: Machinery,
+    context: ServerContext,
     kind: Kind,
     version: str,
     selection: Selection,
@@ -137,10 +137,10 @@ async def _pages(
     found: list[Kept] = []
     while True:
         asked = limit if selection.everything else (_CHUNK if limit else 0)
-        page = await machinery.keeper.store.list(selection.prefix, revision=revision, limit=asked, after=after)
+        page = await context.keeper.store.list(selection.prefix, revision=revision, limit=asked, after=after)
         revision = page.revision
         for index, record in enumerate(page.records):
-            kept = machinery.keeper.kept(kind, record)
+            kept = context.keeper.kept(kind, record)
             if selection.matches(kept):
                 found.append(kept)
             if limit and len(found) == limit:

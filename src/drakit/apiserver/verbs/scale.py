@@ -19,7 +19,7 @@ from drakit.apiserver.requests.bodies import media_type, read_as, read_body
 from drakit.apiserver.requests.options import parse_revision, write_options
 from drakit.apiserver.storage.objects import Kept, Plain
 from drakit.apiserver.storage.objectstore import Conflict, conflict
-from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.update import TRIES, replace
 from drakit.base import fields, labels, status
 from drakit.base.fields import Path
@@ -54,19 +54,19 @@ def scale_of(kept: Kept) -> Plain:
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": wanted, "status": shown}
 
 
-async def write_scale(machinery: Machinery, call: Call) -> Kept:
+async def write_scale(context: ServerContext, call: Call) -> Kept:
     """Handle a PUT or PATCH; the replica set that it changed."""
     patching = call.request.method == "PATCH"
     options = write_options(call.request, "PatchOptions" if patching else "UpdateOptions")
     for attempt in range(TRIES):
-        old = await machinery.keeper.get(call.kind, call.namespace, call.name)
+        old = await context.keeper.get(call.kind, call.namespace, call.name)
         sent = _patched(call, scale_of(old)) if patching else read_body(call.request)
         wanted = read_as(_Scale, "Scale", sent)
         replicas = _replicas(call, old, wanted)
         new = {**old.document, "spec": {**old.document["spec"], "replicas": replicas}}
         new["metadata"] = dict(new["metadata"])
         try:
-            return await replace(machinery, call, old, new, options, sent=sent)
+            return await replace(context, call, old, new, options, sent=sent)
         except Conflict:
             if attempt == TRIES - 1 or wanted.metadata.resource_version:
                 raise conflict(call.kind, call.name) from None

@@ -18,7 +18,7 @@ from drakit.apiserver.requests.options import WriteOptions, parse_revision, writ
 from drakit.apiserver.storage.objects import Kept, Plain
 from drakit.apiserver.storage.objectstore import Conflict, conflict, not_found
 from drakit.apiserver.strategies.base import keep
-from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.create import check_place, complete, create_object, read_object
 from drakit.apiserver.verbs.managedfields import known_of, manager_of, track
 from drakit.base import fields, status
@@ -31,26 +31,26 @@ _COMPARED_APART = ("resourceVersion", "managedFields")
 _NEVER_UNDONE = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-async def update(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
+async def update(context: ServerContext, call: Call) -> tuple[Kept, bool]:
     """Handle a PUT; whether the object is new."""
     options = write_options(call.request, "UpdateOptions")
-    old = await machinery.keeper.find(call.kind, call.namespace, call.name)
+    old = await context.keeper.find(call.kind, call.namespace, call.name)
     known = old.document_in(call.version) if old is not None else {}
     sent = read_body(call.request, old)
-    document = read_object(machinery, call, sent, options, known).document
+    document = read_object(context, call, sent, options, known).document
     check_place(call, document)
     for attempt in range(TRIES):
         if attempt:
-            old = await machinery.keeper.find(call.kind, call.namespace, call.name)
+            old = await context.keeper.find(call.kind, call.namespace, call.name)
         if old is None:
             if not call.strategy.create_on_update or call.subresource:
                 raise not_found(call.kind, call.name)
-            return await create_object(machinery, call, document, options, sent=sent), True
+            return await create_object(context, call, document, options, sent=sent), True
         _check_uid(call, old, document)
         new = {**document, "metadata": dict(document["metadata"])}
         conditional = check_revision(call, old, new)
         try:
-            return await replace(machinery, call, old, new, options, sent=sent), False
+            return await replace(context, call, old, new, options, sent=sent), False
         except Conflict:
             if conditional or attempt == TRIES - 1:
                 raise conflict(call.kind, call.name) from None
@@ -83,7 +83,7 @@ def check_revision(call: Call, old: Kept, new: Plain) -> bool:
 
 
 async def replace(
-    machinery: Machinery,
+    context: ServerContext,
     call: Call,
     old: Kept,
     new: Plain,
@@ -93,17 +93,17 @@ async def replace(
     applied: bool = False,
 ) -> Kept:
     """Store `new` in the place of `old`. Raise store.Conflict when somebody was quicker."""
-    now = machinery.timestamp()
+    now = context.timestamp()
     if not applied:
         track(call, old, new, manager_of(call.request, options), now)
     carry_over(call, new, old.document)
     change = call.change(UPDATE, call.name, new=new, old=old, dry_run=options.dry_run, sent=sent)
-    await machinery.admission.admit(change)
-    prepare(machinery, call, change, old, now)
-    await rules.require(machinery.rules, change)
-    await machinery.admission.validate(change)
+    await context.admission.admit(change)
+    prepare(context, call, change, old, now)
+    await rules.require(context.rules, change)
+    await context.admission.validate(change)
     call.warnings.extend(call.strategy.warnings(new, old.document))
-    return await store(machinery, call, old, change)
+    return await store(context, call, old, change)
 
 
 def carry_over(call: Call, new: Plain, old: Mapping[str, Any]) -> None:
@@ -117,30 +117,30 @@ def carry_over(call: Call, new: Plain, old: Mapping[str, Any]) -> None:
     new["metadata"].setdefault("name", call.name)
 
 
-def prepare(machinery: Machinery, call: Call, change: Change, old: Kept, now: str) -> None:
+def prepare(context: ServerContext, call: Call, change: Change, old: Kept, now: str) -> None:
     """What the kind sets back on an update through this door, and the generation that follows from it."""
     strategy, new = call.strategy, change.document
     strategy.prepare(call.subresource, new, old.document, now)
     complete(call, new, old.document)
-    if machinery.rules.drop(change):
+    if context.rules.drop(change):
         complete(call, new, old.document)
     if strategy.generation and (strategy.changes_generation(new, old.document) or call.loose != old.loose):
         new["metadata"]["generation"] = old.metadata.get("generation", 0) + 1
         change.typed = None
 
 
-async def store(machinery: Machinery, call: Call, old: Kept, change: Change) -> Kept:
+async def store(context: ServerContext, call: Call, old: Kept, change: Change) -> Kept:
     new, dry_run = change.document, change.dry_run
     if ends(call, new, old.document):
         if dry_run:
-            return machinery.keeper.unsaved(call.kind, call.namespace, new, old.revision)
-        gone = await machinery.keeper.delete(old)
-        return machinery.keeper.unsaved(call.kind, call.namespace, new, gone.revision)
+            return context.keeper.unsaved(call.kind, call.namespace, new, old.revision)
+        gone = await context.keeper.delete(old)
+        return context.keeper.unsaved(call.kind, call.namespace, new, gone.revision)
     if same(new, old.document):
         return old
     if dry_run:
-        return machinery.keeper.unsaved(call.kind, call.namespace, new, old.revision)
-    return await machinery.keeper.update(old, new, loose=call.loose, known=known_of(call, change))
+        return context.keeper.unsaved(call.kind, call.namespace, new, old.revision)
+    return await context.keeper.update(old, new, loose=call.loose, known=known_of(call, change))
 
 
 def ends(call: Call, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:

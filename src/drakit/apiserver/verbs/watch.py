@@ -20,7 +20,7 @@ from drakit.apiserver.failures import ApiError, too_new, too_old, translate
 from drakit.apiserver.requests.options import ListOptions, list_options
 from drakit.apiserver.storage.objects import Kept, KeptObject
 from drakit.apiserver.storage.objectstore import Keeper
-from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.selection import Selection
 from drakit.base.clock import Clock
 from drakit.store import Compacted, Event, FutureRevision, StoreClosed, Watch, WatcherTooSlow
@@ -215,13 +215,11 @@ class ObjectStream(EventStream):
         return WatchEvent(BOOKMARK, None, metadata["resourceVersion"], initial_end="annotations" in metadata)
 
 
-async def watch(machinery: Machinery, call: Call) -> ObjectStream:
+async def watch(context: ServerContext, call: Call) -> ObjectStream:
     """Handle a watch of a collection, or of one object of it."""
     options = list_options(call.request, watch=True)
     selection = Selection(call.kind, call.target.group_version, call.namespace, call.name, options)
-    stream = ObjectStream(
-        call, machinery.keeper, machinery.clock, selection, options, _seconds(options, machinery.random)
-    )
+    stream = ObjectStream(call, context.keeper, context.clock, selection, options, _seconds(options, context.random))
     try:
         await stream.open()
     except Exception as error:

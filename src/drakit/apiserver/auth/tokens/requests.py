@@ -103,10 +103,10 @@ async def bind(keeper: Keeper, wanted: Wanted, namespace: str, name: str) -> Bou
             f"the UID in the bound object reference ({reference.uid}) does not match the UID in record. "
             "The object might have been deleted and then recreated",
         )
-    objects = [(reference.kind.lower(), found.name, found.uid)]
+    bound = [(reference.kind.lower(), found.name, found.uid)]
     if kind.kind == "Pod":
-        objects += await _node_of(keeper, found, name)
-    return Bound(tuple(objects))
+        bound += await _node_of(keeper, found, name)
+    return Bound(tuple(bound))
 
 
 async def _node_of(keeper: Keeper, pod: Kept, account: str) -> list[tuple[str, str, str]]:
