@@ -190,7 +190,7 @@ async def test_a_watch_ends_with_its_connection() -> None:
         wire = Wire()
         asking = asyncio.ensure_future(ask(api, wire, scope("GET", CLAIMS, "watch=1")))
         await wire.wrote.wait()
-        store = api.server.context.keeper.store
+        store = api.server.context.objects.store
         assert (await store.stats()).watchers == 1
         await api.create(CLAIMS, claim("a"))
         await wire.added.wait()
@@ -221,7 +221,7 @@ async def test_a_client_that_does_not_read_is_left_alone() -> None:
             await wire.wrote.wait()
             await api.create(CLAIMS, claim("a"))
             await asking
-        assert (await api.server.context.keeper.store.stats()).watchers == 0
+        assert (await api.server.context.objects.store.stats()).watchers == 0
 
 
 @on_loop
@@ -252,7 +252,7 @@ async def test_watches_end_when_the_server_stops() -> None:
         await wire.wrote.wait()
         application.drain()
         await asking
-        assert (await api.server.context.keeper.store.stats()).watchers == 0
+        assert (await api.server.context.objects.store.stats()).watchers == 0
 
 
 def test_a_warning_is_one_line_with_its_quotes_escaped() -> None:

@@ -14,7 +14,7 @@ from drakit.api.exchange import User
 from drakit.api.objects.partial import Partial
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError
-from drakit.apiserver.storage.objects import Kept, Plain
+from drakit.apiserver.storage.objects import Plain, StoredObject
 from drakit.base import status
 from drakit.base.errors import UsageError
 from drakit.base.structs import Model
@@ -51,7 +51,7 @@ class Change:
     name: str
     user: User
     new: Plain | None = None
-    old: Kept | None = None
+    old: StoredObject | None = None
     subresource: str = ""
     verb: str = ""
     """What the user asked for: an update may be a `patch`, a creation too."""

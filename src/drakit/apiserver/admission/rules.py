@@ -17,8 +17,8 @@ from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import CREATE, Change
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Kept, Plain
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.apiserver.strategies.podchanges import check_ephemeral, check_resize
 from drakit.base import status
 from drakit.base.fields import FieldError
@@ -55,13 +55,13 @@ class Rules(Protocol):
 class ObjectRules:
     """The rules of every kind, from the room `validation`."""
 
-    def __init__(self, gates: FeatureGates, keeper: Keeper) -> None:
+    def __init__(self, gates: FeatureGates, objects: ObjectStore) -> None:
         self._gates = gates
-        self._keeper = keeper
+        self._objects = objects
 
     def drop(self, change: Change) -> bool:
         new = change.typed = typed(change.kind, change.document)
-        old = typed_kept(change.old) if change.old is not None else None
+        old = typed_stored(change.old) if change.old is not None else None
         dropped = drop_disabled_fields(new, old, self._gates)
         if change.subresource == "status" and isinstance(dropped, ResourceClaim) and isinstance(old, ResourceClaim):
             dropped = drop_deallocated_devices(dropped, old)
@@ -82,7 +82,7 @@ class ObjectRules:
         )
         if change.operation == CREATE or change.old is None:
             return validate_create(new, context)
-        old = typed_kept(change.old)
+        old = typed_stored(change.old)
         match change.subresource:
             case "status":
                 return validate_status_update(new, old, context)
@@ -95,7 +95,7 @@ class ObjectRules:
     async def _is_admin_namespace(self, change: Change) -> bool | None:
         if change.kind.kind not in _ADMIN_KINDS:
             return None
-        namespace = await self._keeper.find(_NAMESPACE, "", change.namespace)
+        namespace = await self._objects.find(_NAMESPACE, "", change.namespace)
         return namespace is not None and namespace.labels.get(ADMIN_ACCESS) == "true"
 
 
@@ -116,8 +116,8 @@ def typed(kind: Kind, document: Plain) -> Object:
     return from_plain(kind.model, document) if kind.whole else Partial.of(kind.model, document)
 
 
-def typed_kept(kept: Kept) -> Object:
-    return kept.typed if kept.kind.whole else kept.partial
+def typed_stored(stored: StoredObject) -> Object:
+    return stored.typed if stored.kind.whole else stored.partial
 
 
 async def require(rules: Rules, change: Change) -> None:

@@ -21,26 +21,26 @@ from drakit.apiserver.admission.plugins.tolerations import DefaultTolerationSeco
 from drakit.apiserver.admission.policies.plugin import ValidatingAdmissionPolicies
 from drakit.apiserver.admission.webhooks.caller import Caller, ServiceResolver
 from drakit.apiserver.admission.webhooks.plugin import MutatingWebhooks, ValidatingWebhooks
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.base.clock import Clock
 
 
 def standard_plugins(
-    keeper: Keeper, *, clock: Clock, random: Random, new_uid: Callable[[], str], caller: Caller
+    objects: ObjectStore, *, clock: Clock, random: Random, new_uid: Callable[[], str], caller: Caller
 ) -> list[Plugin]:
     """Every plugin, in order: what completes objects first; the quota, which charges, last."""
     return [
-        NamespaceLifecycle(keeper),
-        ServiceAccount(keeper, random, clock),
-        NodeRestriction(keeper),
-        Priority(keeper),
+        NamespaceLifecycle(objects),
+        ServiceAccount(objects, random, clock),
+        NodeRestriction(objects),
+        Priority(objects),
         DefaultTolerationSeconds(),
         PodResizeValidator(),
-        PodGroupWorkloadExists(keeper),
-        MutatingWebhooks(keeper, caller, new_uid, clock),
-        ValidatingAdmissionPolicies(keeper),
-        ValidatingWebhooks(keeper, caller, new_uid),
-        ResourceQuotas(keeper),
+        PodGroupWorkloadExists(objects),
+        MutatingWebhooks(objects, caller, new_uid, clock),
+        ValidatingAdmissionPolicies(objects),
+        ValidatingWebhooks(objects, caller, new_uid),
+        ResourceQuotas(objects),
     ]
 
 

@@ -153,8 +153,8 @@ def cap_updaters(owners: Owners) -> Owners:
             first[owned.api_version] = manager
             continue
         bucket = Manager(_ANCIENT, UPDATE, owned.api_version)
-        kept = result.pop(bucket, None) or result.pop(first[owned.api_version])
+        before = result.pop(bucket, None) or result.pop(first[owned.api_version])
         del result[manager]
-        result[bucket] = Owned(union(owned.fields, kept.fields), owned.api_version, owned.time)
+        result[bucket] = Owned(union(owned.fields, before.fields), owned.api_version, owned.time)
         surplus -= 1
     return result

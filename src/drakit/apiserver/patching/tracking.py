@@ -281,9 +281,9 @@ def _with_last_applied(document: dict[str, Any], applied: Document) -> dict[str,
     if not annotations.get(LAST_APPLIED):
         return document
     metadata = dict(applied.get("metadata") or {})
-    kept = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
+    others = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
     if "annotations" in metadata:
-        metadata["annotations"] = kept
+        metadata["annotations"] = others
     text = json.dumps({**applied, "metadata": metadata}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     updated = {**document["metadata"], "annotations": {**annotations, LAST_APPLIED: text + "\n"}}
     return {**document, "metadata": updated}

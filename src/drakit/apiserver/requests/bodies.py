@@ -24,7 +24,7 @@ from drakit.api.versions.defaults import set_defaults
 from drakit.apiserver.failures import ApiError, bad_request, too_large, unsupported_media_type
 from drakit.apiserver.kinds.events import CORE, GROUP_VERSION, to_core
 from drakit.apiserver.requests import specs
-from drakit.apiserver.storage.objects import Kept, Plain
+from drakit.apiserver.storage.objects import Plain, StoredObject
 from drakit.base import fields
 from drakit.base.errors import DecodeError, Unsupported
 from drakit.base.structs import Model
@@ -58,7 +58,7 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def read_body(request: Request, old: Kept | None = None) -> Any:
+def read_body(request: Request, old: StoredObject | None = None) -> Any:
     """The body as plain data; none when there is no body.
 
     A struct, from a client in this process, may share parts with the stored object that it was made of.

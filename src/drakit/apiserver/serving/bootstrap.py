@@ -49,7 +49,7 @@ def _kubernetes_service() -> dict[str, Any]:
 
 
 async def _ensure(context: ServerContext, kind: Kind, namespace: str, document: dict[str, Any]) -> None:
-    if await context.keeper.find(kind, namespace, document["metadata"]["name"]) is not None:
+    if await context.objects.find(kind, namespace, document["metadata"]["name"]) is not None:
         return
     metadata = {
         **document["metadata"], "uid": context.new_uid(), "creationTimestamp": context.timestamp()
@@ -57,6 +57,6 @@ async def _ensure(context: ServerContext, kind: Kind, namespace: str, document: 
     whole = {**document, "kind": kind.kind, "apiVersion": kind.internal_version, "metadata": metadata}
     written = shape_of(kind.internal_version, kind.kind).complete(whole)
     try:
-        await context.keeper.create(kind, namespace, written)
+        await context.objects.create(kind, namespace, written)
     except KeyExists:
         return

@@ -33,12 +33,12 @@ async def ensure(context: ServerContext, wanted: Document) -> None:
     """Make an RBAC object be there with at least what is wanted."""
     kind, namespace, name = kind_of(wanted), wanted["metadata"].get("namespace", ""), wanted["metadata"]["name"]
     for _ in range(_TRIES):
-        found = await context.keeper.find(kind, namespace, name)
+        found = await context.objects.find(kind, namespace, name)
         try:
             if found is None:
-                await context.keeper.create(kind, namespace, _new(context, kind, wanted))
+                await context.objects.create(kind, namespace, _new(context, kind, wanted))
             elif (made := completed(wanted, found.document)) is not None:
-                await context.keeper.update(found, _shaped(kind, made))
+                await context.objects.update(found, _shaped(kind, made))
         except (KeyExists, Conflict):
             continue  # another server was quicker
         return
@@ -67,8 +67,8 @@ async def aggregate(context: ServerContext) -> None:
 
 async def _aggregate_once(context: ServerContext) -> bool:
     kind = kind_of({"kind": "ClusterRole"})
-    page = await context.keeper.store.list(prefix_of(kind))
-    roles = [context.keeper.kept(kind, record) for record in page.records]
+    page = await context.objects.store.list(prefix_of(kind))
+    roles = [context.objects.from_record(kind, record) for record in page.records]
     documents = [each.document for each in roles]
     changed = False
     for each in roles:
@@ -77,7 +77,7 @@ async def _aggregate_once(context: ServerContext) -> bool:
             continue
         changed = True
         try:
-            await context.keeper.update(each, _shaped(kind, {**each.document, "rules": rules}))
+            await context.objects.update(each, _shaped(kind, {**each.document, "rules": rules}))
         except Conflict:
             continue
     return changed

@@ -36,7 +36,7 @@ from drakit.apiserver.serving.bootstrap import bootstrap
 from drakit.apiserver.serving.guard import Guard
 from drakit.apiserver.serving.health import Health
 from drakit.apiserver.serving.server import Limits, Server
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.apiserver.verbs.context import ServerContext, random_uid
 from drakit.apiserver.verbs.dispatch import Resources
 from drakit.apiserver.verbs.reviews import Reviewer
@@ -74,20 +74,20 @@ class Settings:
 async def build_server(store: Store, *, clock: Clock | None = None, settings: Settings | None = None) -> Server:
     settings = settings or Settings()
     clock = clock or RealClock()
-    keeper = Keeper(store)
-    guard = Guard(keeper, settings.modes, aggregate=settings.aggregate_roles)
+    objects = ObjectStore(store)
+    guard = Guard(objects, settings.modes, aggregate=settings.aggregate_roles)
     authorizer = guard.authorizer() if settings.modes else settings.authorizer
     plugins = standard_plugins(
-        keeper, clock=clock, random=settings.random, new_uid=settings.new_uid, caller=settings.caller
+        objects, clock=clock, random=settings.random, new_uid=settings.new_uid, caller=settings.caller
     )
     admission = choose(plugins, enable=settings.enable_plugins, disable=settings.disable_plugins)
     context = ServerContext(
-        keeper=keeper,
+        objects=objects,
         clock=clock,
         gates=settings.gates,
         admission=Admission((*admission.plugins, *guard.plugins(authorizer))),
         authorizer=authorizer,
-        rules=RegistrationRules(ClaimStatusRules(ObjectRules(settings.gates, keeper), authorizer, settings.gates)),
+        rules=RegistrationRules(ClaimStatusRules(ObjectRules(settings.gates, objects), authorizer, settings.gates)),
         random=settings.random,
         new_uid=settings.new_uid,
     )

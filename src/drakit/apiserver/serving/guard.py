@@ -26,7 +26,7 @@ from drakit.apiserver.auth.tokens.boundobjects import Living
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.serving.bootstrap_roles import aggregate, write_defaults
 from drakit.apiserver.storage.follower import Follower, Index
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.apiserver.verbs.context import ServerContext
 from drakit.base.errors import Retryable, UsageError
 from drakit.store import StoreClosed
@@ -75,7 +75,7 @@ class Roles:
 class Guard:
     """`modes` empty: somebody else authorizes; what tokens are checked against is followed from the first token on."""
 
-    def __init__(self, keeper: Keeper, modes: Sequence[str] = (), *, aggregate: bool = False) -> None:
+    def __init__(self, objects: ObjectStore, modes: Sequence[str] = (), *, aggregate: bool = False) -> None:
         unknown = [name for name in modes if name not in MODES]
         if unknown:
             raise UsageError(f"--authorization-mode: unknown {', '.join(unknown)}; known are {', '.join(MODES)}")
@@ -84,13 +84,13 @@ class Guard:
         self._aggregation: asyncio.Task[None] | None = None
         self.policy = Policy()
         self.relations = Relations()
-        self.living = Living(keeper)
+        self.living = Living(objects)
         self._followers: list[Follower] = []
         if RBAC in modes:
-            self._followers.append(Follower(keeper, _kinds(f"{GROUP}/v1", *_RBAC_KINDS), _PolicyIndex(self.policy)))
+            self._followers.append(Follower(objects, _kinds(f"{GROUP}/v1", *_RBAC_KINDS), _PolicyIndex(self.policy)))
         if NODE in modes:
             watched = (*_kinds("v1", "Pod"), *_kinds("resource.k8s.io/v1", "ResourceSlice"))
-            self._followers.append(Follower(keeper, watched, self.relations))
+            self._followers.append(Follower(objects, watched, self.relations))
 
     def authorizer(self) -> Authorizer:
         roles = RoleBased(self.policy)
@@ -137,7 +137,7 @@ class Aggregation:
         self._changed.set()
 
     async def run(self) -> None:
-        follower = Follower(self._context.keeper, _kinds(f"{GROUP}/v1", "ClusterRole"), self)
+        follower = Follower(self._context.objects, _kinds(f"{GROUP}/v1", "ClusterRole"), self)
         try:
             await follower.start()
             while True:

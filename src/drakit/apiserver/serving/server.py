@@ -170,7 +170,7 @@ class Server:
     async def _figures(self) -> Response:
         for kind, count in self._inflight.items():
             self._metrics.inflight(kind, count)
-        page = self._metrics.page(await self.context.keeper.store.stats())
+        page = self._metrics.page(await self.context.objects.store.stats())
         return Response(content=Raw(page), content_type=metrics.CONTENT_TYPE)
 
     def _count(self, request: Request, place: Place | None, code: int, seconds: float) -> None:

@@ -76,7 +76,7 @@ class Known(msgspec.Struct, frozen=True):
 NOTHING_KNOWN = Known()
 
 
-class Kept:
+class StoredObject:
     """An object as one write left it. Invariant: whatever it hands out belongs to `revision`, and nobody changes it."""
 
     __slots__ = (
@@ -213,22 +213,22 @@ def convert(kind: Kind, document: Plain, version: str) -> Plain:
     return made
 
 
-class KeptObject(OneObject):
+class ObjectContent(OneObject):
     """An object as the content of a response."""
 
-    __slots__ = ("kept", "version")
+    __slots__ = ("stored", "version")
 
-    def __init__(self, kept: Kept, version: str) -> None:
-        self.kept = kept
+    def __init__(self, stored: StoredObject, version: str) -> None:
+        self.stored = stored
         self.version = version
 
     @property
     def document(self) -> Mapping[str, Any]:
-        return self.kept.document_in(self.version)
+        return self.stored.document_in(self.version)
 
     @property
     def typed(self) -> Model:
-        return self.kept.typed
+        return self.stored.typed
 
     def encode(self) -> bytes:
-        return self.kept.encode(self.version) + b"\n"
+        return self.stored.encode(self.version) + b"\n"

@@ -14,7 +14,7 @@ from drakit.apiserver.admission.chain import UPDATE
 from drakit.apiserver.failures import ApiError, bad_request
 from drakit.apiserver.requests.bodies import read_as, read_body
 from drakit.apiserver.requests.options import WriteOptions, delete_options, parse_revision, write_options
-from drakit.apiserver.storage.objects import Kept, Plain
+from drakit.apiserver.storage.objects import Plain, StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, conflict
 from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.delete import delete_object
@@ -57,7 +57,7 @@ async def bind(context: ServerContext, call: Call) -> None:
     _check_name(call, "Binding", binding.metadata)
     _check_binding(call, binding)
     for attempt in range(TRIES):
-        old = await context.keeper.get(call.kind, call.namespace, call.name)
+        old = await context.objects.get(call.kind, call.namespace, call.name)
         _check_pod(call, old, binding)
         try:
             await _assign(context, call, old, binding, options, sent=sent)
@@ -85,7 +85,7 @@ def _check_binding(call: Call, binding: _Binding) -> None:
         raise ApiError(status.invalid("Binding", "", call.name, found))
 
 
-def _check_pod(call: Call, pod: Kept, binding: _Binding) -> None:
+def _check_pod(call: Call, pod: StoredObject, binding: _Binding) -> None:
     """A pod is bound once, as long as it is wanted, and only the pod that the scheduler has seen."""
     metadata = binding.metadata
     name, spec = call.name, pod.document["spec"]
@@ -107,7 +107,7 @@ def _unbound(call: Call, why: str) -> ApiError:
 
 
 async def _assign(
-    context: ServerContext, call: Call, old: Kept, binding: _Binding, options: WriteOptions, *, sent: Any
+    context: ServerContext, call: Call, old: StoredObject, binding: _Binding, options: WriteOptions, *, sent: Any
 ) -> None:
     now = context.timestamp()
     new = _assigned(old.document, binding, now)
@@ -116,7 +116,7 @@ async def _assign(
     await context.admission.admit(change)
     await context.admission.validate(change)
     if not options.dry_run:
-        await context.keeper.update(old, new, known=known_of(call, change))
+        await context.objects.update(old, new, known=known_of(call, change))
 
 
 def _assigned(pod: Plain, binding: _Binding, now: str) -> Plain:

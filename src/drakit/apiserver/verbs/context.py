@@ -18,8 +18,8 @@ from drakit.apiserver.admission.rules import Rules
 from drakit.apiserver.auth.authorization import Authorizer
 from drakit.apiserver.patching.entries import Owners
 from drakit.apiserver.requests.routing import Target
-from drakit.apiserver.storage.objects import Kept, Plain
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.apiserver.strategies import Strategy, strategy_of
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
@@ -42,7 +42,7 @@ def _written(second: datetime) -> str:
 
 @dataclass(slots=True)
 class ServerContext:
-    keeper: Keeper
+    objects: ObjectStore
     clock: Clock
     gates: FeatureGates
     admission: Admission
@@ -105,7 +105,7 @@ class Call:
         name: str,
         *,
         new: Plain | None,
-        old: Kept | None,
+        old: StoredObject | None,
         dry_run: bool,
         sent: Any = None,
     ) -> Change:

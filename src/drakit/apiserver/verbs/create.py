@@ -17,7 +17,7 @@ from drakit.apiserver.admission.chain import CREATE, Change
 from drakit.apiserver.failures import ApiError, bad_request
 from drakit.apiserver.requests.bodies import Incoming, incoming, read_body, sent_loosely
 from drakit.apiserver.requests.options import WriteOptions, write_options
-from drakit.apiserver.storage.objects import Kept, Plain
+from drakit.apiserver.storage.objects import Plain, StoredObject
 from drakit.apiserver.storage.objectstore import KeyExists
 from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.managedfields import known_of, manager_of, track
@@ -29,7 +29,7 @@ _NOTHING: Mapping[str, Any] = {}
 _SERVER_SET = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-async def create(context: ServerContext, call: Call) -> Kept:
+async def create(context: ServerContext, call: Call) -> StoredObject:
     """Handle a POST."""
     options = write_options(call.request, "CreateOptions")
     sent = read_body(call.request)
@@ -86,7 +86,7 @@ async def create_object(
     *,
     sent: Any = None,
     applied: bool = False,
-) -> Kept:
+) -> StoredObject:
     """Store a new object, under another generated name if the first one is taken."""
     if document["metadata"].pop("resourceVersion", ""):
         raise bad_request("resourceVersion should not be set on objects to be created")
@@ -105,7 +105,7 @@ async def create_object(
 
 async def _try_create(
     context: ServerContext, call: Call, new: Plain, options: WriteOptions, *, sent: Any, applied: bool
-) -> Kept:
+) -> StoredObject:
     metadata, now = new["metadata"], context.timestamp()
     for name in _SERVER_SET:
         metadata.pop(name, None)
@@ -146,13 +146,13 @@ def complete(call: Call, new: Plain, old: Mapping[str, Any] = _NOTHING) -> None:
     new.update(completed)
 
 
-async def _store(context: ServerContext, call: Call, change: Change, new: Plain) -> Kept:
-    keeper, kind, namespace = context.keeper, change.kind, new["metadata"].get("namespace", "")
+async def _store(context: ServerContext, call: Call, change: Change, new: Plain) -> StoredObject:
+    objects, kind, namespace = context.objects, change.kind, new["metadata"].get("namespace", "")
     if not change.dry_run:
-        return await keeper.create(kind, namespace, new, loose=call.loose, known=known_of(call, change))
-    if await keeper.find(kind, namespace, change.name) is not None:
+        return await objects.create(kind, namespace, new, loose=call.loose, known=known_of(call, change))
+    if await objects.find(kind, namespace, change.name) is not None:
         raise _exists(change)
-    return keeper.unsaved(kind, namespace, new)
+    return objects.unsaved(kind, namespace, new)
 
 
 def _exists(change: Change) -> ApiError:

@@ -18,7 +18,7 @@ from drakit.apiserver.admission.chain import DELETE
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.requests.bodies import read_body
 from drakit.apiserver.requests.options import DeleteOptions, Preconditions, delete_options
-from drakit.apiserver.storage.objects import Kept, Plain
+from drakit.apiserver.storage.objects import Plain, StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, conflict
 from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.base import status
@@ -31,7 +31,7 @@ FOREGROUND = "foregroundDeletion"
 class Deleted(msgspec.Struct, frozen=True):
     """`gone` says that the object is no more; otherwise it is being deleted."""
 
-    object: Kept
+    object: StoredObject
     gone: bool
 
 
@@ -41,7 +41,7 @@ async def delete(context: ServerContext, call: Call) -> Deleted:
     return await delete_object(context, call, call.name, options)
 
 
-async def delete_found(context: ServerContext, call: Call, found: Kept, options: DeleteOptions) -> None:
+async def delete_found(context: ServerContext, call: Call, found: StoredObject, options: DeleteOptions) -> None:
     """Delete one object of a collection; that somebody else was quicker is fine."""
     try:
         await delete_object(context, call, found.name, options, namespace=found.namespace)
@@ -55,7 +55,7 @@ async def delete_object(
 ) -> Deleted:
     place = call.namespace if namespace is None else namespace
     for attempt in range(TRIES):
-        old = await context.keeper.get(call.kind, place, name)
+        old = await context.objects.get(call.kind, place, name)
         check_preconditions(call.kind, old, options.preconditions)
         change = call.change(DELETE, name, new=None, old=old, dry_run=options.dry_run)
         await context.admission.admit(change)
@@ -68,7 +68,7 @@ async def delete_object(
     raise AssertionError("unreachable")
 
 
-def check_preconditions(kind: Kind, old: Kept, given: Preconditions) -> None:
+def check_preconditions(kind: Kind, old: StoredObject, given: Preconditions) -> None:
     if given.uid is not None and given.uid != old.uid:
         raise _unmet(kind, old, "UID", given.uid, old.uid, "The object might have been deleted and then recreated")
     revision = str(old.revision)
@@ -78,20 +78,20 @@ def check_preconditions(kind: Kind, old: Kept, given: Preconditions) -> None:
         )
 
 
-def _unmet(kind: Kind, old: Kept, what: str, wanted: str, found: str, hint: str) -> ApiError:
+def _unmet(kind: Kind, old: StoredObject, what: str, wanted: str, found: str, hint: str) -> ApiError:
     why = f"the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). {hint}"
     return ApiError(status.conflict(kind.kind, kind.group, old.name, why))
 
 
-async def _delete(context: ServerContext, call: Call, old: Kept, options: DeleteOptions) -> Deleted:
+async def _delete(context: ServerContext, call: Call, old: StoredObject, options: DeleteOptions) -> Deleted:
     marked = mark(context, call, old, options)
     if options.dry_run:
-        shown = context.keeper.unsaved(call.kind, old.namespace, marked.document, old.revision)
+        shown = context.objects.unsaved(call.kind, old.namespace, marked.document, old.revision)
         return Deleted(shown if marked.written else old, gone=marked.ends)
-    written = await context.keeper.update(old, marked.document) if marked.written else old
+    written = await context.objects.update(old, marked.document) if marked.written else old
     if not marked.ends:
         return Deleted(written, gone=False)
-    gone = await context.keeper.delete(written)
+    gone = await context.objects.delete(written)
     return Deleted(gone, gone=True)
 
 
@@ -103,7 +103,7 @@ class Marked(msgspec.Struct, frozen=True):
     ends: bool
 
 
-def mark(context: ServerContext, call: Call, old: Kept, options: DeleteOptions) -> Marked:
+def mark(context: ServerContext, call: Call, old: StoredObject, options: DeleteOptions) -> Marked:
     """Mark an object as being deleted, with its grace period and finalizers.
 
     A kind that has grace periods is marked also when there is nothing to wait for: those who watch see it go.
@@ -146,9 +146,9 @@ def _hurry(context: ServerContext, metadata: Plain, grace: int | None) -> None:
 
 def _finalizers(current: list[str], propagation: str) -> list[str]:
     """The garbage collector's finalizers follow the policy."""
-    kept = [name for name in current if name not in (ORPHAN, FOREGROUND)]
+    others = [name for name in current if name not in (ORPHAN, FOREGROUND)]
     added = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND]}.get(propagation, [])
-    return kept + added
+    return others + added
 
 
 def _namespace_finalizers(kind: Kind, document: Mapping[str, Any]) -> list[str]:

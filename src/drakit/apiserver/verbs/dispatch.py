@@ -92,12 +92,12 @@ class Resources:
         return presenter.object(await creating.create(self._context, call), 201)
 
     async def _update(self, call: Call, presenter: Presenter) -> Response:
-        kept, new = await updating.update(self._context, call)
-        return presenter.object(kept, 201 if new else 200)
+        stored, new = await updating.update(self._context, call)
+        return presenter.object(stored, 201 if new else 200)
 
     async def _patch(self, call: Call, presenter: Presenter) -> Response:
-        kept, new = await patches.patch(self._context, call)
-        return presenter.object(kept, 201 if new else 200)
+        stored, new = await patches.patch(self._context, call)
+        return presenter.object(stored, 201 if new else 200)
 
     async def _delete(self, call: Call, presenter: Presenter) -> Response:
         deleted = await deleting.delete(self._context, call)
@@ -116,9 +116,9 @@ class Resources:
         wanted = list_options(call.request)
         selection = Selection(call.kind, call.target.group_version, call.namespace, "", wanted)
         found = await listing.collect(self._context, call.kind, call.version, selection, wanted)
-        for start in range(0, len(found.kept), _AT_A_TIME):
-            some = found.kept[start : start + _AT_A_TIME]
-            deletions = (deleting.delete_found(self._context, call, kept, options) for kept in some)
+        for start in range(0, len(found.objects), _AT_A_TIME):
+            some = found.objects[start : start + _AT_A_TIME]
+            deletions = (deleting.delete_found(self._context, call, stored, options) for stored in some)
             for problem in await asyncio.gather(*deletions, return_exceptions=True):
                 if problem is not None:
                     raise problem
@@ -143,25 +143,25 @@ class Resources:
 
     async def _scale(self, call: Call, presenter: Presenter) -> Response:
         if call.target.verb == "get":
-            kept = await listing.get(self._context, call)
+            stored = await listing.get(self._context, call)
         else:
-            kept = await scaling.write_scale(self._context, call)
-        return presenter.document(scaling.scale_of(kept))
+            stored = await scaling.write_scale(self._context, call)
+        return presenter.document(scaling.scale_of(stored))
 
     async def _token(self, call: Call, presenter: Presenter) -> Response:
-        account = await self._context.keeper.get(call.kind, call.namespace, call.name)
+        account = await self._context.objects.get(call.kind, call.namespace, call.name)
         sent = read_body(call.request)
         change = call.change(CREATE, call.name, new=None, old=account, dry_run=False, sent=sent)
         await self._context.admission.admit(change)
         await self._context.admission.validate(change)
         wanted = tokenrequests.read_request(sent, call.namespace, call.name)
-        bound = await tokenrequests.bind(self._context.keeper, wanted, call.namespace, call.name)
+        bound = await tokenrequests.bind(self._context.objects, wanted, call.namespace, call.name)
         issued = await self._tokens.issue(call.namespace, call.name, account.uid, wanted, bound)
         return presenter.document(issued, 201)
 
     async def _node_only(self, call: Call) -> Response:
         """These lead to the pod's node; a server by itself has none."""
-        await self._context.keeper.get(call.kind, call.namespace, call.name)
+        await self._context.objects.get(call.kind, call.namespace, call.name)
         raise unavailable(f"{call.subresource} of pod {call.name!r} is not available: no node serves it")
 
 

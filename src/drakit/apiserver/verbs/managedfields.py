@@ -14,7 +14,7 @@ from drakit.apiserver.admission.chain import Change
 from drakit.apiserver.patching import FieldTracker, manager_name
 from drakit.apiserver.patching.entries import as_written, write_owners
 from drakit.apiserver.requests.options import WriteOptions
-from drakit.apiserver.storage.objects import Kept, Known, Plain, convert
+from drakit.apiserver.storage.objects import Known, Plain, StoredObject, convert
 from drakit.apiserver.verbs.context import Call
 
 UNKNOWN = "unknown"
@@ -34,7 +34,7 @@ def tracker_of(call: Call) -> FieldTracker:
     return tracker(call.target.group_version, call.kind.kind, call.subresource)
 
 
-def track(call: Call, old: Kept | None, new: Plain, manager: str, now: str) -> None:
+def track(call: Call, old: StoredObject | None, new: Plain, manager: str, now: str) -> None:
     """Set managedFields of an object that was created, updated or patched, before admission has its say.
 
     What stands there already is what the client sent: it is taken at its word.

@@ -14,7 +14,7 @@ from drakit.apiserver.patching import APPLY_PATCH, PATCH_TYPES, PatchBody, apply
 from drakit.apiserver.patching.rejections import invalid_result
 from drakit.apiserver.requests.bodies import Incoming, incoming, media_type
 from drakit.apiserver.requests.options import WriteOptions, invalid_options, write_options
-from drakit.apiserver.storage.objects import Kept, Plain, encode_document
+from drakit.apiserver.storage.objects import Plain, StoredObject, encode_document
 from drakit.apiserver.storage.objectstore import Conflict, conflict, not_found
 from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.create import check_place, create_object
@@ -26,7 +26,7 @@ from drakit.base.fields import Path
 _NOTHING: Mapping[str, Any] = {}
 
 
-async def patch(context: ServerContext, call: Call) -> tuple[Kept, bool]:
+async def patch(context: ServerContext, call: Call) -> tuple[StoredObject, bool]:
     """Handle a PATCH; whether the object is new."""
     kind = media_type(call.request)
     if kind not in PATCH_TYPES:
@@ -37,7 +37,7 @@ async def patch(context: ServerContext, call: Call) -> tuple[Kept, bool]:
     applied: Plain | None = body.data if kind == APPLY_PATCH else None
     _note_findings(call, body, options)
     for attempt in range(TRIES):
-        old = await context.keeper.find(call.kind, call.namespace, call.name)
+        old = await context.objects.find(call.kind, call.namespace, call.name)
         if old is None and call.subresource:
             raise not_found(call.kind, call.name)
         try:
@@ -73,7 +73,9 @@ def _note_findings(call: Call, body: PatchBody, options: WriteOptions) -> None:
     call.warnings.extend(found)
 
 
-async def _patch_once(context: ServerContext, call: Call, old: Kept, body: PatchBody, options: WriteOptions) -> Kept:
+async def _patch_once(
+    context: ServerContext, call: Call, old: StoredObject, body: PatchBody, options: WriteOptions
+) -> StoredObject:
     live, applied = old.document_in(call.version), body.content_type == APPLY_PATCH
     if applied:
         result = _applied(context, call, live, body.data, options)
@@ -86,7 +88,7 @@ async def _patch_once(context: ServerContext, call: Call, old: Kept, body: Patch
     return await replace(context, call, old, new, options, sent=result, applied=applied)
 
 
-async def _create(context: ServerContext, call: Call, applied: Plain, options: WriteOptions) -> Kept:
+async def _create(context: ServerContext, call: Call, applied: Plain, options: WriteOptions) -> StoredObject:
     result = _applied(context, call, None, applied, options)
     new = _decoded(context, call, result, options, applied=True).document
     check_place(call, new)

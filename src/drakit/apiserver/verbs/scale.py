@@ -17,7 +17,7 @@ from drakit.apiserver.patching.bodies import read_merge, read_operations
 from drakit.apiserver.patching.jsonpatches import apply_operations, merge_patch
 from drakit.apiserver.requests.bodies import media_type, read_as, read_body
 from drakit.apiserver.requests.options import parse_revision, write_options
-from drakit.apiserver.storage.objects import Kept, Plain
+from drakit.apiserver.storage.objects import Plain, StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, conflict
 from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.update import TRIES, replace
@@ -43,8 +43,8 @@ class _Scale(msgspec.Struct, frozen=True):
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def scale_of(kept: Kept) -> Plain:
-    document = kept.document
+def scale_of(stored: StoredObject) -> Plain:
+    document = stored.document
     spec, now = document.get("spec") or {}, document.get("status") or {}
     metadata = {name: document["metadata"][name] for name in _META if name in document["metadata"]}
     shown: dict[str, Any] = {"replicas": now.get("replicas", 0)}
@@ -54,12 +54,12 @@ def scale_of(kept: Kept) -> Plain:
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": wanted, "status": shown}
 
 
-async def write_scale(context: ServerContext, call: Call) -> Kept:
+async def write_scale(context: ServerContext, call: Call) -> StoredObject:
     """Handle a PUT or PATCH; the replica set that it changed."""
     patching = call.request.method == "PATCH"
     options = write_options(call.request, "PatchOptions" if patching else "UpdateOptions")
     for attempt in range(TRIES):
-        old = await context.keeper.get(call.kind, call.namespace, call.name)
+        old = await context.objects.get(call.kind, call.namespace, call.name)
         sent = _patched(call, scale_of(old)) if patching else read_body(call.request)
         wanted = read_as(_Scale, "Scale", sent)
         replicas = _replicas(call, old, wanted)
@@ -83,7 +83,7 @@ def _patched(call: Call, scale: Plain) -> Plain:
     raise unsupported_media_type()
 
 
-def _replicas(call: Call, old: Kept, scale: _Scale) -> int:
+def _replicas(call: Call, old: StoredObject, scale: _Scale) -> int:
     given, replicas = scale.metadata.resource_version, scale.spec.replicas or 0
     if given and parse_revision(given) != old.revision:
         raise conflict(call.kind, call.name)

@@ -15,7 +15,7 @@ from drakit.apiserver.admission.chain import UPDATE, Change
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.requests.bodies import read_body
 from drakit.apiserver.requests.options import WriteOptions, parse_revision, write_options
-from drakit.apiserver.storage.objects import Kept, Plain
+from drakit.apiserver.storage.objects import Plain, StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, conflict, not_found
 from drakit.apiserver.strategies.base import keep
 from drakit.apiserver.verbs.context import Call, ServerContext
@@ -31,17 +31,17 @@ _COMPARED_APART = ("resourceVersion", "managedFields")
 _NEVER_UNDONE = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-async def update(context: ServerContext, call: Call) -> tuple[Kept, bool]:
+async def update(context: ServerContext, call: Call) -> tuple[StoredObject, bool]:
     """Handle a PUT; whether the object is new."""
     options = write_options(call.request, "UpdateOptions")
-    old = await context.keeper.find(call.kind, call.namespace, call.name)
+    old = await context.objects.find(call.kind, call.namespace, call.name)
     known = old.document_in(call.version) if old is not None else {}
     sent = read_body(call.request, old)
     document = read_object(context, call, sent, options, known).document
     check_place(call, document)
     for attempt in range(TRIES):
         if attempt:
-            old = await context.keeper.find(call.kind, call.namespace, call.name)
+            old = await context.objects.find(call.kind, call.namespace, call.name)
         if old is None:
             if not call.strategy.create_on_update or call.subresource:
                 raise not_found(call.kind, call.name)
@@ -57,7 +57,7 @@ async def update(context: ServerContext, call: Call) -> tuple[Kept, bool]:
     raise AssertionError("unreachable")
 
 
-def _check_uid(call: Call, old: Kept, document: Plain) -> None:
+def _check_uid(call: Call, old: StoredObject, document: Plain) -> None:
     """An update that names a uid is meant for that object, not for another of the same name."""
     given = document["metadata"].get("uid", "")
     if given and given != old.uid:
@@ -68,7 +68,7 @@ def _check_uid(call: Call, old: Kept, document: Plain) -> None:
         raise conflict(call.kind, call.name, why)
 
 
-def check_revision(call: Call, old: Kept, new: Plain) -> bool:
+def check_revision(call: Call, old: StoredObject, new: Plain) -> bool:
     """Whether the client has said which version it changes; it must be the stored one."""
     given = new["metadata"].get("resourceVersion", "")
     if given and given != "0":
@@ -85,13 +85,13 @@ def check_revision(call: Call, old: Kept, new: Plain) -> bool:
 async def replace(
     context: ServerContext,
     call: Call,
-    old: Kept,
+    old: StoredObject,
     new: Plain,
     options: WriteOptions,
     *,
     sent: Any = None,
     applied: bool = False,
-) -> Kept:
+) -> StoredObject:
     """Store `new` in the place of `old`. Raise store.Conflict when somebody was quicker."""
     now = context.timestamp()
     if not applied:
@@ -117,7 +117,7 @@ def carry_over(call: Call, new: Plain, old: Mapping[str, Any]) -> None:
     new["metadata"].setdefault("name", call.name)
 
 
-def prepare(context: ServerContext, call: Call, change: Change, old: Kept, now: str) -> None:
+def prepare(context: ServerContext, call: Call, change: Change, old: StoredObject, now: str) -> None:
     """What the kind sets back on an update through this door, and the generation that follows from it."""
     strategy, new = call.strategy, change.document
     strategy.prepare(call.subresource, new, old.document, now)
@@ -129,18 +129,18 @@ def prepare(context: ServerContext, call: Call, change: Change, old: Kept, now: 
         change.typed = None
 
 
-async def store(context: ServerContext, call: Call, old: Kept, change: Change) -> Kept:
+async def store(context: ServerContext, call: Call, old: StoredObject, change: Change) -> StoredObject:
     new, dry_run = change.document, change.dry_run
     if ends(call, new, old.document):
         if dry_run:
-            return context.keeper.unsaved(call.kind, call.namespace, new, old.revision)
-        gone = await context.keeper.delete(old)
-        return context.keeper.unsaved(call.kind, call.namespace, new, gone.revision)
+            return context.objects.unsaved(call.kind, call.namespace, new, old.revision)
+        gone = await context.objects.delete(old)
+        return context.objects.unsaved(call.kind, call.namespace, new, gone.revision)
     if same(new, old.document):
         return old
     if dry_run:
-        return context.keeper.unsaved(call.kind, call.namespace, new, old.revision)
-    return await context.keeper.update(old, new, loose=call.loose, known=known_of(call, change))
+        return context.objects.unsaved(call.kind, call.namespace, new, old.revision)
+    return await context.objects.update(old, new, loose=call.loose, known=known_of(call, change))
 
 
 def ends(call: Call, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:

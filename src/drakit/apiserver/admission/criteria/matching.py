@@ -12,14 +12,14 @@ from functools import lru_cache
 from drakit.apiserver.admission.chain import DELETE
 from drakit.apiserver.admission.criteria.registrations import EQUIVALENT, MatchResources, Rule
 from drakit.apiserver.admission.criteria.requests import NAMESPACE, Attempt
-from drakit.apiserver.storage.objectstore import Keeper, not_found
+from drakit.apiserver.storage.objectstore import ObjectStore, not_found
 from drakit.base import labels
 from drakit.base.labels import LabelSelector, Selector
 
 
 class Matcher:
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
 
     async def version(self, criteria: MatchResources, attempt: Attempt) -> str | None:
         """The request's own version when a rule names it, else one that a rule does name; none: no match."""
@@ -39,7 +39,7 @@ class Matcher:
             return True
         if attempt.change.kind is NAMESPACE and not attempt.subresource and attempt.operation != DELETE:
             return wanted.matches(attempt.change.document["metadata"].get("labels") or {})
-        namespace = await self._keeper.find(NAMESPACE, "", attempt.namespace)
+        namespace = await self._objects.find(NAMESPACE, "", attempt.namespace)
         if namespace is None:
             raise not_found(NAMESPACE, attempt.namespace)
         return wanted.matches(namespace.labels)

@@ -10,8 +10,8 @@ from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import CREATE, DELETE, Change, Plugin
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Kept
-from drakit.apiserver.storage.objectstore import Keeper, not_found
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore, not_found
 from drakit.base import status
 from drakit.base.status import StatusCause, StatusDetails
 
@@ -24,8 +24,8 @@ class NamespaceLifecycle(Plugin):
 
     name = "NamespaceLifecycle"
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
         return kind is _NAMESPACE or (operation == CREATE and kind.namespaced)
@@ -37,14 +37,14 @@ class NamespaceLifecycle(Plugin):
             return
         if change.operation != CREATE or not change.kind.namespaced:
             return
-        namespace = await self._keeper.find(_NAMESPACE, "", change.namespace)
+        namespace = await self._objects.find(_NAMESPACE, "", change.namespace)
         if namespace is None:
             raise not_found(_NAMESPACE, change.namespace)
         if _ends(namespace):
             raise _terminating(change)
 
 
-def _ends(namespace: Kept) -> bool:
+def _ends(namespace: StoredObject) -> bool:
     phase = (namespace.document.get("status") or {}).get("phase")
     return phase == "Terminating" or bool(namespace.metadata.get("deletionTimestamp"))
 

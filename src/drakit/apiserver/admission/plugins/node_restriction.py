@@ -14,8 +14,8 @@ from drakit.apiserver.admission.plugins.pod_references import first_reference
 from drakit.apiserver.auth.nodes.authorizer import LEASES, node_of
 from drakit.apiserver.auth.nodes.graph import MIRROR
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Kept, Plain
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore
 
 _POD = known_kind("v1", "Pod")
 _NODE = known_kind("v1", "Node")
@@ -43,8 +43,8 @@ Check = Callable[[str, Change], Awaitable[None]]
 class NodeRestriction(Plugin):
     name = "NodeRestriction"
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
         self._checks: Mapping[tuple[str, str], Check] = {
             ("", "pods"): self._pod,
             ("", "nodes"): self._node,
@@ -101,7 +101,7 @@ class NodeRestriction(Plugin):
             raise change.forbid(f"{only} a controller owner reference set to itself")
         if owner.get("blockOwnerDeletion"):
             raise change.forbid(f'node "{node}" must not set blockOwnerDeletion on an owner reference')
-        found = await self._keeper.get(_NODE, "", node)
+        found = await self._objects.get(_NODE, "", node)
         if owner.get("uid") != found.uid:
             raise change.forbid(f"node {node} UID mismatch: expected {owner.get('uid')} got {found.uid}")
 
@@ -124,7 +124,7 @@ class NodeRestriction(Plugin):
             raise change.forbid("node requested token not bound to a pod")
         if not bound.get("uid"):
             raise change.forbid("node requested token with a pod binding without a uid")
-        pod = await self._keeper.get(_POD, change.namespace, bound["name"])
+        pod = await self._objects.get(_POD, change.namespace, bound["name"])
         if bound["uid"] != pod.uid:
             raise change.forbid(
                 f"the UID in the bound object reference ({bound['uid']}) does not match the UID in record. The object "
@@ -207,6 +207,6 @@ def _part(document: Any, name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _node_name(found: Kept | Mapping[str, Any] | None) -> str:
-    document = found.document if isinstance(found, Kept) else found or {}
+def _node_name(found: StoredObject | Mapping[str, Any] | None) -> str:
+    document = found.document if isinstance(found, StoredObject) else found or {}
     return str((document.get("spec") or {}).get("nodeName") or "")

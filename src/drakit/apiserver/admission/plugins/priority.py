@@ -12,7 +12,7 @@ from drakit.apiserver.admission.chain import CREATE, DELETE, Change, Plugin
 from drakit.apiserver.admission.criteria.catalogues import Catalogue
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.objects import Plain
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objectstore import ObjectStore
 
 _POD = known_kind("v1", "Pod")
 _CLASS = known_kind("scheduling.k8s.io/v1", "PriorityClass")
@@ -26,9 +26,9 @@ class Priority(Plugin):
 
     name = "Priority"
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
-        self._classes = Catalogue(keeper, _CLASS, lambda document: document)
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
+        self._classes = Catalogue(objects, _CLASS, lambda document: document)
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
         return (kind is _POD and not subresource) or (kind is _CLASS and operation != DELETE)
@@ -60,7 +60,7 @@ class Priority(Plugin):
         spec["preemptionPolicy"] = policy
 
     async def _named(self, change: Change, name: str) -> Plain:
-        found = await self._keeper.find(_CLASS, "", name)
+        found = await self._objects.find(_CLASS, "", name)
         if found is not None:
             return found.document
         if name in _SYSTEM:

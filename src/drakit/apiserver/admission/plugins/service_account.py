@@ -19,7 +19,7 @@ from drakit.apiserver.auth.nodes.graph import MIRROR
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.objects import Plain
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.base import names
 from drakit.base.clock import Clock
 
@@ -36,8 +36,8 @@ class ServiceAccount(Plugin):
     name = "ServiceAccount"
     default = False
 
-    def __init__(self, keeper: Keeper, random: Random, clock: Clock) -> None:
-        self._keeper = keeper
+    def __init__(self, objects: ObjectStore, random: Random, clock: Clock) -> None:
+        self._objects = objects
         self._random = random
         self._clock = clock
 
@@ -60,12 +60,12 @@ class ServiceAccount(Plugin):
             spec["imagePullSecrets"] = [{"name": each.get("name", "")} for each in account["imagePullSecrets"]]
 
     async def _account(self, change: Change, name: str) -> Plain:
-        found = await self._keeper.find(_ACCOUNT, change.namespace, name)
+        found = await self._objects.find(_ACCOUNT, change.namespace, name)
         for pause in _PAUSES if name == DEFAULT else ():  # in a new namespace, it is about to be made
             if found is not None:
                 break
             await self._clock.sleep(pause)
-            found = await self._keeper.find(_ACCOUNT, change.namespace, name)
+            found = await self._objects.find(_ACCOUNT, change.namespace, name)
         if found is None:
             raise self._unknown(change, name)
         return found.document

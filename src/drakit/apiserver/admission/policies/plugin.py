@@ -27,7 +27,7 @@ from drakit.apiserver.admission.policies.parameters import Parameters
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.objects import Plain
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.base import status
 from drakit.base.status import StatusCause, StatusDetails
 
@@ -62,12 +62,12 @@ class _Outcome:
 class ValidatingAdmissionPolicies(Plugin):
     name = "ValidatingAdmissionPolicy"
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
-        self._matcher = Matcher(keeper)
-        self._parameters = Parameters(keeper)
-        self._policies = Catalogue(keeper, _POLICY, lambda document: Judge(from_plain(Policy, document)))
-        self._bindings = Catalogue(keeper, _BINDING, lambda document: from_plain(Binding, document))
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
+        self._matcher = Matcher(objects)
+        self._parameters = Parameters(objects)
+        self._policies = Catalogue(objects, _POLICY, lambda document: Judge(from_plain(Policy, document)))
+        self._bindings = Catalogue(objects, _BINDING, lambda document: from_plain(Binding, document))
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
         return not is_exempt(kind)
@@ -104,7 +104,7 @@ class ValidatingAdmissionPolicies(Plugin):
 
     async def _values(self, attempt: Attempt, version: str) -> dict[str, object]:
         inside = attempt.namespace if attempt.change.kind is not NAMESPACE else ""
-        namespace = await self._keeper.find(NAMESPACE, "", inside) if inside else None
+        namespace = await self._objects.find(NAMESPACE, "", inside) if inside else None
         return {
             "object": as_value(attempt.new_in(version)),
             "oldObject": as_value(attempt.old_in(version)),

@@ -39,7 +39,7 @@ from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.patching.jsonpatches import apply_operations
 from drakit.apiserver.requests.bodies import incoming
 from drakit.apiserver.storage.objects import Plain
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.apiserver.strategies.base import keep
 from drakit.base.clock import Clock
 
@@ -77,9 +77,9 @@ class _Webhooks(Plugin):
 
     mutating = False
 
-    def __init__(self, keeper: Keeper, kind: Kind, caller: Caller, new_uid: Callable[[], str]) -> None:
-        self._matcher = Matcher(keeper)
-        self._catalogue = Catalogue(keeper, kind, _hooks)
+    def __init__(self, objects: ObjectStore, kind: Kind, caller: Caller, new_uid: Callable[[], str]) -> None:
+        self._matcher = Matcher(objects)
+        self._catalogue = Catalogue(objects, kind, _hooks)
         self._caller = caller
         self._new_uid = new_uid
 
@@ -156,8 +156,8 @@ def _failed(hook: Hook, why: str) -> None:
 class ValidatingWebhooks(_Webhooks):
     name = "ValidatingAdmissionWebhook"
 
-    def __init__(self, keeper: Keeper, caller: Caller, new_uid: Callable[[], str]) -> None:
-        super().__init__(keeper, known_kind(_GROUP, "ValidatingWebhookConfiguration"), caller, new_uid)
+    def __init__(self, objects: ObjectStore, caller: Caller, new_uid: Callable[[], str]) -> None:
+        super().__init__(objects, known_kind(_GROUP, "ValidatingWebhookConfiguration"), caller, new_uid)
 
     async def validate(self, change: Change) -> None:
         """All are asked, whatever the first says; of several refusals the first in order is told."""
@@ -191,8 +191,8 @@ class MutatingWebhooks(_Webhooks):
     name = "MutatingAdmissionWebhook"
     mutating = True
 
-    def __init__(self, keeper: Keeper, caller: Caller, new_uid: Callable[[], str], clock: Clock) -> None:
-        super().__init__(keeper, known_kind(_GROUP, "MutatingWebhookConfiguration"), caller, new_uid)
+    def __init__(self, objects: ObjectStore, caller: Caller, new_uid: Callable[[], str], clock: Clock) -> None:
+        super().__init__(objects, known_kind(_GROUP, "MutatingWebhookConfiguration"), caller, new_uid)
         self._clock = clock
 
     async def admit(self, change: Change) -> None:

@@ -14,7 +14,7 @@ from drakit.api.registry import Kind
 from drakit.api.text.times import parse_time
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.follower import Follower
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objectstore import ObjectStore
 
 LEEWAY = timedelta(seconds=60)
 """An object that is being deleted counts as long as this: its pods have something to finish."""
@@ -25,8 +25,8 @@ KINDS = tuple(known_kind("v1", name) for name in ("ServiceAccount", "Pod", "Node
 class Living:
     """Knows nothing before `start`: then no token is good."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._follower = Follower(keeper, KINDS, self)
+    def __init__(self, objects: ObjectStore) -> None:
+        self._follower = Follower(objects, KINDS, self)
         self._started = False
         self._objects: dict[tuple[str, str, str], tuple[str, str]] = {}
 
