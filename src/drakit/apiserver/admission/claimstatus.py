@@ -120,10 +120,10 @@ async def _check_devices(
 
 
 async def _problem(authorizer: Authorizer, wanted: Attributes) -> str | None:
-    verdict = await authorizer.authorize(wanted)
-    if verdict.decision is Decision.ALLOW:
+    result = await authorizer.authorize(wanted)
+    if result.decision is Decision.ALLOW:
         return None
-    return refusal(wanted, verdict.reason).status.message
+    return refusal(wanted, result.reason).status.message
 
 
 def changed_drivers(devices: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from drakit.api.exchange import Request, User
-from drakit.apiserver.auth.authorization import Decision, Verdict
+from drakit.apiserver.auth.authorization import AuthorizationResult, Decision
 from drakit.apiserver.auth.users import user_info
 from drakit.apiserver.requests.routing import Place
 
@@ -38,10 +38,10 @@ class Trail:
     annotations: dict[str, str] = field(default_factory=dict)
     """What others have to say about the request."""
 
-    def decided(self, verdict: Verdict) -> Verdict:
-        self.decision = "allow" if verdict.decision is Decision.ALLOW else "forbid"
-        self.reason = verdict.reason
-        return verdict
+    def decided(self, result: AuthorizationResult) -> AuthorizationResult:
+        self.decision = "allow" if result.decision is Decision.ALLOW else "forbid"
+        self.reason = result.reason
+        return result
 
 
 class AuditLog:

@@ -16,7 +16,7 @@ from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import Plugin
 from drakit.apiserver.admission.plugins.escalation import NoEscalation
 from drakit.apiserver.auth.authorization import MODES as SIMPLE_MODES
-from drakit.apiserver.auth.authorization import Attributes, Authorizer, Decision, Union, Verdict
+from drakit.apiserver.auth.authorization import Attributes, AuthorizationResult, Authorizer, Decision, Union
 from drakit.apiserver.auth.nodes.authorizer import NodeAuthorizer, node_of
 from drakit.apiserver.auth.nodes.graph import Relations
 from drakit.apiserver.auth.rbac.authorizer import Masters, RoleBased
@@ -42,7 +42,7 @@ MODES = (*SIMPLE_MODES, NODE, RBAC)
 class Judge(Authorizer, Protocol):
     """An authorizer that needs to wait for nothing."""
 
-    def decide(self, asked: Attributes) -> Verdict: ...
+    def decide(self, asked: Attributes) -> AuthorizationResult: ...
 
 
 class Roles:
@@ -52,15 +52,15 @@ class Roles:
         self._judges = tuple(judges)
         self._roles = roles
 
-    async def authorize(self, attributes: Attributes) -> Verdict:
+    async def authorize(self, attributes: Attributes) -> AuthorizationResult:
         reasons = []
         for judge in self._judges:
-            verdict = judge.decide(attributes)
-            if verdict.decision is not Decision.NO_OPINION:
-                return verdict
-            if verdict.reason:
-                reasons.append(verdict.reason)
-        return Verdict(Decision.NO_OPINION, "\n".join(reasons))
+            result = judge.decide(attributes)
+            if result.decision is not Decision.NO_OPINION:
+                return result
+            if result.reason:
+                reasons.append(result.reason)
+        return AuthorizationResult(Decision.NO_OPINION, "\n".join(reasons))
 
     async def rules_for(self, user: User, namespace: str) -> dict[str, Any]:
         resources, paths, problem = self._roles.rules_for(user, namespace)

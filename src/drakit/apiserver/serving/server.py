@@ -132,9 +132,9 @@ class Server:
         self, request: Request, place: Place, user: User, warnings: list[str], trail: Trail
     ) -> Response:
         asked = _attributes(request, place, user)
-        verdict = trail.decided(await self.context.authorizer.authorize(asked))
-        if verdict.decision is not Decision.ALLOW:
-            raise authorization.refusal(asked, verdict.reason)
+        result = trail.decided(await self.context.authorizer.authorize(asked))
+        if result.decision is not Decision.ALLOW:
+            raise authorization.refusal(asked, result.reason)
         if not place.resource:
             return await self._page(request, place)
         if not self._discovery.knows_group(place.group):

@@ -58,12 +58,12 @@ class Reviewer:
         return {**document, "status": status}
 
     async def _access(self, user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
-        verdict = await self._authorizer.authorize(_attributes(user, spec))
-        status: dict[str, Any] = {"allowed": verdict.decision is Decision.ALLOW}
-        if verdict.decision is Decision.DENY:
+        result = await self._authorizer.authorize(_attributes(user, spec))
+        status: dict[str, Any] = {"allowed": result.decision is Decision.ALLOW}
+        if result.decision is Decision.DENY:
             status["denied"] = True
-        if verdict.reason:
-            status["reason"] = verdict.reason
+        if result.reason:
+            status["reason"] = result.reason
         return status
 
     async def _rules(self, call: Call, namespace: str) -> dict[str, Any]:
