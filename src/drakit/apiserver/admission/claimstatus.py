@@ -15,7 +15,7 @@ import msgspec
 
 from drakit.api.exchange import User
 from drakit.apiserver.admission.chain import Change
-from drakit.apiserver.admission.compilation import compile_aside
+from drakit.apiserver.admission.compilation import precompile_expressions
 from drakit.apiserver.admission.rules import Rules
 from drakit.apiserver.auth.authorization import Attributes, Authorizer, Decision, refusal
 from drakit.apiserver.auth.identities import NODE_NAME, is_account
@@ -44,7 +44,7 @@ class ClaimStatusRules:
         return self._rules.drop(change)
 
     async def check(self, change: Change) -> Sequence[FieldError]:
-        await compile_aside(change, self._gates)
+        await precompile_expressions(change, self._gates)
         found = await self._rules.check(change)
         kind = change.kind
         if (kind.group, kind.kind, change.subresource) != ("resource.k8s.io", "ResourceClaim", "status"):

@@ -26,10 +26,10 @@ _UNCHANGING = ("ResourceClaim", "ResourceClaimTemplate")
 _LONGEST_LIST = 32
 """Of requests and of selectors: what is longer is refused unseen."""
 _CONTAINERS = (dict, list)
-_ASIDE = ThreadPoolExecutor(max_workers=1, thread_name_prefix="drakit-selectors")
+_WORKER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="drakit-selectors")
 
 
-async def compile_aside(change: Change, gates: FeatureGates) -> None:
+async def precompile_expressions(change: Change, gates: FeatureGates) -> None:
     if change.kind.kind not in _KINDS or change.subresource or (change.old and change.kind.kind in _UNCHANGING):
         return
     spec = change.document.get("spec")
@@ -41,7 +41,7 @@ async def compile_aside(change: Change, gates: FeatureGates) -> None:
         return
     loop = asyncio.get_running_loop()
     for text in texts:
-        await loop.run_in_executor(_ASIDE, judge_expression, text, gates)
+        await loop.run_in_executor(_WORKER, judge_expression, text, gates)
 
 
 def _may_have_expressions(spec: Any) -> bool:

@@ -28,7 +28,7 @@ from drakit.apiserver.kinds.release import version_document
 from drakit.apiserver.metrics import Metrics
 from drakit.apiserver.openapi.pages import OpenAPIPages
 from drakit.apiserver.requests import routing
-from drakit.apiserver.requests.routing import Place, Routes
+from drakit.apiserver.requests.routing import RequestInfo, Routes
 from drakit.apiserver.serving.health import Health
 from drakit.apiserver.verbs.context import Call, ServerContext
 from drakit.apiserver.verbs.dispatch import Resources
@@ -91,20 +91,20 @@ class Server:
     async def handle(self, request: Request) -> Response:
         clock = self.context.clock
         begun = clock.monotonic()
-        place: Place | None = None
+        info: RequestInfo | None = None
         warnings: list[str] = []
         trail = Trail(clock.now())
         try:
-            place = routing.parse(request)
+            info = routing.parse(request)
             user = await self._user(request, trail)
-            response = await self._bounded(request, place, user, warnings, trail)
+            response = await self._bounded(request, info, user, warnings, trail)
         except PageNotFound:
             response = _PAGE_NOT_FOUND
         except Exception as error:
             response = _failed(error, warnings)
-        self._count(request, place, response.code, clock.monotonic() - begun)
+        self._count(request, info, response.code, clock.monotonic() - begun)
         if self._audit is not None:
-            self._audit.note(request, place, trail, response.code, clock.now())
+            self._audit.note(request, info, trail, response.code, clock.now())
         return response
 
     async def _user(self, request: Request, trail: Trail) -> User:
@@ -114,39 +114,41 @@ class Server:
         trail.acting_as = user if user is not trail.user else None
         return user
 
-    async def _bounded(self, request: Request, place: Place, user: User, warnings: list[str], trail: Trail) -> Response:
+    async def _bounded(
+        self, request: Request, info: RequestInfo, user: User, warnings: list[str], trail: Trail
+    ) -> Response:
         """Turn away what is too much, before it costs anything. Health is answered always."""
-        if place.verb == "watch" or not place.resource:
-            return await self._authorized(request, place, user, warnings, trail)
-        kind = READ if place.verb in _READING else WRITE
+        if info.verb == "watch" or not info.resource:
+            return await self._authorized(request, info, user, warnings, trail)
+        kind = READ if info.verb in _READING else WRITE
         if self._inflight[kind] >= self._limits[kind]:
             self._metrics.rejected()
             raise too_many_requests()
         self._inflight[kind] += 1
         try:
-            return await self._authorized(request, place, user, warnings, trail)
+            return await self._authorized(request, info, user, warnings, trail)
         finally:
             self._inflight[kind] -= 1
 
     async def _authorized(
-        self, request: Request, place: Place, user: User, warnings: list[str], trail: Trail
+        self, request: Request, info: RequestInfo, user: User, warnings: list[str], trail: Trail
     ) -> Response:
-        asked = _attributes(request, place, user)
+        asked = _attributes(request, info, user)
         result = trail.decided(await self.context.authorizer.authorize(asked))
         if result.decision is not Decision.ALLOW:
             raise authorization.refusal(asked, result.reason)
-        if not place.resource:
-            return await self._page(request, place)
-        if not self._discovery.knows_group(place.group):
+        if not info.resource:
+            return await self._page(request, info)
+        if not self._discovery.knows_group(info.group):
             raise PageNotFound
-        target = self._routes.resolve(place, request.method)
+        target = self._routes.resolve(info, request.method)
         if told := deprecation(target.group_version, target.kind.kind):
             warnings.append(told)
         return await self._resources.handle(Call(_with_body(request), target, user, warnings, trail.annotations))
 
-    async def _page(self, request: Request, place: Place) -> Response:
+    async def _page(self, request: Request, info: RequestInfo) -> Response:
         """Everything that is no resource."""
-        if place.verb not in ("get", "head"):
+        if info.verb not in ("get", "head"):
             raise PageNotFound
         answer = self._discovery.answer(request, self.address) or await self._health.answer(request)
         if answer is not None:
@@ -173,40 +175,40 @@ class Server:
         page = self._metrics.page(await self.context.objects.store.stats())
         return Response(content=Raw(page), content_type=metrics.CONTENT_TYPE)
 
-    def _count(self, request: Request, place: Place | None, code: int, seconds: float) -> None:
-        verb = metrics.reported_verb(request, place.verb if place else "")
-        if place is None or not place.resource or code == 404:
+    def _count(self, request: Request, info: RequestInfo | None, code: int, seconds: float) -> None:
+        verb = metrics.reported_verb(request, info.verb if info else "")
+        if info is None or not info.resource or code == 404:
             # Paths that nobody serves must not become labels: a scan would fill the memory with them.
             labels = (verb, "", "", "", "", "")
         else:
-            scope = "resource" if place.name else "namespace" if place.namespace else "cluster"
-            labels = (verb, place.group, place.version, place.resource, place.subresource, scope)
+            scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
+            labels = (verb, info.group, info.version, info.resource, info.subresource, scope)
         self._metrics.observe(labels, code, seconds)
 
 
-def _attributes(request: Request, place: Place, user: User) -> Attributes:
-    if not place.resource:
-        return Attributes(user=user, verb=place.verb, path=request.path)
-    selecting = place.verb in _SELECTING
+def _attributes(request: Request, info: RequestInfo, user: User) -> Attributes:
+    if not info.resource:
+        return Attributes(user=user, verb=info.verb, path=request.path)
+    selecting = info.verb in _SELECTING
     return Attributes(
         user=user,
-        verb=place.verb,
-        group=place.group,
-        version=place.version,
-        resource=place.resource,
-        subresource=place.subresource,
-        namespace=place.namespace,
-        name=place.name or _selected_name(request, place),
+        verb=info.verb,
+        group=info.group,
+        version=info.version,
+        resource=info.resource,
+        subresource=info.subresource,
+        namespace=info.namespace,
+        name=info.name or _selected_name(request, info),
         path=request.path,
         label_selector=request.parameter("labelSelector") if selecting else "",
         field_selector=request.parameter("fieldSelector") if selecting else "",
     )
 
 
-def _selected_name(request: Request, place: Place) -> str:
+def _selected_name(request: Request, info: RequestInfo) -> str:
     """A list that can hold one object only is a question for that object."""
     selector = request.parameter("fieldSelector")
-    if not selector or place.verb not in _SELECTING:
+    if not selector or info.verb not in _SELECTING:
         return ""
     try:
         return fieldselectors.parse(selector).required_value("metadata.name") or ""

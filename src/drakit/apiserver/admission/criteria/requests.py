@@ -40,7 +40,7 @@ def _namespace(change: Change) -> str:
     return change.namespace if change.kind.namespaced else ""
 
 
-class Attempt:
+class AdmissionRequest:
     """Documents are made when they are first asked for: mostly nobody does."""
 
     def __init__(self, change: Change) -> None:
@@ -101,7 +101,7 @@ class Attempt:
         written: Plain = shape_of(kind.internal_version, kind.kind).complete(whole)
         return written
 
-    def request(self, version: str) -> Plain:
+    def as_review(self, version: str) -> Plain:
         """What a review says about the request itself, without the objects; empty fields are left out."""
         sub = {"subResource": self.subresource, "requestSubResource": self.subresource} if self.subresource else {}
         options = {"kind": _OPTIONS[self.operation], "apiVersion": "meta.k8s.io/v1"}

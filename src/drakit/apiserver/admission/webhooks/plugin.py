@@ -22,9 +22,9 @@ from drakit.apiserver.admission.criteria.catalogues import Catalogue
 from drakit.apiserver.admission.criteria.evaluation import Conditions
 from drakit.apiserver.admission.criteria.expressions import Failure, as_value
 from drakit.apiserver.admission.criteria.matching import Matcher
-from drakit.apiserver.admission.criteria.offload import weigh
 from drakit.apiserver.admission.criteria.registrations import IF_NEEDED, IGNORE, Webhook, WebhookConfiguration
-from drakit.apiserver.admission.criteria.requests import Attempt, is_exempt
+from drakit.apiserver.admission.criteria.requests import AdmissionRequest, is_exempt
+from drakit.apiserver.admission.criteria.worker import run_work
 from drakit.apiserver.admission.webhooks.caller import Caller, CallFailed
 from drakit.apiserver.admission.webhooks.reviews import (
     Answer,
@@ -90,44 +90,44 @@ class _Webhooks(Plugin):
         configurations = await self._catalogue.all()
         return [hook for hooks in configurations for hook in hooks] if configurations else []
 
-    async def _wanted(self, hook: Hook, attempt: Attempt) -> str | None:
+    async def _wanted(self, hook: Hook, request: AdmissionRequest) -> str | None:
         """The version in which a webhook wants to see the request; none when it does not."""
-        version = await self._matcher.version(hook.criteria, attempt)
+        version = await self._matcher.version(hook.criteria, request)
         if version is None or not hook.webhook.match_conditions:
             return version
         values = {
-            "object": as_value(attempt.new_in(version)),
-            "oldObject": as_value(attempt.old_in(version)),
-            "request": as_value(attempt.request(version)),
+            "object": as_value(request.new_in(version)),
+            "oldObject": as_value(request.old_in(version)),
+            "request": as_value(request.as_review(version)),
             "namespaceObject": None,
         }
         try:
-            return version if await weigh(partial(hook.conditions.hold, values)) else None
+            return version if await run_work(partial(hook.conditions.hold, values)) else None
         except Failure as failure:
-            raise attempt.change.forbid(failure.message) from None
+            raise request.change.forbid(failure.message) from None
 
-    async def _ask(self, hook: Hook, attempt: Attempt, version: str) -> Answer | None:
+    async def _ask(self, hook: Hook, request: AdmissionRequest, version: str) -> Answer | None:
         """The answer of a webhook that allows the request; none when it failed and may."""
-        if attempt.change.dry_run and hook.webhook.side_effects not in _NO_EFFECTS:
+        if request.change.dry_run and hook.webhook.side_effects not in _NO_EFFECTS:
             raise bad_request(f'admission webhook "{hook.name}" does not support dry run')
         try:
-            answer = await self._answer(hook, attempt, version)
+            answer = await self._answer(hook, request, version)
         except CallFailed as error:
             _failed(hook, str(error))
             return None
-        attempt.change.annotations |= {f"{hook.name}/{key}": text for key, text in answer.audit_annotations.items()}
-        attempt.change.warnings.extend(_bounded(answer.warnings))
+        request.change.annotations |= {f"{hook.name}/{key}": text for key, text in answer.audit_annotations.items()}
+        request.change.warnings.extend(_bounded(answer.warnings))
         if not answer.allowed:
             raise refusal(hook.name, answer.status)
         return answer
 
-    async def _answer(self, hook: Hook, attempt: Attempt, version: str) -> Answer:
+    async def _answer(self, hook: Hook, request: AdmissionRequest, version: str) -> Answer:
         uid = self._new_uid()
         try:
             review_version = chosen_version(hook.webhook.admission_review_versions)
         except ReviewInvalid as error:
             raise CallFailed(f"could not create admission objects: {error}") from None
-        body = question(attempt, version, review_version, uid)
+        body = question(request, version, review_version, uid)
         try:
             data = await self._caller.post(hook.webhook.client_config, body, hook.webhook.timeout_seconds)
         except CallFailed as error:
@@ -164,9 +164,9 @@ class ValidatingWebhooks(_Webhooks):
         hooks = await self._registered()
         if not hooks:
             return
-        attempt = Attempt(change)
-        wanted = [(hook, await self._wanted(hook, attempt)) for hook in hooks]
-        asked = [self._ask(hook, attempt, version) for hook, version in wanted if version is not None]
+        request = AdmissionRequest(change)
+        wanted = [(hook, await self._wanted(hook, request)) for hook in hooks]
+        asked = [self._ask(hook, request, version) for hook, version in wanted if version is not None]
         for outcome in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -199,27 +199,27 @@ class MutatingWebhooks(_Webhooks):
         hooks = await self._registered()
         if not hooks:
             return
-        attempt = Attempt(change)
+        request = AdmissionRequest(change)
         rounds = change.memory.setdefault(self.name, _Rounds())
         if change.repeated and rounds.left != change.new:
             rounds.changed()
         for hook in hooks:
             if not change.repeated or hook.key in rounds.again:
-                await self._admit(hook, attempt, rounds)
+                await self._admit(hook, request, rounds)
         rounds.left = copy.deepcopy(change.new)
 
-    async def _admit(self, hook: Hook, attempt: Attempt, rounds: _Rounds) -> None:
-        version = await self._wanted(hook, attempt)
+    async def _admit(self, hook: Hook, request: AdmissionRequest, rounds: _Rounds) -> None:
+        version = await self._wanted(hook, request)
         if version is None:
             return
-        answer = await self._ask(hook, attempt, version)
-        if answer is not None and self._patched(hook, attempt, version, answer):
+        answer = await self._ask(hook, request, version)
+        if answer is not None and self._patched(hook, request, version, answer):
             rounds.changed()
-            attempt.change.repeat = True
+            request.change.repeat = True
         if hook.webhook.reinvocation_policy == IF_NEEDED:
             rounds.asked.add(hook.key)
 
-    def _patched(self, hook: Hook, attempt: Attempt, version: str, answer: Answer) -> bool:
+    def _patched(self, hook: Hook, request: AdmissionRequest, version: str, answer: Answer) -> bool:
         """Put the webhook's patch on the object; whether that changed it."""
         try:
             operations = answer.operations()
@@ -228,9 +228,9 @@ class MutatingWebhooks(_Webhooks):
             return False
         if not operations:
             return False
-        change = attempt.change
-        before = attempt.new_in(version)
-        if change.new is None or before is None or attempt.posted:
+        change = request.change
+        before = request.new_in(version)
+        if change.new is None or before is None or request.posted:
             raise internal(
                 f'admission webhook "{hook.name}" attempted to modify the object, which is not supported for this '
                 "operation"
@@ -238,8 +238,8 @@ class MutatingWebhooks(_Webhooks):
         result = self._applied(hook, change, version, before, operations)
         change.new.clear()
         change.new.update(result)
-        attempt.changed()
-        return attempt.new_in(version) != before
+        request.changed()
+        return request.new_in(version) != before
 
     def _applied(self, hook: Hook, change: Change, version: str, before: Plain, operations: list[Plain]) -> Plain:
         try:

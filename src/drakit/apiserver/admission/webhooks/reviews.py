@@ -1,6 +1,6 @@
 """AdmissionReview: the question that a webhook is asked, and its answer.
 
-In:  an Attempt; the bytes that came back.
+In:  an AdmissionRequest; the bytes that came back.
 Out: a review to send; what the answer says, once it is known to be an answer to that question.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from drakit.api.objects.plain import from_plain
-from drakit.apiserver.admission.criteria.requests import Attempt
+from drakit.apiserver.admission.criteria.requests import AdmissionRequest
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.storage.objects import encode_document
 from drakit.base import status
@@ -78,15 +78,15 @@ def chosen_version(accepted: Sequence[str]) -> str:
     raise ReviewInvalid(f"webhook does not accept known AdmissionReview versions ({', '.join(VERSIONS)})")
 
 
-def question(attempt: Attempt, version: str, review_version: str, uid: str) -> bytes:
+def question(request: AdmissionRequest, version: str, review_version: str, uid: str) -> bytes:
     review = {
         "kind": _KIND,
         "apiVersion": f"{_GROUP}/{review_version}",
         "request": {
             "uid": uid,
-            **attempt.request(version),
-            "object": attempt.new_in(version),
-            "oldObject": attempt.old_in(version),
+            **request.as_review(version),
+            "object": request.new_in(version),
+            "oldObject": request.old_in(version),
         },
     }
     return encode_document(review)

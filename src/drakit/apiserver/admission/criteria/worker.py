@@ -26,7 +26,7 @@ class Work(Protocol[T_co]):
         ...
 
 
-async def weigh(work: Work[T_co]) -> T_co:
+async def run_work(work: Work[T_co]) -> T_co:
     try:
         return work(quick=True)
     except TooCostly:
