@@ -11,14 +11,14 @@ from unittest.mock import patch
 import pytest
 
 from drakit.apiserver import Limits, Settings
-from drakit.apiserver.admission.chain import Admission, Change, Plugin
+from drakit.apiserver.admission.chain import Admission, AdmissionPlugin, ObjectChange
 from drakit.apiserver.http import asgi
 from drakit.apiserver.http.asgi import Application, warning_header
 from drakit.apiserver.requests.bodies import MAX_BODY
 from tests.apiserver.calls import CLAIMS, CLASSES, Api, claim, device_class, on_loop, serving
 
 
-class Gate(Plugin):
+class Gate(AdmissionPlugin):
     """Holds every write until it is opened."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Gate(Plugin):
         self.full = asyncio.Event()
         self._waiting = 0
 
-    async def admit(self, change: Change) -> None:  # noqa: ARG002
+    async def admit(self, change: ObjectChange) -> None:  # noqa: ARG002
         self._waiting += 1
         if self._waiting == 2:
             self.full.set()

@@ -20,8 +20,8 @@ from drakit.apiserver.auth.authorization import (
     AlwaysDeny,
     Attributes,
     AuthorizationResult,
+    AuthorizerUnion,
     Decision,
-    Union,
 )
 from drakit.apiserver.auth.certificates import Authority
 from drakit.apiserver.failures import ApiError
@@ -103,6 +103,6 @@ async def test_the_first_opinion_counts() -> None:
             return AuthorizationResult(Decision.DENY, "never")
 
     asked = Attributes(user=ANONYMOUS, verb="get", resource="pods")
-    assert (await Union([AlwaysDeny(), AlwaysAllow()]).authorize(asked)).decision is Decision.ALLOW
-    assert (await Union([Denies(), AlwaysAllow()]).authorize(asked)).reason == "never"
-    assert (await Union([AlwaysDeny()]).authorize(asked)).decision is Decision.NO_OPINION
+    assert (await AuthorizerUnion([AlwaysDeny(), AlwaysAllow()]).authorize(asked)).decision is Decision.ALLOW
+    assert (await AuthorizerUnion([Denies(), AlwaysAllow()]).authorize(asked)).reason == "never"
+    assert (await AuthorizerUnion([AlwaysDeny()]).authorize(asked)).decision is Decision.NO_OPINION

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from drakit.api.exchange import User
-from drakit.apiserver.admission.chain import Change
+from drakit.apiserver.admission.chain import ObjectChange
 from drakit.apiserver.admission.compilation import precompile_expressions
-from drakit.apiserver.admission.rules import Rules
+from drakit.apiserver.admission.rules import WriteRules
 from drakit.apiserver.auth.authorization import Attributes, Authorizer, Decision, refusal
 from drakit.apiserver.auth.identities import NODE_NAME, is_account
 from drakit.base import names
@@ -35,15 +35,15 @@ class ClaimStatusRules:
     Expressions of claims and classes, if they are long, are compiled before, where nobody waits for them.
     """
 
-    def __init__(self, rules: Rules, authorizer: Authorizer, gates: FeatureGates) -> None:
+    def __init__(self, rules: WriteRules, authorizer: Authorizer, gates: FeatureGates) -> None:
         self._rules = rules
         self._authorizer = authorizer
         self._gates = gates
 
-    def drop(self, change: Change) -> bool:
+    def drop(self, change: ObjectChange) -> bool:
         return self._rules.drop(change)
 
-    async def check(self, change: Change) -> Sequence[FieldError]:
+    async def check(self, change: ObjectChange) -> Sequence[FieldError]:
         await precompile_expressions(change, self._gates)
         found = await self._rules.check(change)
         kind = change.kind

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from drakit.apiserver.admission.chain import Change
+from drakit.apiserver.admission.chain import ObjectChange
 from drakit.base.gates import FeatureGates
 from drakit.validation import EXPRESSION_LENGTH, judge_expression
 
@@ -29,7 +29,7 @@ _CONTAINERS = (dict, list)
 _WORKER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="drakit-selectors")
 
 
-async def precompile_expressions(change: Change, gates: FeatureGates) -> None:
+async def precompile_expressions(change: ObjectChange, gates: FeatureGates) -> None:
     if change.kind.kind not in _KINDS or change.subresource or (change.old and change.kind.kind in _UNCHANGING):
         return
     spec = change.document.get("spec")

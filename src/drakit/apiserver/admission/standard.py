@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from drakit.apiserver.admission.chain import Plugin
+from drakit.apiserver.admission.chain import AdmissionPlugin
 from drakit.apiserver.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from drakit.apiserver.admission.plugins.node_restriction import NodeRestriction
 from drakit.apiserver.admission.plugins.pod_groups import PodGroupWorkloadExists
 from drakit.apiserver.admission.plugins.pod_resize import PodResizeValidator
 from drakit.apiserver.admission.plugins.priority import Priority
 from drakit.apiserver.admission.plugins.quota import ResourceQuotas
-from drakit.apiserver.admission.plugins.service_account import ServiceAccount
+from drakit.apiserver.admission.plugins.service_account import ServiceAccountAdmission
 from drakit.apiserver.admission.plugins.tolerations import DefaultTolerationSeconds
 from drakit.apiserver.admission.policies.plugin import ValidatingAdmissionPolicies
 from drakit.apiserver.admission.webhooks.caller import Caller, ServiceResolver
@@ -27,11 +27,11 @@ from drakit.base.clock import Clock
 
 def standard_plugins(
     objects: ObjectStore, *, clock: Clock, random: Random, new_uid: Callable[[], str], caller: Caller
-) -> list[Plugin]:
+) -> list[AdmissionPlugin]:
     """Every plugin, in order: what completes objects first; the quota, which charges, last."""
     return [
         NamespaceLifecycle(objects),
-        ServiceAccount(objects, random, clock),
+        ServiceAccountAdmission(objects, random, clock),
         NodeRestriction(objects),
         Priority(objects),
         DefaultTolerationSeconds(),

@@ -66,7 +66,7 @@ MODES: Mapping[str, Callable[[], Authorizer]] = {"AlwaysAllow": AlwaysAllow, "Al
 """What `--authorization-mode` may name."""
 
 
-class Union:
+class AuthorizerUnion:
     """The first that allows or denies decides; the reasons of those without an opinion are told together."""
 
     def __init__(self, authorizers: Sequence[Authorizer]) -> None:

@@ -58,7 +58,7 @@ class Application:
             return
         try:
             request = await _request(scope, receive)
-        except _Gone:
+        except _Disconnected:
             return
         except ApiError as error:
             await _send(Response(code=error.status.code, content=Outcome(error.status)), send)
@@ -95,7 +95,7 @@ class Application:
             await send({"type": "http.response.body", "body": b""})
 
 
-class _Gone(Exception):
+class _Disconnected(Exception):
     """The client went away in the middle of its request."""
 
 
@@ -140,7 +140,7 @@ async def _body(headers: dict[str, str], receive: Receive) -> bytes:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise _Gone
+                    raise _Disconnected
                 part = message.get("body", b"")
                 size += len(part)
                 if size > MAX_BODY:

@@ -103,7 +103,7 @@ def parse_body(body: bytes, syntax: str) -> Any:
     return documents[0]
 
 
-def sent_loosely(request: Request, document: Plain) -> bool:
+def has_spaced_parameters(request: Request, document: Plain) -> bool:
     """Whether a class's opaque parameters are JSON with spaces between its tokens.
 
     Kubernetes compares these parameters by their text. A patch writes them anew, without spaces: to it, parameters that

@@ -29,11 +29,11 @@ from drakit.apiserver.auth.authorization import AlwaysAllow, Authorizer
 from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens, new_key
 from drakit.apiserver.http.discovery import Discovery
 from drakit.apiserver.kinds.served import served_kinds
-from drakit.apiserver.metrics import Metrics
+from drakit.apiserver.metrics import ServerMetrics
 from drakit.apiserver.openapi.pages import OpenAPIPages
 from drakit.apiserver.requests.routing import Routes
+from drakit.apiserver.serving.access import AccessControl
 from drakit.apiserver.serving.bootstrap import bootstrap
-from drakit.apiserver.serving.guard import Guard
 from drakit.apiserver.serving.health import Health
 from drakit.apiserver.serving.server import Limits, Server
 from drakit.apiserver.storage.objectstore import ObjectStore
@@ -75,8 +75,8 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     settings = settings or Settings()
     clock = clock or RealClock()
     objects = ObjectStore(store)
-    guard = Guard(objects, settings.modes, aggregate=settings.aggregate_roles)
-    authorizer = guard.authorizer() if settings.modes else settings.authorizer
+    access = AccessControl(objects, settings.modes, aggregate=settings.aggregate_roles)
+    authorizer = access.authorizer() if settings.modes else settings.authorizer
     plugins = standard_plugins(
         objects, clock=clock, random=settings.random, new_uid=settings.new_uid, caller=settings.caller
     )
@@ -85,21 +85,21 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
         objects=objects,
         clock=clock,
         gates=settings.gates,
-        admission=Admission((*admission.plugins, *guard.plugins(authorizer))),
+        admission=Admission((*admission.plugins, *access.plugins(authorizer))),
         authorizer=authorizer,
         rules=RegistrationRules(ClaimStatusRules(ObjectRules(settings.gates, objects), authorizer, settings.gates)),
         random=settings.random,
         new_uid=settings.new_uid,
     )
     accounts = ServiceAccountTokens(
-        settings.signing_key or new_key(), ISSUER, (ISSUER,), clock, guard.living, settings.new_uid
+        settings.signing_key or new_key(), ISSUER, (ISSUER,), clock, access.bound_objects, settings.new_uid
     )
     sources: list[TokenSource] = [*([settings.tokens] if settings.tokens else []), accounts]
-    figures = Metrics()
+    metrics = ServerMetrics()
     served = served_kinds(settings.runtime_config)
     fresh = not (await store.stats()).keys
     await bootstrap(context)
-    await guard.start(context)
+    await access.start(context)
     if fresh:
         # Nobody has seen how the first objects came about: history begins here.
         await store.compact(await store.revision())
@@ -110,8 +110,8 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
         discovery=Discovery(served),
         documents=OpenAPIPages(served),
         health=_health(store),
-        figures=figures,
-        resources=Resources(context, figures, Reviewer(authorizer, sources), accounts),
+        metrics=metrics,
+        resources=Resources(context, metrics, Reviewer(authorizer, sources), accounts),
         limits=settings.limits,
         audit=settings.audit,
     )

@@ -25,12 +25,12 @@ from drakit.apiserver.auth.impersonation import impersonate
 from drakit.apiserver.failures import ApiError, PageNotFound, resource_not_found, too_many_requests, translate
 from drakit.apiserver.http.discovery import Discovery
 from drakit.apiserver.kinds.release import version_document
-from drakit.apiserver.metrics import Metrics
+from drakit.apiserver.metrics import ServerMetrics
 from drakit.apiserver.openapi.pages import OpenAPIPages
 from drakit.apiserver.requests import routing
 from drakit.apiserver.requests.routing import RequestInfo, Routes
 from drakit.apiserver.serving.health import Health
-from drakit.apiserver.verbs.context import Call, ServerContext
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.dispatch import Resources
 from drakit.base import fieldselectors
 from drakit.base.errors import UsageError
@@ -64,7 +64,7 @@ class Server:
         discovery: Discovery,
         documents: OpenAPIPages,
         health: Health,
-        figures: Metrics,
+        metrics: ServerMetrics,
         resources: Resources,
         limits: Limits,
         audit: AuditLog | None = None,
@@ -77,7 +77,7 @@ class Server:
         self._discovery = discovery
         self._documents = documents
         self._health = health
-        self._metrics = figures
+        self._metrics = metrics
         self._resources = resources
         self._audit = audit
         self._limits = {READ: limits.reading, WRITE: limits.writing}
@@ -85,7 +85,7 @@ class Server:
 
     @property
     def registry(self) -> CollectorRegistry:
-        """What `/metrics` shows: others in this process may add their figures."""
+        """What `/metrics` shows: others in this process may add their metrics."""
         return self._metrics.registry
 
     async def handle(self, request: Request) -> Response:
@@ -144,7 +144,7 @@ class Server:
         target = self._routes.resolve(info, request.method)
         if told := deprecation(target.group_version, target.kind.kind):
             warnings.append(told)
-        return await self._resources.handle(Call(_with_body(request), target, user, warnings, trail.annotations))
+        return await self._resources.handle(ApiCall(_with_body(request), target, user, warnings, trail.annotations))
 
     async def _page(self, request: Request, info: RequestInfo) -> Response:
         """Everything that is no resource."""
@@ -158,7 +158,7 @@ class Server:
             case ["version"]:
                 return version_document()
             case ["metrics"]:
-                return await self._figures()
+                return await self._metrics_page()
             case ["openapi", "v2"]:
                 return self._documents.second(request)
             case ["openapi", "v3", *_]:
@@ -169,7 +169,7 @@ class Server:
                 raise resource_not_found()
         raise PageNotFound
 
-    async def _figures(self) -> Response:
+    async def _metrics_page(self) -> Response:
         for kind, count in self._inflight.items():
             self._metrics.inflight(kind, count)
         page = self._metrics.page(await self.context.objects.store.stats())

@@ -31,7 +31,7 @@ from drakit.base.structs import Model
 Plain = dict[str, Any]
 
 _METADATA = b'"metadata":{'
-_LOOSE = b',"opaque":"loose"}'
+_SPACED_PARAMETERS = b',"opaque":"loose"}'
 """Ends the storage form of an object whose opaque parameters were sent with spaces between their tokens."""
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -49,13 +49,13 @@ def decode_document(value: bytes) -> Plain:
     return document
 
 
-def storage_form(kind: Kind, document: Mapping[str, Any], *, loose: bool = False) -> bytes:
+def storage_form(kind: Kind, document: Mapping[str, Any], *, spaced_parameters: bool = False) -> bytes:
     """What goes into the store: the head first, no resourceVersion."""
     metadata = dict(document["metadata"])
     metadata.pop("resourceVersion", None)
     head = {"kind": kind.kind, "apiVersion": kind.internal_version, "metadata": metadata}
     value = encode_document({**head, **document, **head})
-    return value[:-1] + _LOOSE if loose else value
+    return value[:-1] + _SPACED_PARAMETERS if spaced_parameters else value
 
 
 @cache
@@ -65,7 +65,7 @@ def head_of(kind: Kind, version: str) -> bytes:
     return start[:-1] + b","
 
 
-class Known(msgspec.Struct, frozen=True):
+class Precomputed(msgspec.Struct, frozen=True):
     """What a writer has found out about the object that it stores, and readers need not find out again."""
 
     typed: Model | None = None
@@ -73,14 +73,15 @@ class Known(msgspec.Struct, frozen=True):
     owners: Owners | None = None
 
 
-NOTHING_KNOWN = Known()
+NOTHING_PRECOMPUTED = Precomputed()
 
 
 class StoredObject:
     """An object as one write left it. Invariant: whatever it hands out belongs to `revision`, and nobody changes it."""
 
     __slots__ = (
-        "_bodies", "_document", "_lines", "_owners", "_typed", "_value", "fields", "key", "kind", "loose", "revision",
+        "_bodies", "_document", "_lines", "_owners", "_typed", "_value", "fields", "key", "kind", "revision",
+        "spaced_parameters",
     )  # fmt: skip
 
     def __init__(
@@ -90,18 +91,18 @@ class StoredObject:
         value: bytes,
         revision: int,
         document: Plain | None = None,
-        known: Known = NOTHING_KNOWN,
+        precomputed: Precomputed = NOTHING_PRECOMPUTED,
     ) -> None:
         self.kind = kind
         self.key = key
         self.revision = revision
-        self.loose = value.endswith(_LOOSE)
+        self.spaced_parameters = value.endswith(_SPACED_PARAMETERS)
         self.fields: Mapping[str, str] | None = None
         """What field selectors see, once somebody has asked."""
-        self._value = value[: -len(_LOOSE)] + b"}" if self.loose else value
+        self._value = value[: -len(_SPACED_PARAMETERS)] + b"}" if self.spaced_parameters else value
         self._document = document
-        self._typed = versioned(known.typed, revision) if known.typed is not None else None
-        self._owners = known.owners
+        self._typed = versioned(precomputed.typed, revision) if precomputed.typed is not None else None
+        self._owners = precomputed.owners
         self._bodies: dict[str, bytes] = {}
         self._lines: dict[tuple[str, str], bytes] = {}
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError
-from drakit.apiserver.storage.objects import NOTHING_KNOWN, Known, Plain, StoredObject, storage_form
+from drakit.apiserver.storage.objects import NOTHING_PRECOMPUTED, Plain, Precomputed, StoredObject, storage_form
 from drakit.base import status
 from drakit.store import Conflict, Event, KeyExists, KeyNotFound, Record, Store
 
@@ -84,25 +84,41 @@ class ObjectStore:
         return found
 
     async def create(
-        self, kind: Kind, namespace: str, document: Plain, *, loose: bool = False, known: Known = NOTHING_KNOWN
+        self,
+        kind: Kind,
+        namespace: str,
+        document: Plain,
+        *,
+        spaced_parameters: bool = False,
+        precomputed: Precomputed = NOTHING_PRECOMPUTED,
     ) -> StoredObject:
         """Raise KeyExists: what that means depends on who chose the name."""
         record = await self.store.create(
-            key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document, loose=loose)
+            key_of(kind, namespace, document["metadata"]["name"]),
+            storage_form(kind, document, spaced_parameters=spaced_parameters),
         )
-        return self._notify(self._from_write(kind, record, document, known))
+        return self._notify(self._from_write(kind, record, document, precomputed))
 
     async def update(
-        self, old: StoredObject, document: Plain, *, loose: bool | None = None, known: Known = NOTHING_KNOWN
+        self,
+        old: StoredObject,
+        document: Plain,
+        *,
+        spaced_parameters: bool | None = None,
+        precomputed: Precomputed = NOTHING_PRECOMPUTED,
     ) -> StoredObject:
         """Raise store.Conflict when somebody else wrote meanwhile."""
-        value = storage_form(old.kind, document, loose=old.loose if loose is None else loose)
+        value = storage_form(
+            old.kind,
+            document,
+            spaced_parameters=old.spaced_parameters if spaced_parameters is None else spaced_parameters,
+        )
         try:
             record = await self.store.update(old.key, value, expected=old.revision)
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
         self._retire(old.revision)
-        return self._notify(self._from_write(old.kind, record, document, known))
+        return self._notify(self._from_write(old.kind, record, document, precomputed))
 
     async def delete(self, old: StoredObject) -> StoredObject:
         """The object as it was, at the revision of its deletion. Raise store.Conflict as `update`."""
@@ -124,14 +140,14 @@ class ObjectStore:
             kind, key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document), revision
         )
 
-    def _from_write(self, kind: Kind, record: Record, document: Plain, known: Known) -> StoredObject:
+    def _from_write(self, kind: Kind, record: Record, document: Plain, precomputed: Precomputed) -> StoredObject:
         """What was just written: decoded already."""
         found = self._cache.get(record.revision)
         if found is not None:  # a watcher was quicker
             return found
         metadata: Mapping[str, Any] = {**document["metadata"], "resourceVersion": str(record.revision)}
         whole = {**document, "metadata": metadata}
-        return self._remember(StoredObject(kind, record.key, record.value, record.revision, whole, known))
+        return self._remember(StoredObject(kind, record.key, record.value, record.revision, whole, precomputed))
 
     def _retire(self, revision: int) -> None:
         """Nobody reads this revision any more, save those who follow what happens."""

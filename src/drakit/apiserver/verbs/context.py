@@ -13,14 +13,14 @@ from typing import Any
 from drakit.api.exchange import Request, User
 from drakit.api.registry import Kind
 from drakit.api.text.times import format_time
-from drakit.apiserver.admission.chain import Admission, Change
-from drakit.apiserver.admission.rules import Rules
+from drakit.apiserver.admission.chain import Admission, ObjectChange
+from drakit.apiserver.admission.rules import WriteRules
 from drakit.apiserver.auth.authorization import Authorizer
 from drakit.apiserver.patching.entries import Owners
 from drakit.apiserver.requests.routing import Target
 from drakit.apiserver.storage.objects import Plain, StoredObject
 from drakit.apiserver.storage.objectstore import ObjectStore
-from drakit.apiserver.strategies import Strategy, strategy_of
+from drakit.apiserver.strategies import KindStrategy, strategy_of
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 
@@ -47,7 +47,7 @@ class ServerContext:
     gates: FeatureGates
     admission: Admission
     authorizer: Authorizer
-    rules: Rules
+    rules: WriteRules
     random: Random
     new_uid: Callable[[], str] = random_uid
 
@@ -59,7 +59,7 @@ class ServerContext:
 
 
 @dataclass(slots=True)
-class Call:
+class ApiCall:
     """One request for a resource."""
 
     request: Request
@@ -72,8 +72,8 @@ class Call:
     """What was read of the new object, see `bodies.Incoming`."""
     owned: tuple[list[Plain], Owners] | None = None
     """Who owns which fields of the object after this write: as its entries, and as their owners."""
-    loose: bool = False
-    """Whether opaque parameters came with spaces between their tokens, see `bodies.sent_loosely`."""
+    spaced_parameters: bool = False
+    """Whether opaque parameters came with spaces between their tokens, see `bodies.has_spaced_parameters`."""
 
     @property
     def kind(self) -> Kind:
@@ -96,7 +96,7 @@ class Call:
         return self.target.subresource.name if self.target.subresource else ""
 
     @property
-    def strategy(self) -> Strategy:
+    def strategy(self) -> KindStrategy:
         return strategy_of(self.kind)
 
     def change(
@@ -108,8 +108,8 @@ class Call:
         old: StoredObject | None,
         dry_run: bool,
         sent: Any = None,
-    ) -> Change:
-        return Change(
+    ) -> ObjectChange:
+        return ObjectChange(
             operation=operation,
             kind=self.kind,
             version=self.version,

@@ -13,14 +13,14 @@ from typing import Any
 
 from drakit.api.schemas.shaping import shape_of
 from drakit.apiserver.admission import rules
-from drakit.apiserver.admission.chain import CREATE, Change
+from drakit.apiserver.admission.chain import CREATE, ObjectChange
 from drakit.apiserver.failures import ApiError, bad_request
-from drakit.apiserver.requests.bodies import Incoming, incoming, read_body, sent_loosely
+from drakit.apiserver.requests.bodies import Incoming, has_spaced_parameters, incoming, read_body
 from drakit.apiserver.requests.options import WriteOptions, write_options
 from drakit.apiserver.storage.objects import Plain, StoredObject
 from drakit.apiserver.storage.objectstore import KeyExists
-from drakit.apiserver.verbs.context import Call, ServerContext
-from drakit.apiserver.verbs.managedfields import known_of, manager_of, track
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.managedfields import manager_of, precomputed_of, track
 from drakit.base import names, status
 from drakit.base.status import StatusDetails
 
@@ -29,7 +29,7 @@ _NOTHING: Mapping[str, Any] = {}
 _SERVER_SET = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-async def create(context: ServerContext, call: Call) -> StoredObject:
+async def create(context: ServerContext, call: ApiCall) -> StoredObject:
     """Handle a POST."""
     options = write_options(call.request, "CreateOptions")
     sent = read_body(call.request)
@@ -39,7 +39,7 @@ async def create(context: ServerContext, call: Call) -> StoredObject:
 
 
 def read_object(
-    context: ServerContext, call: Call, sent: Any, options: WriteOptions, known: Mapping[str, Any] = _NOTHING
+    context: ServerContext, call: ApiCall, sent: Any, options: WriteOptions, known: Mapping[str, Any] = _NOTHING
 ) -> Incoming:
     """The object in the body, and warnings about what in it is not understood; `known` as for `incoming`."""
     if sent is None:
@@ -57,11 +57,11 @@ def read_object(
     call.written = found.written
     if options.validation == "Warn":
         call.warnings.extend(found.warnings)
-    call.loose = call.strategy.opaque and sent_loosely(call.request, found.document)
+    call.spaced_parameters = call.strategy.opaque and has_spaced_parameters(call.request, found.document)
     return found
 
 
-def check_place(call: Call, document: Plain) -> None:
+def check_place(call: ApiCall, document: Plain) -> None:
     """The namespace is the path's; the name too, where the path has one."""
     metadata = document.setdefault("metadata", {})
     namespace = call.namespace
@@ -80,7 +80,7 @@ def check_place(call: Call, document: Plain) -> None:
 
 async def create_object(
     context: ServerContext,
-    call: Call,
+    call: ApiCall,
     document: Plain,
     options: WriteOptions,
     *,
@@ -104,7 +104,7 @@ async def create_object(
 
 
 async def _try_create(
-    context: ServerContext, call: Call, new: Plain, options: WriteOptions, *, sent: Any, applied: bool
+    context: ServerContext, call: ApiCall, new: Plain, options: WriteOptions, *, sent: Any, applied: bool
 ) -> StoredObject:
     metadata, now = new["metadata"], context.timestamp()
     for name in _SERVER_SET:
@@ -122,7 +122,7 @@ async def _try_create(
     return await _store(context, call, change, new)
 
 
-def prepare(call: Call, new: Plain) -> None:
+def prepare(call: ApiCall, new: Plain) -> None:
     """What the kind sets on creation."""
     call.strategy.prepare_create(new)
     new["metadata"].pop("generation", None)
@@ -131,7 +131,7 @@ def prepare(call: Call, new: Plain) -> None:
     complete(call, new)
 
 
-def complete(call: Call, new: Plain, old: Mapping[str, Any] = _NOTHING) -> None:
+def complete(call: ApiCall, new: Plain, old: Mapping[str, Any] = _NOTHING) -> None:
     """Give a document that was changed the form in which it is written again.
 
     What was taken from the stored object has it, and so has what was read and not changed since.
@@ -146,20 +146,22 @@ def complete(call: Call, new: Plain, old: Mapping[str, Any] = _NOTHING) -> None:
     new.update(completed)
 
 
-async def _store(context: ServerContext, call: Call, change: Change, new: Plain) -> StoredObject:
+async def _store(context: ServerContext, call: ApiCall, change: ObjectChange, new: Plain) -> StoredObject:
     objects, kind, namespace = context.objects, change.kind, new["metadata"].get("namespace", "")
     if not change.dry_run:
-        return await objects.create(kind, namespace, new, loose=call.loose, known=known_of(call, change))
+        return await objects.create(
+            kind, namespace, new, spaced_parameters=call.spaced_parameters, precomputed=precomputed_of(call, change)
+        )
     if await objects.find(kind, namespace, change.name) is not None:
         raise _exists(change)
     return objects.unsaved(kind, namespace, new)
 
 
-def _exists(change: Change) -> ApiError:
+def _exists(change: ObjectChange) -> ApiError:
     return ApiError(status.already_exists(change.kind.plural, change.kind.group, change.name))
 
 
-def _taken(call: Call, name: str, *, generated: bool) -> ApiError:
+def _taken(call: ApiCall, name: str, *, generated: bool) -> ApiError:
     kind = call.kind
     if not generated:
         return ApiError(status.already_exists(kind.plural, kind.group, name))

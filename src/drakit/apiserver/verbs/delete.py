@@ -20,7 +20,7 @@ from drakit.apiserver.requests.bodies import read_body
 from drakit.apiserver.requests.options import DeleteOptions, Preconditions, delete_options
 from drakit.apiserver.storage.objects import Plain, StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, conflict
-from drakit.apiserver.verbs.context import Call, ServerContext
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.base import status
 
 TRIES = 100
@@ -35,13 +35,13 @@ class Deleted(msgspec.Struct, frozen=True):
     gone: bool
 
 
-async def delete(context: ServerContext, call: Call) -> Deleted:
+async def delete(context: ServerContext, call: ApiCall) -> Deleted:
     """Handle a DELETE of one object."""
     options = delete_options(call.request, read_body(call.request))
     return await delete_object(context, call, call.name, options)
 
 
-async def delete_found(context: ServerContext, call: Call, found: StoredObject, options: DeleteOptions) -> None:
+async def delete_found(context: ServerContext, call: ApiCall, found: StoredObject, options: DeleteOptions) -> None:
     """Delete one object of a collection; that somebody else was quicker is fine."""
     try:
         await delete_object(context, call, found.name, options, namespace=found.namespace)
@@ -51,7 +51,7 @@ async def delete_found(context: ServerContext, call: Call, found: StoredObject, 
 
 
 async def delete_object(
-    context: ServerContext, call: Call, name: str, options: DeleteOptions, *, namespace: str | None = None
+    context: ServerContext, call: ApiCall, name: str, options: DeleteOptions, *, namespace: str | None = None
 ) -> Deleted:
     place = call.namespace if namespace is None else namespace
     for attempt in range(TRIES):
@@ -83,7 +83,7 @@ def _unmet(kind: Kind, old: StoredObject, what: str, wanted: str, found: str, hi
     return ApiError(status.conflict(kind.kind, kind.group, old.name, why))
 
 
-async def _delete(context: ServerContext, call: Call, old: StoredObject, options: DeleteOptions) -> Deleted:
+async def _delete(context: ServerContext, call: ApiCall, old: StoredObject, options: DeleteOptions) -> Deleted:
     marked = mark(context, call, old, options)
     if options.dry_run:
         shown = context.objects.unsaved(call.kind, old.namespace, marked.document, old.revision)
@@ -103,7 +103,7 @@ class Marked(msgspec.Struct, frozen=True):
     ends: bool
 
 
-def mark(context: ServerContext, call: Call, old: StoredObject, options: DeleteOptions) -> Marked:
+def mark(context: ServerContext, call: ApiCall, old: StoredObject, options: DeleteOptions) -> Marked:
     """Mark an object as being deleted, with its grace period and finalizers.
 
     A kind that has grace periods is marked also when there is nothing to wait for: those who watch see it go.

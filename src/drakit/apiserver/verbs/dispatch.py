@@ -14,7 +14,7 @@ from drakit.apiserver.admission.chain import CREATE
 from drakit.apiserver.auth.tokens import requests as tokenrequests
 from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens
 from drakit.apiserver.failures import method_not_allowed, unavailable
-from drakit.apiserver.metrics import Metrics
+from drakit.apiserver.metrics import ServerMetrics
 from drakit.apiserver.requests.bodies import incoming, read_body
 from drakit.apiserver.requests.negotiation import negotiate
 from drakit.apiserver.requests.options import delete_options, list_options, write_options
@@ -26,21 +26,21 @@ from drakit.apiserver.verbs import read as listing
 from drakit.apiserver.verbs import scale as scaling
 from drakit.apiserver.verbs import update as updating
 from drakit.apiserver.verbs import watch as watching
-from drakit.apiserver.verbs.context import Call, ServerContext
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.representation import Presenter
 from drakit.apiserver.verbs.reviews import KINDS as REVIEWS
 from drakit.apiserver.verbs.reviews import Reviewer
-from drakit.apiserver.verbs.selection import Selection
+from drakit.apiserver.verbs.selection import SelectionPredicate
 from drakit.base.status import ListMeta, Status, StatusDetails
 
-Handler = Callable[[Call, Presenter], Awaitable[Response]]
+Handler = Callable[[ApiCall, Presenter], Awaitable[Response]]
 _AT_A_TIME = 64
 _NODE_ONLY = ("attach", "exec", "log", "portforward")
 
 
 class Resources:
     def __init__(
-        self, context: ServerContext, metrics: Metrics, reviewer: Reviewer, tokens: ServiceAccountTokens
+        self, context: ServerContext, metrics: ServerMetrics, reviewer: Reviewer, tokens: ServiceAccountTokens
     ) -> None:
         self._context = context
         self._metrics = metrics
@@ -63,7 +63,7 @@ class Resources:
             "token": self._token,
         }
 
-    async def handle(self, call: Call) -> Response:
+    async def handle(self, call: ApiCall) -> Response:
         wanted = negotiate(call.request.headers.get("accept", ""))
         presenter = Presenter(call, wanted, self._context.now)
         if call.kind.kind in REVIEWS:
@@ -75,31 +75,31 @@ class Resources:
             raise method_not_allowed()
         return await handler(call, presenter)
 
-    async def _get(self, call: Call, presenter: Presenter) -> Response:
+    async def _get(self, call: ApiCall, presenter: Presenter) -> Response:
         return presenter.object(await listing.get(self._context, call))
 
-    async def _list(self, call: Call, presenter: Presenter) -> Response:
+    async def _list(self, call: ApiCall, presenter: Presenter) -> Response:
         return presenter.list(await listing.list_objects(self._context, call))
 
-    async def _watch(self, call: Call, presenter: Presenter) -> Response:
+    async def _watch(self, call: ApiCall, presenter: Presenter) -> Response:
         stream = await watching.watch(self._context, call)
         where = (call.kind.group, call.version, call.kind.plural)
         self._metrics.watch_opened(*where)
         stream.on_close = lambda events: self._metrics.watch_closed(*where, events)
         return presenter.watch(stream)
 
-    async def _create(self, call: Call, presenter: Presenter) -> Response:
+    async def _create(self, call: ApiCall, presenter: Presenter) -> Response:
         return presenter.object(await creating.create(self._context, call), 201)
 
-    async def _update(self, call: Call, presenter: Presenter) -> Response:
+    async def _update(self, call: ApiCall, presenter: Presenter) -> Response:
         stored, new = await updating.update(self._context, call)
         return presenter.object(stored, 201 if new else 200)
 
-    async def _patch(self, call: Call, presenter: Presenter) -> Response:
+    async def _patch(self, call: ApiCall, presenter: Presenter) -> Response:
         stored, new = await patches.patch(self._context, call)
         return presenter.object(stored, 201 if new else 200)
 
-    async def _delete(self, call: Call, presenter: Presenter) -> Response:
+    async def _delete(self, call: ApiCall, presenter: Presenter) -> Response:
         deleted = await deleting.delete(self._context, call)
         if not deleted.gone or call.strategy.returns_deleted:
             return presenter.object(deleted.object)
@@ -107,14 +107,14 @@ class Resources:
         details = StatusDetails(name=call.name, group=kind.group, kind=kind.plural, uid=deleted.object.uid)
         return _success(200, details, call)
 
-    async def _delete_collection(self, call: Call, presenter: Presenter) -> Response:
+    async def _delete_collection(self, call: ApiCall, presenter: Presenter) -> Response:
         """What is found is deleted, some at a time, which the store commits together; what goes meanwhile is gone.
 
         The answer is what was found.
         """
         options = delete_options(call.request, read_body(call.request))
         wanted = list_options(call.request)
-        selection = Selection(call.kind, call.target.group_version, call.namespace, "", wanted)
+        selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, "", wanted)
         found = await listing.collect(self._context, call.kind, call.version, selection, wanted)
         for start in range(0, len(found.objects), _AT_A_TIME):
             some = found.objects[start : start + _AT_A_TIME]
@@ -124,7 +124,7 @@ class Resources:
                     raise problem
         return presenter.list(found)
 
-    async def _review(self, call: Call, presenter: Presenter) -> Response:
+    async def _review(self, call: ApiCall, presenter: Presenter) -> Response:
         sent = read_body(call.request)
         options = write_options(call.request, "CreateOptions")
         found = incoming(
@@ -133,22 +133,22 @@ class Resources:
         )  # fmt: skip
         return presenter.document(await self._reviewer.review(call, found.document, self._context.timestamp()), 201)
 
-    async def _bind(self, call: Call, presenter: Presenter) -> Response:  # noqa: ARG002
+    async def _bind(self, call: ApiCall, presenter: Presenter) -> Response:  # noqa: ARG002
         await binding.bind(self._context, call)
         return _success(201, None, call)
 
-    async def _evict(self, call: Call, presenter: Presenter) -> Response:  # noqa: ARG002
+    async def _evict(self, call: ApiCall, presenter: Presenter) -> Response:  # noqa: ARG002
         await binding.evict(self._context, call)
         return _success(201, None, call)
 
-    async def _scale(self, call: Call, presenter: Presenter) -> Response:
+    async def _scale(self, call: ApiCall, presenter: Presenter) -> Response:
         if call.target.verb == "get":
             stored = await listing.get(self._context, call)
         else:
             stored = await scaling.write_scale(self._context, call)
         return presenter.document(scaling.scale_of(stored))
 
-    async def _token(self, call: Call, presenter: Presenter) -> Response:
+    async def _token(self, call: ApiCall, presenter: Presenter) -> Response:
         account = await self._context.objects.get(call.kind, call.namespace, call.name)
         sent = read_body(call.request)
         change = call.change(CREATE, call.name, new=None, old=account, dry_run=False, sent=sent)
@@ -159,13 +159,13 @@ class Resources:
         issued = await self._tokens.issue(call.namespace, call.name, account.uid, wanted, bound)
         return presenter.document(issued, 201)
 
-    async def _node_only(self, call: Call) -> Response:
+    async def _node_only(self, call: ApiCall) -> Response:
         """These lead to the pod's node; a server by itself has none."""
         await self._context.objects.get(call.kind, call.namespace, call.name)
         raise unavailable(f"{call.subresource} of pod {call.name!r} is not available: no node serves it")
 
 
-def _success(code: int, details: StatusDetails | None, call: Call) -> Response:
+def _success(code: int, details: StatusDetails | None, call: ApiCall) -> Response:
     done = Status(
         api_version="v1",
         metadata=ListMeta(),

@@ -10,12 +10,12 @@ from functools import cache
 
 from drakit.api.exchange import Request
 from drakit.api.objects.partial import Partial
-from drakit.apiserver.admission.chain import Change
+from drakit.apiserver.admission.chain import ObjectChange
 from drakit.apiserver.patching import FieldTracker, manager_name
 from drakit.apiserver.patching.entries import as_written, write_owners
 from drakit.apiserver.requests.options import WriteOptions
-from drakit.apiserver.storage.objects import Known, Plain, StoredObject, convert
-from drakit.apiserver.verbs.context import Call
+from drakit.apiserver.storage.objects import Plain, Precomputed, StoredObject, convert
+from drakit.apiserver.verbs.context import ApiCall
 
 UNKNOWN = "unknown"
 
@@ -30,11 +30,11 @@ def tracker(group_version: str, kind: str, subresource: str) -> FieldTracker:
     return FieldTracker(group_version, kind, subresource=subresource)
 
 
-def tracker_of(call: Call) -> FieldTracker:
+def tracker_of(call: ApiCall) -> FieldTracker:
     return tracker(call.target.group_version, call.kind.kind, call.subresource)
 
 
-def track(call: Call, old: StoredObject | None, new: Plain, manager: str, now: str) -> None:
+def track(call: ApiCall, old: StoredObject | None, new: Plain, manager: str, now: str) -> None:
     """Set managedFields of an object that was created, updated or patched, before admission has its say.
 
     What stands there already is what the client sent: it is taken at its word.
@@ -50,14 +50,14 @@ def track(call: Call, old: StoredObject | None, new: Plain, manager: str, now: s
     call.owned = entries, owners
 
 
-def known_of(call: Call, change: Change) -> Known:
+def precomputed_of(call: ApiCall, change: ObjectChange) -> Precomputed:
     """What is known about an object when all have had their say; the owners only if nobody has touched them since."""
     typed = change.typed.view if isinstance(change.typed, Partial) else change.typed
     entries, owners = call.owned or (None, None)
     untouched = entries is not None and entries == (change.document["metadata"].get("managedFields") or [])
-    return Known(typed, owners if untouched else None)
+    return Precomputed(typed, owners if untouched else None)
 
 
-def in_version(call: Call, document: Plain) -> Plain:
+def in_version(call: ApiCall, document: Plain) -> Plain:
     """The object in the version in which the client speaks of its fields."""
     return document if call.version == call.kind.internal else convert(call.kind, document, call.version)

@@ -16,7 +16,7 @@ from drakit.apiserver.requests.bodies import Incoming, incoming, media_type
 from drakit.apiserver.requests.options import WriteOptions, invalid_options, write_options
 from drakit.apiserver.storage.objects import Plain, StoredObject, encode_document
 from drakit.apiserver.storage.objectstore import Conflict, conflict, not_found
-from drakit.apiserver.verbs.context import Call, ServerContext
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.create import check_place, create_object
 from drakit.apiserver.verbs.managedfields import tracker_of
 from drakit.apiserver.verbs.update import TRIES, check_revision, replace
@@ -26,7 +26,7 @@ from drakit.base.fields import Path
 _NOTHING: Mapping[str, Any] = {}
 
 
-async def patch(context: ServerContext, call: Call) -> tuple[StoredObject, bool]:
+async def patch(context: ServerContext, call: ApiCall) -> tuple[StoredObject, bool]:
     """Handle a PATCH; whether the object is new."""
     kind = media_type(call.request)
     if kind not in PATCH_TYPES:
@@ -63,7 +63,7 @@ def _check_options(kind: str, options: WriteOptions) -> None:
         raise invalid_options("PatchOptions", found)
 
 
-def _note_findings(call: Call, body: PatchBody, options: WriteOptions) -> None:
+def _note_findings(call: ApiCall, body: PatchBody, options: WriteOptions) -> None:
     """Keys that stand twice in the patch itself."""
     if options.validation == "Ignore":
         return
@@ -74,7 +74,7 @@ def _note_findings(call: Call, body: PatchBody, options: WriteOptions) -> None:
 
 
 async def _patch_once(
-    context: ServerContext, call: Call, old: StoredObject, body: PatchBody, options: WriteOptions
+    context: ServerContext, call: ApiCall, old: StoredObject, body: PatchBody, options: WriteOptions
 ) -> StoredObject:
     live, applied = old.document_in(call.version), body.content_type == APPLY_PATCH
     if applied:
@@ -88,7 +88,7 @@ async def _patch_once(
     return await replace(context, call, old, new, options, sent=result, applied=applied)
 
 
-async def _create(context: ServerContext, call: Call, applied: Plain, options: WriteOptions) -> StoredObject:
+async def _create(context: ServerContext, call: ApiCall, applied: Plain, options: WriteOptions) -> StoredObject:
     result = _applied(context, call, None, applied, options)
     new = _decoded(context, call, result, options, applied=True).document
     check_place(call, new)
@@ -96,7 +96,7 @@ async def _create(context: ServerContext, call: Call, applied: Plain, options: W
 
 
 def _applied(
-    context: ServerContext, call: Call, live: Plain | None, applied: Plain, options: WriteOptions
+    context: ServerContext, call: ApiCall, live: Plain | None, applied: Plain, options: WriteOptions
 ) -> dict[str, Any]:
     return tracker_of(call).apply(
         live, applied, manager=options.manager, now=context.timestamp(), force=bool(options.force)
@@ -105,7 +105,7 @@ def _applied(
 
 def _decoded(
     context: ServerContext,
-    call: Call,
+    call: ApiCall,
     result: dict[str, Any],
     options: WriteOptions,
     *,

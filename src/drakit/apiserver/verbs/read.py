@@ -16,8 +16,8 @@ from drakit.apiserver.failures import ApiError, bad_request, too_new
 from drakit.apiserver.requests.continuetokens import Continue, decode_continue, encode_continue
 from drakit.apiserver.requests.options import EXACT, ListOptions, list_options, parse_revision
 from drakit.apiserver.storage.objects import ObjectContent, StoredObject
-from drakit.apiserver.verbs.context import Call, ServerContext
-from drakit.apiserver.verbs.selection import Selection
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.selection import SelectionPredicate
 from drakit.base import status
 from drakit.base.status import ListMeta
 from drakit.store import Compacted, KeyNotFound, Page, Record
@@ -54,7 +54,7 @@ class ListContent(ManyObjects):
         return b'%b,"items":[%b]}\n' % (head, b",".join([b"{" + stored.body(version) for stored in self.objects]))
 
 
-async def get(context: ServerContext, call: Call) -> StoredObject:
+async def get(context: ServerContext, call: ApiCall) -> StoredObject:
     """One object, as it is now: that is at least as new as any version that a client may name."""
     wanted = call.request.parameter("resourceVersion")
     if wanted:
@@ -62,14 +62,14 @@ async def get(context: ServerContext, call: Call) -> StoredObject:
     return await context.objects.get(call.kind, call.namespace, call.name)
 
 
-async def list_objects(context: ServerContext, call: Call) -> ListContent:
+async def list_objects(context: ServerContext, call: ApiCall) -> ListContent:
     options = list_options(call.request)
-    selection = Selection(call.kind, call.target.group_version, call.namespace, "", options)
+    selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, "", options)
     return await collect(context, call.kind, call.version, selection, options)
 
 
 async def collect(
-    context: ServerContext, kind: Kind, version: str, selection: Selection, options: ListOptions
+    context: ServerContext, kind: Kind, version: str, selection: SelectionPredicate, options: ListOptions
 ) -> ListContent:
     token = _token(options)
     revision = await _revision(context, options, token)
@@ -109,7 +109,7 @@ async def _wait_not(context: ServerContext, wanted: int) -> None:
 
 
 async def _single(
-    context: ServerContext, kind: Kind, version: str, selection: Selection, key: str, revision: int | None
+    context: ServerContext, kind: Kind, version: str, selection: SelectionPredicate, key: str, revision: int | None
 ) -> ListContent:
     """A list that names its one object reads that object."""
     store = context.objects.store
@@ -126,7 +126,7 @@ async def _pages(
     context: ServerContext,
     kind: Kind,
     version: str,
-    selection: Selection,
+    selection: SelectionPredicate,
     options: ListOptions,
     token: Continue | None,
     revision: int | None,
@@ -151,7 +151,13 @@ async def _pages(
 
 
 def _page(
-    kind: Kind, version: str, selection: Selection, found: list[StoredObject], page: Page, last: Record, unread: int
+    kind: Kind,
+    version: str,
+    selection: SelectionPredicate,
+    found: list[StoredObject],
+    page: Page,
+    last: Record,
+    unread: int,
 ) -> ListContent:
     remaining = page.remaining + unread
     if not remaining:

@@ -17,7 +17,7 @@ from drakit.api.text.yamldump import dump_yaml
 from drakit.apiserver import tables
 from drakit.apiserver.requests.negotiation import YAML, Representation
 from drakit.apiserver.storage.objects import ObjectContent, StoredObject
-from drakit.apiserver.verbs.context import Call
+from drakit.apiserver.verbs.context import ApiCall
 from drakit.apiserver.verbs.read import ListContent
 from drakit.apiserver.verbs.watch import ObjectStream
 from drakit.base.status import ListMeta
@@ -28,7 +28,7 @@ _WATCH_TYPE = "application/json"
 class Presenter:
     """How the results of one request are shown."""
 
-    def __init__(self, call: Call, wanted: Representation, now: Callable[[], datetime]) -> None:
+    def __init__(self, call: ApiCall, wanted: Representation, now: Callable[[], datetime]) -> None:
         self._call = call
         self._wanted = wanted
         self._now = now

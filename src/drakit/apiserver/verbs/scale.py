@@ -19,25 +19,25 @@ from drakit.apiserver.requests.bodies import media_type, read_as, read_body
 from drakit.apiserver.requests.options import parse_revision, write_options
 from drakit.apiserver.storage.objects import Plain, StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, conflict
-from drakit.apiserver.verbs.context import Call, ServerContext
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.update import TRIES, replace
 from drakit.base import fields, labels, status
 from drakit.base.fields import Path
 
 
-class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+class _ScaleMetadata(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str | None = None
 
 
-class _Spec(msgspec.Struct, frozen=True):
+class _ScaleSpec(msgspec.Struct, frozen=True):
     replicas: int | None = None
 
 
 class _Scale(msgspec.Struct, frozen=True):
     """What counts of a Scale that is written."""
 
-    metadata: _Metadata = _Metadata()
-    spec: _Spec = _Spec()
+    metadata: _ScaleMetadata = _ScaleMetadata()
+    spec: _ScaleSpec = _ScaleSpec()
 
 
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -54,7 +54,7 @@ def scale_of(stored: StoredObject) -> Plain:
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": wanted, "status": shown}
 
 
-async def write_scale(context: ServerContext, call: Call) -> StoredObject:
+async def write_scale(context: ServerContext, call: ApiCall) -> StoredObject:
     """Handle a PUT or PATCH; the replica set that it changed."""
     patching = call.request.method == "PATCH"
     options = write_options(call.request, "PatchOptions" if patching else "UpdateOptions")
@@ -73,7 +73,7 @@ async def write_scale(context: ServerContext, call: Call) -> StoredObject:
     raise AssertionError("unreachable")
 
 
-def _patched(call: Call, scale: Plain) -> Plain:
+def _patched(call: ApiCall, scale: Plain) -> Plain:
     match media_type(call.request):
         case kind if kind == JSON_PATCH:
             return apply_operations(scale, read_operations(call.request.body))
@@ -83,7 +83,7 @@ def _patched(call: Call, scale: Plain) -> Plain:
     raise unsupported_media_type()
 
 
-def _replicas(call: Call, old: StoredObject, scale: _Scale) -> int:
+def _replicas(call: ApiCall, old: StoredObject, scale: _Scale) -> int:
     given, replicas = scale.metadata.resource_version, scale.spec.replicas or 0
     if given and parse_revision(given) != old.revision:
         raise conflict(call.kind, call.name)

@@ -16,7 +16,7 @@ from drakit.apiserver.strategies import strategy_of
 from drakit.base import fieldselectors
 
 
-class Selection:
+class SelectionPredicate:
     """Labels and fields that objects of one kind must have."""
 
     def __init__(self, kind: Kind, group_version: str, namespace: str, name: str, options: ListOptions) -> None:

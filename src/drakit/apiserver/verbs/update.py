@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from drakit.apiserver.admission import rules
-from drakit.apiserver.admission.chain import UPDATE, Change
+from drakit.apiserver.admission.chain import UPDATE, ObjectChange
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.requests.bodies import read_body
 from drakit.apiserver.requests.options import WriteOptions, parse_revision, write_options
 from drakit.apiserver.storage.objects import Plain, StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, conflict, not_found
-from drakit.apiserver.strategies.base import keep
-from drakit.apiserver.verbs.context import Call, ServerContext
+from drakit.apiserver.strategies.base import restore
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.create import check_place, complete, create_object, read_object
-from drakit.apiserver.verbs.managedfields import known_of, manager_of, track
+from drakit.apiserver.verbs.managedfields import manager_of, precomputed_of, track
 from drakit.base import fields, status
 from drakit.base.fields import Path
 
@@ -31,7 +31,7 @@ _COMPARED_APART = ("resourceVersion", "managedFields")
 _NEVER_UNDONE = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-async def update(context: ServerContext, call: Call) -> tuple[StoredObject, bool]:
+async def update(context: ServerContext, call: ApiCall) -> tuple[StoredObject, bool]:
     """Handle a PUT; whether the object is new."""
     options = write_options(call.request, "UpdateOptions")
     old = await context.objects.find(call.kind, call.namespace, call.name)
@@ -57,7 +57,7 @@ async def update(context: ServerContext, call: Call) -> tuple[StoredObject, bool
     raise AssertionError("unreachable")
 
 
-def _check_uid(call: Call, old: StoredObject, document: Plain) -> None:
+def _check_uid(call: ApiCall, old: StoredObject, document: Plain) -> None:
     """An update that names a uid is meant for that object, not for another of the same name."""
     given = document["metadata"].get("uid", "")
     if given and given != old.uid:
@@ -68,7 +68,7 @@ def _check_uid(call: Call, old: StoredObject, document: Plain) -> None:
         raise conflict(call.kind, call.name, why)
 
 
-def check_revision(call: Call, old: StoredObject, new: Plain) -> bool:
+def check_revision(call: ApiCall, old: StoredObject, new: Plain) -> bool:
     """Whether the client has said which version it changes; it must be the stored one."""
     given = new["metadata"].get("resourceVersion", "")
     if given and given != "0":
@@ -84,7 +84,7 @@ def check_revision(call: Call, old: StoredObject, new: Plain) -> bool:
 
 async def replace(
     context: ServerContext,
-    call: Call,
+    call: ApiCall,
     old: StoredObject,
     new: Plain,
     options: WriteOptions,
@@ -106,10 +106,10 @@ async def replace(
     return await store(context, call, old, change)
 
 
-def carry_over(call: Call, new: Plain, old: Mapping[str, Any]) -> None:
+def carry_over(call: ApiCall, new: Plain, old: Mapping[str, Any]) -> None:
     """What the server alone sets stays as it was; what a client may leave out is filled in."""
     for name in _SERVER_KEPT:
-        keep(new["metadata"], old["metadata"], name)
+        restore(new["metadata"], old["metadata"], name)
     for name in _NEVER_UNDONE:
         if name in old["metadata"]:
             new["metadata"][name] = old["metadata"][name]
@@ -117,19 +117,21 @@ def carry_over(call: Call, new: Plain, old: Mapping[str, Any]) -> None:
     new["metadata"].setdefault("name", call.name)
 
 
-def prepare(context: ServerContext, call: Call, change: Change, old: StoredObject, now: str) -> None:
+def prepare(context: ServerContext, call: ApiCall, change: ObjectChange, old: StoredObject, now: str) -> None:
     """What the kind sets back on an update through this door, and the generation that follows from it."""
     strategy, new = call.strategy, change.document
     strategy.prepare(call.subresource, new, old.document, now)
     complete(call, new, old.document)
     if context.rules.drop(change):
         complete(call, new, old.document)
-    if strategy.generation and (strategy.changes_generation(new, old.document) or call.loose != old.loose):
+    if strategy.generation and (
+        strategy.changes_generation(new, old.document) or call.spaced_parameters != old.spaced_parameters
+    ):
         new["metadata"]["generation"] = old.metadata.get("generation", 0) + 1
         change.typed = None
 
 
-async def store(context: ServerContext, call: Call, old: StoredObject, change: Change) -> StoredObject:
+async def store(context: ServerContext, call: ApiCall, old: StoredObject, change: ObjectChange) -> StoredObject:
     new, dry_run = change.document, change.dry_run
     if ends(call, new, old.document):
         if dry_run:
@@ -140,10 +142,12 @@ async def store(context: ServerContext, call: Call, old: StoredObject, change: C
         return old
     if dry_run:
         return context.objects.unsaved(call.kind, call.namespace, new, old.revision)
-    return await context.objects.update(old, new, loose=call.loose, known=known_of(call, change))
+    return await context.objects.update(
+        old, new, spaced_parameters=call.spaced_parameters, precomputed=precomputed_of(call, change)
+    )
 
 
-def ends(call: Call, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+def ends(call: ApiCall, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     """Whether this write takes away the last thing that kept an object that is being deleted."""
     metadata = new["metadata"]
     if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):

@@ -20,8 +20,8 @@ from drakit.apiserver.failures import ApiError, too_new, too_old, translate
 from drakit.apiserver.requests.options import ListOptions, list_options
 from drakit.apiserver.storage.objects import ObjectContent, StoredObject
 from drakit.apiserver.storage.objectstore import ObjectStore
-from drakit.apiserver.verbs.context import Call, ServerContext
-from drakit.apiserver.verbs.selection import Selection
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.selection import SelectionPredicate
 from drakit.base.clock import Clock
 from drakit.store import Compacted, Event, FutureRevision, StoreClosed, Watch, WatcherTooSlow
 
@@ -40,7 +40,13 @@ class ObjectStream(EventStream):
     """A watch over the objects of one kind. Invariant: every step comes in revision order, none twice."""
 
     def __init__(
-        self, call: Call, objects: ObjectStore, clock: Clock, selection: Selection, options: ListOptions, seconds: float
+        self,
+        call: ApiCall,
+        objects: ObjectStore,
+        clock: Clock,
+        selection: SelectionPredicate,
+        options: ListOptions,
+        seconds: float,
     ) -> None:
         self.kind: Kind = call.kind
         self.version = call.version
@@ -215,10 +221,10 @@ class ObjectStream(EventStream):
         return WatchEvent(BOOKMARK, None, metadata["resourceVersion"], initial_end="annotations" in metadata)
 
 
-async def watch(context: ServerContext, call: Call) -> ObjectStream:
+async def watch(context: ServerContext, call: ApiCall) -> ObjectStream:
     """Handle a watch of a collection, or of one object of it."""
     options = list_options(call.request, watch=True)
-    selection = Selection(call.kind, call.target.group_version, call.namespace, call.name, options)
+    selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, call.name, options)
     stream = ObjectStream(call, context.objects, context.clock, selection, options, _seconds(options, context.random))
     try:
         await stream.open()

@@ -17,7 +17,7 @@ from drakit.apiserver.admission.criteria.expressions import (
     Evaluation,
     Failure,
 )
-from drakit.apiserver.admission.criteria.registrations import FAIL, MatchCondition, Policy, Validation
+from drakit.apiserver.admission.criteria.registrations import FAIL, AdmissionPolicy, MatchCondition, Validation
 from drakit.base.errors import summary
 from drakit.cel import BOOL, STRING, Value, type_name
 from drakit.cel.checking.types import NULL
@@ -70,7 +70,7 @@ class Conditions:
 class CompiledPolicy:
     """Invariant: expressions are compiled when the policy is read, never while a request waits."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: AdmissionPolicy) -> None:
         self.name = policy.metadata.name
         self.spec = policy.spec
         params = policy.spec.param_kind is not None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from drakit.apiserver.admission.chain import DELETE
-from drakit.apiserver.admission.criteria.registrations import EQUIVALENT, MatchResources, Rule
+from drakit.apiserver.admission.criteria.registrations import EQUIVALENT, MatchResources, RuleWithOperations
 from drakit.apiserver.admission.criteria.requests import NAMESPACE, AdmissionRequest
 from drakit.apiserver.storage.objectstore import ObjectStore, not_found
 from drakit.base import labels
@@ -45,7 +45,7 @@ class Matcher:
         return wanted.matches(namespace.labels)
 
 
-def matched(rules: Iterable[Rule], policy: str, request: AdmissionRequest) -> str | None:
+def matched(rules: Iterable[RuleWithOperations], policy: str, request: AdmissionRequest) -> str | None:
     """The version in which one of the rules names the request: first the request's own, then an equivalent one."""
     if any(_names(rule, request, request.version) for rule in rules):
         return request.version
@@ -55,7 +55,7 @@ def matched(rules: Iterable[Rule], policy: str, request: AdmissionRequest) -> st
     return next((each for rule in rules for each in others if _names(rule, request, each)), None)
 
 
-def _names(rule: Rule, request: AdmissionRequest, version: str) -> bool:
+def _names(rule: RuleWithOperations, request: AdmissionRequest, version: str) -> bool:
     return (
         _in_scope(rule.scope, request)
         and _listed(rule.operations, request.operation)

@@ -13,7 +13,7 @@ from typing import Any
 
 from drakit.api.registry import Kind
 from drakit.api.schemas.shaping import shape_of
-from drakit.apiserver.admission.chain import CREATE, Change
+from drakit.apiserver.admission.chain import CREATE, ObjectChange
 from drakit.apiserver.auth.users import user_info
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.objects import Plain, convert
@@ -33,7 +33,7 @@ def is_exempt(kind: Kind) -> bool:
     return kind.group == _ADMISSION
 
 
-def _namespace(change: Change) -> str:
+def _namespace(change: ObjectChange) -> str:
     """A namespace counts as being in itself."""
     if change.kind is NAMESPACE:
         return change.name
@@ -43,7 +43,7 @@ def _namespace(change: Change) -> str:
 class AdmissionRequest:
     """Documents are made when they are first asked for: mostly nobody does."""
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: ObjectChange) -> None:
         self.change = change
         self.posted = _OWN_KINDS.get(change.subresource)
         self.operation = CREATE if self.posted else change.operation

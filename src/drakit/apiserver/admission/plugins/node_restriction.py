@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from drakit.apiserver.admission.chain import CREATE, DELETE, UPDATE, Change, Plugin
+from drakit.apiserver.admission.chain import CREATE, DELETE, UPDATE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.admission.plugins.pod_references import first_reference
 from drakit.apiserver.auth.nodes.authorizer import LEASES, node_of
 from drakit.apiserver.auth.nodes.graph import MIRROR
@@ -37,10 +37,10 @@ _CLAIM_STATUS = {
     "nodeAllocatableResourceClaimStatuses": "node allocatable resource claim statuses",
 }
 
-Check = Callable[[str, Change], Awaitable[None]]
+Check = Callable[[str, ObjectChange], Awaitable[None]]
 
 
-class NodeRestriction(Plugin):
+class NodeRestriction(AdmissionPlugin):
     name = "NodeRestriction"
 
     def __init__(self, objects: ObjectStore) -> None:
@@ -53,7 +53,7 @@ class NodeRestriction(Plugin):
             ("resource.k8s.io", "resourceslices"): self._slice,
         }
 
-    async def admit(self, change: Change) -> None:
+    async def admit(self, change: ObjectChange) -> None:
         node = node_of(change.user)
         if node is None:
             return
@@ -63,7 +63,7 @@ class NodeRestriction(Plugin):
         if check is not None:
             await check(node, change)
 
-    async def _pod(self, node: str, change: Change) -> None:
+    async def _pod(self, node: str, change: ObjectChange) -> None:
         match change.subresource:
             case "":
                 await self._whole_pod(node, change)
@@ -76,7 +76,7 @@ class NodeRestriction(Plugin):
                 why = f"unexpected pod subresource \"{other}\", only 'status' and 'eviction' are allowed"
                 raise change.forbid(why)
 
-    async def _whole_pod(self, node: str, change: Change) -> None:
+    async def _whole_pod(self, node: str, change: ObjectChange) -> None:
         if change.operation == CREATE:
             _check_mirror(node, change)
             await self._check_owner(node, change)
@@ -88,7 +88,7 @@ class NodeRestriction(Plugin):
         elif _node_name(change.old) != node:
             raise change.forbid(f'node "{node}" can only delete pods with spec.nodeName set to itself')
 
-    async def _check_owner(self, node: str, change: Change) -> None:
+    async def _check_owner(self, node: str, change: ObjectChange) -> None:
         """A mirror pod belongs to its node, and goes with it."""
         owners = change.document["metadata"].get("ownerReferences") or []
         only = f'node "{node}" can only create pods with'
@@ -105,7 +105,7 @@ class NodeRestriction(Plugin):
         if owner.get("uid") != found.uid:
             raise change.forbid(f"node {node} UID mismatch: expected {owner.get('uid')} got {found.uid}")
 
-    async def _node(self, node: str, change: Change) -> None:
+    async def _node(self, node: str, change: ObjectChange) -> None:
         if change.name != node:
             raise change.forbid(f'node "{node}" is not allowed to modify node "{change.name}"')
         if change.operation == CREATE:
@@ -115,7 +115,7 @@ class NodeRestriction(Plugin):
         elif change.operation == UPDATE and change.old is not None:
             _check_node_update(node, change, change.document, change.old.document)
 
-    async def _account(self, node: str, change: Change) -> None:
+    async def _account(self, node: str, change: ObjectChange) -> None:
         """A node gets tokens for the pods that run on it, each bound to its pod."""
         if change.operation != CREATE or change.subresource != "token":
             return
@@ -133,13 +133,13 @@ class NodeRestriction(Plugin):
         if _node_name(pod) != node:
             raise change.forbid("node requested token bound to a pod scheduled on a different node")
 
-    async def _lease(self, node: str, change: Change) -> None:
+    async def _lease(self, node: str, change: ObjectChange) -> None:
         if change.namespace != LEASES:
             raise change.forbid(f'can only access leases in the "{LEASES}" system namespace')
         if change.name != node:
             raise change.forbid("can only access node lease with the same name as the requesting node")
 
-    async def _slice(self, node: str, change: Change) -> None:
+    async def _slice(self, node: str, change: ObjectChange) -> None:
         """Other writes are between authorization, which knows whose a slice is, and validation, which keeps it so."""
         if change.operation == CREATE and _node_name(change.document) != node:
             raise change.forbid("can only create ResourceSlice with the same NodeName as the requesting node")
@@ -147,7 +147,7 @@ class NodeRestriction(Plugin):
             raise change.forbid("can only delete ResourceSlice with the same NodeName as the requesting node")
 
 
-def _check_mirror(node: str, change: Change) -> None:
+def _check_mirror(node: str, change: ObjectChange) -> None:
     if MIRROR not in (change.document["metadata"].get("annotations") or {}):
         why = f'pod does not have "{MIRROR}" annotation, node "{node}" can only create mirror pods'
         raise change.forbid(why)
@@ -155,7 +155,7 @@ def _check_mirror(node: str, change: Change) -> None:
         raise change.forbid(f'node "{node}" can only create pods with spec.nodeName set to itself')
 
 
-def _check_status(node: str, change: Change) -> None:
+def _check_status(node: str, change: ObjectChange) -> None:
     if change.operation != UPDATE or change.old is None:
         raise change.forbid(f'unexpected operation "{change.operation}"')
     new, old = change.document, change.old.document
@@ -168,7 +168,7 @@ def _check_status(node: str, change: Change) -> None:
             raise change.forbid(f'node "{node}" cannot update {words}')
 
 
-def _check_node_update(node: str, change: Change, new: Plain, old: Plain) -> None:
+def _check_node_update(node: str, change: ObjectChange, new: Plain, old: Plain) -> None:
     before, after = old.get("spec") or {}, new.get("spec") or {}
     if after.get("configSource") and after["configSource"] != before.get("configSource"):
         raise change.forbid(f'node "{node}" is not allowed to update configSource to a new non-nil configSource')

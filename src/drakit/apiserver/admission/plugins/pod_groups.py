@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from drakit.api.registry import Kind
-from drakit.apiserver.admission.chain import CREATE, Change, Plugin
+from drakit.apiserver.admission.chain import CREATE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.objectstore import ObjectStore
 
@@ -19,7 +19,7 @@ _POD_GROUP = known_kind(_GROUP_VERSION, "PodGroup")
 _WORKLOAD = known_kind(_GROUP_VERSION, "Workload")
 
 
-class PodGroupWorkloadExists(Plugin):
+class PodGroupWorkloadExists(AdmissionPlugin):
     name = "PodGroupWorkloadExists"
 
     def __init__(self, objects: ObjectStore) -> None:
@@ -28,7 +28,7 @@ class PodGroupWorkloadExists(Plugin):
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
         return kind is _POD_GROUP and operation == CREATE and not subresource
 
-    async def validate(self, change: Change) -> None:
+    async def validate(self, change: ObjectChange) -> None:
         if change.kind is not _POD_GROUP or change.operation != CREATE or change.subresource or change.new is None:
             return
         reference = ((change.new.get("spec") or {}).get("podGroupTemplateRef") or {}).get("workload")

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from drakit.api import DeviceClass, Pod, ResourceClaim, ResourceQuota
 from drakit.api.objects.plain import from_plain
 from drakit.api.registry import Kind
-from drakit.apiserver.admission.chain import CREATE, UPDATE, Change, Plugin
+from drakit.apiserver.admission.chain import CREATE, UPDATE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.failures import ApiError, internal
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.objects import Plain, StoredObject
@@ -39,7 +39,7 @@ _GROWING = (("ResourceClaim", ""), ("Pod", "resize"), ("Pod", ""))
 Amounts = Mapping[str, Quantity]
 
 
-class ResourceQuotas(Plugin):
+class ResourceQuotas(AdmissionPlugin):
     name = "ResourceQuota"
 
     def __init__(self, objects: ObjectStore) -> None:
@@ -54,7 +54,7 @@ class ResourceQuotas(Plugin):
             return not subresource
         return operation == UPDATE and (kind.kind, subresource) in _GROWING
 
-    async def validate(self, change: Change) -> None:
+    async def validate(self, change: ObjectChange) -> None:
         if not _handles(change) or not await self._objects.store.count(prefix_of(_QUOTA, change.namespace)):
             return
         turn = self._turns.get(change.namespace)
@@ -63,7 +63,7 @@ class ResourceQuotas(Plugin):
         async with turn:
             await self._charge(change)
 
-    async def _charge(self, change: Change) -> None:
+    async def _charge(self, change: ObjectChange) -> None:
         """Charge every quota; whichever has changed meanwhile is looked at again, the others are done."""
         demand = await self._demand(change)
         charged: dict[str, Amounts] = {}
@@ -116,7 +116,7 @@ class ResourceQuotas(Plugin):
         page = await self._objects.store.list(prefix_of(_QUOTA, namespace))
         return [self._objects.from_record(_QUOTA, record) for record in page.records]
 
-    async def _demand(self, change: Change) -> _Demand:
+    async def _demand(self, change: ObjectChange) -> _Demand:
         kind, replaced = change.kind, change.old if change.operation == UPDATE else None
         new = _model(kind, change.document)
         old = _model(kind, replaced.document) if replaced is not None else None
@@ -162,7 +162,13 @@ class _Demand:
     """What a change would add to a quota."""
 
     def __init__(
-        self, change: Change, new: Model, old: Model | None, after: Amounts, before: Amounts, classes: list[DeviceClass]
+        self,
+        change: ObjectChange,
+        new: Model,
+        old: Model | None,
+        after: Amounts,
+        before: Amounts,
+        classes: list[DeviceClass],
     ) -> None:
         self._change = change
         self._new = new
@@ -188,7 +194,7 @@ class _Demand:
         return {name: amount for name, amount in added.items() if name in quota.status.hard}
 
 
-def _handles(change: Change) -> bool:
+def _handles(change: ObjectChange) -> bool:
     """An update of a pod counts when the pod gets into another scope."""
     if change.new is None:
         return False

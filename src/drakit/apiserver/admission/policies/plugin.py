@@ -15,12 +15,12 @@ import msgspec
 
 from drakit.api.objects.plain import from_plain
 from drakit.api.registry import Kind
-from drakit.apiserver.admission.chain import Change, Plugin
+from drakit.apiserver.admission.chain import AdmissionPlugin, ObjectChange
 from drakit.apiserver.admission.criteria.catalogues import Catalogue
 from drakit.apiserver.admission.criteria.evaluation import CompiledPolicy, PolicyResult, Violation
 from drakit.apiserver.admission.criteria.expressions import as_value, namespace_value
 from drakit.apiserver.admission.criteria.matching import Matcher
-from drakit.apiserver.admission.criteria.registrations import FAIL, Binding, Policy
+from drakit.apiserver.admission.criteria.registrations import FAIL, AdmissionPolicy, PolicyBinding
 from drakit.apiserver.admission.criteria.requests import NAMESPACE, AdmissionRequest, is_exempt
 from drakit.apiserver.admission.criteria.worker import run_work
 from drakit.apiserver.admission.policies.parameters import Parameters
@@ -59,20 +59,22 @@ class _PolicyOutcome:
             values.append(value)
 
 
-class ValidatingAdmissionPolicies(Plugin):
+class ValidatingAdmissionPolicies(AdmissionPlugin):
     name = "ValidatingAdmissionPolicy"
 
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
         self._matcher = Matcher(objects)
         self._parameters = Parameters(objects)
-        self._policies = Catalogue(objects, _POLICY, lambda document: CompiledPolicy(from_plain(Policy, document)))
-        self._bindings = Catalogue(objects, _BINDING, lambda document: from_plain(Binding, document))
+        self._policies = Catalogue(
+            objects, _POLICY, lambda document: CompiledPolicy(from_plain(AdmissionPolicy, document))
+        )
+        self._bindings = Catalogue(objects, _BINDING, lambda document: from_plain(PolicyBinding, document))
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
         return not is_exempt(kind)
 
-    async def validate(self, change: Change) -> None:
+    async def validate(self, change: ObjectChange) -> None:
         policies = await self._policies.all()
         bindings = await self._bindings.all() if policies else ()
         if not bindings:
@@ -89,7 +91,12 @@ class ValidatingAdmissionPolicies(Plugin):
             raise _refusal(change, *outcome.denials[0])
 
     async def _evaluate(
-        self, policy: CompiledPolicy, binding: Binding, request: AdmissionRequest, version: str, outcome: _PolicyOutcome
+        self,
+        policy: CompiledPolicy,
+        binding: PolicyBinding,
+        request: AdmissionRequest,
+        version: str,
+        outcome: _PolicyOutcome,
     ) -> None:
         narrowed = binding.spec.match_resources
         if narrowed is not None and await self._matcher.version(narrowed, request) is None:
@@ -115,7 +122,7 @@ class ValidatingAdmissionPolicies(Plugin):
         }
 
 
-def _record(policy: CompiledPolicy, binding: Binding, result: PolicyResult, outcome: _PolicyOutcome) -> None:
+def _record(policy: CompiledPolicy, binding: PolicyBinding, result: PolicyResult, outcome: _PolicyOutcome) -> None:
     name, actions = binding.metadata.name, binding.spec.validation_actions
     for violation in result.violations:
         if "Deny" in actions:
@@ -131,7 +138,7 @@ def _record(policy: CompiledPolicy, binding: Binding, result: PolicyResult, outc
         outcome.annotate(f"{policy.name}/{key}", value[:MAX_ANNOTATION])
 
 
-def _failure(policy: CompiledPolicy, binding: Binding, violation: Violation) -> Plain:
+def _failure(policy: CompiledPolicy, binding: PolicyBinding, violation: Violation) -> Plain:
     return {
         "message": violation.message,
         "policy": policy.name,
@@ -141,14 +148,14 @@ def _failure(policy: CompiledPolicy, binding: Binding, violation: Violation) -> 
     }
 
 
-def _publish(change: Change, outcome: _PolicyOutcome) -> None:
+def _publish(change: ObjectChange, outcome: _PolicyOutcome) -> None:
     change.warnings.extend(each for each in outcome.warnings if each not in change.warnings)
     change.annotations |= {key: ", ".join(values) for key, values in outcome.annotations.items()}
     if outcome.failures:
         change.annotations[FAILURES] = msgspec.json.encode(outcome.failures[:MAX_FAILURES]).decode()
 
 
-def _refusal(change: Change, policy: str, binding: str, violation: Violation) -> ApiError:
+def _refusal(change: ObjectChange, policy: str, binding: str, violation: Violation) -> ApiError:
     message = f"ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {violation.message}"
     kind, reason = change.kind, violation.reason or INVALID
     said = status.forbidden(kind.plural, kind.group, change.name, message).message

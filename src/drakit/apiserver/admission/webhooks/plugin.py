@@ -17,7 +17,7 @@ from functools import partial
 
 from drakit.api.objects.plain import from_plain
 from drakit.api.registry import Kind
-from drakit.apiserver.admission.chain import Change, Plugin
+from drakit.apiserver.admission.chain import AdmissionPlugin, ObjectChange
 from drakit.apiserver.admission.criteria.catalogues import Catalogue
 from drakit.apiserver.admission.criteria.evaluation import Conditions
 from drakit.apiserver.admission.criteria.expressions import Failure, as_value
@@ -27,8 +27,8 @@ from drakit.apiserver.admission.criteria.requests import AdmissionRequest, is_ex
 from drakit.apiserver.admission.criteria.worker import run_work
 from drakit.apiserver.admission.webhooks.caller import Caller, CallFailed
 from drakit.apiserver.admission.webhooks.reviews import (
-    Answer,
     ReviewInvalid,
+    ReviewResponse,
     chosen_version,
     question,
     read_answer,
@@ -40,7 +40,7 @@ from drakit.apiserver.patching.jsonpatches import apply_operations
 from drakit.apiserver.requests.bodies import incoming
 from drakit.apiserver.storage.objects import Plain
 from drakit.apiserver.storage.objectstore import ObjectStore
-from drakit.apiserver.strategies.base import keep
+from drakit.apiserver.strategies.base import restore
 from drakit.base.clock import Clock
 
 log = logging.getLogger("drakit.apiserver.admission")
@@ -72,7 +72,7 @@ def _hooks(document: Plain) -> list[Hook]:
     return [Hook(found.metadata.name, index, webhook) for index, webhook in enumerate(found.webhooks)]
 
 
-class _Webhooks(Plugin):
+class _Webhooks(AdmissionPlugin):
     """What both kinds have in common: which webhooks to ask, and asking one."""
 
     mutating = False
@@ -106,7 +106,7 @@ class _Webhooks(Plugin):
         except Failure as failure:
             raise request.change.forbid(failure.message) from None
 
-    async def _ask(self, hook: Hook, request: AdmissionRequest, version: str) -> Answer | None:
+    async def _ask(self, hook: Hook, request: AdmissionRequest, version: str) -> ReviewResponse | None:
         """The answer of a webhook that allows the request; none when it failed and may."""
         if request.change.dry_run and hook.webhook.side_effects not in _NO_EFFECTS:
             raise bad_request(f'admission webhook "{hook.name}" does not support dry run')
@@ -121,7 +121,7 @@ class _Webhooks(Plugin):
             raise refusal(hook.name, answer.status)
         return answer
 
-    async def _answer(self, hook: Hook, request: AdmissionRequest, version: str) -> Answer:
+    async def _answer(self, hook: Hook, request: AdmissionRequest, version: str) -> ReviewResponse:
         uid = self._new_uid()
         try:
             review_version = chosen_version(hook.webhook.admission_review_versions)
@@ -159,7 +159,7 @@ class ValidatingWebhooks(_Webhooks):
     def __init__(self, objects: ObjectStore, caller: Caller, new_uid: Callable[[], str]) -> None:
         super().__init__(objects, known_kind(_GROUP, "ValidatingWebhookConfiguration"), caller, new_uid)
 
-    async def validate(self, change: Change) -> None:
+    async def validate(self, change: ObjectChange) -> None:
         """All are asked, whatever the first says; of several refusals the first in order is told."""
         hooks = await self._registered()
         if not hooks:
@@ -195,7 +195,7 @@ class MutatingWebhooks(_Webhooks):
         super().__init__(objects, known_kind(_GROUP, "MutatingWebhookConfiguration"), caller, new_uid)
         self._clock = clock
 
-    async def admit(self, change: Change) -> None:
+    async def admit(self, change: ObjectChange) -> None:
         hooks = await self._registered()
         if not hooks:
             return
@@ -219,7 +219,7 @@ class MutatingWebhooks(_Webhooks):
         if hook.webhook.reinvocation_policy == IF_NEEDED:
             rounds.asked.add(hook.key)
 
-    def _patched(self, hook: Hook, request: AdmissionRequest, version: str, answer: Answer) -> bool:
+    def _patched(self, hook: Hook, request: AdmissionRequest, version: str, answer: ReviewResponse) -> bool:
         """Put the webhook's patch on the object; whether that changed it."""
         try:
             operations = answer.operations()
@@ -241,7 +241,7 @@ class MutatingWebhooks(_Webhooks):
         request.changed()
         return request.new_in(version) != before
 
-    def _applied(self, hook: Hook, change: Change, version: str, before: Plain, operations: list[Plain]) -> Plain:
+    def _applied(self, hook: Hook, change: ObjectChange, version: str, before: Plain, operations: list[Plain]) -> Plain:
         try:
             result = apply_operations(before, operations)
             document = incoming(change.kind, version, result, self._clock.now(), strict=False).document
@@ -251,5 +251,5 @@ class MutatingWebhooks(_Webhooks):
         if any(metadata.get(name) != before["metadata"].get(name) for name in _IDENTITY):
             raise internal(f'admission webhook "{hook.name}" attempted to change the identity of the object')
         for name in _SERVER_SET:
-            keep(metadata, before["metadata"], name)
+            restore(metadata, before["metadata"], name)
         return document

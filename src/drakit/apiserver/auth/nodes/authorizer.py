@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from drakit.api.exchange import User
 from drakit.apiserver.auth.authorization import Attributes, AuthorizationResult, Decision
 from drakit.apiserver.auth.nodes.graph import Relations
-from drakit.apiserver.auth.rbac.rules import Rule
+from drakit.apiserver.auth.rbac.rules import CompiledRule
 from drakit.base import fieldselectors
 from drakit.base.errors import UsageError
 
@@ -34,7 +34,7 @@ def node_of(user: User) -> str | None:
 class NodeAuthorizer:
     """`rules` are those of the role `system:node`: they hold for what is not divided between nodes."""
 
-    def __init__(self, relations: Relations, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, relations: Relations, rules: tuple[CompiledRule, ...]) -> None:
         self._relations = relations
         self._rules = rules
         self._divided: Mapping[tuple[str, str], Callable[[str, Attributes], AuthorizationResult]] = {

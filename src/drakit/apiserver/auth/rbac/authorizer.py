@@ -11,7 +11,7 @@ from typing import Any
 
 from drakit.api.exchange import User
 from drakit.apiserver.auth.authorization import Attributes, AuthorizationResult, Decision
-from drakit.apiserver.auth.rbac.policy import Policy
+from drakit.apiserver.auth.rbac.policy import RolePolicy
 from drakit.base.errors import summary
 
 MASTERS = "system:masters"
@@ -37,7 +37,7 @@ class RoleBased:
     names fills no memory, and a scheduler that meets a new claim meets a known answer.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: RolePolicy) -> None:
         self.policy = policy
         self._generation = policy.generation
         self._results: dict[tuple[Any, ...], AuthorizationResult | None] = {}

@@ -22,7 +22,7 @@ LEEWAY = timedelta(seconds=60)
 KINDS = tuple(known_kind("v1", name) for name in ("ServiceAccount", "Pod", "Node", "Secret"))
 
 
-class Living:
+class BoundObjects:
     """Knows nothing before `start`: then no token is good."""
 
     def __init__(self, objects: ObjectStore) -> None:

@@ -31,7 +31,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     uid: str = ""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class TokenRequestSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The spec of a TokenRequest."""
 
     audiences: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class _Meta(msgspec.Struct, frozen=True):
 
 class _Request(msgspec.Struct, frozen=True):
     metadata: _Meta = _Meta()
-    spec: Wanted = Wanted()
+    spec: TokenRequestSpec = TokenRequestSpec()
 
 
 class Bound(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class Bound(msgspec.Struct, frozen=True):
         return {kind: {"name": name, "uid": uid} if uid else {"name": name} for kind, name, uid in self.objects}
 
 
-def read_request(body: Any, namespace: str, name: str) -> Wanted:
+def read_request(body: Any, namespace: str, name: str) -> TokenRequestSpec:
     if body is not None and not isinstance(body, dict):
         raise bad_request("expected a TokenRequest")
     try:
@@ -86,7 +86,7 @@ def _check_seconds(seconds: int) -> None:
         raise _invalid("", fields.invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
 
 
-async def bind(objects: ObjectStore, wanted: Wanted, namespace: str, name: str) -> Bound:
+async def bind(objects: ObjectStore, wanted: TokenRequestSpec, namespace: str, name: str) -> Bound:
     """Find the object that the token is to end with."""
     reference = wanted.bound_object_ref
     if reference is None:

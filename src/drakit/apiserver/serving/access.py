@@ -13,16 +13,16 @@ from typing import Any, Protocol
 
 from drakit.api.exchange import User
 from drakit.api.registry import Kind
-from drakit.apiserver.admission.chain import Plugin
+from drakit.apiserver.admission.chain import AdmissionPlugin
 from drakit.apiserver.admission.plugins.escalation import NoEscalation
 from drakit.apiserver.auth.authorization import MODES as SIMPLE_MODES
-from drakit.apiserver.auth.authorization import Attributes, AuthorizationResult, Authorizer, Decision, Union
+from drakit.apiserver.auth.authorization import Attributes, AuthorizationResult, Authorizer, AuthorizerUnion, Decision
 from drakit.apiserver.auth.nodes.authorizer import NodeAuthorizer, node_of
 from drakit.apiserver.auth.nodes.graph import Relations
 from drakit.apiserver.auth.rbac.authorizer import Masters, RoleBased
-from drakit.apiserver.auth.rbac.policy import GROUP, Policy
+from drakit.apiserver.auth.rbac.policy import GROUP, RolePolicy
 from drakit.apiserver.auth.roles.bootstrap import node_role
-from drakit.apiserver.auth.tokens.boundobjects import Living
+from drakit.apiserver.auth.tokens.boundobjects import BoundObjects
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.serving.bootstrap_roles import aggregate, write_defaults
 from drakit.apiserver.storage.follower import Follower, Index
@@ -39,23 +39,23 @@ MODES = (*SIMPLE_MODES, NODE, RBAC)
 """What `--authorization-mode` may name."""
 
 
-class Judge(Authorizer, Protocol):
+class SyncAuthorizer(Authorizer, Protocol):
     """An authorizer that needs to wait for nothing."""
 
     def decide(self, asked: Attributes) -> AuthorizationResult: ...
 
 
-class Roles:
+class RuleListingUnion:
     """Judges in turn, as `authorization.Union`; the roles tell their rules."""
 
-    def __init__(self, judges: Sequence[Judge], roles: RoleBased) -> None:
-        self._judges = tuple(judges)
+    def __init__(self, authorizers: Sequence[SyncAuthorizer], roles: RoleBased) -> None:
+        self._authorizers = tuple(authorizers)
         self._roles = roles
 
     async def authorize(self, attributes: Attributes) -> AuthorizationResult:
         reasons = []
-        for judge in self._judges:
-            result = judge.decide(attributes)
+        for authorizer in self._authorizers:
+            result = authorizer.decide(attributes)
             if result.decision is not Decision.NO_OPINION:
                 return result
             if result.reason:
@@ -72,7 +72,7 @@ class Roles:
         return {**status, "evaluationError": problem} if problem else status
 
 
-class Guard:
+class AccessControl:
     """`modes` empty: somebody else authorizes; what tokens are checked against is followed from the first token on."""
 
     def __init__(self, objects: ObjectStore, modes: Sequence[str] = (), *, aggregate: bool = False) -> None:
@@ -82,9 +82,9 @@ class Guard:
         self.modes = tuple(modes)
         self._aggregate = aggregate and RBAC in modes
         self._aggregation: asyncio.Task[None] | None = None
-        self.policy = Policy()
+        self.policy = RolePolicy()
         self.relations = Relations()
-        self.living = Living(objects)
+        self.bound_objects = BoundObjects(objects)
         self._followers: list[Follower] = []
         if RBAC in modes:
             self._followers.append(Follower(objects, _kinds(f"{GROUP}/v1", *_RBAC_KINDS), _PolicyIndex(self.policy)))
@@ -94,12 +94,14 @@ class Guard:
 
     def authorizer(self) -> Authorizer:
         roles = RoleBased(self.policy)
-        judges: dict[str, Judge] = {NODE: NodeAuthorizer(self.relations, node_role()), RBAC: roles}
-        if RBAC in self.modes and all(name in judges for name in self.modes):
-            return Roles([Masters(), *(judges[name] for name in self.modes)], roles)
-        return Union([Masters(), *(judges[name] if name in judges else SIMPLE_MODES[name]() for name in self.modes)])
+        authorizers: dict[str, SyncAuthorizer] = {NODE: NodeAuthorizer(self.relations, node_role()), RBAC: roles}
+        if RBAC in self.modes and all(name in authorizers for name in self.modes):
+            return RuleListingUnion([Masters(), *(authorizers[name] for name in self.modes)], roles)
+        return AuthorizerUnion(
+            [Masters(), *(authorizers[name] if name in authorizers else SIMPLE_MODES[name]() for name in self.modes)]
+        )
 
-    def plugins(self, authorizer: Authorizer) -> list[Plugin]:
+    def plugins(self, authorizer: Authorizer) -> list[AdmissionPlugin]:
         return [NoEscalation(self.policy, authorizer)] if RBAC in self.modes else []
 
     async def start(self, context: ServerContext) -> None:
@@ -109,21 +111,21 @@ class Guard:
         for follower in self._followers:
             await follower.start()
         if self.modes:
-            await self.living.start()
+            await self.bound_objects.start()
         if self._aggregate:
             await aggregate(context)
-            self._aggregation = asyncio.create_task(Aggregation(context).run())
+            self._aggregation = asyncio.create_task(RoleAggregation(context).run())
 
     async def stop(self) -> None:
         if self._aggregation is not None:
             self._aggregation.cancel()
             await asyncio.gather(self._aggregation, return_exceptions=True)
-        await self.living.stop()
+        await self.bound_objects.stop()
         for follower in self._followers:
             await follower.stop()
 
 
-class Aggregation:
+class RoleAggregation:
     """Keeps aggregated roles up to date for as long as it runs: what a controller manager does for Kubernetes."""
 
     def __init__(self, context: ServerContext) -> None:
@@ -159,7 +161,7 @@ class Aggregation:
 
 
 class _PolicyIndex(Index):
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: RolePolicy) -> None:
         self._policy = policy
 
     def put(self, kind: Kind, document: dict[str, Any]) -> None:
