@@ -40,8 +40,8 @@ class ClaimStatusRules:
         self._authorizer = authorizer
         self._gates = gates
 
-    def drop(self, change: ObjectChange) -> bool:
-        return self._rules.drop(change)
+    def drop_disabled(self, change: ObjectChange) -> bool:
+        return self._rules.drop_disabled(change)
 
     async def check(self, change: ObjectChange) -> Sequence[FieldError]:
         await precompile_expressions(change, self._gates)

@@ -25,8 +25,8 @@ class RegistrationRules:
     def __init__(self, rules: WriteRules) -> None:
         self._rules = rules
 
-    def drop(self, change: ObjectChange) -> bool:
-        return self._rules.drop(change)
+    def drop_disabled(self, change: ObjectChange) -> bool:
+        return self._rules.drop_disabled(change)
 
     async def check(self, change: ObjectChange) -> Sequence[FieldError]:
         found = await self._rules.check(change)

@@ -43,7 +43,7 @@ Object = Model | Partial[Any]
 
 
 class WriteRules(Protocol):
-    def drop(self, change: ObjectChange) -> bool:
+    def drop_disabled(self, change: ObjectChange) -> bool:
         """Take out of `change.new` what belongs to a feature that is off; whether there was anything of that kind."""
         ...
 
@@ -59,7 +59,7 @@ class ObjectRules:
         self._gates = gates
         self._objects = objects
 
-    def drop(self, change: ObjectChange) -> bool:
+    def drop_disabled(self, change: ObjectChange) -> bool:
         new = change.typed = typed(change.kind, change.document)
         old = typed_stored(change.old) if change.old is not None else None
         dropped = drop_disabled_fields(new, old, self._gates)

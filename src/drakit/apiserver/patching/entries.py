@@ -97,7 +97,7 @@ def write_owners(owners: Owners) -> list[dict[str, Any]]:
     return sorted(entries, key=_entry_order) if len(entries) > 1 else entries
 
 
-def as_written(owners: Owners) -> Owners:
+def with_entries(owners: Owners) -> Owners:
     """The same owners, who know their entries, and share their sets with them."""
     return {manager: _with_entry(manager, owned) for manager, owned in owners.items()}
 

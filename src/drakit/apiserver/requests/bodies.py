@@ -39,14 +39,14 @@ _SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
 class Incoming(msgspec.Struct, frozen=True):
-    """`document` is in the storage version, with defaults; it and its metadata belong to the request.
+    """`document` is in the storage version, with defaults. It and its metadata belong to the request.
 
-    All else is shared with `written`, which nobody changes: a part of the document that is the same object there is in
-    the form in which it is written.
+    The other parts are shared with `completed`, which nobody changes. A part of the document that is still the same
+    object as in `completed` has the form that is stored.
     """
 
     document: Plain
-    written: Plain
+    completed: Plain
     decoded: Decoded
 
     @property
@@ -157,8 +157,8 @@ def incoming(
     wire = _wire(decoded, finished, known)
     if text and not decoded.problems:
         specs.remember(kind, version, text, wire)
-    written = to_core(wire) if kind is CORE and version == GROUP_VERSION else wire
-    return Incoming({**written, "metadata": dict(written.get("metadata") or {})}, written, decoded)
+    completed = to_core(wire) if kind is CORE and version == GROUP_VERSION else wire
+    return Incoming({**completed, "metadata": dict(completed.get("metadata") or {})}, completed, decoded)
 
 
 def _is_known(document: Plain, known: Mapping[str, Any]) -> bool:

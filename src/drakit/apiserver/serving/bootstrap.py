@@ -55,8 +55,8 @@ async def _ensure(context: ServerContext, kind: Kind, namespace: str, document: 
         **document["metadata"], "uid": context.new_uid(), "creationTimestamp": context.timestamp()
     }  # fmt: skip
     whole = {**document, "kind": kind.kind, "apiVersion": kind.internal_version, "metadata": metadata}
-    written = shape_of(kind.internal_version, kind.kind).complete(whole)
+    completed = shape_of(kind.internal_version, kind.kind).complete(whole)
     try:
-        await context.objects.create(kind, namespace, written)
+        await context.objects.create(kind, namespace, completed)
     except KeyExists:
         return

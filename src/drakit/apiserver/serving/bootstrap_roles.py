@@ -50,8 +50,8 @@ def _new(context: ServerContext, kind: Kind, wanted: Document) -> Document:
 
 
 def _shaped(kind: Kind, document: Document) -> Document:
-    written: dict[str, Any] = shape_of(kind.internal_version, kind.kind).complete(document)
-    return written
+    completed: dict[str, Any] = shape_of(kind.internal_version, kind.kind).complete(document)
+    return completed
 
 
 async def aggregate(context: ServerContext) -> None:

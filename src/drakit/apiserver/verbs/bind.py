@@ -15,11 +15,11 @@ from drakit.apiserver.failures import ApiError, bad_request
 from drakit.apiserver.requests.bodies import read_as, read_body
 from drakit.apiserver.requests.options import WriteOptions, delete_options, parse_revision, write_options
 from drakit.apiserver.storage.objects import Plain, StoredObject
-from drakit.apiserver.storage.objectstore import Conflict, conflict
+from drakit.apiserver.storage.objectstore import conflict
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.delete import delete_object
 from drakit.apiserver.verbs.managedfields import manager_of, precomputed_of, track
-from drakit.apiserver.verbs.update import TRIES
+from drakit.apiserver.verbs.write import repeat_on_conflict
 from drakit.base import fields, status
 from drakit.base.fields import Path
 
@@ -56,16 +56,13 @@ async def bind(context: ServerContext, call: ApiCall) -> None:
     binding = read_as(_Binding, "Binding", sent)
     _check_name(call, "Binding", binding.metadata)
     _check_binding(call, binding)
-    for attempt in range(TRIES):
+
+    async def write_once() -> None:
         old = await context.objects.get(call.kind, call.namespace, call.name)
         _check_pod(call, old, binding)
-        try:
-            await _assign(context, call, old, binding, options, sent=sent)
-        except Conflict:
-            if attempt == TRIES - 1:
-                raise conflict(call.kind, call.name) from None
-        else:
-            return
+        await _assign(context, call, old, binding, options, sent=sent)
+
+    await repeat_on_conflict(call.kind, call.name, write_once)
 
 
 def _check_name(call: ApiCall, kind: str, metadata: _PodMetadata) -> None:

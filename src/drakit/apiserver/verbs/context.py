@@ -36,7 +36,7 @@ def random_uid() -> str:
 
 
 @lru_cache(maxsize=16)
-def _written(second: datetime) -> str:
+def _format_second(second: datetime) -> str:
     return format_time(second)
 
 
@@ -55,7 +55,7 @@ class ServerContext:
         return self.clock.now()
 
     def timestamp(self) -> str:
-        return _written(self.clock.now().replace(microsecond=0))
+        return _format_second(self.clock.now().replace(microsecond=0))
 
 
 @dataclass(slots=True)
@@ -68,10 +68,10 @@ class ApiCall:
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     """What admission wants the audit log to say about the request."""
-    written: Mapping[str, Any] = field(default_factory=dict)
-    """What was read of the new object, see `bodies.Incoming`."""
-    owned: tuple[list[Plain], Owners] | None = None
-    """Who owns which fields of the object after this write: as its entries, and as their owners."""
+    completed: Mapping[str, Any] = field(default_factory=dict)
+    """The new object as it was decoded, see `bodies.Incoming.completed`."""
+    managed_fields: tuple[list[Plain], Owners] | None = None
+    """`metadata.managedFields` after this write: the entries, and the same as owners."""
     spaced_parameters: bool = False
     """Whether opaque parameters came with spaces between their tokens, see `bodies.has_spaced_parameters`."""
 

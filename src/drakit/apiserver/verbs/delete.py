@@ -19,11 +19,10 @@ from drakit.apiserver.failures import ApiError
 from drakit.apiserver.requests.bodies import read_body
 from drakit.apiserver.requests.options import DeleteOptions, Preconditions, delete_options
 from drakit.apiserver.storage.objects import Plain, StoredObject
-from drakit.apiserver.storage.objectstore import Conflict, conflict
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.write import repeat_on_conflict
 from drakit.base import status
 
-TRIES = 100
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 
@@ -54,18 +53,16 @@ async def delete_object(
     context: ServerContext, call: ApiCall, name: str, options: DeleteOptions, *, namespace: str | None = None
 ) -> Deleted:
     place = call.namespace if namespace is None else namespace
-    for attempt in range(TRIES):
+
+    async def delete_once() -> Deleted:
         old = await context.objects.get(call.kind, place, name)
         check_preconditions(call.kind, old, options.preconditions)
         change = call.change(DELETE, name, new=None, old=old, dry_run=options.dry_run)
         await context.admission.admit(change)
         await context.admission.validate(change)
-        try:
-            return await _delete(context, call, old, options)
-        except Conflict:
-            if attempt == TRIES - 1:
-                raise conflict(call.kind, name) from None
-    raise AssertionError("unreachable")
+        return await _delete(context, call, old, options)
+
+    return await repeat_on_conflict(call.kind, name, delete_once)
 
 
 def check_preconditions(kind: Kind, old: StoredObject, given: Preconditions) -> None:
@@ -87,19 +84,19 @@ async def _delete(context: ServerContext, call: ApiCall, old: StoredObject, opti
     marked = mark(context, call, old, options)
     if options.dry_run:
         shown = context.objects.unsaved(call.kind, old.namespace, marked.document, old.revision)
-        return Deleted(shown if marked.written else old, gone=marked.ends)
-    written = await context.objects.update(old, marked.document) if marked.written else old
+        return Deleted(shown if marked.changed else old, gone=marked.ends)
+    current = await context.objects.update(old, marked.document) if marked.changed else old
     if not marked.ends:
-        return Deleted(written, gone=False)
-    gone = await context.objects.delete(written)
+        return Deleted(current, gone=False)
+    gone = await context.objects.delete(current)
     return Deleted(gone, gone=True)
 
 
 class Marked(msgspec.Struct, frozen=True):
-    """What a deletion makes of an object: whether the mark is to be written, and whether the object ends with it."""
+    """What a deletion makes of an object: whether that is to be stored, and whether the object is then removed."""
 
     document: Plain
-    written: bool
+    changed: bool
     ends: bool
 
 
@@ -124,8 +121,8 @@ def mark(context: ServerContext, call: ApiCall, old: StoredObject, options: Dele
     if held and call.kind.kind == "Namespace" and not call.kind.group:
         marked["status"] = {**document.get("status", {}), "phase": "Terminating"}
     ends = not held and not metadata.get("deletionGracePeriodSeconds")
-    written = marked != document and (held or grace is not None)
-    return Marked(marked, written, ends)
+    changed = marked != document and (held or grace is not None)
+    return Marked(marked, changed, ends)
 
 
 def _begin(context: ServerContext, metadata: Plain, seconds: int) -> None:

@@ -18,19 +18,19 @@ from drakit.apiserver.metrics import ServerMetrics
 from drakit.apiserver.requests.bodies import incoming, read_body
 from drakit.apiserver.requests.negotiation import negotiate
 from drakit.apiserver.requests.options import delete_options, list_options, write_options
-from drakit.apiserver.verbs import bind as binding
-from drakit.apiserver.verbs import create as creating
-from drakit.apiserver.verbs import delete as deleting
-from drakit.apiserver.verbs import patch as patches
-from drakit.apiserver.verbs import read as listing
-from drakit.apiserver.verbs import scale as scaling
-from drakit.apiserver.verbs import update as updating
-from drakit.apiserver.verbs import watch as watching
+from drakit.apiserver.verbs.bind import bind, evict
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.create import create
+from drakit.apiserver.verbs.delete import delete, delete_found
+from drakit.apiserver.verbs.patch import patch
+from drakit.apiserver.verbs.read import collect, get, list_objects
 from drakit.apiserver.verbs.representation import Presenter
 from drakit.apiserver.verbs.reviews import KINDS as REVIEWS
 from drakit.apiserver.verbs.reviews import Reviewer
+from drakit.apiserver.verbs.scale import scale_of, write_scale
 from drakit.apiserver.verbs.selection import SelectionPredicate
+from drakit.apiserver.verbs.update import update
+from drakit.apiserver.verbs.watch import watch
 from drakit.base.status import ListMeta, Status, StatusDetails
 
 Handler = Callable[[ApiCall, Presenter], Awaitable[Response]]
@@ -76,31 +76,31 @@ class Resources:
         return await handler(call, presenter)
 
     async def _get(self, call: ApiCall, presenter: Presenter) -> Response:
-        return presenter.object(await listing.get(self._context, call))
+        return presenter.object(await get(self._context, call))
 
     async def _list(self, call: ApiCall, presenter: Presenter) -> Response:
-        return presenter.list(await listing.list_objects(self._context, call))
+        return presenter.list(await list_objects(self._context, call))
 
     async def _watch(self, call: ApiCall, presenter: Presenter) -> Response:
-        stream = await watching.watch(self._context, call)
+        stream = await watch(self._context, call)
         where = (call.kind.group, call.version, call.kind.plural)
         self._metrics.watch_opened(*where)
         stream.on_close = lambda events: self._metrics.watch_closed(*where, events)
         return presenter.watch(stream)
 
     async def _create(self, call: ApiCall, presenter: Presenter) -> Response:
-        return presenter.object(await creating.create(self._context, call), 201)
+        return presenter.object(await create(self._context, call), 201)
 
     async def _update(self, call: ApiCall, presenter: Presenter) -> Response:
-        stored, new = await updating.update(self._context, call)
+        stored, new = await update(self._context, call)
         return presenter.object(stored, 201 if new else 200)
 
     async def _patch(self, call: ApiCall, presenter: Presenter) -> Response:
-        stored, new = await patches.patch(self._context, call)
+        stored, new = await patch(self._context, call)
         return presenter.object(stored, 201 if new else 200)
 
     async def _delete(self, call: ApiCall, presenter: Presenter) -> Response:
-        deleted = await deleting.delete(self._context, call)
+        deleted = await delete(self._context, call)
         if not deleted.gone or call.strategy.returns_deleted:
             return presenter.object(deleted.object)
         kind = call.kind
@@ -115,10 +115,10 @@ class Resources:
         options = delete_options(call.request, read_body(call.request))
         wanted = list_options(call.request)
         selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, "", wanted)
-        found = await listing.collect(self._context, call.kind, call.version, selection, wanted)
+        found = await collect(self._context, call.kind, call.version, selection, wanted)
         for start in range(0, len(found.objects), _AT_A_TIME):
             some = found.objects[start : start + _AT_A_TIME]
-            deletions = (deleting.delete_found(self._context, call, stored, options) for stored in some)
+            deletions = (delete_found(self._context, call, stored, options) for stored in some)
             for problem in await asyncio.gather(*deletions, return_exceptions=True):
                 if problem is not None:
                     raise problem
@@ -134,19 +134,19 @@ class Resources:
         return presenter.document(await self._reviewer.review(call, found.document, self._context.timestamp()), 201)
 
     async def _bind(self, call: ApiCall, presenter: Presenter) -> Response:  # noqa: ARG002
-        await binding.bind(self._context, call)
+        await bind(self._context, call)
         return _success(201, None, call)
 
     async def _evict(self, call: ApiCall, presenter: Presenter) -> Response:  # noqa: ARG002
-        await binding.evict(self._context, call)
+        await evict(self._context, call)
         return _success(201, None, call)
 
     async def _scale(self, call: ApiCall, presenter: Presenter) -> Response:
         if call.target.verb == "get":
-            stored = await listing.get(self._context, call)
+            stored = await get(self._context, call)
         else:
-            stored = await scaling.write_scale(self._context, call)
-        return presenter.document(scaling.scale_of(stored))
+            stored = await write_scale(self._context, call)
+        return presenter.document(scale_of(stored))
 
     async def _token(self, call: ApiCall, presenter: Presenter) -> Response:
         account = await self._context.objects.get(call.kind, call.namespace, call.name)

@@ -12,7 +12,7 @@ from drakit.api.exchange import Request
 from drakit.api.objects.partial import Partial
 from drakit.apiserver.admission.chain import ObjectChange
 from drakit.apiserver.patching import FieldTracker, manager_name
-from drakit.apiserver.patching.entries import as_written, write_owners
+from drakit.apiserver.patching.entries import with_entries, write_owners
 from drakit.apiserver.requests.options import WriteOptions
 from drakit.apiserver.storage.objects import Plain, Precomputed, StoredObject, convert
 from drakit.apiserver.verbs.context import ApiCall
@@ -41,19 +41,19 @@ def track(call: ApiCall, old: StoredObject | None, new: Plain, manager: str, now
     """
     before, known = (old.document_in(call.version), old.owners) if old is not None else (None, {})
     tracker = tracker_of(call)
-    owners = as_written(tracker.owners_after(before, known, in_version(call, new), manager=manager, now=now))
+    owners = with_entries(tracker.owners_after(before, known, in_version(call, new), manager=manager, now=now))
     entries = write_owners(owners)
     if entries:
         new["metadata"]["managedFields"] = entries
     else:
         new["metadata"].pop("managedFields", None)
-    call.owned = entries, owners
+    call.managed_fields = entries, owners
 
 
 def precomputed_of(call: ApiCall, change: ObjectChange) -> Precomputed:
     """What is known about an object when all have had their say; the owners only if nobody has touched them since."""
     typed = change.typed.view if isinstance(change.typed, Partial) else change.typed
-    entries, owners = call.owned or (None, None)
+    entries, owners = call.managed_fields or (None, None)
     untouched = entries is not None and entries == (change.document["metadata"].get("managedFields") or [])
     return Precomputed(typed, owners if untouched else None)
 

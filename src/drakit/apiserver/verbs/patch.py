@@ -15,11 +15,10 @@ from drakit.apiserver.patching.rejections import invalid_result
 from drakit.apiserver.requests.bodies import Incoming, incoming, media_type
 from drakit.apiserver.requests.options import WriteOptions, invalid_options, write_options
 from drakit.apiserver.storage.objects import Plain, StoredObject, encode_document
-from drakit.apiserver.storage.objectstore import Conflict, conflict, not_found
+from drakit.apiserver.storage.objectstore import not_found
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
-from drakit.apiserver.verbs.create import check_place, create_object
 from drakit.apiserver.verbs.managedfields import tracker_of
-from drakit.apiserver.verbs.update import TRIES, check_revision, replace
+from drakit.apiserver.verbs.write import check_place, check_revision, repeat_on_conflict, write_new, write_over
 from drakit.base import fields
 from drakit.base.fields import Path
 
@@ -27,7 +26,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 async def patch(context: ServerContext, call: ApiCall) -> tuple[StoredObject, bool]:
-    """Handle a PATCH; whether the object is new."""
+    """Handle a PATCH; also tell whether the object is new."""
     kind = media_type(call.request)
     if kind not in PATCH_TYPES:
         raise unsupported_media_type()
@@ -36,20 +35,16 @@ async def patch(context: ServerContext, call: ApiCall) -> tuple[StoredObject, bo
     body = PatchBody(kind, call.request.body, call.request.document)
     applied: Plain | None = body.data if kind == APPLY_PATCH else None
     _note_findings(call, body, options)
-    for attempt in range(TRIES):
+
+    async def write_once() -> tuple[StoredObject, bool]:
         old = await context.objects.find(call.kind, call.namespace, call.name)
-        if old is None and call.subresource:
+        if old is not None:
+            return await _patch(context, call, old, body, options), False
+        if applied is None or call.subresource:
             raise not_found(call.kind, call.name)
-        try:
-            if old is None and applied is not None:
-                return await _create(context, call, applied, options), True
-            if old is None:
-                raise not_found(call.kind, call.name)
-            return await _patch_once(context, call, old, body, options), False
-        except Conflict:
-            if attempt == TRIES - 1:
-                raise conflict(call.kind, call.name) from None
-    raise AssertionError("unreachable")
+        return await _create(context, call, applied, options), True
+
+    return await repeat_on_conflict(call.kind, call.name, write_once)
 
 
 def _check_options(kind: str, options: WriteOptions) -> None:
@@ -73,7 +68,7 @@ def _note_findings(call: ApiCall, body: PatchBody, options: WriteOptions) -> Non
     call.warnings.extend(found)
 
 
-async def _patch_once(
+async def _patch(
     context: ServerContext, call: ApiCall, old: StoredObject, body: PatchBody, options: WriteOptions
 ) -> StoredObject:
     live, applied = old.document_in(call.version), body.content_type == APPLY_PATCH
@@ -82,17 +77,17 @@ async def _patch_once(
     else:
         result = apply_patch(body, live, schema=atom_of(call.target.group_version, call.kind.kind))
     found = _decoded(context, call, result, options, applied=applied, known=live)
-    new, call.written = found.document, found.written
+    new, call.completed = found.document, found.completed
     check_place(call, new)
     check_revision(call, old, new)
-    return await replace(context, call, old, new, options, sent=result, applied=applied)
+    return await write_over(context, call, old, new, options, sent=result, applied=applied)
 
 
 async def _create(context: ServerContext, call: ApiCall, applied: Plain, options: WriteOptions) -> StoredObject:
     result = _applied(context, call, None, applied, options)
     new = _decoded(context, call, result, options, applied=True).document
     check_place(call, new)
-    return await create_object(context, call, new, options, sent=result, applied=True)
+    return await write_new(context, call, new, options, sent=result, applied=True)
 
 
 def _applied(

@@ -20,7 +20,7 @@ from drakit.apiserver.requests.options import parse_revision, write_options
 from drakit.apiserver.storage.objects import Plain, StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, conflict
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
-from drakit.apiserver.verbs.update import TRIES, replace
+from drakit.apiserver.verbs.write import repeat_on_conflict, write_over
 from drakit.base import fields, labels, status
 from drakit.base.fields import Path
 
@@ -58,7 +58,8 @@ async def write_scale(context: ServerContext, call: ApiCall) -> StoredObject:
     """Handle a PUT or PATCH; the replica set that it changed."""
     patching = call.request.method == "PATCH"
     options = write_options(call.request, "PatchOptions" if patching else "UpdateOptions")
-    for attempt in range(TRIES):
+
+    async def write_once() -> StoredObject:
         old = await context.objects.get(call.kind, call.namespace, call.name)
         sent = _patched(call, scale_of(old)) if patching else read_body(call.request)
         wanted = read_as(_Scale, "Scale", sent)
@@ -66,11 +67,13 @@ async def write_scale(context: ServerContext, call: ApiCall) -> StoredObject:
         new = {**old.document, "spec": {**old.document["spec"], "replicas": replicas}}
         new["metadata"] = dict(new["metadata"])
         try:
-            return await replace(context, call, old, new, options, sent=sent)
+            return await write_over(context, call, old, new, options, sent=sent)
         except Conflict:
-            if attempt == TRIES - 1 or wanted.metadata.resource_version:
+            if wanted.metadata.resource_version:
                 raise conflict(call.kind, call.name) from None
-    raise AssertionError("unreachable")
+            raise
+
+    return await repeat_on_conflict(call.kind, call.name, write_once)
 
 
 def _patched(call: ApiCall, scale: Plain) -> Plain:

@@ -76,7 +76,7 @@ class AdmissionRequest:
         if self.posted:
             return self._sent(*self.posted)
         if version not in self._new:
-            self._new[version] = self._written(version)
+            self._new[version] = self._completed(version)
         return self._new[version]
 
     def old_in(self, version: str) -> Plain | None:
@@ -93,13 +93,13 @@ class AdmissionRequest:
         """The object is another one now."""
         self._new.clear()
 
-    def _written(self, version: str) -> Plain | None:
+    def _completed(self, version: str) -> Plain | None:
         kind, document = self.change.kind, self.change.new
         if document is None or version != kind.internal:
             return None if document is None else convert(kind, document, version)
-        whole = {**document, "apiVersion": kind.internal_version, "kind": kind.kind}
-        written: Plain = shape_of(kind.internal_version, kind.kind).complete(whole)
-        return written
+        document_with_head = {**document, "apiVersion": kind.internal_version, "kind": kind.kind}
+        completed: Plain = shape_of(kind.internal_version, kind.kind).complete(document_with_head)
+        return completed
 
     def as_review(self, version: str) -> Plain:
         """What a review says about the request itself, without the objects; empty fields are left out."""
