@@ -16,6 +16,7 @@ import msgspec
 from drakit.api.exchange import User
 from drakit.apiserver.admission.chain import ObjectChange
 from drakit.apiserver.admission.compilation import precompile_expressions
+from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.rules import WriteRules
 from drakit.apiserver.auth.authorization import Attributes, Authorizer, Decision, refusal
 from drakit.apiserver.auth.identities import NODE_NAME, is_account
@@ -30,21 +31,22 @@ _KEY = ("driver", "pool", "device", "shareID")
 
 
 class ClaimStatusRules:
-    """The rules of all objects, and for the status of claims these too: told together, in one answer.
+    """The rules of all objects, and in addition those for the status of claims. All errors come in one answer.
 
-    Expressions of claims and classes, if they are long, are compiled before, where nobody waits for them.
+    Long expressions of claims and classes are compiled before, by `worker`.
     """
 
-    def __init__(self, rules: WriteRules, authorizer: Authorizer, gates: FeatureGates) -> None:
+    def __init__(self, rules: WriteRules, authorizer: Authorizer, gates: FeatureGates, worker: Worker) -> None:
         self._rules = rules
         self._authorizer = authorizer
         self._gates = gates
+        self._worker = worker
 
     def drop_disabled(self, change: ObjectChange) -> bool:
         return self._rules.drop_disabled(change)
 
     async def check(self, change: ObjectChange) -> Sequence[FieldError]:
-        await precompile_expressions(change, self._gates)
+        await precompile_expressions(change, self._gates, self._worker)
         found = await self._rules.check(change)
         kind = change.kind
         if (kind.group, kind.kind, change.subresource) != ("resource.k8s.io", "ResourceClaim", "status"):

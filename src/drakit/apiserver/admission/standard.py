@@ -10,6 +10,7 @@ from collections.abc import Callable
 from random import Random
 
 from drakit.apiserver.admission.chain import AdmissionPlugin
+from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from drakit.apiserver.admission.plugins.node_restriction import NodeRestriction
 from drakit.apiserver.admission.plugins.pod_groups import PodGroupWorkloadExists
@@ -26,7 +27,13 @@ from drakit.base.clock import Clock
 
 
 def standard_plugins(
-    objects: ObjectStore, *, clock: Clock, random: Random, new_uid: Callable[[], str], caller: Caller
+    objects: ObjectStore,
+    *,
+    clock: Clock,
+    random: Random,
+    new_uid: Callable[[], str],
+    caller: Caller,
+    worker: Worker,
 ) -> list[AdmissionPlugin]:
     """Every plugin, in order: what completes objects first; the quota, which charges, last."""
     return [
@@ -37,9 +44,9 @@ def standard_plugins(
         DefaultTolerationSeconds(),
         PodResizeValidator(),
         PodGroupWorkloadExists(objects),
-        MutatingWebhooks(objects, caller, new_uid, clock),
-        ValidatingAdmissionPolicies(objects),
-        ValidatingWebhooks(objects, caller, new_uid),
+        MutatingWebhooks(objects, caller, new_uid, worker, clock),
+        ValidatingAdmissionPolicies(objects, worker),
+        ValidatingWebhooks(objects, caller, new_uid, worker),
         ResourceQuotas(objects),
     ]
 

@@ -270,6 +270,7 @@ class Listener:
             started = asyncio.create_task(self._uvicorn.listening.wait())
             await asyncio.wait((task, started), return_when=asyncio.FIRST_COMPLETED)
             started.cancel()
+            await asyncio.gather(started, return_exceptions=True)
             yield
         finally:
             self.stop()

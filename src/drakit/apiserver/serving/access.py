@@ -117,6 +117,7 @@ class AccessControl:
             self._aggregation = asyncio.create_task(RoleAggregation(context).run())
 
     async def stop(self) -> None:
+        """End all tasks that `start`, or the first token, began. Idempotent."""
         if self._aggregation is not None:
             self._aggregation.cancel()
             await asyncio.gather(self._aggregation, return_exceptions=True)

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from drakit.apiserver.admission.chain import Admission, choose
 from drakit.apiserver.admission.claimstatus import ClaimStatusRules
+from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.registration_rules import RegistrationRules
 from drakit.apiserver.admission.rules import ObjectRules
 from drakit.apiserver.admission.standard import Caller, standard_plugins
@@ -72,22 +73,31 @@ class Settings:
 
 
 async def build_server(store: Store, *, clock: Clock | None = None, settings: Settings | None = None) -> Server:
+    """A server that answers at once. It has tasks: close it, or use it as `async with await build_server(…)`."""
     settings = settings or Settings()
     clock = clock or RealClock()
     objects = ObjectStore(store)
+    # Two threads: a policy's expression does not wait for the compilation of a large claim.
+    policy_worker, selector_worker = Worker("drakit-expressions"), Worker("drakit-selectors")
     access = AccessControl(objects, settings.modes, aggregate=settings.aggregate_roles)
     authorizer = access.authorizer() if settings.modes else settings.authorizer
     plugins = standard_plugins(
-        objects, clock=clock, random=settings.random, new_uid=settings.new_uid, caller=settings.caller
+        objects,
+        clock=clock,
+        random=settings.random,
+        new_uid=settings.new_uid,
+        caller=settings.caller,
+        worker=policy_worker,
     )
     admission = choose(plugins, enable=settings.enable_plugins, disable=settings.disable_plugins)
+    rules = ClaimStatusRules(ObjectRules(settings.gates, objects), authorizer, settings.gates, selector_worker)
     context = ServerContext(
         objects=objects,
         clock=clock,
         gates=settings.gates,
         admission=Admission((*admission.plugins, *access.plugins(authorizer))),
         authorizer=authorizer,
-        rules=RegistrationRules(ClaimStatusRules(ObjectRules(settings.gates, objects), authorizer, settings.gates)),
+        rules=RegistrationRules(rules),
         random=settings.random,
         new_uid=settings.new_uid,
     )
@@ -97,12 +107,7 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     sources: list[TokenSource] = [*([settings.tokens] if settings.tokens else []), accounts]
     metrics = ServerMetrics()
     served = served_kinds(settings.runtime_config)
-    fresh = not (await store.stats()).keys
-    await bootstrap(context)
-    await access.start(context)
-    if fresh:
-        # Nobody has seen how the first objects came about: history begins here.
-        await store.compact(await store.revision())
+    await _prepare_store(store, context, access)
     return Server(
         context,
         authentication=Authentication([ClientCertificates(), BearerTokens(sources)], anonymous=settings.anonymous),
@@ -112,9 +117,25 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
         health=_health(store),
         metrics=metrics,
         resources=Resources(context, metrics, Reviewer(authorizer, sources), accounts),
+        access=access,
+        workers=(policy_worker, selector_worker),
         limits=settings.limits,
         audit=settings.audit,
     )
+
+
+async def _prepare_store(store: Store, context: ServerContext, access: AccessControl) -> None:
+    """Write what every cluster has, and start to follow what authorization depends on."""
+    fresh = not (await store.stats()).keys
+    await bootstrap(context)
+    try:
+        await access.start(context)
+        if fresh:
+            # The first watch of a new cluster starts after these objects, as if they had always been there.
+            await store.compact(await store.revision())
+    except BaseException:
+        await access.stop()
+        raise
 
 
 def _health(store: Store) -> Health:

@@ -9,7 +9,9 @@ authenticate → bound the load → authorize → find the resource → handle i
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import msgspec
 from prometheus_client import CollectorRegistry
@@ -17,18 +19,27 @@ from prometheus_client import CollectorRegistry
 from drakit.api.exchange import Outcome, Raw, Request, Response, User
 from drakit.api.registry import deprecation
 from drakit.apiserver import metrics
+from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.auth import authorization
 from drakit.apiserver.auth.audit import AuditLog, Trail
 from drakit.apiserver.auth.authentication import Authentication
 from drakit.apiserver.auth.authorization import Attributes, Decision
 from drakit.apiserver.auth.impersonation import impersonate
-from drakit.apiserver.failures import ApiError, PageNotFound, resource_not_found, too_many_requests, translate
+from drakit.apiserver.failures import (
+    ApiError,
+    PageNotFound,
+    resource_not_found,
+    too_many_requests,
+    translate,
+    unavailable,
+)
 from drakit.apiserver.http.discovery import Discovery
 from drakit.apiserver.kinds.release import version_document
 from drakit.apiserver.metrics import ServerMetrics
 from drakit.apiserver.openapi.pages import OpenAPIPages
 from drakit.apiserver.requests import routing
 from drakit.apiserver.requests.routing import RequestInfo, Routes
+from drakit.apiserver.serving.access import AccessControl
 from drakit.apiserver.serving.health import Health
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.dispatch import Resources
@@ -53,7 +64,11 @@ class Limits:
 
 
 class Server:
-    """Invariant: `handle` never raises, and counts every request once."""
+    """Answers requests until it is closed: `async with await build_server(store) as server`.
+
+    Invariant: `handle` never raises, and counts every request once. Invariant: every task and thread that a request or
+    the composition started belongs to `resources`, `access` or `workers`, and `close` ends it.
+    """
 
     def __init__(
         self,
@@ -66,6 +81,8 @@ class Server:
         health: Health,
         metrics: ServerMetrics,
         resources: Resources,
+        access: AccessControl,
+        workers: Sequence[Worker],
         limits: Limits,
         audit: AuditLog | None = None,
     ) -> None:
@@ -79,6 +96,9 @@ class Server:
         self._health = health
         self._metrics = metrics
         self._resources = resources
+        self._access = access
+        self._workers = tuple(workers)
+        self._closed = False
         self._audit = audit
         self._limits = {READ: limits.reading, WRITE: limits.writing}
         self._inflight = {READ: 0, WRITE: 0}
@@ -88,6 +108,20 @@ class Server:
         """What `/metrics` shows: others in this process may add their metrics."""
         return self._metrics.registry
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End watches, followers, role aggregation and worker threads. Idempotent. The store stays open."""
+        self._closed = True
+        await self._resources.close()
+        await self._access.stop()
+        for worker in self._workers:
+            worker.close()
+
     async def handle(self, request: Request) -> Response:
         clock = self.context.clock
         begun = clock.monotonic()
@@ -95,6 +129,8 @@ class Server:
         warnings: list[str] = []
         trail = Trail(clock.now())
         try:
+            if self._closed:
+                raise unavailable("the server has stopped")
             info = routing.parse(request)
             user = await self._user(request, trail)
             response = await self._bounded(request, info, user, warnings, trail)

@@ -45,17 +45,21 @@ class Follower:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Read everything; from then on follow."""
+        """Read everything; from then on follow. Once."""
+        # Before the first read: a write that comes between the read and the watch would be missed otherwise.
         self._objects.observers.append(self._observe)
         for prefix, kind in self._kinds.items():
             revision = await self._load(prefix, kind)
             self._tasks.append(asyncio.create_task(self._follow(prefix, kind, revision)))
 
     async def stop(self) -> None:
-        self._objects.observers.remove(self._observe)
-        for task in self._tasks:
+        """Idempotent, also before `start`."""
+        if self._observe in self._objects.observers:
+            self._objects.observers.remove(self._observe)
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _load(self, prefix: str, kind: Kind) -> int:
         page = await self._objects.store.list(prefix)

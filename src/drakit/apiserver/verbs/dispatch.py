@@ -30,10 +30,10 @@ from drakit.apiserver.verbs.reviews import Reviewer
 from drakit.apiserver.verbs.scale import scale_of, write_scale
 from drakit.apiserver.verbs.selection import SelectionPredicate
 from drakit.apiserver.verbs.update import update
-from drakit.apiserver.verbs.watch import watch
+from drakit.apiserver.verbs.watch import ObjectStream, watch
 from drakit.base.status import ListMeta, Status, StatusDetails
 
-Handler = Callable[[ApiCall, Presenter], Awaitable[Response]]
+VerbHandler = Callable[[ApiCall, Presenter], Awaitable[Response]]
 _AT_A_TIME = 64
 _NODE_ONLY = ("attach", "exec", "log", "portforward")
 
@@ -46,7 +46,8 @@ class Resources:
         self._metrics = metrics
         self._reviewer = reviewer
         self._tokens = tokens
-        self._verbs: dict[str, Handler] = {
+        self._watches: set[ObjectStream] = set()
+        self._verbs: dict[str, VerbHandler] = {
             "get": self._get,
             "list": self._list,
             "watch": self._watch,
@@ -56,7 +57,7 @@ class Resources:
             "delete": self._delete,
             "deletecollection": self._delete_collection,
         }
-        self._subresources: dict[str, Handler] = {
+        self._subresources: dict[str, VerbHandler] = {
             "binding": self._bind,
             "eviction": self._evict,
             "scale": self._scale,
@@ -85,8 +86,19 @@ class Resources:
         stream = await watch(self._context, call)
         where = (call.kind.group, call.version, call.kind.plural)
         self._metrics.watch_opened(*where)
-        stream.on_close = lambda events: self._metrics.watch_closed(*where, events)
+        self._watches.add(stream)
+
+        def closed(events: int) -> None:
+            self._watches.discard(stream)
+            self._metrics.watch_closed(*where, events)
+
+        stream.on_close = closed
         return presenter.watch(stream)
+
+    async def close(self) -> None:
+        """End every watch. Idempotent."""
+        while self._watches:
+            await self._watches.pop().close()
 
     async def _create(self, call: ApiCall, presenter: Presenter) -> Response:
         return presenter.object(await create(self._context, call), 201)

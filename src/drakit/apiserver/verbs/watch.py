@@ -105,15 +105,19 @@ class ObjectStream(EventStream):
                 yield self._event(step)
 
     async def close(self) -> None:
+        """Idempotent. A reader that waits gets no more events, and ends."""
         watch, self._watch = self._watch, None
         alarm, self._alarm = self._alarm, None
-        if alarm is not None:
-            alarm.cancel()
+        done, self.on_close = self.on_close, None
+        # The alarm comes last. Its end takes a turn of the loop, in which somebody else may close this stream as well
+        # and rely on the watch being closed.
         if watch is not None:
             await watch.close()
-        done, self.on_close = self.on_close, None
         if done is not None:
             done(self.sent)
+        if alarm is not None:
+            alarm.cancel()
+            await asyncio.gather(alarm, return_exceptions=True)
 
     async def _batches(self) -> AsyncIterator[list[Step | bytes]]:
         try:

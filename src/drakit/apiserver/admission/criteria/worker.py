@@ -1,33 +1,48 @@
-"""Run what is quick at once, and what is not where nobody waits for it.
+"""Run cheap work at once, and expensive work in a thread.
 
-In:  work that can be tried quickly, and raises TooCostly when that does not do.
+In:  work that can be tried cheaply; it raises TooCostly when that does not suffice.
 Out: its result.
 
-Expressions of administrators meet objects of users: whoever sends a large object to a policy with loops could hold up
-everybody else. So what takes long is done by one thread, one after the other, beside the requests that do not.
+Administrators write expressions, users send the objects that they run on. A large object that meets a policy with loops
+would hold up every other request. So one thread does such work, one piece after the other, beside the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Protocol, TypeVar
 
 from drakit.apiserver.admission.criteria.expressions import TooCostly
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-_SLOW = ThreadPoolExecutor(max_workers=1, thread_name_prefix="drakit-expressions")
 
 
 class Work(Protocol[T_co]):
     def __call__(self, *, quick: bool) -> T_co:
-        """Raise TooCostly if that cannot be done quickly."""
+        """Raise TooCostly if `quick` is asked for and the work takes longer."""
         ...
 
 
-async def run_work(work: Work[T_co]) -> T_co:
-    try:
-        return work(quick=True)
-    except TooCostly:
-        return await asyncio.get_running_loop().run_in_executor(_SLOW, partial(work, quick=False))
+class Worker:
+    """One thread, started by the first expensive work. `close` ends it after the piece that it is at."""
+
+    def __init__(self, name: str) -> None:
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+
+    async def run(self, work: Work[T_co]) -> T_co:
+        try:
+            return work(quick=True)
+        except TooCostly:
+            return await self.call(partial(work, quick=False))
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Run a function in the thread, whatever it costs."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+
+    def close(self) -> None:
+        """Idempotent. Work that waits is cancelled."""
+        self._executor.shutdown(wait=False, cancel_futures=True)

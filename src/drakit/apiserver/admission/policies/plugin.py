@@ -22,7 +22,7 @@ from drakit.apiserver.admission.criteria.expressions import as_value, namespace_
 from drakit.apiserver.admission.criteria.matching import Matcher
 from drakit.apiserver.admission.criteria.registrations import FAIL, AdmissionPolicy, PolicyBinding
 from drakit.apiserver.admission.criteria.requests import NAMESPACE, AdmissionRequest, is_exempt
-from drakit.apiserver.admission.criteria.worker import run_work
+from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.policies.parameters import Parameters
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.kinds.served import known_kind
@@ -62,8 +62,9 @@ class _PolicyOutcome:
 class ValidatingAdmissionPolicies(AdmissionPlugin):
     name = "ValidatingAdmissionPolicy"
 
-    def __init__(self, objects: ObjectStore) -> None:
+    def __init__(self, objects: ObjectStore, worker: Worker) -> None:
         self._objects = objects
+        self._worker = worker
         self._matcher = Matcher(objects)
         self._parameters = Parameters(objects)
         self._policies = Catalogue(
@@ -109,7 +110,7 @@ class ValidatingAdmissionPolicies(AdmissionPlugin):
         values = await self._values(request, version)
         for params in found:
             evaluate = partial(policy.evaluate, values | {"params": as_value(params)})
-            _record(policy, binding, await run_work(evaluate), outcome)
+            _record(policy, binding, await self._worker.run(evaluate), outcome)
 
     async def _values(self, request: AdmissionRequest, version: str) -> dict[str, object]:
         inside = request.namespace if request.change.kind is not NAMESPACE else ""

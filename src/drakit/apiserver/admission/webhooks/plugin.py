@@ -24,7 +24,7 @@ from drakit.apiserver.admission.criteria.expressions import Failure, as_value
 from drakit.apiserver.admission.criteria.matching import Matcher
 from drakit.apiserver.admission.criteria.registrations import IF_NEEDED, IGNORE, Webhook, WebhookConfiguration
 from drakit.apiserver.admission.criteria.requests import AdmissionRequest, is_exempt
-from drakit.apiserver.admission.criteria.worker import run_work
+from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.webhooks.caller import Caller, CallFailed
 from drakit.apiserver.admission.webhooks.reviews import (
     ReviewInvalid,
@@ -77,7 +77,10 @@ class _Webhooks(AdmissionPlugin):
 
     mutating = False
 
-    def __init__(self, objects: ObjectStore, kind: Kind, caller: Caller, new_uid: Callable[[], str]) -> None:
+    def __init__(
+        self, objects: ObjectStore, kind: Kind, caller: Caller, new_uid: Callable[[], str], worker: Worker
+    ) -> None:
+        self._worker = worker
         self._matcher = Matcher(objects)
         self._catalogue = Catalogue(objects, kind, _hooks)
         self._caller = caller
@@ -102,7 +105,7 @@ class _Webhooks(AdmissionPlugin):
             "namespaceObject": None,
         }
         try:
-            return version if await run_work(partial(hook.conditions.hold, values)) else None
+            return version if await self._worker.run(partial(hook.conditions.hold, values)) else None
         except Failure as failure:
             raise request.change.forbid(failure.message) from None
 
@@ -156,8 +159,8 @@ def _failed(hook: Hook, why: str) -> None:
 class ValidatingWebhooks(_Webhooks):
     name = "ValidatingAdmissionWebhook"
 
-    def __init__(self, objects: ObjectStore, caller: Caller, new_uid: Callable[[], str]) -> None:
-        super().__init__(objects, known_kind(_GROUP, "ValidatingWebhookConfiguration"), caller, new_uid)
+    def __init__(self, objects: ObjectStore, caller: Caller, new_uid: Callable[[], str], worker: Worker) -> None:
+        super().__init__(objects, known_kind(_GROUP, "ValidatingWebhookConfiguration"), caller, new_uid, worker)
 
     async def validate(self, change: ObjectChange) -> None:
         """All are asked, whatever the first says; of several refusals the first in order is told."""
@@ -191,8 +194,10 @@ class MutatingWebhooks(_Webhooks):
     name = "MutatingAdmissionWebhook"
     mutating = True
 
-    def __init__(self, objects: ObjectStore, caller: Caller, new_uid: Callable[[], str], clock: Clock) -> None:
-        super().__init__(objects, known_kind(_GROUP, "MutatingWebhookConfiguration"), caller, new_uid)
+    def __init__(
+        self, objects: ObjectStore, caller: Caller, new_uid: Callable[[], str], worker: Worker, clock: Clock
+    ) -> None:
+        super().__init__(objects, known_kind(_GROUP, "MutatingWebhookConfiguration"), caller, new_uid, worker)
         self._clock = clock
 
     async def admit(self, change: ObjectChange) -> None:

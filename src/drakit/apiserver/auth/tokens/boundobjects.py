@@ -37,8 +37,8 @@ class BoundObjects:
             await self._follower.start()
 
     async def stop(self) -> None:
-        if self._started:
-            await self._follower.stop()
+        """Idempotent."""
+        await self._follower.stop()
 
     def put(self, kind: Kind, document: Mapping[str, Any]) -> None:
         metadata = document["metadata"]
