@@ -1,7 +1,7 @@
 """The inner order of the large rooms: a part imports only parts to its right.
 
 A part is a folder or a module of the room. `→` separates layers; parts of one layer, separated by commas, do not import
-each other. The front (`__init__.py`) stands before all, unless the line gives it a place. `docs/architecture.md` has the
+each other. The front (`__init__.py`) stands before all, unless the line places it. `docs/architecture.md` has the
 same lines.
 """
 

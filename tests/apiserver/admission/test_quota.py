@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.api.objects.plain import Plain
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.store import Conflict
 from tests.apiserver.admission.objects import QUOTAS, disabled, limit, used

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind, find_kind
-from drakit.apiserver.storage.objects import Plain, storage_form
+from drakit.apiserver.storage.objects import storage_form
 from drakit.apiserver.storage.objectstore import SUPERSEDED, ObjectStore, key_of
 from drakit.store import MemoryStore
 from tests.apiserver.calls import claim, on_loop

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from drakit.api.exchange import User
 from drakit.api.objects.partial import Partial
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError
-from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.base import status
 from drakit.base.errors import UsageError
 from drakit.base.structs import Model

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 from drakit.api.codec.documents import to_wire
 from drakit.api.objects.claims import ResourceClaim
 from drakit.api.objects.partial import Partial
-from drakit.api.objects.plain import from_plain
+from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import CREATE, ObjectChange
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.apiserver.strategies.podchanges import check_ephemeral, check_resize
 from drakit.base import status

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from drakit.api.exchange import EventStream, Outcome, Raw, Request, Response
+from drakit.api.exchange import EventStream, Handler, Outcome, Raw, Request, Response
 from drakit.apiserver.failures import ApiError, bad_request, request_timeout, too_large
 from drakit.apiserver.http import compression as compressing
 from drakit.apiserver.requests.bodies import MAX_BODY
@@ -32,14 +32,6 @@ CERTIFICATE = "peer_certificate"
 _MANY_PARAMETERS = 1000
 _GZIPPED = (("content-encoding", "gzip"), ("vary", "Accept-Encoding"))
 _NO_CACHE = (b"cache-control", b"no-cache, private")
-
-
-class Handler(Protocol):
-    """The server, or whatever else answers requests."""
-
-    async def handle(self, request: Request) -> Response:
-        """Never raises for what the request asks."""
-        ...
 
 
 class Application:

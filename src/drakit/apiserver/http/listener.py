@@ -20,8 +20,9 @@ import msgspec
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from drakit.api.exchange import Handler
 from drakit.apiserver.auth.certificates import Pair
-from drakit.apiserver.http.asgi import CERTIFICATE, Application, Handler
+from drakit.apiserver.http.asgi import CERTIFICATE, Application
 from drakit.apiserver.requests.bodies import MAX_BODY
 from drakit.base.errors import UsageError
 

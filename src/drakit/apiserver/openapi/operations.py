@@ -8,12 +8,12 @@ Out: OpenAPI path items. Each operation says which kind it is about and what it 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind, Subresource
 from drakit.apiserver.openapi import parameters
 
-Plain = dict[str, Any]
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _MEDIA = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _STREAMS = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")

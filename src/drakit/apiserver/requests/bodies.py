@@ -16,7 +16,7 @@ import msgspec
 from drakit.api.codec.documents import Decoded, Object, decode_plain, parse_documents, read_text, sharing, to_wire
 from drakit.api.codec.protobuf import decode_protobuf
 from drakit.api.exchange import Request
-from drakit.api.objects.plain import to_plain
+from drakit.api.objects.plain import Plain, to_plain
 from drakit.api.registry import Kind, find_kind
 from drakit.api.schemas.shaping import shape_of
 from drakit.api.text.problems import Malformed
@@ -24,7 +24,7 @@ from drakit.api.versions.defaults import set_defaults
 from drakit.apiserver.failures import ApiError, bad_request, too_large, unsupported_media_type
 from drakit.apiserver.kinds.events import CORE, GROUP_VERSION, to_core
 from drakit.apiserver.requests import specs
-from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.base import fields
 from drakit.base.errors import DecodeError, Unsupported
 from drakit.base.structs import Model

@@ -7,13 +7,11 @@ Out: the same with defaults and in the form in which it is written, shared by al
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
 
 import msgspec
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
-
-Plain = dict[str, Any]
 
 _SPECS: OrderedDict[tuple[str, str, bytes], Plain] = OrderedDict()
 _SIZE = 8192

@@ -20,15 +20,13 @@ from msgspec.structs import replace
 from drakit.api.exchange import OneObject
 from drakit.api.objects.meta import ObjectMeta
 from drakit.api.objects.partial import Partial
-from drakit.api.objects.plain import from_plain
+from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
 from drakit.api.schemas.shaping import shape_of
 from drakit.api.versions.conversion import from_internal
 from drakit.apiserver.kinds.events import CORE, from_core
 from drakit.apiserver.patching.entries import Owners, read_owners
 from drakit.base.structs import Model
-
-Plain = dict[str, Any]
 
 _METADATA = b'"metadata":{'
 _SPACED_PARAMETERS = b',"opaque":"loose"}'

@@ -10,9 +10,10 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError
-from drakit.apiserver.storage.objects import NOTHING_PRECOMPUTED, Plain, Precomputed, StoredObject, storage_form
+from drakit.apiserver.storage.objects import NOTHING_PRECOMPUTED, Precomputed, StoredObject, storage_form
 from drakit.base import status
 from drakit.store import Conflict, Event, KeyExists, KeyNotFound, Record, Store
 

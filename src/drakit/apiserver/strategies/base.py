@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
-from drakit.apiserver.storage.objects import Plain
 
 _BESIDE_STATUS = frozenset({"metadata", "status", "kind", "apiVersion"})
 _STATUS_META = ("generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences")

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from drakit.apiserver.storage.objects import Plain
+from drakit.api.objects.plain import Plain
 from drakit.apiserver.strategies.base import KindStrategy, dotted, restore
 
 UNSUPPORTED = "field label not supported: {name}"

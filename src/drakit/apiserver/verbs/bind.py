@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
+from drakit.api.objects.plain import Plain
 from drakit.apiserver.admission.chain import UPDATE
 from drakit.apiserver.failures import ApiError, bad_request
 from drakit.apiserver.requests.bodies import read_as, read_body
 from drakit.apiserver.requests.options import WriteOptions, delete_options, parse_revision, write_options
-from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import conflict
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.delete import delete_object

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from drakit.api.exchange import Request, User
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.text.times import format_time
 from drakit.apiserver.admission.chain import Admission, ObjectChange
@@ -18,7 +19,7 @@ from drakit.apiserver.admission.rules import WriteRules
 from drakit.apiserver.auth.authorization import Authorizer
 from drakit.apiserver.patching.entries import Owners
 from drakit.apiserver.requests.routing import Target
-from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.apiserver.strategies import KindStrategy, strategy_of
 from drakit.base.clock import Clock

@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.text.times import format_time, parse_time
 from drakit.apiserver.admission.chain import DELETE
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.requests.bodies import read_body
 from drakit.apiserver.requests.options import DeleteOptions, Preconditions, delete_options
-from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.write import repeat_on_conflict
 from drakit.base import status

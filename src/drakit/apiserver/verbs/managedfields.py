@@ -10,11 +10,12 @@ from functools import cache
 
 from drakit.api.exchange import Request
 from drakit.api.objects.partial import Partial
+from drakit.api.objects.plain import Plain
 from drakit.apiserver.admission.chain import ObjectChange
 from drakit.apiserver.patching import FieldTracker, manager_name
 from drakit.apiserver.patching.entries import with_entries, write_owners
 from drakit.apiserver.requests.options import WriteOptions
-from drakit.apiserver.storage.objects import Plain, Precomputed, StoredObject, convert
+from drakit.apiserver.storage.objects import Precomputed, StoredObject, convert
 from drakit.apiserver.verbs.context import ApiCall
 
 UNKNOWN = "unknown"

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from drakit.api.objects.plain import Plain
 from drakit.apiserver.failures import ApiError, unsupported_media_type
 from drakit.apiserver.patching import APPLY_PATCH, PATCH_TYPES, PatchBody, apply_patch, atom_of
 from drakit.apiserver.patching.rejections import invalid_result
 from drakit.apiserver.requests.bodies import Incoming, incoming, media_type
 from drakit.apiserver.requests.options import WriteOptions, invalid_options, write_options
-from drakit.apiserver.storage.objects import Plain, StoredObject, encode_document
+from drakit.apiserver.storage.objects import StoredObject, encode_document
 from drakit.apiserver.storage.objectstore import not_found
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.managedfields import tracker_of

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from drakit.api.exchange import User
+from drakit.api.objects.plain import Plain
 from drakit.apiserver.auth.authentication import TokenSource, authenticated
 from drakit.apiserver.auth.authorization import Attributes, Authorizer, Decision
 from drakit.apiserver.auth.rbac.coverage import quoted
 from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens, TokenRefused
 from drakit.apiserver.auth.users import user_info
 from drakit.apiserver.failures import ApiError, bad_request
-from drakit.apiserver.storage.objects import Plain
 from drakit.apiserver.verbs.context import ApiCall
 from drakit.base.fields import FieldError, Path, invalid
 from drakit.base.fieldselectors import Term

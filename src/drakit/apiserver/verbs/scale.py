@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.objects.plain import from_plain
+from drakit.api.objects.plain import Plain, from_plain
 from drakit.apiserver.failures import ApiError, unsupported_media_type
 from drakit.apiserver.patching import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from drakit.apiserver.patching.bodies import read_merge, read_operations
 from drakit.apiserver.patching.jsonpatches import apply_operations, merge_patch
 from drakit.apiserver.requests.bodies import media_type, read_as, read_body
 from drakit.apiserver.requests.options import parse_revision, write_options
-from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, conflict
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.write import repeat_on_conflict, write_over

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from drakit.api.objects.plain import Plain
 from drakit.apiserver.requests.bodies import read_body
 from drakit.apiserver.requests.options import WriteOptions, write_options
-from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, conflict, not_found
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.write import (

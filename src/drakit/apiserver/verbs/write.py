@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.schemas.shaping import shape_of
 from drakit.apiserver.admission import rules
@@ -27,7 +28,7 @@ from drakit.apiserver.admission.chain import CREATE, UPDATE, ObjectChange
 from drakit.apiserver.failures import ApiError, bad_request
 from drakit.apiserver.requests.bodies import Incoming, has_spaced_parameters, incoming
 from drakit.apiserver.requests.options import WriteOptions, parse_revision
-from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, KeyExists, conflict
 from drakit.apiserver.strategies.base import restore
 from drakit.apiserver.verbs.context import ApiCall, ServerContext

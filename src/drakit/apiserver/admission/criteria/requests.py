@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.schemas.shaping import shape_of
 from drakit.apiserver.admission.chain import CREATE, ObjectChange
 from drakit.apiserver.auth.users import user_info
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Plain, convert
+from drakit.apiserver.storage.objects import convert
 
 NAMESPACE = known_kind("v1", "Namespace")
 _ADMISSION = "admissionregistration.k8s.io"

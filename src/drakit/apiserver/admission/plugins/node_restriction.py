@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from drakit.api.objects.plain import Plain
 from drakit.apiserver.admission.chain import CREATE, DELETE, UPDATE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.admission.plugins.pod_references import first_reference
 from drakit.apiserver.auth.nodes.authorizer import LEASES, node_of
 from drakit.apiserver.auth.nodes.graph import MIRROR
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import ObjectStore
 
 _POD = known_kind("v1", "Pod")

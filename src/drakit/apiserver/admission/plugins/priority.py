@@ -7,11 +7,11 @@ Out: pods with priority and preemption policy; a refusal of names that nobody ha
 
 from __future__ import annotations
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import CREATE, DELETE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.admission.criteria.catalogues import Catalogue
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Plain
 from drakit.apiserver.storage.objectstore import ObjectStore
 
 _POD = known_kind("v1", "Pod")

@@ -16,12 +16,12 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from drakit.api import DeviceClass, Pod, ResourceClaim, ResourceQuota
-from drakit.api.objects.plain import from_plain
+from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import CREATE, UPDATE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.failures import ApiError, internal
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, ObjectStore, prefix_of
 from drakit.base.quantity import ZERO, Quantity
 from drakit.base.structs import Model

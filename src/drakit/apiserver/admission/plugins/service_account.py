@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import CREATE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.auth.nodes.graph import MIRROR
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Plain
 from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.base import names
 from drakit.base.clock import Clock

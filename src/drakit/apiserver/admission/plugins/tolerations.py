@@ -6,9 +6,9 @@ Out: the same, staying for five minutes on a node that is not ready or not reach
 
 from __future__ import annotations
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import AdmissionPlugin, ObjectChange
-from drakit.apiserver.storage.objects import Plain
 
 _SECONDS = 300
 _BAD_NODES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind, find_kind
 from drakit.apiserver.admission.criteria.registrations import ParamKind, ParamRef
-from drakit.apiserver.storage.objects import Plain, StoredObject
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import ObjectStore, prefix_of
 from drakit.base import labels
 

@@ -13,7 +13,7 @@ from functools import partial
 
 import msgspec
 
-from drakit.api.objects.plain import from_plain
+from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import AdmissionPlugin, ObjectChange
 from drakit.apiserver.admission.criteria.catalogues import Catalogue
@@ -26,7 +26,6 @@ from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.policies.parameters import Parameters
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Plain
 from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.base import status
 from drakit.base.status import StatusCause, StatusDetails

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from drakit.api.objects.plain import from_plain
+from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import AdmissionPlugin, ObjectChange
 from drakit.apiserver.admission.criteria.catalogues import Catalogue
@@ -38,7 +38,6 @@ from drakit.apiserver.failures import ApiError, bad_request, internal
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.patching.jsonpatches import apply_operations
 from drakit.apiserver.requests.bodies import incoming
-from drakit.apiserver.storage.objects import Plain
 from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.apiserver.strategies.base import restore
 from drakit.base.clock import Clock
