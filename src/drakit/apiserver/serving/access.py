@@ -13,21 +13,21 @@ from typing import Any, Protocol
 
 from drakit.api.exchange import User
 from drakit.api.registry import Kind
-from drakit.apiserver.admission.chain import Plugin
+from drakit.apiserver.admission.chain import AdmissionPlugin
 from drakit.apiserver.admission.plugins.escalation import NoEscalation
 from drakit.apiserver.auth.authorization import MODES as SIMPLE_MODES
-from drakit.apiserver.auth.authorization import Attributes, Authorizer, Decision, Union, Verdict
+from drakit.apiserver.auth.authorization import Attributes, AuthorizationResult, Authorizer, AuthorizerUnion, Decision
 from drakit.apiserver.auth.nodes.authorizer import NodeAuthorizer, node_of
 from drakit.apiserver.auth.nodes.graph import Relations
 from drakit.apiserver.auth.rbac.authorizer import Masters, RoleBased
-from drakit.apiserver.auth.rbac.policy import GROUP, Policy
+from drakit.apiserver.auth.rbac.policy import GROUP, RolePolicy
 from drakit.apiserver.auth.roles.bootstrap import node_role
-from drakit.apiserver.auth.tokens.boundobjects import Living
+from drakit.apiserver.auth.tokens.boundobjects import BoundObjects
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.serving.bootstrap_roles import aggregate, write_defaults
 from drakit.apiserver.storage.follower import Follower, Index
-from drakit.apiserver.storage.objectstore import Keeper
-from drakit.apiserver.verbs.context import Machinery
+from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.verbs.context import ServerContext
 from drakit.base.errors import Retryable, UsageError
 from drakit.store import StoreClosed
 
@@ -39,28 +39,28 @@ MODES = (*SIMPLE_MODES, NODE, RBAC)
 """What `--authorization-mode` may name."""
 
 
-class Judge(Authorizer, Protocol):
+class SyncAuthorizer(Authorizer, Protocol):
     """An authorizer that needs to wait for nothing."""
 
-    def decide(self, asked: Attributes) -> Verdict: ...
+    def decide(self, asked: Attributes) -> AuthorizationResult: ...
 
 
-class Roles:
+class RuleListingUnion:
     """Judges in turn, as `authorization.Union`; the roles tell their rules."""
 
-    def __init__(self, judges: Sequence[Judge], roles: RoleBased) -> None:
-        self._judges = tuple(judges)
+    def __init__(self, authorizers: Sequence[SyncAuthorizer], roles: RoleBased) -> None:
+        self._authorizers = tuple(authorizers)
         self._roles = roles
 
-    async def authorize(self, attributes: Attributes) -> Verdict:
+    async def authorize(self, attributes: Attributes) -> AuthorizationResult:
         reasons = []
-        for judge in self._judges:
-            verdict = judge.decide(attributes)
-            if verdict.decision is not Decision.NO_OPINION:
-                return verdict
-            if verdict.reason:
-                reasons.append(verdict.reason)
-        return Verdict(Decision.NO_OPINION, "\n".join(reasons))
+        for authorizer in self._authorizers:
+            result = authorizer.decide(attributes)
+            if result.decision is not Decision.NO_OPINION:
+                return result
+            if result.reason:
+                reasons.append(result.reason)
+        return AuthorizationResult(Decision.NO_OPINION, "\n".join(reasons))
 
     async def rules_for(self, user: User, namespace: str) -> dict[str, Any]:
         resources, paths, problem = self._roles.rules_for(user, namespace)
@@ -72,62 +72,65 @@ class Roles:
         return {**status, "evaluationError": problem} if problem else status
 
 
-class Guard:
+class AccessControl:
     """`modes` empty: somebody else authorizes; what tokens are checked against is followed from the first token on."""
 
-    def __init__(self, keeper: Keeper, modes: Sequence[str] = (), *, aggregate: bool = False) -> None:
+    def __init__(self, objects: ObjectStore, modes: Sequence[str] = (), *, aggregate: bool = False) -> None:
         unknown = [name for name in modes if name not in MODES]
         if unknown:
             raise UsageError(f"--authorization-mode: unknown {', '.join(unknown)}; known are {', '.join(MODES)}")
         self.modes = tuple(modes)
         self._aggregate = aggregate and RBAC in modes
         self._aggregation: asyncio.Task[None] | None = None
-        self.policy = Policy()
+        self.policy = RolePolicy()
         self.relations = Relations()
-        self.living = Living(keeper)
+        self.bound_objects = BoundObjects(objects)
         self._followers: list[Follower] = []
         if RBAC in modes:
-            self._followers.append(Follower(keeper, _kinds(f"{GROUP}/v1", *_RBAC_KINDS), _PolicyIndex(self.policy)))
+            self._followers.append(Follower(objects, _kinds(f"{GROUP}/v1", *_RBAC_KINDS), _PolicyIndex(self.policy)))
         if NODE in modes:
             watched = (*_kinds("v1", "Pod"), *_kinds("resource.k8s.io/v1", "ResourceSlice"))
-            self._followers.append(Follower(keeper, watched, self.relations))
+            self._followers.append(Follower(objects, watched, self.relations))
 
     def authorizer(self) -> Authorizer:
         roles = RoleBased(self.policy)
-        judges: dict[str, Judge] = {NODE: NodeAuthorizer(self.relations, node_role()), RBAC: roles}
-        if RBAC in self.modes and all(name in judges for name in self.modes):
-            return Roles([Masters(), *(judges[name] for name in self.modes)], roles)
-        return Union([Masters(), *(judges[name] if name in judges else SIMPLE_MODES[name]() for name in self.modes)])
+        authorizers: dict[str, SyncAuthorizer] = {NODE: NodeAuthorizer(self.relations, node_role()), RBAC: roles}
+        if RBAC in self.modes and all(name in authorizers for name in self.modes):
+            return RuleListingUnion([Masters(), *(authorizers[name] for name in self.modes)], roles)
+        return AuthorizerUnion(
+            [Masters(), *(authorizers[name] if name in authorizers else SIMPLE_MODES[name]() for name in self.modes)]
+        )
 
-    def plugins(self, authorizer: Authorizer) -> list[Plugin]:
+    def plugins(self, authorizer: Authorizer) -> list[AdmissionPlugin]:
         return [NoEscalation(self.policy, authorizer)] if RBAC in self.modes else []
 
-    async def start(self, machinery: Machinery) -> None:
+    async def start(self, context: ServerContext) -> None:
         """Write the default roles, read all that matters, and follow it from then on."""
         if RBAC in self.modes:
-            await write_defaults(machinery)
+            await write_defaults(context)
         for follower in self._followers:
             await follower.start()
         if self.modes:
-            await self.living.start()
+            await self.bound_objects.start()
         if self._aggregate:
-            await aggregate(machinery)
-            self._aggregation = asyncio.create_task(Aggregation(machinery).run())
+            await aggregate(context)
+            self._aggregation = asyncio.create_task(RoleAggregation(context).run())
 
     async def stop(self) -> None:
+        """End all tasks that `start`, or the first token, began. Idempotent."""
         if self._aggregation is not None:
             self._aggregation.cancel()
             await asyncio.gather(self._aggregation, return_exceptions=True)
-        await self.living.stop()
+        await self.bound_objects.stop()
         for follower in self._followers:
             await follower.stop()
 
 
-class Aggregation:
+class RoleAggregation:
     """Keeps aggregated roles up to date for as long as it runs: what a controller manager does for Kubernetes."""
 
-    def __init__(self, machinery: Machinery) -> None:
-        self._machinery = machinery
+    def __init__(self, context: ServerContext) -> None:
+        self._context = context
         self._changed = asyncio.Event()
 
     def put(self, kind: Kind, document: dict[str, Any]) -> None:  # noqa: ARG002
@@ -137,7 +140,7 @@ class Aggregation:
         self._changed.set()
 
     async def run(self) -> None:
-        follower = Follower(self._machinery.keeper, _kinds(f"{GROUP}/v1", "ClusterRole"), self)
+        follower = Follower(self._context.objects, _kinds(f"{GROUP}/v1", "ClusterRole"), self)
         try:
             await follower.start()
             while True:
@@ -151,15 +154,15 @@ class Aggregation:
 
     async def _gather(self) -> None:
         try:
-            await aggregate(self._machinery)
+            await aggregate(self._context)
         except Retryable as error:
             log.warning("cannot write aggregated roles: %s", error)
-            await self._machinery.clock.sleep(_RETRY_SECONDS)
+            await self._context.clock.sleep(_RETRY_SECONDS)
             self._changed.set()
 
 
 class _PolicyIndex(Index):
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: RolePolicy) -> None:
         self._policy = policy
 
     def put(self, kind: Kind, document: dict[str, Any]) -> None:
