@@ -27,11 +27,11 @@ _CORE_NAMES = {new: core for core, new in _NAMES.items()}
 
 
 def from_core(event: Plain) -> Plain:
-    return dict(zip(map(_NAMES.get, event, event), event.values(), strict=True))
+    return {_NAMES.get(name, name): value for name, value in event.items()}
 
 
 def to_core(event: Plain) -> Plain:
-    return {**dict(zip(map(_CORE_NAMES.get, event, event), event.values(), strict=True)), "apiVersion": "v1"}
+    return {_CORE_NAMES.get(name, name): value for name, value in event.items()} | {"apiVersion": "v1"}
 
 
 def core_field(name: str) -> str:

@@ -54,10 +54,6 @@ class SelectionPredicate:
             stored.fields = self._strategy.fields(stored.document)
         return self._fields.matches(stored.fields)
 
-    @property
-    def label_text(self) -> str:
-        return str(self._labels)
-
 
 def _in_core_terms(fields: fieldselectors.FieldSelector) -> fieldselectors.FieldSelector:
     return fieldselectors.FieldSelector(
