@@ -24,7 +24,8 @@ ORDER = {
     "api": "podclaims, codec, exchange → requests, versions, registry, schemas → footprint, release → objects → text",
     "cel": "trace → program → generation, stack → evaluation → cost → library → checking, operators → syntax → values → errors",  # noqa: E501
     "client": "accounts, recording → front → subresources → client → transport, watching, discovery, asking → access, decoding, failures, keys, patching, resources, verbosity",  # noqa: E501
-    "controllers": "composition → nodes, podgroups, poolstatus, quotas, replicasets, serviceaccounts → claims, eviction, garbage → disruption, setting, tolerating",  # noqa: E501
+    "controllers": "composition → daemonsets, deployments, nodes, podgroups, poolstatus, quotas, serviceaccounts → claims, eviction, garbage, replicasets → disruption, intorpercent, setting, templatehash, tolerating",  # noqa: E501
+    "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles → plugins → dynamicresources, podgroups, queue → cache, config, metrics, writers → framework",  # noqa: E501
     "validation": "rules, disabled → cluster, resource → pods → context, fields",
 }
 
