@@ -1,4 +1,8 @@
-"""What every handler needs, in one hand; and what it knows about the request at hand."""
+"""What handlers work with: the parts of the server, and one request.
+
+In:  the parts, put together at the start; a request whose user may make it.
+Out: `ServerContext`, one per server; `ApiCall`, one per request.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +41,8 @@ def _format_second(second: datetime) -> str:
 
 @dataclass(slots=True)
 class ServerContext:
+    """The parts of a server that handlers use."""
+
     objects: ObjectStore
     clock: Clock
     gates: FeatureGates
@@ -50,25 +56,26 @@ class ServerContext:
         return self.clock.now()
 
     def timestamp(self) -> str:
+        """The current time as objects have it: in whole seconds."""
         return _format_second(self.clock.now().replace(microsecond=0))
 
 
 @dataclass(slots=True)
 class ApiCall:
-    """One request for a resource."""
+    """One request for a resource, and what its handlers have found out about it so far."""
 
     request: Request
     target: Target
     user: User
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
-    """What admission wants the audit log to say about the request."""
+    """Notes of admission plugins for the audit log."""
     completed: Mapping[str, Any] = field(default_factory=dict)
     """The new object as it was decoded, see `bodies.Incoming.completed`."""
     managed_fields: tuple[list[Plain], Owners] | None = None
     """`metadata.managedFields` after this write: the entries, and the same as owners."""
     spaced_parameters: bool = False
-    """Whether opaque parameters came with spaces between their tokens, see `bodies.has_spaced_parameters`."""
+    """Whether the client sent opaque parameters with spaces between tokens, see `bodies.has_spaced_parameters`."""
 
     @property
     def kind(self) -> Kind:
