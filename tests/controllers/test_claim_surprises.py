@@ -9,7 +9,7 @@ import pytest
 from drakit.api.exchange import Outcome, Request, Response
 from drakit.base.status import failure
 from drakit.client import CLAIMS, EVENTS, POD_GROUPS, PODS
-from drakit.controllers.claims.naming import ANNOTATION
+from drakit.controllers.claims.templates import ANNOTATION
 from tests.controllers.cluster import Cluster, on_loop
 from tests.controllers.manifests import by_name, by_template, claim, pod, pod_group, template
 from tests.controllers.test_claims import allocate, running

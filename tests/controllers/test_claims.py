@@ -11,7 +11,7 @@ import pytest
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, EVENTS, MERGE, NAMESPACES, POD_GROUPS, PODS, TEMPLATES
 from drakit.controllers.claims import FINALIZER, ClaimController
-from drakit.controllers.claims.naming import generate_name
+from drakit.controllers.claims.templates import generate_name
 from tests.controllers.cluster import Cluster, cluster, on_loop
 from tests.controllers.manifests import (
     allocation,

@@ -11,7 +11,7 @@ from drakit.api.exchange import Request, Response
 from drakit.apiserver.auth.identities import controller
 from drakit.base.errors import UsageError
 from drakit.client import CLAIMS, EVENTS, PODS, SERVICE_ACCOUNTS, Client, ConnectionFailed, Forbidden, InProcess
-from drakit.client.recording import NORMAL, Recorder
+from drakit.client.events import NORMAL, Recorder
 from drakit.controllers import ALL, BY_NAME, ClaimController, Controllers, NamespaceController, chosen
 from tests.controllers.cluster import Fatal, cluster, on_loop
 from tests.controllers.manifests import by_template, claim, pod, template

@@ -13,8 +13,8 @@ import pytest
 from drakit.api.exchange import Request, Response
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, CLASSES, EVENTS, POD_GROUPS, PODS, SLICES, TAINT_RULES
+from drakit.controllers.context import Setting
 from drakit.controllers.eviction import DeviceTaintEviction
-from drakit.controllers.setting import Setting
 from tests.controllers.cluster import Cluster, cluster, on_loop
 from tests.controllers.manifests import (
     DRIVER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drakit.store import Event, Record, StoreClosed
-from drakit.store.watching import BufferedWatch, Dispatcher
+from drakit.store.watches import BufferedWatch, Dispatcher
 
 
 def event(revision: int, key: str) -> Event:

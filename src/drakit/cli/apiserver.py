@@ -18,9 +18,9 @@ from drakit.apiserver.serving.guard import MODES
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli import options
-from drakit.cli.hosting import Place, audit_log, directory_of
+from drakit.cli.host import Place, audit_log, directory_of
 from drakit.cli.logs import log_to_stderr
-from drakit.cli.serving import Keeping, serve
+from drakit.cli.server import Keeping, serve
 
 
 def apiserver(

@@ -19,11 +19,11 @@ from prometheus_client import CollectorRegistry
 from drakit.base.clock import RealClock
 from drakit.base.gates import FeatureGates
 from drakit.cli import options
-from drakit.cli.hosting import explained
+from drakit.cli.access import Reach
+from drakit.cli.diagnostics import bind_port
+from drakit.cli.host import explained
 from drakit.cli.logs import log_to_stderr, note_warning
-from drakit.cli.observing import bind_port
-from drakit.cli.reaching import Reach
-from drakit.cli.working import Duty, fulfil
+from drakit.cli.runner import Duty, fulfil
 from drakit.client import Access, Client
 from drakit.client.transport.http import Http
 from drakit.informers import LeaderElector, Timing

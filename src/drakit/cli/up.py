@@ -12,9 +12,9 @@ from drakit.apiserver.serving.composition import Settings
 from drakit.base.gates import FeatureGates
 from drakit.cli import options
 from drakit.cli.components import COMPONENTS
-from drakit.cli.hosting import Place, audit_log, directory_of
+from drakit.cli.host import Place, audit_log, directory_of
 from drakit.cli.logs import log_to_stderr
-from drakit.cli.serving import Keeping, serve
+from drakit.cli.server import Keeping, serve
 
 _EVERY_GATE = "AllAlpha=true,AllBeta=true"
 _PLUGINS = ("ServiceAccount",)

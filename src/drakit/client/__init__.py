@@ -12,7 +12,7 @@ from drakit.client.access.endpoint import Access, Certificate, Credentials, Trus
 from drakit.client.access.incluster import in_cluster
 from drakit.client.access.kubeconfig import Kubeconfig, load_kubeconfig
 from drakit.client.client import Client
-from drakit.client.decoding import Listed
+from drakit.client.decoder import Listed
 from drakit.client.failures import (
     AlreadyExists,
     Answered,
@@ -32,7 +32,7 @@ from drakit.client.failures import (
     Unauthorized,
 )
 from drakit.client.keys import Key, key_of, metadata_of
-from drakit.client.patching import APPLY, JSON_PATCH, MERGE, STRATEGIC
+from drakit.client.patches import APPLY, JSON_PATCH, MERGE, STRATEGIC
 from drakit.client.resources import (
     CLAIMS,
     CLASSES,
@@ -67,7 +67,7 @@ from drakit.client.resources import (
 from drakit.client.subresources import Token, bind, evict, get_scale, request_token, set_scale
 from drakit.client.transport.transports import Handler, InProcess, Transport
 from drakit.client.verbosity import V, set_verbosity
-from drakit.client.watching import ADDED, BOOKMARK, DELETED, MODIFIED, Change, Watch
+from drakit.client.watch import ADDED, BOOKMARK, DELETED, MODIFIED, Change, Watch
 
 __all__ = [
     "ADDED",

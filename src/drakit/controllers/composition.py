@@ -20,6 +20,7 @@ from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.client import Client
 from drakit.controllers.claims import ClaimController
+from drakit.controllers.context import ClientOf, Component, Prepared, Setting
 from drakit.controllers.eviction import DeviceTaintEviction
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
 from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction
@@ -28,7 +29,6 @@ from drakit.controllers.poolstatus import PoolStatusController
 from drakit.controllers.quotas import QuotaController
 from drakit.controllers.replicasets import ReplicaSetController
 from drakit.controllers.serviceaccounts import ServiceAccountController
-from drakit.controllers.setting import ClientOf, Component, Prepared, Setting
 from drakit.informers import Informers
 
 Make = Callable[[Setting], Component]

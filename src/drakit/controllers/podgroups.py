@@ -12,7 +12,7 @@ from drakit.api import Pod, PodGroup, pod_group_name
 from drakit.api.objects.partial import Partial
 from drakit.client import POD_GROUPS, PODS, Key
 from drakit.controllers.claims.consumers import by_group
-from drakit.controllers.setting import Setting
+from drakit.controllers.context import Setting
 from drakit.informers import Informer, Result
 
 NAME = "podgroup_protection"

@@ -33,8 +33,8 @@ from drakit.api.text.times import format_time, parse_time
 from drakit.base.errors import InvalidObject
 from drakit.base.taints import BLOCKING_EFFECTS
 from drakit.client import CLAIMS, CLASSES, POOL_STATUS_REQUESTS, SLICES, TAINT_RULES, Key, V
-from drakit.controllers.eviction.judging import current, taints_of
-from drakit.controllers.setting import Setting
+from drakit.controllers.context import Setting
+from drakit.controllers.eviction.deadlines import current, taints_of
 from drakit.informers import Informer, Result
 
 log = logging.getLogger("drakit.controllers")

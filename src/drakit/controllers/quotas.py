@@ -16,8 +16,8 @@ from drakit.api import DeviceClass, Pod, ResourceClaim, ResourceQuota
 from drakit.api.objects.partial import Partial
 from drakit.base.quantity import ZERO, Quantity
 from drakit.client import CLASSES, PODS, QUOTAS, Key, Resource, V, key_of, metadata_of
+from drakit.controllers.context import Setting
 from drakit.controllers.garbage.graph import served
-from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result
 from drakit.quota import covers, owner_name, tracked, usage
 

@@ -12,7 +12,7 @@ from typing import Any
 from drakit.api import ConfigMap, Namespace, ServiceAccount
 from drakit.api.objects.partial import Partial
 from drakit.client import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS, AlreadyExists, Client, Key
-from drakit.controllers.setting import Setting
+from drakit.controllers.context import Setting
 from drakit.informers import Informer, Result, Scope
 
 ACCOUNT = "default"

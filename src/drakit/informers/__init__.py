@@ -9,10 +9,10 @@ from drakit.informers.cache import Cache, IndexFunction, by_controller, by_label
 from drakit.informers.controller import Controller, Reconcile, Result
 from drakit.informers.factory import Informers
 from drakit.informers.informer import Handler, Informer
-from drakit.informers.leading import LeaderElector, LeaseLost, Timing
-from drakit.informers.queueing import QueueClosed, WorkQueue
+from drakit.informers.leaderelection import LeaderElector, LeaseLost, Timing
 from drakit.informers.ratelimits import Bucket, RetryLimits
 from drakit.informers.reflector import Reflector, Scope, Sink
+from drakit.informers.workqueue import QueueClosed, WorkQueue
 
 __all__ = [
     "Backoff",

@@ -6,6 +6,6 @@ Out: a Report: errors in the words of the server, and warnings about selectors t
 """
 
 from drakit.lint.findings import Finding, Report, Severity
-from drakit.lint.linting import lint
+from drakit.lint.linter import lint
 
 __all__ = ["Finding", "Report", "Severity", "lint"]

@@ -17,7 +17,7 @@ from zlib import crc32
 from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.client import Client
-from drakit.client.recording import Recorder
+from drakit.client.events import Recorder
 
 log = logging.getLogger("drakit.scheduler")
 

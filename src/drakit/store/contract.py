@@ -117,7 +117,7 @@ class Store(ABC):
         """How many keys there are under a prefix now."""
 
     @abstractmethod
-    async def written(self, prefix: str) -> int:
+    async def last_write_revision(self, prefix: str) -> int:
         """A revision that stays the same as long as nothing under a prefix is written or deleted, and grows with it.
 
         For those who ask before every use whether what they have read is current: it costs less than reading again.

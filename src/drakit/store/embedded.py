@@ -19,7 +19,7 @@ from drakit.store.contract import DEFAULT_BUFFER, Store, Watch
 from drakit.store.errors import Conflict, KeyExists, KeyNotFound, StoreClosed
 from drakit.store.records import Event, Page, Record, Stats
 from drakit.store.state import State
-from drakit.store.watching import Dispatcher
+from drakit.store.watches import Dispatcher
 
 
 class EmbeddedStore(Store):
@@ -77,7 +77,7 @@ class EmbeddedStore(Store):
     async def count(self, prefix: str) -> int:
         return self._open().count(prefix)
 
-    async def written(self, prefix: str) -> int:
+    async def last_write_revision(self, prefix: str) -> int:
         state = self._open()
         return self._written.setdefault(prefix, state.revision)
 

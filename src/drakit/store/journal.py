@@ -22,7 +22,7 @@ from drakit.base.errors import DrakitError
 from drakit.store.contract import EMPTY_REVISION
 from drakit.store.errors import Corrupt, SchemaTooNew, StoreLocked, StoreUnavailable
 from drakit.store.records import Event
-from drakit.store.replaying import Row
+from drakit.store.replay import Row
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x44524B54  # "DRKT": a file that says anything else is not ours to touch

@@ -17,13 +17,13 @@ from typing import Self
 
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import DrakitError
-from drakit.store.committing import Change, GroupCommit
 from drakit.store.embedded import EmbeddedStore
 from drakit.store.errors import Corrupt, StoreClosed
+from drakit.store.groupcommit import Change, GroupCommit
 from drakit.store.history import Retention
 from drakit.store.journal import Journal
 from drakit.store.records import Event
-from drakit.store.replaying import Unsound, rebuild
+from drakit.store.replay import Unsound, rebuild
 from drakit.store.state import State
 
 SWEEP_AT = 1024

@@ -11,7 +11,7 @@ from itertools import compress
 from operator import is_
 from typing import Any
 
-from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.admission import rules
 from drakit.apiserver.admission.chain import CREATE, Change
 from drakit.apiserver.failures import ApiError, bad_request

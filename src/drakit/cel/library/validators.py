@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from drakit.cel.checking.checker import Checked
 from drakit.cel.checking.types import Type, equivalent, unwrapped
 from drakit.cel.errors import CompileError, EvalError, Issue
-from drakit.cel.library.formatting import FormatFault, check_format
+from drakit.cel.library.format import FormatFault, check_format
 from drakit.cel.library.patterns import pattern
 from drakit.cel.library.times import parse_duration, parse_timestamp
 from drakit.cel.syntax.ast import Call, Expr, ListExpr, Literal, MapExpr, children

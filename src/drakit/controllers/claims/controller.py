@@ -12,13 +12,13 @@ from drakit.api import Node, Pod, PodGroup, ResourceClaim, ResourceClaimTemplate
 from drakit.api.objects.partial import Partial
 from drakit.base.errors import Conflict, DrakitError
 from drakit.client import CLAIMS, NODES, POD_GROUPS, PODS, TEMPLATES, Key, key_of
-from drakit.client.recording import WARNING
+from drakit.client.events import WARNING
 from drakit.controllers.claims.consumers import Consumers, by_claim, by_consumer, by_group, by_template, is_done
-from drakit.controllers.claims.figures import ClaimFigures
-from drakit.controllers.claims.generating import Generating, Missing
-from drakit.controllers.claims.releasing import Releasing
-from drakit.controllers.claims.reserving import Reserving
-from drakit.controllers.setting import Setting
+from drakit.controllers.claims.generation import Generating, Missing
+from drakit.controllers.claims.metrics import ClaimFigures
+from drakit.controllers.claims.release import Releasing
+from drakit.controllers.claims.reservation import Reserving
+from drakit.controllers.context import Setting
 from drakit.informers import Informer, Result, by_controller, by_node
 
 NAME = "resource_claim"

@@ -13,13 +13,13 @@ from collections import Counter
 from drakit.api import Pod
 from drakit.api.objects.partial import Partial
 from drakit.client import Key, V
-from drakit.client.recording import NORMAL
+from drakit.client.events import NORMAL
+from drakit.controllers.context import Setting
 from drakit.controllers.disruption import mark_disrupted
-from drakit.controllers.eviction.figures import EvictionFigures
-from drakit.controllers.eviction.judging import Eviction
+from drakit.controllers.eviction.deadlines import Eviction
 from drakit.controllers.eviction.knowledge import Knowledge
+from drakit.controllers.eviction.metrics import EvictionFigures
 from drakit.controllers.eviction.rules import RuleStatus
-from drakit.controllers.setting import Setting
 from drakit.informers import Bucket, Controller, Result
 
 log = logging.getLogger("drakit.controllers")

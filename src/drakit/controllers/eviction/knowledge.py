@@ -23,8 +23,8 @@ from drakit.api import (
 )
 from drakit.api.objects.partial import Partial
 from drakit.client import CLAIMS, CLASSES, PODS, SLICES, TAINT_RULES, Key, key_of
-from drakit.controllers.eviction.judging import Eviction, eviction
-from drakit.controllers.setting import Setting
+from drakit.controllers.context import Setting
+from drakit.controllers.eviction.deadlines import Eviction, eviction
 from drakit.informers import Informer
 
 

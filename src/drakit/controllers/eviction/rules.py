@@ -17,9 +17,9 @@ from drakit.api import Condition, DeviceTaintRule, find_condition, results_of
 from drakit.api.text.times import format_time
 from drakit.base.taints import NO_EXECUTE, NONE
 from drakit.client import Client, Key
-from drakit.controllers.eviction.judging import published_by, taints_of
+from drakit.controllers.context import Setting
+from drakit.controllers.eviction.deadlines import published_by, taints_of
 from drakit.controllers.eviction.knowledge import Knowledge
-from drakit.controllers.setting import Setting
 from drakit.informers import Result
 
 replace = msgspec.structs.replace

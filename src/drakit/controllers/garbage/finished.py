@@ -11,7 +11,7 @@ import logging
 from drakit.api import Pod
 from drakit.api.objects.partial import Partial
 from drakit.client import PODS, Key, V
-from drakit.controllers.setting import Setting
+from drakit.controllers.context import Setting
 from drakit.informers import Informer, Result
 
 log = logging.getLogger("drakit.controllers")

@@ -17,8 +17,8 @@ from drakit.api import Namespace
 from drakit.api.objects.partial import Partial
 from drakit.api.text.times import format_time
 from drakit.client import EVENTS, NAMESPACES, Key, NotFound, Resource, V, metadata_of
+from drakit.controllers.context import Setting
 from drakit.controllers.garbage.graph import served
-from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result
 
 log = logging.getLogger("drakit.controllers")

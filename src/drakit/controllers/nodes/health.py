@@ -16,8 +16,8 @@ from drakit.api import Lease, Node, to_plain
 from drakit.api.objects.partial import Partial
 from drakit.api.text.times import format_time
 from drakit.client import LEASES, NODES, STRATEGIC, Key, V
+from drakit.controllers.context import Setting
 from drakit.controllers.nodes.conditions import READY, TOLD_BY_AGENT, ready, taints_for
-from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result, Scope
 
 log = logging.getLogger("drakit.controllers")

@@ -18,9 +18,9 @@ from drakit.api import Node, Pod, ResourceSlice
 from drakit.api.objects.partial import Partial
 from drakit.api.text.times import parse_time
 from drakit.client import NODES, PODS, SLICES, Key, V, key_of
+from drakit.controllers.context import Setting
 from drakit.controllers.disruption import mark_disrupted
 from drakit.controllers.nodes.conditions import is_out_of_service
-from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result, by_node
 
 log = logging.getLogger("drakit.controllers")

@@ -16,8 +16,9 @@ from drakit.api import Pod, ReplicaSet
 from drakit.api.objects.partial import Partial
 from drakit.base.errors import DrakitError, Retryable
 from drakit.client import PODS, REPLICA_SETS, Key, V, key_of
-from drakit.client.recording import NORMAL, WARNING
-from drakit.controllers.replicasets.choosing import (
+from drakit.client.events import NORMAL, WARNING
+from drakit.controllers.context import Setting
+from drakit.controllers.replicasets.selection import (
     Sorted,
     available_in,
     first_to_go,
@@ -25,7 +26,6 @@ from drakit.controllers.replicasets.choosing import (
     ready_since,
     sort_pods,
 )
-from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result, by_controller
 
 log = logging.getLogger("drakit.controllers")

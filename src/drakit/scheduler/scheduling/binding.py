@@ -17,7 +17,7 @@ from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.client import Client, V
-from drakit.client.recording import NORMAL
+from drakit.client.events import NORMAL
 from drakit.scheduler import metrics as figures
 from drakit.scheduler.framework import Action, ClusterEvent, Code, CycleState, EventResource, Status
 from drakit.scheduler.metrics import Metrics

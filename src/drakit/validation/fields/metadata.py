@@ -13,7 +13,7 @@ from typing import Any
 from drakit.api import ManagedFieldsEntry, ObjectMeta, OwnerReference
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, forbidden, invalid, not_supported, required, too_long
-from drakit.validation.fields.rendering import as_go
+from drakit.validation.fields.gonames import as_go
 
 NameRule = Callable[[str], list[str]]
 

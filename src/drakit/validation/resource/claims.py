@@ -32,7 +32,7 @@ from drakit.validation.fields.metadata import (
     check_template_metadata,
     immutable,
 )
-from drakit.validation.fields.naming import check_class, check_fully_qualified, check_label
+from drakit.validation.fields.names import check_class, check_fully_qualified, check_label
 from drakit.validation.fields.sequences import each, each_once
 from drakit.validation.resource.expressions import check_selectors
 from drakit.validation.resource.opaque import check_configuration

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from drakit.api.registry import Kind
-from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.admission.chain import CREATE, Change
 from drakit.apiserver.auth.users import user_info
 from drakit.apiserver.kinds.served import known_kind

@@ -10,10 +10,10 @@ from drakit.base.gates import FeatureGates
 from drakit.lint.cluster import Cluster
 from drakit.lint.consistency import check_extended_resources, check_pools, check_repeated
 from drakit.lint.findings import Draft, Report, Severity, in_order
-from drakit.lint.matching import check_requests, check_selectors
 from drakit.lint.places import locate
+from drakit.lint.requests import check_requests, check_selectors
+from drakit.lint.servererrors import check_subject
 from drakit.lint.subjects import Reading, Subject, read_subjects
-from drakit.lint.verdicts import check_subject
 
 _TOGETHER = (check_pools, check_extended_resources, check_selectors, check_requests)
 

@@ -12,10 +12,10 @@ from drakit.api import Node, Pod
 from drakit.api.objects.partial import Partial
 from drakit.base.taints import NO_EXECUTE
 from drakit.client import NODES, PODS, Key
-from drakit.client.recording import NORMAL
+from drakit.client.events import NORMAL
+from drakit.controllers.context import Setting
 from drakit.controllers.disruption import mark_disrupted
-from drakit.controllers.setting import Setting
-from drakit.controllers.tolerating import moment_after, seconds_on_node
+from drakit.controllers.tolerations import moment_after, seconds_on_node
 from drakit.informers import Informer, Result, by_node
 
 NAME = "taint_eviction"

@@ -15,7 +15,7 @@ import msgspec
 
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
-from drakit.cli.hosting import explained
+from drakit.cli.host import explained
 from drakit.client import Access, Certificate, Files, Trust, in_cluster, load_kubeconfig
 
 _TOGETHER = "--client-certificate and --client-key go together"

@@ -21,9 +21,9 @@ from prometheus_client import CollectorRegistry
 from drakit.apiserver.http.listener import Listener
 from drakit.base.clock import Clock
 from drakit.base.errors import Unavailable
+from drakit.cli.collector import spare_the_collector
 from drakit.cli.components import Embedded
-from drakit.cli.observing import Observed, show_figures_alone, url_of
-from drakit.cli.sparing import spare_the_collector
+from drakit.cli.diagnostics import Observed, show_figures_alone, url_of
 from drakit.client import Client
 from drakit.informers import LeaderElector
 

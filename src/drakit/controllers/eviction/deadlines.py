@@ -15,7 +15,7 @@ from drakit.allocator import Inventory, Pool
 from drakit.api import Device, DeviceRequestAllocationResult, DeviceTaint, ResourceSlice
 from drakit.api.objects.slices import ResourcePool, ResourceSliceSpec
 from drakit.base.taints import NO_EXECUTE
-from drakit.controllers.tolerating import moment_after, seconds_on_device
+from drakit.controllers.tolerations import moment_after, seconds_on_device
 
 replace = msgspec.structs.replace
 Result = DeviceRequestAllocationResult

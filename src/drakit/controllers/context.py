@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client, NotFound, V
-from drakit.client.recording import Recorder
+from drakit.client.events import Recorder
 from drakit.informers import Controller, Informers, Result
 
 K = TypeVar("K", bound=Hashable)

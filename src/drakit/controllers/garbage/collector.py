@@ -15,8 +15,8 @@ import msgspec
 
 from drakit.api import ObjectMeta, OwnerReference, to_plain
 from drakit.client import Resource, V, key_of, metadata_of
+from drakit.controllers.context import Setting
 from drakit.controllers.garbage.graph import Graph, Item
-from drakit.controllers.setting import Setting
 from drakit.informers import Result
 
 log = logging.getLogger("drakit.controllers")

@@ -19,11 +19,11 @@ from drakit.apiserver.http.listener import Listener
 from drakit.apiserver.serving.composition import Settings, build_server
 from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import RealClock
+from drakit.cli.collector import spare_the_collector
 from drakit.cli.components import Component, Embedded, Surroundings
-from drakit.cli.hosting import Host, Place, explained, signing_key, static_tokens
+from drakit.cli.diagnostics import show_figures_alone
+from drakit.cli.host import Host, Place, explained, signing_key, static_tokens
 from drakit.cli.logs import Logged
-from drakit.cli.observing import show_figures_alone
-from drakit.cli.sparing import spare_the_collector
 from drakit.store import MemoryStore, SQLiteStore, Store
 
 

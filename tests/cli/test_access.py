@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from drakit.base.errors import UsageError
-from drakit.cli.reaching import Reach
+from drakit.cli.access import Reach
 from tests.controllers.cluster import on_loop
 
 

@@ -14,7 +14,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from drakit.api import ResourceClaim, is_allocated
-from drakit.controllers.claims.naming import ANNOTATION, EXTENDED_ANNOTATION
+from drakit.controllers.claims.templates import ANNOTATION, EXTENDED_ANNOTATION
 
 
 class ClaimFigures(Collector):

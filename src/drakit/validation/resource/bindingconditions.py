@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from drakit.base.fields import FieldError, Path, duplicate, invalid
 from drakit.validation.context import Context
-from drakit.validation.fields.naming import check_label_key
+from drakit.validation.fields.names import check_label_key
 from drakit.validation.fields.sequences import each, repeated
 
 CONDITIONS = 4

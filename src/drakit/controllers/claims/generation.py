@@ -25,8 +25,8 @@ from drakit.api import (
 from drakit.api.objects.workloads import PodGroupResourceClaim
 from drakit.base.errors import DrakitError, Retryable, Unavailable
 from drakit.client import CLAIMS, STRATEGIC, Client, Key, RequestTimeout, ServerTimeout, V
-from drakit.controllers.claims.figures import ClaimFigures
-from drakit.controllers.claims.naming import ANNOTATION, claim_of, is_controlled_by, made_for
+from drakit.controllers.claims.metrics import ClaimFigures
+from drakit.controllers.claims.templates import ANNOTATION, claim_of, is_controlled_by, made_for
 from drakit.informers import Informer
 
 log = logging.getLogger("drakit.controllers")

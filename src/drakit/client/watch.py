@@ -14,7 +14,7 @@ import msgspec
 
 from drakit.api.exchange import EventStream
 from drakit.base.status import failure
-from drakit.client.decoding import Reader
+from drakit.client.decoder import Reader
 from drakit.client.failures import failed
 
 ADDED, MODIFIED, DELETED, BOOKMARK = "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
