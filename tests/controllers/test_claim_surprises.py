@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from drakit.api.exchange import Outcome, Request, Response
+from drakit.api.exchange import Request, Response, StatusContent
 from drakit.base.status import failure
 from drakit.client import CLAIMS, EVENTS, POD_GROUPS, PODS
 from drakit.controllers.claims.templates import ANNOTATION
@@ -49,7 +49,7 @@ async def test_a_random_name_that_is_taken_is_drawn_again() -> None:
             if request.method == "POST" and request.path.endswith("/resourceclaims") and not refused:
                 refused.append(request.path)
                 status = failure(409, "AlreadyExists", 'resourceclaims "p-g-xxxxx" already exists')
-                return Response(code=409, content=Outcome(status))
+                return Response(code=409, content=StatusContent(status))
             return await inner(request)
 
         it.server.handle = handle  # type: ignore[method-assign]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from drakit.store import FutureRevision, KeyNotFound, Page
+from drakit.store import FutureRevision, KeyNotFound, RecordPage
 from tests.store.engines import Engine, fill, on_loop
 
 
-def keys(page: Page) -> list[str]:
+def keys(page: RecordPage) -> list[str]:
     return [record.key for record in page.records]
 
 
@@ -27,7 +27,7 @@ async def test_list_is_in_key_order_and_stays_within_the_prefix(engine: Engine) 
 async def test_an_empty_range_still_says_its_revision(engine: Engine) -> None:
     async with await engine.open() as store:
         await store.create("/a", b"")
-        assert await store.list("/none/") == Page([], 2, 0)
+        assert await store.list("/none/") == RecordPage([], 2, 0)
 
 
 @on_loop

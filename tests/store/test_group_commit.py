@@ -11,11 +11,11 @@ import pytest
 
 from drakit.store import (
     Conflict,
-    Event,
     KeyExists,
     KeyNotFound,
     SQLiteStore,
     StoreClosed,
+    StoreEvent,
     StoreUnavailable,
     groupcommit,
 )
@@ -34,7 +34,7 @@ class Disk:
         self.go.set()
         append = Journal.append
 
-        def slow_append(journal: Journal, events: Sequence[Event]) -> None:
+        def slow_append(journal: Journal, events: Sequence[StoreEvent]) -> None:
             self.groups.append(len(events))
             self.started.set()
             self.go.wait()
@@ -220,7 +220,7 @@ async def test_a_conflict_is_decided_by_the_order_of_the_calls(path: Path, disk:
 async def test_a_bug_in_the_journal_reaches_the_writer_and_no_further(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(journal: Journal, events: Sequence[Event]) -> None:
+    def broken(journal: Journal, events: Sequence[StoreEvent]) -> None:
         raise TypeError("oops")
 
     async with await SQLiteStore.open(path) as store:

@@ -21,7 +21,7 @@ from drakit.client import Access, Certificate, Files, Trust, in_cluster, load_ku
 _TOGETHER = "--client-certificate and --client-key go together"
 
 
-class Reach(msgspec.Struct, frozen=True, kw_only=True):
+class ServerFlags(msgspec.Struct, frozen=True, kw_only=True):
     """What the flags say."""
 
     kubeconfig: Path | None = None

@@ -18,9 +18,9 @@ from drakit.apiserver.serving.guard import MODES
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli import options
-from drakit.cli.host import Place, audit_log, directory_of
+from drakit.cli.host import ListenAddress, audit_log, directory_of
 from drakit.cli.logs import log_to_stderr
-from drakit.cli.server import Keeping, serve
+from drakit.cli.server import ServerFiles, serve
 
 
 def apiserver(
@@ -53,7 +53,7 @@ def apiserver(
     log_to_stderr(verbosity)
     if (tls_cert_file is None) != (tls_private_key_file is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
-    place = Place(
+    place = ListenAddress(
         address=bind_address,
         port=secure_port,
         unix_socket=unix_socket,
@@ -72,7 +72,7 @@ def apiserver(
             enable_plugins=options.names(enable_admission_plugins),
             disable_plugins=options.names(disable_admission_plugins),
         )
-        keeping = Keeping(directory=directory, ephemeral=ephemeral, kubeconfig=kubeconfig)
+        keeping = ServerFiles(directory=directory, ephemeral=ephemeral, kubeconfig=kubeconfig)
         uvloop.run(serve("apiserver", place, settings, keeping, tokens=token_auth_file))
 
 

@@ -19,11 +19,11 @@ from prometheus_client import CollectorRegistry
 from drakit.base.clock import RealClock
 from drakit.base.gates import FeatureGates
 from drakit.cli import options
-from drakit.cli.access import Reach
+from drakit.cli.access import ServerFlags
 from drakit.cli.diagnostics import bind_port
 from drakit.cli.host import explained
 from drakit.cli.logs import log_to_stderr, note_warning
-from drakit.cli.runner import Duty, fulfil
+from drakit.cli.runner import ComponentRun, fulfil
 from drakit.client import Access, Client
 from drakit.client.accounts import AccountToken
 from drakit.client.transport.http import Http
@@ -70,7 +70,7 @@ def controllers(
 ) -> None:
     """Run the controllers against an API server."""
     log_to_stderr(verbosity)
-    access = Reach(
+    access = ServerFlags(
         kubeconfig=kubeconfig,
         context=context,
         master=master,
@@ -121,7 +121,7 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
                 client_of=clients.of,
                 makers=self.makers,
             )
-            duty = Duty("controllers", work, registry, clock, self._elector(clients.shared, registry))
+            duty = ComponentRun("controllers", work, registry, clock, self._elector(clients.shared, registry))
             await fulfil(duty, clients.shared, self.access.server, bound)
 
     def _elector(self, client: Client, registry: CollectorRegistry) -> LeaderElector | None:

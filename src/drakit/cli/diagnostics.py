@@ -21,12 +21,12 @@ _NOT_FOUND = Response(code=404, content=Raw(b"404 page not found\n"), content_ty
 _READY = "/readyz"
 
 
-def show_figures_alone() -> None:
-    """Without the times at which figures were made, which the library adds and Kubernetes does not show."""
+def hide_creation_times() -> None:
+    """Without the times at which metrics were made, which the library adds and Kubernetes does not show."""
     disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-class Observed:
+class Diagnostics:
     def __init__(self, registry: CollectorRegistry, *, health: Mapping[str, Check], ready: Mapping[str, Check]) -> None:
         """What is ready is healthy too: `ready` is what comes on top."""
         self._registry = registry

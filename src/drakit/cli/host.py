@@ -30,7 +30,7 @@ _NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class ListenAddress(msgspec.Struct, frozen=True, kw_only=True):
     """What the flags say about listening. `given` is a certificate to serve with in place of one of our own."""
 
     address: str = "127.0.0.1"
@@ -48,7 +48,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 class Host:
     """A place with its socket bound, and its certificate authority in a directory."""
 
-    def __init__(self, place: Place, directory: Path) -> None:
+    def __init__(self, place: ListenAddress, directory: Path) -> None:
         self.place = place
         where = place.unix_socket or f"{place.address}:{place.port}"
         try:

@@ -23,7 +23,7 @@ from drakit.lint import Report, Severity
 from drakit.lint import lint as lint_texts
 
 
-class Output(StrEnum):
+class LintOutput(StrEnum):
     TEXT = "text"
     JSON = "json"
 
@@ -33,7 +33,7 @@ def lint(
         list[str],
         typer.Option("-f", "--filename", help="A YAML or JSON file, a folder of them, or - for standard input."),
     ],
-    output: Annotated[Output, typer.Option("-o", "--output", help="How to show findings.")] = Output.TEXT,
+    output: Annotated[LintOutput, typer.Option("-o", "--output", help="How to show findings.")] = LintOutput.TEXT,
     strict: Annotated[bool, typer.Option("--strict", help="Fail for warnings, too.")] = False,
     feature_gates: Annotated[
         str | None, typer.Option("--feature-gates", help="Name=bool, separated by commas; all are on otherwise.")
@@ -76,10 +76,10 @@ def _files(path: Path, problems: list[str]) -> list[Path]:
     return found
 
 
-def _show(report: Report, problems: tuple[str, ...], output: Output) -> None:
+def _show(report: Report, problems: tuple[str, ...], output: LintOutput) -> None:
     for problem in problems:
         typer.echo(f"error: {problem}", err=True)
-    if output is Output.JSON:
+    if output is LintOutput.JSON:
         _show_json(report, problems)
         return
     for finding in report.findings:

@@ -1,6 +1,6 @@
 """Run a component against an API server that is somewhere else: reach it, lead, work, stop in good order.
 
-In:  a client, what is to be run, how leaders are elected, where to show health and figures.
+In:  a client, what is to be run, how leaders are elected, where to show health and metrics.
 Out: the work, until a signal comes (then what is under way may finish, and the lease is given back), or until the
      lease is lost: that raises LeaseLost, and whoever started the process starts it again.
 """
@@ -23,7 +23,7 @@ from drakit.base.clock import Clock
 from drakit.base.errors import Unavailable
 from drakit.cli.collector import spare_the_collector
 from drakit.cli.components import Embedded
-from drakit.cli.diagnostics import Observed, show_figures_alone, url_of
+from drakit.cli.diagnostics import Diagnostics, hide_creation_times, url_of
 from drakit.client import Client
 from drakit.informers import LeaderElector
 
@@ -32,7 +32,7 @@ PATIENCE = 10.0
 _PAUSE = 0.5
 
 
-class Working(Embedded, Protocol):
+class RunnableComponent(Embedded, Protocol):
     @property
     def is_synced(self) -> bool:
         """Whether its caches are filled."""
@@ -40,11 +40,11 @@ class Working(Embedded, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Duty:
+class ComponentRun:
     """What is to be run, and by whom: with an elector, only while this process leads."""
 
     title: str
-    work: Working
+    work: RunnableComponent
     registry: CollectorRegistry
     clock: Clock
     elector: LeaderElector | None = None
@@ -56,8 +56,8 @@ class Duty:
     def is_standby(self) -> bool:
         return self.elector is not None and not self.elector.leading
 
-    def observed(self) -> Observed:
-        return Observed(
+    def observed(self) -> Diagnostics:
+        return Diagnostics(
             self.registry,
             health={"ping": _ping, "leaderElection": self._check_lease},
             ready={"informers": self._check_informers},
@@ -76,14 +76,14 @@ async def _ping() -> None:
     return
 
 
-async def fulfil(duty: Duty, client: Client, server: str, bound: socket.socket) -> None:
+async def fulfil(duty: ComponentRun, client: Client, server: str, bound: socket.socket) -> None:
     """Until told to stop. Raise Unavailable when the server does not answer, LeaseLost when another one leads."""
     with _signalled() as signals:
         await _reach(client, server, duty.clock)
         async with Listener(duty.observed(), bound).running(), _at_work(duty) as working:
-            typer.echo(f"drakit {duty.title}: following {server}, figures on {url_of(bound)}/metrics")
+            typer.echo(f"drakit {duty.title}: following {server}, metrics on {url_of(bound)}/metrics")
             spare_the_collector()
-            show_figures_alone()
+            hide_creation_times()
             await _first(working, signals.asked.wait())
             if not working.done() and not duty.is_standby:
                 await _first(_finish(duty, working), signals.insisted.wait())
@@ -92,7 +92,7 @@ async def fulfil(duty: Duty, client: Client, server: str, bound: socket.socket) 
 
 
 @asynccontextmanager
-async def _at_work(duty: Duty) -> AsyncIterator[asyncio.Task[None]]:
+async def _at_work(duty: ComponentRun) -> AsyncIterator[asyncio.Task[None]]:
     task = asyncio.create_task(duty.run(), name=duty.title)
     try:
         yield task
@@ -101,7 +101,7 @@ async def _at_work(duty: Duty) -> AsyncIterator[asyncio.Task[None]]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _finish(duty: Duty, working: asyncio.Task[None]) -> None:
+async def _finish(duty: ComponentRun, working: asyncio.Task[None]) -> None:
     """A standby has nothing under way; a leader finishes what it has begun, but not for ever."""
     await duty.work.stop()
     await asyncio.wait((working,), timeout=PATIENCE)

@@ -19,11 +19,11 @@ from prometheus_client import CollectorRegistry
 from drakit.base.clock import RealClock
 from drakit.base.gates import FeatureGates
 from drakit.cli import options
-from drakit.cli.access import Reach
+from drakit.cli.access import ServerFlags
 from drakit.cli.diagnostics import bind_port
 from drakit.cli.host import explained
 from drakit.cli.logs import log_to_stderr, note_warning
-from drakit.cli.runner import Duty, fulfil
+from drakit.cli.runner import ComponentRun, fulfil
 from drakit.client import Access, Client
 from drakit.client.transport.http import Http
 from drakit.informers import LeaderElector, Timing
@@ -54,7 +54,7 @@ def scheduler(
     gates = FeatureGates.parse(feature_gates)
     configuration = _configuration(config, gates)
     named = configuration.client_connection.kubeconfig
-    access = Reach(
+    access = ServerFlags(
         kubeconfig=kubeconfig or (Path(named) if named and not master else None),
         context=context,
         master=master,
@@ -82,7 +82,7 @@ async def _run(access: Access, gates: FeatureGates, config: SchedulerConfigurati
     async with Client(Http(access), on_warning=note_warning) as client:
         registry, clock = CollectorRegistry(), RealClock()
         work = Scheduler(client, clock=clock, gates=gates, registry=registry, config=config)
-        duty = Duty("scheduler", work, registry, clock, _elector(client, config, registry))
+        duty = ComponentRun("scheduler", work, registry, clock, _elector(client, config, registry))
         await fulfil(duty, client, access.server, bound)
 
 

@@ -21,13 +21,13 @@ from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import RealClock
 from drakit.cli.collector import spare_the_collector
 from drakit.cli.components import Component, Embedded, Surroundings
-from drakit.cli.diagnostics import show_figures_alone
-from drakit.cli.host import Host, Place, explained, signing_key, static_tokens
+from drakit.cli.diagnostics import hide_creation_times
+from drakit.cli.host import Host, ListenAddress, explained, signing_key, static_tokens
 from drakit.cli.logs import Logged
 from drakit.store import MemoryStore, SQLiteStore, Store
 
 
-class Keeping(msgspec.Struct, frozen=True, kw_only=True):
+class ServerFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Where things are kept: certificates and keys in the directory, data in it too unless it is ephemeral."""
 
     directory: Path
@@ -46,9 +46,9 @@ class Keeping(msgspec.Struct, frozen=True, kw_only=True):
 
 async def serve(
     title: str,
-    place: Place,
+    place: ListenAddress,
     settings: Settings,
-    keeping: Keeping,
+    keeping: ServerFiles,
     *,
     tokens: Path | None = None,
     components: Sequence[Component] = (),
@@ -70,7 +70,7 @@ async def serve(
             async with _running(components, around, listener):
                 typer.echo(f"drakit {title}: listening on {host.url}, kubeconfig {keeping.written}")
                 spare_the_collector()
-                show_figures_alone()
+                hide_creation_times()
                 await listener.serve()
     if place.unix_socket:
         place.unix_socket.unlink(missing_ok=True)

@@ -12,9 +12,9 @@ from drakit.apiserver.serving.composition import Settings
 from drakit.base.gates import FeatureGates
 from drakit.cli import options
 from drakit.cli.components import COMPONENTS
-from drakit.cli.host import Place, audit_log, directory_of
+from drakit.cli.host import ListenAddress, audit_log, directory_of
 from drakit.cli.logs import log_to_stderr
-from drakit.cli.server import Keeping, serve
+from drakit.cli.server import ServerFiles, serve
 
 _EVERY_GATE = "AllAlpha=true,AllBeta=true"
 _PLUGINS = ("ServiceAccount",)
@@ -38,7 +38,7 @@ def up(
 ) -> None:
     """Run API server, controllers and scheduler in one process, with every feature gate on."""
     log_to_stderr(verbosity)
-    place = Place(address=bind_address, port=secure_port, unix_socket=unix_socket, insecure=insecure)
+    place = ListenAddress(address=bind_address, port=secure_port, unix_socket=unix_socket, insecure=insecure)
     disabled = options.names(disable_admission_plugins)
     with directory_of(data_dir, ephemeral=ephemeral) as directory, audit_log(audit_log_path) as audit:
         settings = Settings(
@@ -53,5 +53,5 @@ def up(
             ),
             disable_plugins=disabled,
         )
-        keeping = Keeping(directory=directory, ephemeral=ephemeral, kubeconfig=kubeconfig)
+        keeping = ServerFiles(directory=directory, ephemeral=ephemeral, kubeconfig=kubeconfig)
         uvloop.run(serve("up", place, settings, keeping, tokens=token_auth_file, components=COMPONENTS))

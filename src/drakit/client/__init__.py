@@ -64,10 +64,10 @@ from drakit.client.resources import (
     resource_named,
     resource_of,
 )
-from drakit.client.subresources import Token, bind, evict, get_scale, request_token, set_scale
+from drakit.client.subresources import IssuedToken, bind, evict, get_scale, request_token, set_scale
 from drakit.client.transport.transports import Handler, InProcess, Transport
 from drakit.client.verbosity import V, set_verbosity
-from drakit.client.watch import ADDED, BOOKMARK, DELETED, MODIFIED, Change, Watch
+from drakit.client.watch import ADDED, BOOKMARK, DELETED, MODIFIED, ObjectChange, Watch
 
 __all__ = [
     "ADDED",
@@ -107,7 +107,6 @@ __all__ = [
     "AlreadyExists",
     "Answered",
     "Certificate",
-    "Change",
     "Client",
     "Conflict",
     "ConnectionFailed",
@@ -120,17 +119,18 @@ __all__ = [
     "Handler",
     "InProcess",
     "Invalid",
+    "IssuedToken",
     "Key",
     "Kubeconfig",
     "Listed",
     "NotFound",
     "NotServed",
+    "ObjectChange",
     "Rejected",
     "RequestTimeout",
     "Resource",
     "ServerTimeout",
     "ServerUnavailable",
-    "Token",
     "TooManyRequests",
     "Transport",
     "Trust",

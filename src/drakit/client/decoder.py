@@ -36,7 +36,7 @@ class Listed(msgspec.Struct, Generic[T], frozen=True):
         return len(self.items)
 
 
-class Page(msgspec.Struct, Generic[T], frozen=True):
+class ListPage(msgspec.Struct, Generic[T], frozen=True):
     items: list[T]
     metadata: ListMeta
 
@@ -66,9 +66,9 @@ class Reader(Generic[T]):
             return self.wrap(content)
         return self.from_bytes(content.encode())
 
-    def many(self, content: Content) -> Page[T]:
+    def many(self, content: Content) -> ListPage[T]:
         if isinstance(content, ManyObjects):
-            return Page([self.wrap(each) for each in content.items], content.metadata)
+            return ListPage([self.wrap(each) for each in content.items], content.metadata)
         return self._list(content.encode())
 
     def from_bytes(self, data: bytes | msgspec.Raw) -> T:
@@ -82,13 +82,13 @@ class Reader(Generic[T]):
             return self._typed(Partial.of(self.kind.model, document))
         return self._typed(from_plain(self.kind.model, internal_form(self.kind, self.version, document)))
 
-    def _list(self, data: bytes) -> Page[T]:
+    def _list(self, data: bytes) -> ListPage[T]:
         if self._direct:
             found = list_from_json(self.kind.model, data)
-            return Page(list(map(self._typed, found.items)), found.metadata)
+            return ListPage(list(map(self._typed, found.items)), found.metadata)
         raw = msgspec.convert(_decode(self.kind, data), _RawList)
         head = {"kind": self.kind.kind, "apiVersion": self.kind.group_version(self.version)}
-        return Page([self.from_document(head | item) for item in raw.items or ()], raw.metadata)
+        return ListPage([self.from_document(head | item) for item in raw.items or ()], raw.metadata)
 
     def _typed(self, obj: Model | Partial[Any]) -> T:
         return obj  # type: ignore[return-value]

@@ -26,7 +26,7 @@ _MARK_LENGTH = 16
 _LONGEST_STEM = 253 - _MARK_LENGTH - 1
 
 
-class Recorder:
+class EventRecorder:
     """Of one component."""
 
     def __init__(self, client: Client, clock: Clock, component: str) -> None:

@@ -25,7 +25,7 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.exchange import Content, Outcome
+from drakit.api.exchange import Content, StatusContent
 from drakit.base import errors
 from drakit.base.fields import ErrorKind, FieldError, Path
 from drakit.base.status import Status, StatusCause, failure
@@ -157,7 +157,7 @@ def failed(status: Status, *, retry_after: float | None = None) -> Answered:
 
 def read_status(code: int, content: Content) -> Status:
     """The Status in an answer; of an answer that is none, such as a proxy's page, one that tells as much."""
-    if isinstance(content, Outcome):
+    if isinstance(content, StatusContent):
         return content.status
     return decode_status(content.encode(), code)
 

@@ -1,7 +1,8 @@
 """What every controller is given, and how it is run.
 
-In:  the process's informers, who acts under which account, a clock, gates, a registry for figures.
-Out: one `Setting` that a controller is made with. A controller subscribes to informers when it is made, and has loops.
+In:  the process's informers, who acts under which account, a clock, gates, a registry for metrics.
+Out: one `ControllerContext` that a controller is made with. A controller subscribes to informers when it is made, and
+     has loops.
 
 Reading is shared, acting is not: caches are filled by one client, and each controller asks and writes with a client of
 its own, under the service account whose role has what that controller needs and no more.
@@ -18,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client, NotFound, V
-from drakit.client.events import Recorder
+from drakit.client.events import EventRecorder
 from drakit.informers import Controller, Informers, Result
 
 K = TypeVar("K", bound=Hashable)
@@ -27,7 +28,7 @@ ClientOf = Callable[[str], Client]
 log = logging.getLogger("drakit.controllers")
 
 
-class Setting:
+class ControllerContext:
     """Shared by all controllers of a process."""
 
     def __init__(
@@ -50,8 +51,8 @@ class Setting:
         self.registry = registry or CollectorRegistry()
         self.root_ca = root_ca
 
-    def recorder(self, client: Client, component: str) -> Recorder:
-        return Recorder(client, self.clock, component)
+    def recorder(self, client: Client, component: str) -> EventRecorder:
+        return EventRecorder(client, self.clock, component)
 
     def loop(self, name: str, reconcile: Callable[[K], Awaitable[Result | None]], *, workers: int = 1) -> Controller[K]:
         """A work queue and its workers. An object that vanished under a reconcile is no failure: its event comes."""
@@ -66,7 +67,7 @@ class Setting:
         return Controller(name, tolerant, clock=self.clock, workers=workers, registry=self.registry)
 
 
-class Component(Protocol):
+class LoopOwner(Protocol):
     """A controller, as whoever runs it sees it. Everything that it does, it does in its loops."""
 
     @property
@@ -74,7 +75,7 @@ class Component(Protocol):
 
 
 @runtime_checkable
-class Prepared(Protocol):
+class NeedsPreparation(Protocol):
     """A controller that must ask the server something before it can begin."""
 
     async def prepare(self) -> None:

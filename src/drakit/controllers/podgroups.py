@@ -12,7 +12,7 @@ from drakit.api import Pod, PodGroup, pod_group_name
 from drakit.api.objects.partial import Partial
 from drakit.client import POD_GROUPS, PODS, Key
 from drakit.controllers.claims.consumers import by_group
-from drakit.controllers.context import Setting
+from drakit.controllers.context import ControllerContext
 from drakit.informers import Informer, Result
 
 NAME = "podgroup_protection"
@@ -21,14 +21,14 @@ FINALIZER = "scheduling.k8s.io/podgroup-protection"
 
 
 class PodGroupProtection:
-    def __init__(self, setting: Setting) -> None:
-        self._client = setting.client_of(ACCOUNT)
-        self.loop = setting.loop(NAME, self.reconcile)
-        self.loops = (self.loop,) if setting.gates.enabled("GenericWorkload") else ()
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client_of(ACCOUNT)
+        self.loop = context.loop(NAME, self.reconcile)
+        self.loops = (self.loop,) if context.gates.enabled("GenericWorkload") else ()
         if not self.loops:
             return
-        self._pods: Informer[Partial[Pod]] = setting.informers.of(PODS)
-        self._groups: Informer[PodGroup] = setting.informers.of(POD_GROUPS)
+        self._pods: Informer[Partial[Pod]] = context.informers.of(PODS)
+        self._groups: Informer[PodGroup] = context.informers.of(POD_GROUPS)
         self._pods.add_index("group", by_group)
         self._groups.enqueue(self.loop.queue.add)
         self._pods.enqueue(self.loop.queue.add, lambda pod: [Key(*each) for each in by_group(pod)])

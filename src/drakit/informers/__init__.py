@@ -11,7 +11,7 @@ from drakit.informers.factory import Informers
 from drakit.informers.informer import Handler, Informer
 from drakit.informers.leaderelection import LeaderElector, LeaseLost, Timing
 from drakit.informers.ratelimits import Bucket, RetryLimits
-from drakit.informers.reflector import Reflector, Scope, Sink
+from drakit.informers.reflector import ListScope, Reflector, Sink
 from drakit.informers.workqueue import QueueClosed, WorkQueue
 
 __all__ = [
@@ -25,12 +25,12 @@ __all__ = [
     "Informers",
     "LeaderElector",
     "LeaseLost",
+    "ListScope",
     "QueueClosed",
     "Reconcile",
     "Reflector",
     "Result",
     "RetryLimits",
-    "Scope",
     "Sink",
     "Timing",
     "WorkQueue",

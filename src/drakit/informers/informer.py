@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from drakit.base.clock import Clock
 from drakit.client import Client, Key, Resource, key_of
 from drakit.informers.cache import Cache, IndexFunction, version_of
-from drakit.informers.reflector import Reflector, Scope
+from drakit.informers.reflector import ListScope, Reflector
 
 log = logging.getLogger("drakit.informers")
 
@@ -35,7 +35,7 @@ class Informer(Generic[T]):
         client: Client,
         resource: Resource[T],
         *,
-        scope: Scope | None = None,
+        scope: ListScope | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
         streaming: bool = True,

@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
-from drakit.informers.queuemetrics import QueueMetrics
+from drakit.informers.queuemetrics import WorkQueueMetrics
 from drakit.informers.ratelimits import RetryLimits
 
 K = TypeVar("K", bound=Hashable)
@@ -55,7 +55,7 @@ class WorkQueue(Generic[K]):
         self._timer: asyncio.Task[None] | None = None
         self._timer_due = 0.0
         self._closed = False
-        self._metrics = QueueMetrics(registry, name) if registry is not None else None
+        self._metrics = WorkQueueMetrics(registry, name) if registry is not None else None
         if self._metrics is not None:
             self._metrics.follow(self.__len__, self._running)
 

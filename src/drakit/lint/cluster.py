@@ -33,7 +33,7 @@ from drakit.selectors import BoundDevice, Selector, bind, compile_selector
 Asked = ExactDeviceRequest | DeviceSubRequest
 
 
-class Asking(msgspec.Struct, frozen=True):
+class ClaimRequests(msgspec.Struct, frozen=True):
     """A claim or template, with the path of its devices."""
 
     subject: Subject
@@ -50,7 +50,7 @@ class Asking(msgspec.Struct, frozen=True):
                 yield f"{path}.firstAvailable[{number}]", alternative
 
 
-class Owned(msgspec.Struct, frozen=True):
+class PlacedSelectors(msgspec.Struct, frozen=True):
     """Selectors and where they stand."""
 
     subject: Subject
@@ -68,10 +68,11 @@ class Cluster:
         return [subject for subject in self.subjects if isinstance(subject.view, model)]
 
     @cached_property
-    def asking(self) -> list[Asking]:
-        claims = [Asking(each, "spec.devices", each.view.spec.devices) for each in self.of(ResourceClaim)]
+    def asking(self) -> list[ClaimRequests]:
+        claims = [ClaimRequests(each, "spec.devices", each.view.spec.devices) for each in self.of(ResourceClaim)]
         templates = [
-            Asking(each, "spec.spec.devices", each.view.spec.spec.devices) for each in self.of(ResourceClaimTemplate)
+            ClaimRequests(each, "spec.spec.devices", each.view.spec.spec.devices)
+            for each in self.of(ResourceClaimTemplate)
         ]
         return claims + templates
 
@@ -105,16 +106,16 @@ class Cluster:
         named |= {device.node_name for _, device, _ in self.devices}
         return sorted({*self.inventory.nodes, *filter(None, named)}) or [""]
 
-    def selectors(self) -> Iterator[Owned]:
+    def selectors(self) -> Iterator[PlacedSelectors]:
         """Every list of selectors in the texts."""
         for asking in self.asking:
             for path, asked in asking.requests():
-                yield Owned(asking.subject, f"{path}.selectors", asked.selectors)
+                yield PlacedSelectors(asking.subject, f"{path}.selectors", asked.selectors)
         for subject in self.of(DeviceClass):
-            yield Owned(subject, "spec.selectors", subject.view.spec.selectors)
+            yield PlacedSelectors(subject, "spec.selectors", subject.view.spec.selectors)
         for subject in self.of(DeviceTaintRule):
             chosen = subject.view.spec.device_selector
-            yield Owned(subject, "spec.deviceSelector.selectors", chosen.selectors if chosen else ())
+            yield PlacedSelectors(subject, "spec.deviceSelector.selectors", chosen.selectors if chosen else ())
 
     def compiled(self, selectors: Sequence[DeviceSelector]) -> list[Selector]:
         """The selectors that compile; the others are reported as errors."""

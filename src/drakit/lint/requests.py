@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from drakit.allocator import Allocator, Verdict
 from drakit.api import EXACT_COUNT, DeviceClaim, ResourceClaim, ResourceClaimSpec
 from drakit.lint.attributes import ATTRIBUTE, CAPACITY, Name, missing, names_in, names_of
-from drakit.lint.cluster import Asked, Asking, Cluster, passes
+from drakit.lint.cluster import Asked, ClaimRequests, Cluster, passes
 from drakit.lint.findings import Draft
 from drakit.lint.subjects import Subject
 from drakit.selectors import Selector, bind
@@ -94,7 +94,7 @@ def _count_on(cluster: Cluster, node: str, selectors: Sequence[Selector]) -> flo
     )
 
 
-def _check_names(cluster: Cluster, asking: Asking) -> Iterator[Draft]:
+def _check_names(cluster: Cluster, asking: ClaimRequests) -> Iterator[Draft]:
     """Attributes of constraints and capacities of requests. Bare capacities belong to any driver."""
     known = names_of((slice_, device) for slice_, device, _ in cluster.devices)
     for index, constraint in enumerate(asking.devices.constraints):
@@ -113,7 +113,7 @@ def _check_names(cluster: Cluster, asking: Asking) -> Iterator[Draft]:
                 yield asking.subject.warn("unknown-attribute", f"{path}.capacity.requests[{name}]", message)
 
 
-def _check_constraints(cluster: Cluster, asking: Asking) -> Iterator[Draft]:
+def _check_constraints(cluster: Cluster, asking: ClaimRequests) -> Iterator[Draft]:
     """A constraint that rules out every node on which the claim would fit without it."""
     constraints = asking.devices.constraints
     if not constraints or _fits(cluster, replace(asking.devices, constraints=())) is not True:

@@ -19,7 +19,7 @@ from functools import partial
 
 from drakit.base.errors import DrakitError
 from drakit.store.errors import StoreUnavailable
-from drakit.store.records import Event
+from drakit.store.records import StoreEvent
 
 Change = tuple[str, bytes | None]
 PATIENCE = 0.003
@@ -35,11 +35,11 @@ class Batch:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.changes: list[Change] = []
-        self.writers: list[asyncio.Future[Event]] = []
+        self.writers: list[asyncio.Future[StoreEvent]] = []
         self.settled: asyncio.Future[None] = loop.create_future()
         self.size = 0
 
-    def add(self, key: str, value: bytes | None, writer: asyncio.Future[Event]) -> None:
+    def add(self, key: str, value: bytes | None, writer: asyncio.Future[StoreEvent]) -> None:
         self.changes.append((key, value))
         self.writers.append(writer)
         self.size += len(value or b"")
@@ -60,9 +60,9 @@ class GroupCommit:
         self,
         executor: Executor,
         *,
-        number: Callable[[Sequence[Change]], list[Event]],
-        write: Callable[[Sequence[Event]], None],
-        publish: Callable[[Event], bool],
+        number: Callable[[Sequence[Change]], list[StoreEvent]],
+        write: Callable[[Sequence[StoreEvent]], None],
+        publish: Callable[[StoreEvent], bool],
         reserved: dict[str, asyncio.Future[None]],
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -75,12 +75,12 @@ class GroupCommit:
         self._current: Batch | None = None
         self._scheduled = False
 
-    def submit(self, key: str, value: bytes | None) -> asyncio.Future[Event]:
+    def submit(self, key: str, value: bytes | None) -> asyncio.Future[StoreEvent]:
         """Add a change, and reserve its key; the result comes when it is durable and published."""
         if not self._queue or self._queue[-1].full:
             self._queue.append(Batch(self._loop))
         batch = self._queue[-1]
-        writer: asyncio.Future[Event] = self._loop.create_future()
+        writer: asyncio.Future[StoreEvent] = self._loop.create_future()
         batch.add(key, value, writer)
         self._reserved[key] = batch.settled
         self._schedule()
@@ -117,18 +117,18 @@ class GroupCommit:
             wait((outcome,), timeout=STEP_ASIDE)
             self._loop.call_later(PATIENCE, self._step_aside, outcome)
 
-    def _written(self, batch: Batch, events: list[Event], outcome: Future[None]) -> None:
+    def _written(self, batch: Batch, events: list[StoreEvent], outcome: Future[None]) -> None:
         """In the journal's thread: hand the outcome to the loop; if that is gone, nobody is left to be told."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._settle, batch, events, outcome.exception())
 
-    def _settle(self, batch: Batch, events: list[Event], error: BaseException | None) -> None:
+    def _settle(self, batch: Batch, events: list[StoreEvent], error: BaseException | None) -> None:
         if error is None:
             self._show(batch, events, 0)
         else:
             self._fail(batch, error)
 
-    def _show(self, batch: Batch, events: list[Event], first: int) -> None:
+    def _show(self, batch: Batch, events: list[StoreEvent], first: int) -> None:
         """Publish events and tell their writers, giving crowded watchers a turn in between."""
         for place in range(first, len(events)):
             event, writer = events[place], batch.writers[place]

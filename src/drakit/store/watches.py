@@ -13,12 +13,12 @@ from collections import deque
 from collections.abc import Iterable
 
 from drakit.base.errors import DrakitError
-from drakit.store.contract import Watch
+from drakit.store.contract import StoreWatch
 from drakit.store.errors import WatcherTooSlow
-from drakit.store.records import Event
+from drakit.store.records import StoreEvent
 
 
-class BufferedWatch(Watch):
+class BufferedWatch(StoreWatch):
     """A watch fed by a Dispatcher.
 
     Invariant: as long as the watch is open, every matching event up to `progress` has been read, and every later one
@@ -27,7 +27,7 @@ class BufferedWatch(Watch):
 
     __slots__ = ("_buffer", "_dispatcher", "_ended", "_final", "_full", "_limit", "_reason", "_waiter", "prefix")
 
-    def __init__(self, dispatcher: Dispatcher, prefix: str, past: Iterable[Event], limit: int) -> None:
+    def __init__(self, dispatcher: Dispatcher, prefix: str, past: Iterable[StoreEvent], limit: int) -> None:
         self.prefix = prefix
         self._dispatcher = dispatcher
         self._buffer = deque(past)
@@ -44,7 +44,7 @@ class BufferedWatch(Watch):
             return self._buffer[0].revision - 1
         return self._final if self._ended else self._dispatcher.revision
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> StoreEvent:
         if not self._buffer:
             await self._ready()
             if not self._buffer:
@@ -53,7 +53,7 @@ class BufferedWatch(Watch):
         self._give_back()
         return event
 
-    async def take(self) -> tuple[Event, ...]:
+    async def take(self) -> tuple[StoreEvent, ...]:
         await self._ready()
         events = tuple(self._buffer)
         self._buffer.clear()
@@ -64,7 +64,7 @@ class BufferedWatch(Watch):
         self._dispatcher.remove(self)
         self._drop(None)
 
-    def push(self, event: Event) -> bool:
+    def push(self, event: StoreEvent) -> bool:
         """Buffer an event; whether the reader should have a turn before many more come."""
         room = self._full - len(self._buffer)
         if room <= 0:
@@ -126,7 +126,7 @@ class Dispatcher:
     def __len__(self) -> int:
         return self._count
 
-    def add(self, prefix: str, past: Iterable[Event], limit: int) -> BufferedWatch:
+    def add(self, prefix: str, past: Iterable[StoreEvent], limit: int) -> BufferedWatch:
         """Open a watch that begins with these past events, all that matter up to now."""
         watch = BufferedWatch(self, prefix, past, limit)
         if prefix not in self._watches:
@@ -152,7 +152,7 @@ class Dispatcher:
         if not self._lengths[length]:
             del self._lengths[length]
 
-    def dispatch(self, event: Event) -> bool:
+    def dispatch(self, event: StoreEvent) -> bool:
         """Give the event to whom it concerns; whether some reader should have a turn before many more come."""
         crowded = False
         key, watches = event.key, self._watches

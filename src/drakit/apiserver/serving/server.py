@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from drakit.api.exchange import Outcome, Raw, Request, Response, User
+from drakit.api.exchange import Raw, Request, Response, StatusContent, User
 from drakit.api.registry import deprecation
 from drakit.apiserver import metrics
 from drakit.apiserver.auth import authorization
@@ -226,5 +226,5 @@ def _failed(error: Exception, warnings: list[str]) -> Response:
     if answer.status.code == 500 and not isinstance(error, ApiError):
         log.exception("request failed", exc_info=error)
     return Response(
-        code=answer.status.code, content=Outcome(answer.status), headers=answer.headers, warnings=tuple(warnings)
+        code=answer.status.code, content=StatusContent(answer.status), headers=answer.headers, warnings=tuple(warnings)
     )

@@ -14,7 +14,7 @@ from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.storage.objects import NOTHING_KNOWN, Kept, Known, Plain, storage_form
 from drakit.base import status
-from drakit.store import Conflict, Event, KeyExists, KeyNotFound, Record, Store
+from drakit.store import Conflict, KeyExists, KeyNotFound, Record, Store, StoreEvent
 
 CACHED = 131_072
 SUPERSEDED = 4_096
@@ -62,7 +62,7 @@ class Keeper:
             return found
         return self._remember(Kept(kind, record.key, record.value, record.revision))
 
-    def departed(self, kind: Kind, event: Event) -> Kept:
+    def departed(self, kind: Kind, event: StoreEvent) -> Kept:
         """The object that an event took away: as it was last, at the revision of its deletion."""
         found = self._cache.get(event.revision)
         if found is not None:

@@ -20,7 +20,7 @@ from drakit.apiserver.verbs.context import Call, Machinery
 from drakit.apiserver.verbs.selection import Selection
 from drakit.base import status
 from drakit.base.status import ListMeta
-from drakit.store import Compacted, KeyNotFound, Page, Record
+from drakit.store import Compacted, KeyNotFound, Record, RecordPage
 
 _CHUNK = 2_000
 _TOO_OLD = "The resourceVersion for the provided list is too old."
@@ -151,7 +151,7 @@ async def _pages(
 
 
 def _page(
-    kind: Kind, version: str, selection: Selection, found: list[Kept], page: Page, last: Record, unread: int
+    kind: Kind, version: str, selection: Selection, found: list[Kept], page: RecordPage, last: Record, unread: int
 ) -> KeptList:
     remaining = page.remaining + unread
     if not remaining:

@@ -23,7 +23,7 @@ from drakit.apiserver.storage.objectstore import Keeper
 from drakit.apiserver.verbs.context import Call, Machinery
 from drakit.apiserver.verbs.selection import Selection
 from drakit.base.clock import Clock
-from drakit.store import Compacted, Event, FutureRevision, StoreClosed, Watch, WatcherTooSlow
+from drakit.store import Compacted, FutureRevision, StoreClosed, StoreEvent, StoreWatch, WatcherTooSlow
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 BOOKMARK_SECONDS = 60.0
@@ -50,7 +50,7 @@ class ObjectStream(EventStream):
         self._selection = selection
         self._options = options
         self._deadline = clock.monotonic() + seconds
-        self._watch: Watch | None = None
+        self._watch: StoreWatch | None = None
         self._after = 0
         self._initial: list[Kept] = []
         self._error: ApiError | None = None
@@ -151,7 +151,7 @@ class ObjectStream(EventStream):
         left = self._deadline - self._clock.monotonic()
         return min(left, BOOKMARK_SECONDS) if self._options.bookmarks else left
 
-    async def _take(self, watch: Watch) -> tuple[Event, ...] | None:
+    async def _take(self, watch: StoreWatch) -> tuple[StoreEvent, ...] | None:
         """The next events; none when the alarm rings first. Cancelling a read of the store loses nothing.
 
         The alarm outlives many reads, so that an event costs no task and no timer of its own.
@@ -177,7 +177,7 @@ class ObjectStream(EventStream):
             self._alarm, self._rung = None, True
             self._reader.cancel()
 
-    def _step(self, event: Event) -> Step | None:
+    def _step(self, event: StoreEvent) -> Step | None:
         """What an event is to this selection; none when it is nothing."""
         if event.revision <= self._after:
             return None
@@ -190,7 +190,7 @@ class ObjectStream(EventStream):
             return (MODIFIED if before else ADDED), kept
         return (DELETED, self._left(event)) if before else None
 
-    def _left(self, event: Event) -> Kept:
+    def _left(self, event: StoreEvent) -> Kept:
         """An object that no longer matches goes as it was when it last did, at the revision of the change."""
         return Kept(self.kind, event.key, event.previous_value or b"", event.revision)
 

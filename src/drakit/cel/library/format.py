@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from drakit.cel.checking.types import Kind, Type
+from drakit.cel.checking.types import Type, TypeKind
 from drakit.cel.errors import EvalError
 from drakit.cel.library.conversions import double_from_text, double_text
 from drakit.cel.library.times import format_duration, format_timestamp
@@ -119,7 +119,7 @@ def _unfit(arg: Expr, letter: str, type_of: Callable[[Expr], Type]) -> Expr | No
     while stack:
         part = stack.pop()
         kind = type_of(part).kind
-        if kind is not Kind.DYN and kind not in _KINDS[letter]:
+        if kind is not TypeKind.DYN and kind not in _KINDS[letter]:
             return part
         if letter == "s" and isinstance(part, ListExpr | MapExpr):
             stack.extend(reversed(list(children(part))))
@@ -296,16 +296,25 @@ _WRONG = {
     "X": "only integers, byte buffers, and strings can be formatted as hex",
     "o": "octal clause can only be used on integers",
 }
-_INTS = frozenset({Kind.INT, Kind.UINT})
-_FLOATS = frozenset({Kind.DOUBLE, Kind.STRING})
-_HEXES = _INTS | {Kind.STRING, Kind.BYTES}
-_ALL = _HEXES | {Kind.LIST, Kind.MAP, Kind.DOUBLE, Kind.BOOL, Kind.TIMESTAMP, Kind.DURATION, Kind.TYPE, Kind.NULL}
-_KINDS: dict[str, frozenset[Kind]] = {
+_INTS = frozenset({TypeKind.INT, TypeKind.UINT})
+_FLOATS = frozenset({TypeKind.DOUBLE, TypeKind.STRING})
+_HEXES = _INTS | {TypeKind.STRING, TypeKind.BYTES}
+_ALL = _HEXES | {
+    TypeKind.LIST,
+    TypeKind.MAP,
+    TypeKind.DOUBLE,
+    TypeKind.BOOL,
+    TypeKind.TIMESTAMP,
+    TypeKind.DURATION,
+    TypeKind.TYPE,
+    TypeKind.NULL,
+}
+_KINDS: dict[str, frozenset[TypeKind]] = {
     "s": _ALL,
     "d": _INTS,
     "f": _FLOATS,
     "e": _FLOATS,
-    "b": _INTS | {Kind.BOOL},
+    "b": _INTS | {TypeKind.BOOL},
     "x": _HEXES,
     "X": _HEXES,
     "o": _INTS,

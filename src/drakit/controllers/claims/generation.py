@@ -25,7 +25,7 @@ from drakit.api import (
 from drakit.api.objects.workloads import PodGroupResourceClaim
 from drakit.base.errors import DrakitError, Retryable, Unavailable
 from drakit.client import CLAIMS, STRATEGIC, Client, Key, RequestTimeout, ServerTimeout, V
-from drakit.controllers.claims.metrics import ClaimFigures
+from drakit.controllers.claims.metrics import ClaimMetrics
 from drakit.controllers.claims.templates import ANNOTATION, claim_of, is_controlled_by, made_for
 from drakit.informers import Informer
 
@@ -36,20 +36,20 @@ class Missing(Retryable):
     """What a claim is to be made of is not there (yet)."""
 
 
-class Generating:
+class ClaimGenerator:
     def __init__(
         self,
         client: Client,
         claims: Informer[ResourceClaim],
         templates: Informer[ResourceClaimTemplate],
         groups: Informer[PodGroup] | None,
-        figures: ClaimFigures,
+        metrics: ClaimMetrics,
     ) -> None:
         self._client = client
         self._claims = claims
         self._templates = templates
         self._groups = groups
-        self._figures = figures
+        self._metrics = metrics
         # Made by this process and perhaps not in the cache yet, by owner's uid and entry.
         self._made: dict[tuple[str, str], ResourceClaim] = {}
         self._in_doubt: set[tuple[str, str]] = set()
@@ -151,11 +151,11 @@ class Generating:
         try:
             made = await self._client.create(claim)
         except DrakitError as error:
-            self._figures.created("failure")
+            self._metrics.created("failure")
             if isinstance(error, Unavailable | RequestTimeout | ServerTimeout):
                 self._in_doubt.add(known)
             raise
-        self._figures.created("success")
+        self._metrics.created("success")
         self._made[known] = made
         log.log(
             V[2], "claim %s made for %s", Key(made.metadata.namespace, made.metadata.name), claim.metadata.generate_name

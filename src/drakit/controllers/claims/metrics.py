@@ -1,4 +1,4 @@
-"""Figures about claims, under the names that upstream gives them.
+"""Metrics about claims, under the names that upstream gives them.
 
 In:  the cache of claims; what the controller created.
 Out: `resourceclaim_controller_creates_total` and `resourceclaim_controller_resource_claims` in the registry.
@@ -17,7 +17,7 @@ from drakit.api import ResourceClaim, is_allocated
 from drakit.controllers.claims.templates import ANNOTATION, EXTENDED_ANNOTATION
 
 
-class ClaimFigures(Collector):
+class ClaimMetrics(Collector):
     """Claims are counted when somebody asks."""
 
     def __init__(self, registry: CollectorRegistry, claims: Iterable[ResourceClaim]) -> None:

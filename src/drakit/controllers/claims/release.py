@@ -27,7 +27,7 @@ UNFINISHED_SECONDS = 30.0
 """Longer than any scheduler needs from its finalizer to its allocation."""
 
 
-class Releasing:
+class ClaimReleaser:
     def __init__(self, client: Client, clock: Clock, claims: Informer[ResourceClaim], consumers: Consumers) -> None:
         self._client = client
         self._clock = clock

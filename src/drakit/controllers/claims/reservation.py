@@ -34,7 +34,7 @@ log = logging.getLogger("drakit.controllers")
 replace = msgspec.structs.replace
 
 
-class Reserving:
+class ClaimReserver:
     def __init__(self, client: Client, claims: Informer[ResourceClaim], nodes: Informer[Partial[Node]]) -> None:
         self._client = client
         self._claims = claims

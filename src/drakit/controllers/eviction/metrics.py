@@ -1,4 +1,4 @@
-"""Figures about evictions, under the names that upstream gives them."""
+"""Metrics about evictions, under the names that upstream gives them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PREFIX = "device_taint_eviction_controller"
 _BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240)
 
 
-class EvictionFigures:
+class EvictionMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.deletions = Counter(
             f"{_PREFIX}_pod_deletions",

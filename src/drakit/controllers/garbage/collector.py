@@ -15,8 +15,8 @@ import msgspec
 
 from drakit.api import ObjectMeta, OwnerReference, to_plain
 from drakit.client import Resource, V, key_of, metadata_of
-from drakit.controllers.context import Setting
-from drakit.controllers.garbage.graph import Graph, Item
+from drakit.controllers.context import ControllerContext
+from drakit.controllers.garbage.graph import Graph, OwnedObject
 from drakit.informers import Result
 
 log = logging.getLogger("drakit.controllers")
@@ -36,16 +36,16 @@ class Owners(msgspec.Struct, frozen=True):
 
 
 class GarbageCollector:
-    def __init__(self, setting: Setting, *, workers: int = 4) -> None:
-        self._client = setting.client_of(ACCOUNT)
-        self._graph = Graph(self._client, setting.informers)
-        self.loop = setting.loop(NAME, self.reconcile, workers=workers)
+    def __init__(self, context: ControllerContext, *, workers: int = 4) -> None:
+        self._client = context.client_of(ACCOUNT)
+        self._graph = Graph(self._client, context.informers)
+        self.loop = context.loop(NAME, self.reconcile, workers=workers)
         self.loops = (self.loop,)
 
     async def prepare(self) -> None:
         await self._graph.follow(self._changed)
 
-    async def reconcile(self, item: Item) -> Result:
+    async def reconcile(self, item: OwnedObject) -> Result:
         obj = self._graph.get(item)
         if obj is None:
             return Result.done()
@@ -74,7 +74,7 @@ class GarbageCollector:
         if not blocked:
             await self._remove_finalizer(owner, metadata, FOREGROUND)
 
-    async def _check_owners(self, item: Item, obj: Any, metadata: ObjectMeta) -> None:
+    async def _check_owners(self, item: OwnedObject, obj: Any, metadata: ObjectMeta) -> None:
         owners = await self._sort(metadata)
         if owners.solid:
             if owners.waiting or owners.gone:
@@ -101,7 +101,7 @@ class GarbageCollector:
                 owners.solid.append(reference)
         return owners
 
-    async def _delete(self, item: Item, obj: Any, propagation: str) -> None:
+    async def _delete(self, item: OwnedObject, obj: Any, propagation: str) -> None:
         metadata = metadata_of(obj)
         log.log(V[2], "%s: nobody owns it any more, deleting it (%s)", item, propagation)
         await self._client.delete(
@@ -129,7 +129,7 @@ class GarbageCollector:
 
     def _changed(self, resource: Resource[Any], old: Any, new: Any) -> None:
         if new is not None:
-            self._consider(Item(resource, key_of(new)), metadata_of(new))
+            self._consider(OwnedObject(resource, key_of(new)), metadata_of(new))
         if old is None:
             return
         if new is None or metadata_of(new).uid != metadata_of(old).uid:
@@ -138,7 +138,7 @@ class GarbageCollector:
             for owner in self._graph.owners(old):
                 self.loop.queue.add(owner)
 
-    def _consider(self, item: Item, metadata: ObjectMeta) -> None:
+    def _consider(self, item: OwnedObject, metadata: ObjectMeta) -> None:
         ours = is_deleting(metadata, ORPHAN) or is_deleting(metadata, FOREGROUND)
         if ours or (metadata.owner_references and metadata.deletion_timestamp is None):
             self.loop.queue.add(item)

@@ -13,7 +13,7 @@ from drakit.api.objects.partial import Partial
 from drakit.base.taints import NO_EXECUTE
 from drakit.client import NODES, PODS, Key
 from drakit.client.events import NORMAL
-from drakit.controllers.context import Setting
+from drakit.controllers.context import ControllerContext
 from drakit.controllers.disruption import mark_disrupted
 from drakit.controllers.tolerations import moment_after, seconds_on_node
 from drakit.informers import Informer, Result, by_node
@@ -24,14 +24,14 @@ ACCOUNT = "node-controller"
 
 
 class NodeTaintEviction:
-    def __init__(self, setting: Setting, *, workers: int = 4) -> None:
-        self._client = setting.client_of(ACCOUNT)
-        self._clock = setting.clock
-        self._recorder = setting.recorder(self._client, COMPONENT)
-        self._pods: Informer[Partial[Pod]] = setting.informers.of(PODS)
-        self._nodes: Informer[Partial[Node]] = setting.informers.of(NODES)
+    def __init__(self, context: ControllerContext, *, workers: int = 4) -> None:
+        self._client = context.client_of(ACCOUNT)
+        self._clock = context.clock
+        self._recorder = context.recorder(self._client, COMPONENT)
+        self._pods: Informer[Partial[Pod]] = context.informers.of(PODS)
+        self._nodes: Informer[Partial[Node]] = context.informers.of(NODES)
         self._pods.add_index("node", by_node)
-        self.loop = setting.loop(NAME, self.reconcile, workers=workers)
+        self.loop = context.loop(NAME, self.reconcile, workers=workers)
         self.loops = (self.loop,)
         self._pods.enqueue(self.loop.queue.add)
         self._nodes.subscribe(self._node_changed)

@@ -17,7 +17,7 @@ _NEVER = "0001-01-01T00:00:00Z"
 OnePod = Partial[Pod]
 
 
-class Sorted(msgspec.Struct, frozen=True):
+class SortedPods(msgspec.Struct, frozen=True):
     """Pods by what they are to a replica set: its own, its own that it must let go, nobody's that fit."""
 
     owned: list[OnePod]
@@ -25,8 +25,8 @@ class Sorted(msgspec.Struct, frozen=True):
     adopted: list[OnePod]
 
 
-def sort_pods(replica_set: ReplicaSet, pods: Iterable[OnePod]) -> Sorted:
-    found = Sorted([], [], [])
+def sort_pods(replica_set: ReplicaSet, pods: Iterable[OnePod]) -> SortedPods:
+    found = SortedPods([], [], [])
     selector = from_struct(replica_set.spec.selector) if replica_set.spec.selector is not None else None
     for pod in pods:
         metadata = pod.view.metadata
