@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 from uuid import uuid4
@@ -34,9 +33,10 @@ from drakit.api import DeviceClass, DeviceTaintRule, Node, ResourceClaim, Resour
 from drakit.api.codec.documents import to_wire
 from drakit.api.text.yamldump import dump_yaml
 from drakit.base.gates import FeatureGates
-from drakit.cli.manifests import BadManifests, Manifests, name_of, read_manifests
 from drakit.cli.progress import tracked
 from drakit.cli.tables import print_table
+from drakit.lint import problems_of
+from drakit.manifests import Manifests, load_manifests, name_of
 
 COLUMNS = ("claim", "request", "driver", "pool", "device", "node")
 WIDE = (*COLUMNS, "share", "consumed", "admin", "tolerations", "config")
@@ -85,12 +85,13 @@ def allocate(
 
 
 def _read(files: Sequence[str], gates: FeatureGates) -> Manifests:
-    try:
-        return read_manifests(files, gates=gates, now=datetime.now(UTC))
-    except BadManifests as bad:
-        for problem in bad.problems:
-            typer.echo(f"error: {problem}", err=True)
-        raise typer.Exit(2) from None
+    manifests = load_manifests(files, stdin=sys.stdin.buffer.read, progress=tracked)
+    problems = problems_of(manifests, gates)
+    for problem in problems:
+        typer.echo(f"error: {problem}", err=True)
+    if problems:
+        raise typer.Exit(2)
+    return manifests
 
 
 def _nothing(manifests: Manifests) -> str:

@@ -1,6 +1,6 @@
 """The cluster that the texts describe: devices, classes, nodes, and who asks for what.
 
-In:  subjects that a server would accept.
+In:  manifests that a server would accept.
 Out: what the warnings are worked out from. Devices in use count as free: a finding is about what can never be.
 """
 
@@ -27,7 +27,7 @@ from drakit.api import (
 )
 from drakit.base.errors import SelectorInvalid
 from drakit.base.gates import FeatureGates
-from drakit.lint.subjects import Subject
+from drakit.manifests import Manifest
 from drakit.selectors import BoundDevice, Selector, bind, compile_selector
 
 Asked = ExactDeviceRequest | DeviceSubRequest
@@ -36,7 +36,7 @@ Asked = ExactDeviceRequest | DeviceSubRequest
 class ClaimRequests(msgspec.Struct, frozen=True):
     """A claim or template, with the path of its devices."""
 
-    subject: Subject
+    manifest: Manifest
     path: str
     devices: DeviceClaim
 
@@ -53,19 +53,19 @@ class ClaimRequests(msgspec.Struct, frozen=True):
 class PlacedSelectors(msgspec.Struct, frozen=True):
     """Selectors and where they stand."""
 
-    subject: Subject
+    manifest: Manifest
     path: str
     selectors: tuple[DeviceSelector, ...]
 
 
 class Cluster:
-    def __init__(self, subjects: Iterable[Subject], gates: FeatureGates) -> None:
+    def __init__(self, manifests: Iterable[Manifest], gates: FeatureGates) -> None:
         # Of an object that is there twice, the later one is what applying leaves.
-        self.subjects = tuple({subject.identity: subject for subject in subjects}.values())
+        self.manifests = tuple({manifest.identity: manifest for manifest in manifests}.values())
         self.gates = gates
 
-    def of(self, model: type[msgspec.Struct]) -> list[Subject]:
-        return [subject for subject in self.subjects if isinstance(subject.view, model)]
+    def of(self, model: type[msgspec.Struct]) -> list[Manifest]:
+        return [manifest for manifest in self.manifests if isinstance(manifest.view, model)]
 
     @cached_property
     def asking(self) -> list[ClaimRequests]:
@@ -91,12 +91,12 @@ class Cluster:
     @cached_property
     def inventory(self) -> Inventory:
         inventory = Inventory(self.gates)
-        for subject in self.of(Node):
-            inventory.put_node(subject.view)
+        for manifest in self.of(Node):
+            inventory.put_node(manifest.view)
         for device_class in self.classes.values():
             inventory.put_class(device_class)
-        for subject in self.of(ResourceSlice):
-            inventory.put_slice(subject.view)
+        for manifest in self.of(ResourceSlice):
+            inventory.put_slice(manifest.view)
         return inventory
 
     @cached_property
@@ -110,12 +110,12 @@ class Cluster:
         """Every list of selectors in the texts."""
         for asking in self.asking:
             for path, asked in asking.requests():
-                yield PlacedSelectors(asking.subject, f"{path}.selectors", asked.selectors)
-        for subject in self.of(DeviceClass):
-            yield PlacedSelectors(subject, "spec.selectors", subject.view.spec.selectors)
-        for subject in self.of(DeviceTaintRule):
-            chosen = subject.view.spec.device_selector
-            yield PlacedSelectors(subject, "spec.deviceSelector.selectors", chosen.selectors if chosen else ())
+                yield PlacedSelectors(asking.manifest, f"{path}.selectors", asked.selectors)
+        for manifest in self.of(DeviceClass):
+            yield PlacedSelectors(manifest, "spec.selectors", manifest.view.spec.selectors)
+        for manifest in self.of(DeviceTaintRule):
+            chosen = manifest.view.spec.device_selector
+            yield PlacedSelectors(manifest, "spec.deviceSelector.selectors", chosen.selectors if chosen else ())
 
     def compiled(self, selectors: Sequence[DeviceSelector]) -> list[Selector]:
         """The selectors that compile; the others are reported as errors."""

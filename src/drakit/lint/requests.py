@@ -12,8 +12,8 @@ from drakit.allocator import Allocator, Verdict
 from drakit.api import EXACT_COUNT, DeviceClaim, ResourceClaim, ResourceClaimSpec
 from drakit.lint.attributes import ATTRIBUTE, CAPACITY, Name, missing, names_in, names_of
 from drakit.lint.cluster import Asked, ClaimRequests, Cluster, passes
-from drakit.lint.findings import Draft
-from drakit.lint.subjects import Subject
+from drakit.lint.findings import Draft, warn
+from drakit.manifests import Manifest
 from drakit.selectors import Selector, bind
 
 SEARCH_STEPS = 2000
@@ -32,9 +32,9 @@ def check_selectors(cluster: Cluster) -> Iterator[Draft]:
                 continue
             path = f"{owned.path}[{index}].cel.expression"
             unknown = [message for name in names_in(each.cel.expression) if (message := missing(name, known))]
-            yield from (owned.subject.warn("unknown-attribute", path, message) for message in unknown)
+            yield from (warn(owned.manifest, "unknown-attribute", path, message) for message in unknown)
             if not cluster.matching(compiled):
-                yield owned.subject.warn("selector-matches-nothing", path, _nothing(cluster, each.cel.expression))
+                yield warn(owned.manifest, "selector-matches-nothing", path, _nothing(cluster, each.cel.expression))
 
 
 def _nothing(cluster: Cluster, expression: str) -> str:
@@ -48,29 +48,29 @@ def _nothing(cluster: Cluster, expression: str) -> str:
 def check_requests(cluster: Cluster) -> Iterator[Draft]:
     for asking in cluster.asking:
         for path, asked in asking.requests():
-            yield from _check_class(cluster, asking.subject, path, asked)
+            yield from _check_class(cluster, asking.manifest, path, asked)
             if cluster.devices:
-                yield from _check_request(cluster, asking.subject, path, asked)
+                yield from _check_request(cluster, asking.manifest, path, asked)
         if cluster.devices:
             yield from _check_names(cluster, asking)
             yield from _check_constraints(cluster, asking)
 
 
-def _check_class(cluster: Cluster, subject: Subject, path: str, asked: Asked) -> Iterator[Draft]:
+def _check_class(cluster: Cluster, manifest: Manifest, path: str, asked: Asked) -> Iterator[Draft]:
     if cluster.classes and asked.device_class_name not in cluster.classes:
         known = ", ".join(sorted(cluster.classes))
         message = f'no DeviceClass "{asked.device_class_name}" is among those given: {known}'
-        yield subject.warn("unknown-class", f"{path}.deviceClassName", message)
+        yield warn(manifest, "unknown-class", f"{path}.deviceClassName", message)
 
 
-def _check_request(cluster: Cluster, subject: Subject, path: str, asked: Asked) -> Iterator[Draft]:
+def _check_request(cluster: Cluster, manifest: Manifest, path: str, asked: Asked) -> Iterator[Draft]:
     """Together the selectors of class and request may leave nothing, or too little on any one node."""
     selectors = cluster.wanted(asked)
     matching = cluster.matching(selectors)
     if not matching:
         if all(cluster.matching([selector]) for selector in selectors):
             message = f"no device passes the selectors of class {asked.device_class_name} and of the request together"
-            yield subject.warn("request-matches-nothing", path, message)
+            yield warn(manifest, "request-matches-nothing", path, message)
         return
     if asked.allocation_mode != EXACT_COUNT or any(device.allow_multiple_allocations for device in matching):
         return
@@ -79,7 +79,7 @@ def _check_request(cluster: Cluster, subject: Subject, path: str, asked: Asked) 
     if asked.count > most:
         where = f"{node} has {most}" if node else f"there are {most}"
         message = f"asks for {asked.count}, but no node has so many devices that match: {where}"
-        yield subject.warn("count-too-large", f"{path}.count", message)
+        yield warn(manifest, "count-too-large", f"{path}.count", message)
 
 
 def _count_on(cluster: Cluster, node: str, selectors: Sequence[Selector]) -> float:
@@ -105,12 +105,12 @@ def _check_names(cluster: Cluster, asking: ClaimRequests) -> Iterator[Draft]:
             message = missing(Name(ATTRIBUTE, name), known) if name else None
             if message:
                 path = f"{asking.path}.constraints[{index}].{field}"
-                yield asking.subject.warn("unknown-attribute", path, message)
+                yield warn(asking.manifest, "unknown-attribute", path, message)
     bare = {each.name.rpartition("/")[2] for each in known if each.what == CAPACITY}
     for path, asked in asking.requests():
         for name in asked.capacity.requests if asked.capacity else ():
             if (message := missing(Name(CAPACITY, name), known)) and name not in bare:
-                yield asking.subject.warn("unknown-attribute", f"{path}.capacity.requests[{name}]", message)
+                yield warn(asking.manifest, "unknown-attribute", f"{path}.capacity.requests[{name}]", message)
 
 
 def _check_constraints(cluster: Cluster, asking: ClaimRequests) -> Iterator[Draft]:
@@ -122,10 +122,10 @@ def _check_constraints(cluster: Cluster, asking: ClaimRequests) -> Iterator[Draf
     for index, fits in enumerate(alone):
         if fits is False:
             message = "cannot hold: without it the devices are there, with it no node has a combination"
-            yield asking.subject.warn("impossible-constraint", f"{asking.path}.constraints[{index}]", message)
+            yield warn(asking.manifest, "impossible-constraint", f"{asking.path}.constraints[{index}]", message)
     if all(alone) and _fits(cluster, asking.devices) is False:
         message = "cannot all hold at once: each of them alone can, together no node has a combination"
-        yield asking.subject.warn("impossible-constraint", f"{asking.path}.constraints", message)
+        yield warn(asking.manifest, "impossible-constraint", f"{asking.path}.constraints", message)
 
 
 def _fits(cluster: Cluster, devices: DeviceClaim) -> bool | None:

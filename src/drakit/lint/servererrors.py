@@ -12,32 +12,32 @@ from drakit.api.codec.documents import Object
 from drakit.api.registry import deprecation
 from drakit.base.fields import FieldError
 from drakit.base.gates import FeatureGates
-from drakit.lint.findings import Draft, Severity
-from drakit.lint.subjects import Subject
+from drakit.lint.findings import Draft, Severity, find, warn
+from drakit.manifests import Manifest
 from drakit.validation import Context, drop_disabled_fields, empty_lists, validate_create, validate_status_update
 
 
-def check_subject(subject: Subject, gates: FeatureGates) -> Iterator[Draft]:
-    kept = drop_disabled_fields(subject.object, None, gates)
-    if kept is not subject.object:
+def check_manifest(manifest: Manifest, gates: FeatureGates) -> Iterator[Draft]:
+    kept = drop_disabled_fields(manifest.object, None, gates)
+    if kept is not manifest.object:
         message = "fields of features that are off would be dropped; see --feature-gates"
-        yield subject.warn("dropped-field", "", message)
-    for error in _errors(replace(subject, object=kept), gates):
-        yield subject.find(Severity.ERROR, "invalid", str(error.path), error.body)
-    message = deprecation(subject.kind.group_version(subject.version), subject.kind.kind) or ""
-    newest = subject.kind.versions[0]
-    if message and subject.version != newest:
-        better = subject.kind.group_version(newest)
-        yield subject.warn("deprecated-version", "apiVersion", f"{message}; use {better}")
+        yield warn(manifest, "dropped-field", "", message)
+    for error in _errors(replace(manifest, object=kept), gates):
+        yield find(manifest, Severity.ERROR, "invalid", str(error.path), error.body)
+    message = deprecation(manifest.kind.group_version(manifest.version), manifest.kind.kind) or ""
+    newest = manifest.kind.versions[0]
+    if message and manifest.version != newest:
+        better = manifest.kind.group_version(newest)
+        yield warn(manifest, "deprecated-version", "apiVersion", f"{message}; use {better}")
 
 
-def _errors(subject: Subject, gates: FeatureGates) -> tuple[FieldError, ...]:
+def _errors(manifest: Manifest, gates: FeatureGates) -> tuple[FieldError, ...]:
     """Of the object as a new one, and of the status that a saved object has. Some may come twice."""
-    context = Context(gates=gates, empty_lists=empty_lists(subject.document))
-    errors = validate_create(subject.object, context)
-    if not subject.document.get("status"):
+    context = Context(gates=gates, empty_lists=empty_lists(manifest.document))
+    errors = validate_create(manifest.object, context)
+    if not manifest.document.get("status"):
         return errors
-    stored = _stored(subject.object)
+    stored = _stored(manifest.object)
     return errors + validate_status_update(stored, _without_status(stored), context)
 
 
