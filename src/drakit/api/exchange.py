@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -158,3 +158,11 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
     """Texts for the user, which go into Warning headers."""
+
+
+class Handler(Protocol):
+    """Whoever answers requests: an API server, a transport to one, or something that looks like one."""
+
+    async def handle(self, request: Request) -> Response:
+        """Never raises for what the request asks: that is a Status."""
+        ...

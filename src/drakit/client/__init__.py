@@ -7,6 +7,7 @@ access that `load_kubeconfig` or `in_cluster` found. Kinds are named by typed co
 `Http` is in `drakit.client.transport.http`: who has no use for sockets need not load what they take.
 """
 
+from drakit.api.exchange import Handler
 from drakit.client.access.credentials import Files, Fixed, basic, bearer
 from drakit.client.access.endpoint import Access, Certificate, Credentials, Trust
 from drakit.client.access.incluster import in_cluster
@@ -65,7 +66,7 @@ from drakit.client.resources import (
     resource_of,
 )
 from drakit.client.subresources import IssuedToken, bind, evict, get_scale, request_token, set_scale
-from drakit.client.transport.transports import Handler, InProcess, Transport
+from drakit.client.transport.transports import InProcess, Transport
 from drakit.client.verbosity import V, set_verbosity
 from drakit.client.watch import ADDED, BOOKMARK, DELETED, MODIFIED, ObjectChange, Watch
 

@@ -54,9 +54,6 @@ class Answered(errors.DrakitError):
     def causes(self) -> tuple[StatusCause, ...]:
         return self.status.details.causes if self.status.details else ()
 
-    def has_cause(self, reason: str) -> bool:
-        return any(cause.reason == reason for cause in self.causes)
-
 
 class Conflict(Answered, errors.Conflict):
     """Somebody else wrote first."""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from drakit.api import Pod, PodGroup, pod_group_name
 from drakit.api.objects.partial import Partial
+from drakit.base.wellknown import PODGROUP_FINALIZER
 from drakit.client import POD_GROUPS, PODS, Key
 from drakit.controllers.claims.consumers import by_group
 from drakit.controllers.context import ControllerContext
@@ -17,7 +18,6 @@ from drakit.informers import Informer, Result
 
 NAME = "podgroup_protection"
 ACCOUNT = "podgroup-protection-controller"
-FINALIZER = "scheduling.k8s.io/podgroup-protection"
 
 
 class PodGroupProtection:
@@ -35,7 +35,9 @@ class PodGroupProtection:
 
     async def reconcile(self, key: Key) -> Result:
         group = self._groups.cache.get(key)
-        if group is None or group.metadata.deletion_timestamp is None or FINALIZER not in group.metadata.finalizers:
+        if group is None or group.metadata.deletion_timestamp is None:
+            return Result.done()
+        if PODGROUP_FINALIZER not in group.metadata.finalizers:
             return Result.done()
         if any(not pod.view.is_terminal for pod in self._pods.by("group", tuple(key))):
             return Result.done()
@@ -43,6 +45,6 @@ class PodGroupProtection:
         pods = await self._client.list(PODS, namespace=key.namespace)
         if any(pod_group_name(pod.view) == key.name and not pod.view.is_terminal for pod in pods):
             return Result.done()
-        kept = tuple(name for name in group.metadata.finalizers if name != FINALIZER)
+        kept = tuple(name for name in group.metadata.finalizers if name != PODGROUP_FINALIZER)
         await self._client.update(replace(group, metadata=replace(group.metadata, finalizers=kept)))
         return Result.done()

@@ -78,10 +78,6 @@ class Cache(Generic[T]):
     def keys_by(self, index: str, value: Hashable) -> list[Key]:
         return list(self._index(index).buckets.get(value, _NOTHING))
 
-    def values_of(self, index: str) -> list[Hashable]:
-        """Every value under which something is found."""
-        return list(self._index(index).buckets)
-
     def keys(self) -> KeysView[Key]:
         return self._objects.keys()
 

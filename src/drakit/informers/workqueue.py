@@ -4,7 +4,7 @@ In:  keys, at once, after a delay, or after a failure.
 Out: keys for workers, first come first served. A key that is added while a worker has it comes again when that worker
      is done, so no change is missed and no key is worked on twice at a time.
 
-All time is the injected clock's. Nothing here needs a running loop but `get` and `drained`.
+All time is the injected clock's. Nothing here needs a running loop but `get`.
 """
 
 from __future__ import annotations
@@ -163,13 +163,6 @@ class WorkQueue(Generic[K]):
         while self._waiters:
             self._wake()
         self._check_idle()
-
-    async def drained(self) -> None:
-        """Until no key waits for a worker, and no worker has one."""
-        while self._order or self._working:
-            idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._idle.append(idle)
-            await idle
 
     def _check_idle(self) -> None:
         if self._order or self._working:

@@ -24,9 +24,10 @@ from drakit.api import (
 )
 from drakit.api.objects.workloads import PodGroupResourceClaim
 from drakit.base.errors import DrakitError, Retryable, Unavailable
+from drakit.base.wellknown import POD_CLAIM_ANNOTATION
 from drakit.client import CLAIMS, STRATEGIC, Client, Key, RequestTimeout, ServerTimeout, V
 from drakit.controllers.claims.metrics import ClaimMetrics
-from drakit.controllers.claims.templates import ANNOTATION, claim_of, is_controlled_by, made_for
+from drakit.controllers.claims.templates import claim_of, is_controlled_by, made_for
 from drakit.informers import Informer
 
 log = logging.getLogger("drakit.controllers")
@@ -145,7 +146,7 @@ class ClaimGenerator:
         """The cache has had a claim: from now on the cache alone says whether it is there."""
         owner = claim.metadata.controller
         if owner is not None:
-            self._made.pop((owner.uid, claim.metadata.annotations.get(ANNOTATION, "")), None)
+            self._made.pop((owner.uid, claim.metadata.annotations.get(POD_CLAIM_ANNOTATION, "")), None)
 
     async def _create(self, claim: ResourceClaim, known: tuple[str, str]) -> ResourceClaim:
         try:

@@ -14,7 +14,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from drakit.api import ResourceClaim, is_allocated
-from drakit.controllers.claims.templates import ANNOTATION, EXTENDED_ANNOTATION
+from drakit.base.wellknown import EXTENDED_RESOURCE_ANNOTATION, POD_CLAIM_ANNOTATION
 
 
 class ClaimMetrics(Collector):
@@ -55,9 +55,9 @@ def labels_of(claim: ResourceClaim) -> tuple[str, str, str]:
 
 def source_of(claim: ResourceClaim) -> str:
     annotations = claim.metadata.annotations
-    if annotations.get(EXTENDED_ANNOTATION) == "true":
+    if annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true":
         return "extended_resource"
-    return "resource_claim_template" if annotations.get(ANNOTATION) else ""
+    return "resource_claim_template" if annotations.get(POD_CLAIM_ANNOTATION) else ""
 
 
 def _word(value: bool) -> str:

@@ -16,8 +16,9 @@ import msgspec
 
 from drakit.api import ResourceClaim, is_allocated
 from drakit.base.clock import Clock
+from drakit.base.wellknown import CLAIM_FINALIZER
 from drakit.client import Client, Key, V
-from drakit.controllers.claims.consumers import FINALIZER, Consumers
+from drakit.controllers.claims.consumers import Consumers
 from drakit.informers import Informer, Result
 
 log = logging.getLogger("drakit.controllers")
@@ -41,7 +42,7 @@ class ClaimReleaser:
             settled = all(self._consumers.surely_uses(claim, each) for each in claim.status.reserved_for)
         else:
             settled = claim.metadata.deletion_timestamp is None and self._consumers.owner_surely_needs(claim)
-            if settled and FINALIZER in claim.metadata.finalizers and not is_allocated(claim):
+            if settled and CLAIM_FINALIZER in claim.metadata.finalizers and not is_allocated(claim):
                 return self._left_unfinished(key, claim)
         self._unfinished.pop(key, None)
         return None if settled else 0.0
@@ -68,7 +69,7 @@ class ClaimReleaser:
 
     async def _unused(self, key: Key, claim: ResourceClaim) -> Result:
         deleted = claim.metadata.deletion_timestamp is not None
-        if deleted and FINALIZER in claim.metadata.finalizers:
+        if deleted and CLAIM_FINALIZER in claim.metadata.finalizers:
             if is_allocated(claim):
                 bare = replace(claim.status, allocation=None, devices=())
                 claim = await self._client.update_status(replace(claim, status=bare))
@@ -76,7 +77,7 @@ class ClaimReleaser:
         elif not deleted and not await self._consumers.owner_needs(claim):
             log.log(V[3], "claim %s: whom it was made for needs it no more", key)
             await self._client.delete_object(claim)
-        elif not deleted and not is_allocated(claim) and FINALIZER in claim.metadata.finalizers:
+        elif not deleted and not is_allocated(claim) and CLAIM_FINALIZER in claim.metadata.finalizers:
             return await self._finish(key, claim)
         self._unfinished.pop(key, None)
         return Result.done()
@@ -99,7 +100,7 @@ class ClaimReleaser:
         return max(UNFINISHED_SECONDS - (now - since), 0.0)
 
     async def _unprotect(self, claim: ResourceClaim) -> ResourceClaim:
-        kept = tuple(name for name in claim.metadata.finalizers if name != FINALIZER)
+        kept = tuple(name for name in claim.metadata.finalizers if name != CLAIM_FINALIZER)
         if len(kept) == len(claim.metadata.finalizers):
             return claim
         return await self._client.update(replace(claim, metadata=replace(claim.metadata, finalizers=kept)))

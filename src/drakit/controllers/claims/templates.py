@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from drakit.api import ObjectMeta, OwnerReference, Pod, PodGroup, ResourceClaim, ResourceClaimTemplate
+from drakit.base.wellknown import POD_CLAIM_ANNOTATION
 
-ANNOTATION = "resource.kubernetes.io/pod-claim-name"
-EXTENDED_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 _LONGEST_BASE = 57  # a hyphen and five random characters make 63
 
 
@@ -31,7 +30,7 @@ def claim_of(template: ResourceClaimTemplate, owner: Pod | PodGroup, entry: str)
         generate_name=generate_name(owner.metadata.name, entry),
         namespace=owner.metadata.namespace,
         labels=described.labels,
-        annotations={**described.annotations, ANNOTATION: entry},
+        annotations={**described.annotations, POD_CLAIM_ANNOTATION: entry},
         owner_references=(
             OwnerReference(
                 api_version=owner.api_version,
@@ -52,7 +51,7 @@ def made_for(claims: Iterable[ResourceClaim], owner: str, entry: str) -> Resourc
 
 
 def is_for(claim: ResourceClaim, owner: str, entry: str) -> bool:
-    return is_controlled_by(claim, owner) and claim.metadata.annotations.get(ANNOTATION) == entry
+    return is_controlled_by(claim, owner) and claim.metadata.annotations.get(POD_CLAIM_ANNOTATION) == entry
 
 
 def is_controlled_by(claim: ResourceClaim, owner: str) -> bool:

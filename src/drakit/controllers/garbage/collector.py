@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from drakit.api import ObjectMeta, OwnerReference, to_plain
+from drakit.base.wellknown import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from drakit.client import Resource, V, key_of, metadata_of
 from drakit.controllers.context import ControllerContext
 from drakit.controllers.garbage.graph import Graph, OwnedObject
@@ -23,8 +24,6 @@ log = logging.getLogger("drakit.controllers")
 
 NAME = "garbage_collector"
 ACCOUNT = "generic-garbage-collector"
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
 
 
 class Owners(msgspec.Struct, frozen=True):
@@ -50,9 +49,9 @@ class GarbageCollector:
         if obj is None:
             return Result.done()
         metadata = metadata_of(obj)
-        if is_deleting(metadata, ORPHAN):
+        if is_deleting(metadata, ORPHAN_FINALIZER):
             await self._orphan(obj, metadata)
-        elif is_deleting(metadata, FOREGROUND):
+        elif is_deleting(metadata, FOREGROUND_FINALIZER):
             await self._wait_for_dependents(obj, metadata)
         elif metadata.deletion_timestamp is None and metadata.owner_references:
             await self._check_owners(item, obj, metadata)
@@ -62,7 +61,7 @@ class GarbageCollector:
         for _, dependent in list(self._graph.dependents(metadata.uid)):
             kept = [each for each in metadata_of(dependent).owner_references if each.uid != metadata.uid]
             await self._set_owners(dependent, kept)
-        await self._remove_finalizer(owner, metadata, ORPHAN)
+        await self._remove_finalizer(owner, metadata, ORPHAN_FINALIZER)
 
     async def _wait_for_dependents(self, owner: Any, metadata: ObjectMeta) -> None:
         blocked = False
@@ -72,7 +71,7 @@ class GarbageCollector:
             if about.deletion_timestamp is None:
                 self.loop.queue.add(item)
         if not blocked:
-            await self._remove_finalizer(owner, metadata, FOREGROUND)
+            await self._remove_finalizer(owner, metadata, FOREGROUND_FINALIZER)
 
     async def _check_owners(self, item: OwnedObject, obj: Any, metadata: ObjectMeta) -> None:
         owners = await self._sort(metadata)
@@ -83,7 +82,7 @@ class GarbageCollector:
         propagation = _propagation(metadata)
         if owners.waiting:
             dependents = [metadata_of(each) for _, each in self._graph.dependents(metadata.uid)]
-            if any(is_deleting(each, FOREGROUND) for each in dependents):
+            if any(is_deleting(each, FOREGROUND_FINALIZER) for each in dependents):
                 obj = await self._unblock(obj, metadata)  # each waits for the other
             if dependents:
                 propagation = "Foreground"
@@ -95,7 +94,7 @@ class GarbageCollector:
             found = await self._graph.owner(reference, metadata.namespace)
             if found is None:
                 owners.gone.append(reference)
-            elif is_deleting(found, FOREGROUND):
+            elif is_deleting(found, FOREGROUND_FINALIZER):
                 owners.waiting.append(reference)
             else:
                 owners.solid.append(reference)
@@ -139,7 +138,7 @@ class GarbageCollector:
                 self.loop.queue.add(owner)
 
     def _consider(self, item: OwnedObject, metadata: ObjectMeta) -> None:
-        ours = is_deleting(metadata, ORPHAN) or is_deleting(metadata, FOREGROUND)
+        ours = is_deleting(metadata, ORPHAN_FINALIZER) or is_deleting(metadata, FOREGROUND_FINALIZER)
         if ours or (metadata.owner_references and metadata.deletion_timestamp is None):
             self.loop.queue.add(item)
 
@@ -154,6 +153,6 @@ def is_deleting(metadata: ObjectMeta, finalizer: str) -> bool:
 
 def _propagation(metadata: ObjectMeta) -> str:
     """How an object is to be deleted that says itself what shall become of its dependents."""
-    if ORPHAN in metadata.finalizers:
+    if ORPHAN_FINALIZER in metadata.finalizers:
         return "Orphan"
-    return "Foreground" if FOREGROUND in metadata.finalizers else "Background"
+    return "Foreground" if FOREGROUND_FINALIZER in metadata.finalizers else "Background"
