@@ -25,6 +25,7 @@ from drakit.apiserver.http.listener import Security, bind, bind_unix
 from drakit.apiserver.serving.kubeconfig import Access
 from drakit.base.clock import RealClock
 from drakit.base.errors import Unavailable, UsageError
+from drakit.cli.flags import ServingFlags
 
 _NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.96.0.1")
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
@@ -111,9 +112,10 @@ def explained(what: object) -> Iterator[None]:
 
 
 @contextmanager
-def directory_of(data_dir: Path | None, *, ephemeral: bool) -> Iterator[Path]:
+def directory_of(flags: ServingFlags) -> Iterator[Path]:
     """The data directory; for an ephemeral server one that goes with it."""
-    if (data_dir is None) != ephemeral:
+    data_dir = flags.data_dir
+    if (data_dir is None) != flags.ephemeral:
         raise UsageError("give either --data-dir DIR to keep the data, or --ephemeral to forget it")
     if data_dir is not None:
         with explained("--data-dir"):

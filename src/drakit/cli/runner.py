@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
+from uuid import uuid4
 
 import typer
 from prometheus_client import CollectorRegistry
@@ -25,11 +26,34 @@ from drakit.cli.collector import spare_the_collector
 from drakit.cli.components import Embedded
 from drakit.cli.diagnostics import Diagnostics, hide_creation_times, url_of
 from drakit.client import Client
-from drakit.informers import LeaderElector
+from drakit.informers import LeaderElector, Timing
 
 PATIENCE = 10.0
 """Seconds that a server has to answer at the start; and that work has to finish in the end."""
 _PAUSE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """Which lease the replicas compete for, and how fast."""
+
+    name: str
+    namespace: str
+    timing: Timing
+
+
+def elector_of(election: Election | None, client: Client, registry: CollectorRegistry) -> LeaderElector | None:
+    """The elector of this process; none where there is no election, and everybody works."""
+    if election is None:
+        return None
+    return LeaderElector(
+        client,
+        name=election.name,
+        namespace=election.namespace,
+        identity=f"{socket.gethostname()}_{uuid4()}",
+        timing=election.timing,
+        registry=registry,
+    )
 
 
 class RunnableComponent(Embedded, Protocol):
@@ -76,24 +100,24 @@ async def _ping() -> None:
     return
 
 
-async def fulfil(duty: ComponentRun, client: Client, server: str, bound: socket.socket) -> None:
+async def fulfil(run: ComponentRun, client: Client, server: str, bound: socket.socket) -> None:
     """Until told to stop. Raise Unavailable when the server does not answer, LeaseLost when another one leads."""
     with _signalled() as signals:
-        await _reach(client, server, duty.clock)
-        async with Listener(duty.observed(), bound).running(), _at_work(duty) as working:
-            typer.echo(f"drakit {duty.title}: following {server}, metrics on {url_of(bound)}/metrics")
+        await _reach(client, server, run.clock)
+        async with Listener(run.observed(), bound).running(), _at_work(run) as working:
+            typer.echo(f"drakit {run.title}: following {server}, metrics on {url_of(bound)}/metrics")
             spare_the_collector()
             hide_creation_times()
             await _first(working, signals.asked.wait())
-            if not working.done() and not duty.is_standby:
-                await _first(_finish(duty, working), signals.insisted.wait())
+            if not working.done() and not run.is_standby:
+                await _first(_finish(run, working), signals.insisted.wait())
         if not working.cancelled():
             working.result()
 
 
 @asynccontextmanager
-async def _at_work(duty: ComponentRun) -> AsyncIterator[asyncio.Task[None]]:
-    task = asyncio.create_task(duty.run(), name=duty.title)
+async def _at_work(run: ComponentRun) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(run.run(), name=run.title)
     try:
         yield task
     finally:
@@ -101,9 +125,9 @@ async def _at_work(duty: ComponentRun) -> AsyncIterator[asyncio.Task[None]]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _finish(duty: ComponentRun, working: asyncio.Task[None]) -> None:
+async def _finish(run: ComponentRun, working: asyncio.Task[None]) -> None:
     """A standby has nothing under way; a leader finishes what it has begun, but not for ever."""
-    await duty.work.stop()
+    await run.work.stop()
     await asyncio.wait((working,), timeout=PATIENCE)
 
 

@@ -39,7 +39,7 @@ class ServerFiles(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.ephemeral else self.directory / "drakit.db"
 
     @property
-    def written(self) -> Path:
+    def kubeconfig_path(self) -> Path:
         """The kubeconfig that reaches the server."""
         return self.kubeconfig or self.directory / "admin.kubeconfig"
 
@@ -48,7 +48,7 @@ async def serve(
     title: str,
     place: ListenAddress,
     settings: Settings,
-    keeping: ServerFiles,
+    files: ServerFiles,
     *,
     tokens: Path | None = None,
     components: Sequence[Component] = (),
@@ -56,19 +56,19 @@ async def serve(
     """`settings` get their tokens and keys here; `title` is what the announcement calls us."""
     admin_token = "" if place.secure else secrets.token_urlsafe(24)
     settings.tokens = static_tokens(tokens, admin_token)
-    settings.signing_key = signing_key(keeping.directory / "service-account.key")
-    host = Host(place, keeping.directory)
-    store: Store = await SQLiteStore.open(keeping.database) if keeping.database else MemoryStore()
+    settings.signing_key = signing_key(files.directory / "service-account.key")
+    host = Host(place, files.directory)
+    store: Store = await SQLiteStore.open(files.database) if files.database else MemoryStore()
     async with store:
         server = await build_server(store, settings=settings)
         server.address = host.url.rpartition("//")[2]
         listener = Listener(Logged(server), host.socket, host.security())
         with explained("--kubeconfig"):
-            write_kubeconfig(keeping.written, host.access(admin_token))
+            write_kubeconfig(files.kubeconfig_path, host.access(admin_token))
         around = Surroundings.of(server, settings.gates, RealClock(), host.root_ca())
         with listener.stopped_by_signals():
             async with _running(components, around, listener):
-                typer.echo(f"drakit {title}: listening on {host.url}, kubeconfig {keeping.written}")
+                typer.echo(f"drakit {title}: listening on {host.url}, kubeconfig {files.kubeconfig_path}")
                 spare_the_collector()
                 hide_creation_times()
                 await listener.serve()
