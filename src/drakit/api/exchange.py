@@ -161,7 +161,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Handler(Protocol):
-    """Whoever answers requests: an API server, a transport to one, or something that looks like one."""
+    """Answers requests: an API server, or anything that stands in front of one or looks like one."""
 
     async def handle(self, request: Request) -> Response:
         """Never raises for what the request asks: that is a Status."""

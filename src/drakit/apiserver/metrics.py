@@ -31,7 +31,7 @@ def reported_verb(request: Request, verb: str) -> str:
     return method if method in _METHODS else "other"
 
 
-class Metrics:
+class ServerMetrics:
     """One registry per server: several servers in one process do not mix."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Metrics:
         self._events.labels(group, version, resource).inc(events)
 
     def page(self, stats: Stats) -> bytes:
-        figures = {
+        metrics = {
             "revision": stats.revision,
             "compacted_revision": stats.compacted,
             "objects": stats.keys,
@@ -102,6 +102,6 @@ class Metrics:
             "history_bytes": stats.history_bytes,
             "watchers": stats.watchers,
         }
-        for name, value in figures.items():
+        for name, value in metrics.items():
             self._store[name].set(value)
         return generate_latest(self.registry)

@@ -10,9 +10,6 @@ from typing import Any, dataclass_transform
 
 import msgspec
 
-Plain = dict[str, Any]
-"""An object as JSON has it: what `json.loads` returns for `{…}`."""
-
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class ModelMeta(msgspec.StructMeta):

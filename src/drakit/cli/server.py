@@ -59,8 +59,7 @@ async def serve(
     settings.signing_key = signing_key(files.directory / "service-account.key")
     host = Host(place, files.directory)
     store: Store = await SQLiteStore.open(files.database) if files.database else MemoryStore()
-    async with store:
-        server = await build_server(store, settings=settings)
+    async with store, await build_server(store, settings=settings) as server:
         server.address = host.url.rpartition("//")[2]
         listener = Listener(Logged(server), host.socket, host.security())
         with explained("--kubeconfig"):

@@ -40,6 +40,8 @@ from drakit.client.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CONFIG_MAPS,
+    CONTROLLER_REVISIONS,
+    DAEMON_SETS,
     DEPLOYMENTS,
     EVENTS,
     LEASES,
@@ -68,7 +70,7 @@ from drakit.client.resources import (
 from drakit.client.subresources import IssuedToken, bind, evict, get_scale, request_token, set_scale
 from drakit.client.transport.transports import InProcess, Transport
 from drakit.client.verbosity import V, set_verbosity
-from drakit.client.watch import ADDED, BOOKMARK, DELETED, MODIFIED, ObjectChange, Watch
+from drakit.client.watch import ADDED, BOOKMARK, DELETED, MODIFIED, Watch, WatchedChange
 
 __all__ = [
     "ADDED",
@@ -79,6 +81,8 @@ __all__ = [
     "CLUSTER_ROLES",
     "CLUSTER_ROLE_BINDINGS",
     "CONFIG_MAPS",
+    "CONTROLLER_REVISIONS",
+    "DAEMON_SETS",
     "DELETED",
     "DEPLOYMENTS",
     "EVENTS",
@@ -126,7 +130,6 @@ __all__ = [
     "Listed",
     "NotFound",
     "NotServed",
-    "ObjectChange",
     "Rejected",
     "RequestTimeout",
     "Resource",
@@ -138,6 +141,7 @@ __all__ = [
     "Unauthorized",
     "V",
     "Watch",
+    "WatchedChange",
     "basic",
     "bearer",
     "bind",

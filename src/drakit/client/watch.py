@@ -22,7 +22,7 @@ ADDED, MODIFIED, DELETED, BOOKMARK = "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
 T = TypeVar("T")
 
 
-class ObjectChange(msgspec.Struct, Generic[T], frozen=True, gc=False):
+class WatchedChange(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """`type` is ADDED, MODIFIED, DELETED or BOOKMARK; a bookmark has no object, only how far the watch has come."""
 
     type: str
@@ -41,9 +41,9 @@ class Watch(Generic[T]):
     def __init__(self, open_: Open[T]) -> None:
         self._open = open_
         self._stream: EventStream | None = None
-        self._changes: AsyncGenerator[ObjectChange[T], None] | None = None
+        self._changes: AsyncGenerator[WatchedChange[T], None] | None = None
 
-    async def __aenter__(self) -> AsyncGenerator[ObjectChange[T], None]:
+    async def __aenter__(self) -> AsyncGenerator[WatchedChange[T], None]:
         self._stream, reader = await self._open()
         self._changes = _changes(self._stream, reader)
         return self._changes
@@ -55,15 +55,15 @@ class Watch(Generic[T]):
             await self._stream.close()
 
 
-async def _changes(stream: EventStream, reader: Reader[T]) -> AsyncGenerator[ObjectChange[T], None]:
+async def _changes(stream: EventStream, reader: Reader[T]) -> AsyncGenerator[WatchedChange[T], None]:
     wrap = reader.wrap
     events = stream.events()
     async with aclosing(events):  # type: ignore[type-var]  # every stream's events are a generator
         async for event in events:
             found = event.object
             if found is not None:
-                yield ObjectChange(event.type, wrap(found), event.resource_version)
+                yield WatchedChange(event.type, wrap(found), event.resource_version)
             elif event.type == BOOKMARK:
-                yield ObjectChange(BOOKMARK, None, event.resource_version, event.initial_end)
+                yield WatchedChange(BOOKMARK, None, event.resource_version, event.initial_end)
             else:
                 raise failed(event.status or failure(500, "InternalError", f"the watch sent {event.type}"))

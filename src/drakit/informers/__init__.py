@@ -5,7 +5,7 @@ workers read the caches and write through the client. `LeaderElector.run` lets o
 """
 
 from drakit.informers.backoff import Backoff
-from drakit.informers.cache import Cache, IndexFunction, by_controller, by_label, by_node, by_owner, by_uid
+from drakit.informers.cache import IndexFunction, ObjectCache, by_controller, by_label, by_node, by_owner, by_uid
 from drakit.informers.controller import Controller, Reconcile, Result
 from drakit.informers.factory import Informers
 from drakit.informers.informer import Handler, Informer
@@ -17,7 +17,6 @@ from drakit.informers.workqueue import QueueClosed, WorkQueue
 __all__ = [
     "Backoff",
     "Bucket",
-    "Cache",
     "Controller",
     "Handler",
     "IndexFunction",
@@ -26,6 +25,7 @@ __all__ = [
     "LeaderElector",
     "LeaseLost",
     "ListScope",
+    "ObjectCache",
     "QueueClosed",
     "Reconcile",
     "Reflector",

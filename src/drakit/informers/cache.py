@@ -51,7 +51,7 @@ class _Index(Generic[T]):
             del self.buckets[value]
 
 
-class Cache(Generic[T]):
+class ObjectCache(Generic[T]):
     """Objects of one kind. Its informer alone writes."""
 
     __slots__ = ("_indexes", "_namespaces", "_objects")

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from drakit.base.clock import Clock
 from drakit.client import Client, Key, Resource, key_of
-from drakit.informers.cache import Cache, IndexFunction, version_of
+from drakit.informers.cache import IndexFunction, ObjectCache, version_of
 from drakit.informers.reflector import ListScope, Reflector
 
 log = logging.getLogger("drakit.informers")
@@ -41,7 +41,7 @@ class Informer(Generic[T]):
         streaming: bool = True,
     ) -> None:
         self.resource = resource
-        self.cache: Cache[T] = Cache()
+        self.cache: ObjectCache[T] = ObjectCache()
         self.reflector = Reflector(client, resource, self, scope=scope, clock=clock, random=random, streaming=streaming)
         self._handlers: list[Handler[T]] = []
         self._synced = asyncio.Event()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from drakit.base.structs import Plain
+from drakit.api.objects.plain import Plain
 
 _FLAT = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")
 _POINTERS = ("adminAccess", "capacity")

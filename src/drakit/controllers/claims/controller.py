@@ -15,7 +15,7 @@ from drakit.client import CLAIMS, NODES, POD_GROUPS, PODS, TEMPLATES, Key, key_o
 from drakit.client.events import WARNING
 from drakit.controllers.claims.consumers import Consumers, by_claim, by_consumer, by_group, by_template, is_done
 from drakit.controllers.claims.generation import ClaimGenerator, Missing
-from drakit.controllers.claims.metrics import ClaimMetrics
+from drakit.controllers.claims.metrics import ClaimControllerMetrics
 from drakit.controllers.claims.release import ClaimReleaser
 from drakit.controllers.claims.reservation import ClaimReserver
 from drakit.controllers.context import ControllerContext
@@ -46,7 +46,7 @@ class ClaimController:
         self._claims: Informer[ResourceClaim] = informers.of(CLAIMS)
         self._templates: Informer[ResourceClaimTemplate] = informers.of(TEMPLATES)
         self._nodes: Informer[Partial[Node]] = informers.of(NODES)
-        metrics = ClaimMetrics(context.registry, self._claims.cache)
+        metrics = ClaimControllerMetrics(context.registry, self._claims.cache)
         consumers = Consumers(client, self._pods, self._groups)
         self._generator = ClaimGenerator(client, self._claims, self._templates, self._groups, metrics)
         self._reserver = ClaimReserver(client, self._claims, self._nodes)

@@ -26,7 +26,7 @@ from drakit.api.objects.workloads import PodGroupResourceClaim
 from drakit.base.errors import DrakitError, Retryable, Unavailable
 from drakit.base.wellknown import POD_CLAIM_ANNOTATION
 from drakit.client import CLAIMS, STRATEGIC, Client, Key, RequestTimeout, ServerTimeout, V
-from drakit.controllers.claims.metrics import ClaimMetrics
+from drakit.controllers.claims.metrics import ClaimControllerMetrics
 from drakit.controllers.claims.templates import claim_of, is_controlled_by, made_for
 from drakit.informers import Informer
 
@@ -44,7 +44,7 @@ class ClaimGenerator:
         claims: Informer[ResourceClaim],
         templates: Informer[ResourceClaimTemplate],
         groups: Informer[PodGroup] | None,
-        metrics: ClaimMetrics,
+        metrics: ClaimControllerMetrics,
     ) -> None:
         self._client = client
         self._claims = claims

@@ -17,7 +17,7 @@ from drakit.api import ResourceClaim, is_allocated
 from drakit.base.wellknown import EXTENDED_RESOURCE_ANNOTATION, POD_CLAIM_ANNOTATION
 
 
-class ClaimMetrics(Collector):
+class ClaimControllerMetrics(Collector):
     """Claims are counted when somebody asks."""
 
     def __init__(self, registry: CollectorRegistry, claims: Iterable[ResourceClaim]) -> None:
