@@ -31,7 +31,7 @@ process with a server, without sockets: `KubeletPlugin(Leds(), client, settings)
 | `config` | `DeviceConfig`, base of configuration types; `PRIVILEGED` marks fields that only a class may set |
 | `cdi` | `ContainerEdits`, `DeviceNode`, `Mount`, `Hook`: what containers get |
 | `pools` | `DevicePool`, for more than one pool, counters, or devices that other nodes reach |
-| `health` | `HealthReport`, `HealthStatus` |
+| `health` | `HealthReport`, `HealthState` |
 | `metadata` | device metadata: `read_metadata` for applications |
 | `sysfs` | standard attributes of PCI devices |
 | `conditions` | conditions and data in the status of claims |
@@ -41,8 +41,10 @@ from drakit.driverkit.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDev
 from drakit.driverkit.claims import AllocatedClaim, AllocatedDevice, ClaimRef, PreparedClaim, PreparedDevice
 from drakit.driverkit.config import PRIVILEGED, DeviceConfig
 from drakit.driverkit.driver import BindingFailed, Driver, Prepared, Unprepared, each
-from drakit.driverkit.health import HealthReport, HealthStatus
+from drakit.driverkit.health import HealthReport, HealthState
+from drakit.driverkit.plugin import KubeletPlugin, PluginSettings
 from drakit.driverkit.pools import DevicePool, Published, pools_from_yaml
+from drakit.driverkit.running import run, serve
 
 __all__ = [
     "PRIVILEGED",
@@ -56,10 +58,12 @@ __all__ = [
     "DevicePool",
     "Driver",
     "HealthReport",
-    "HealthStatus",
+    "HealthState",
     "Hook",
+    "KubeletPlugin",
     "Mount",
     "NetDevice",
+    "PluginSettings",
     "Prepared",
     "PreparedClaim",
     "PreparedDevice",
@@ -67,4 +71,6 @@ __all__ = [
     "Unprepared",
     "each",
     "pools_from_yaml",
+    "run",
+    "serve",
 ]

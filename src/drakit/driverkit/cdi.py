@@ -6,14 +6,17 @@ Out: the bytes of one spec file per claim. Version 0.5.0, which every runtime re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from drakit.base.fields import FieldError, Path, invalid, not_supported, required
 from drakit.base.structs import Model
 
 BASE_VERSION = (0, 5, 0)
+HOOKS = ("prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop")
+NODE_TYPES = ("b", "c", "p", "u")
 
 
 class DeviceNode(Model):
@@ -71,6 +74,50 @@ class CdiDevice(Model):
     name: str
     edits: ContainerEdits
     annotations: Mapping[str, str] = {}
+
+
+def check_edits(edits: ContainerEdits, path: Path) -> Iterator[FieldError]:
+    """What a runtime would refuse, before it is in a file that it reads."""
+    for name in edits.env:
+        if not name or "=" in name:
+            yield invalid(path / "env", name, "must be a name without '='")
+    for index, node in enumerate(edits.device_nodes):
+        yield from _check_node(node, (path / "deviceNodes")[index])
+    for index, mount in enumerate(edits.mounts):
+        where = (path / "mounts")[index]
+        yield from _absolute(mount.host_path, where / "hostPath")
+        yield from _absolute(mount.container_path, where / "containerPath")
+    for index, hook in enumerate(edits.hooks):
+        where = (path / "hooks")[index]
+        yield from _absolute(hook.path, where / "path")
+        if hook.hook_name not in HOOKS:
+            yield not_supported(where / "hookName", hook.hook_name, HOOKS)
+    for index, device in enumerate(edits.net_devices):
+        if not (device.host_interface_name and device.name):
+            yield required((path / "netDevices")[index], "both names are needed")
+
+
+def _check_node(node: DeviceNode, path: Path) -> Iterator[FieldError]:
+    yield from _absolute(node.path, path / "path")
+    if node.type is not None and node.type not in NODE_TYPES:
+        yield not_supported(path / "type", node.type, NODE_TYPES)
+    if set(node.permissions or "") - set("rwm"):
+        yield invalid(path / "permissions", node.permissions, "may have r, w and m only")
+
+
+def _absolute(text: str, path: Path) -> Iterator[FieldError]:
+    if not text.startswith("/"):
+        yield invalid(path, text, "must be an absolute path")
+
+
+def is_empty(edits: ContainerEdits) -> bool:
+    """Whether a container gets nothing; runtimes refuse such a device."""
+    return edits == ContainerEdits()
+
+
+def vendor_of(driver: str) -> str:
+    """The driver's name as CDI's vendor, which must begin with a letter."""
+    return driver if driver[:1].isalpha() else f"dra-{driver}"
 
 
 def qualified(kind: str, name: str) -> str:
