@@ -10,7 +10,6 @@ import asyncio
 import signal
 
 from drakit.client import Access, Client
-from drakit.client.http import Http
 from drakit.driverkit.driver import Driver
 from drakit.driverkit.plugin import KubeletPlugin, PluginSettings
 
@@ -22,6 +21,8 @@ def run(driver: Driver, *, access: Access, settings: PluginSettings) -> None:
 
 async def serve(driver: Driver, *, access: Access, settings: PluginSettings) -> None:
     """As `run`, in a loop that is there already."""
+    from drakit.client.transport.http import Http  # who runs in process need not load what sockets take
+
     async with (
         Client(Http(access), user_agent=driver.name) as client,
         KubeletPlugin(driver, client, settings).running(),
