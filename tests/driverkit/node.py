@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -28,12 +29,14 @@ from drakit.driverkit import (
     Unprepared,
     each,
 )
+from drakit.driverkit.state.files import RealFileSystem
 from drakit.store import MemoryStore
 
 P = ParamSpec("P")
 NODE = "node-1"
 DRIVER = "leds.example.com"
 BOOT = "boot-1"
+EXACTLY: Sequence[dict[str, Any]] = ({"name": "led", "exactly": {"deviceClassName": "leds"}},)
 
 
 def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
@@ -111,7 +114,8 @@ class LedNode:
 
     async def claim(self, name: str = "blink", *devices: str, **changes: Any) -> ClaimRef:
         """A claim with these devices allocated; `led-0` by default."""
-        made = await self.client.create(claim_document(name, changes.pop("annotations", {})))
+        document = claim_document(name, changes.pop("annotations", {}), changes.pop("requests", EXACTLY))
+        made = await self.client.create(document)
         status = {"allocation": allocation(devices or ("led-0",), **changes)}
         claim: ResourceClaim = await self.client.get(CLAIMS, name, namespace="default")
         await self.client.patch_status(claim, status)
@@ -133,12 +137,14 @@ class LedNode:
         return sorted(path.name for path in (self.root / "cdi").glob("*"))
 
 
-def claim_document(name: str, annotations: dict[str, str]) -> dict[str, Any]:
+def claim_document(
+    name: str, annotations: dict[str, str], requests: Sequence[dict[str, Any]] = EXACTLY
+) -> dict[str, Any]:
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
         "metadata": {"name": name, "namespace": "default", "annotations": annotations},
-        "spec": {"devices": {"requests": [{"name": "led", "exactly": {"deviceClassName": "leds"}}]}},
+        "spec": {"devices": {"requests": list(requests)}},
     }
 
 
@@ -160,6 +166,16 @@ def allocation(
 
 
 @asynccontextmanager
+async def led_plugin(driver: Leds | None = None, **rest: Any) -> AsyncIterator[tuple[LedNode, KubeletPlugin, Leds]]:
+    """A node with a driver that is started, without sockets."""
+    async with led_node() as node:
+        driver = driver or Leds()
+        plugin = node.plugin(driver, **rest)
+        await plugin.start()
+        yield node, plugin, driver
+
+
+@asynccontextmanager
 async def led_node(clock: Clock | None = None, settings: Settings | None = None) -> AsyncIterator[LedNode]:
     clock = clock or RealClock()
     async with MemoryStore(clock=clock) as store:
@@ -169,3 +185,25 @@ async def led_node(clock: Clock | None = None, settings: Settings | None = None)
             async with Client(InProcess(server), clock=clock) as client:
                 await client.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
                 yield LedNode(server, client, root)
+
+
+class FailingFiles(RealFileSystem):
+    """Real files, of which some operations fail as a full or read-only disk makes them fail."""
+
+    def __init__(self) -> None:
+        self.fails: Callable[[str, Path], int | None] = lambda _operation, _path: None
+        """The error number that an operation on a path ends with."""
+        self.operations: list[tuple[str, str]] = []
+
+    def _do(self, operation: str, path: Path) -> None:
+        self.operations.append((operation, path.name))
+        if (number := self.fails(operation, path)) is not None:
+            raise OSError(number, os.strerror(number), str(path))
+
+    async def write(self, path: Path, content: bytes, *, flush: bool = True) -> None:
+        self._do("flush" if flush else "write", path)
+        await super().write(path, content, flush=flush)
+
+    async def remove(self, path: Path) -> None:
+        self._do("remove", path)
+        await super().remove(path)

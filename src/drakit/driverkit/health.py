@@ -42,12 +42,21 @@ class HealthBoard:
         self.reported_at: datetime = clock.now()
         self._reported = clock.monotonic()
         self.changed = asyncio.Event()
-        """Set when `reports` is replaced; then there is another one."""
+        """Set when `reports` is replaced, or the board closed; then there is another one."""
+        self.closed = False
 
     def put(self, reports: Sequence[HealthReport]) -> None:
         self.reports = tuple(reports)
         self.reported_at = self._clock.now()
         self._reported = self._clock.monotonic()
+        self._tell()
+
+    def close(self) -> None:
+        """Nothing more is coming: readers may go."""
+        self.closed = True
+        self._tell()
+
+    def _tell(self) -> None:
         changed, self.changed = self.changed, asyncio.Event()
         changed.set()
 

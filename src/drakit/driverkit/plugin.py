@@ -196,6 +196,8 @@ class KubeletPlugin:
             await stack.enter_async_context(_background(self._beside(servers)))
             for server in servers:
                 await stack.enter_async_context(server.running(grace=self.settings.grace))
+            if self.board is not None:
+                stack.callback(self.board.close)  # streams would keep the sockets busy
             yield self
 
     def _servers(self) -> tuple[UnixServer, UnixServer]:
@@ -261,6 +263,8 @@ async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         task.cancel()
         failure = (await asyncio.gather(task, return_exceptions=True))[0]
         if isinstance(failure, Exception):
+            if owner is not None:
+                owner.uncancel()
             raise failure
 
 

@@ -114,7 +114,7 @@ class HealthService(DRAResourceHealthServicer):
         self, request: health.NodeWatchResourcesRequest, context: ServicerContext[object, object]
     ) -> AsyncIterator[health.NodeWatchResourcesResponse]:
         """The state at once, after every change, and now and then."""
-        while True:
+        while not self._board.closed:
             changed = self._board.changed
             if self._board.reports is not None:
                 yield self._message()

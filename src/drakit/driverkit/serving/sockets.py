@@ -93,8 +93,8 @@ class UnixServer:
             await self._clock.sleep(LOOK_EVERY)
             try:
                 await self.look()
-            except Unavailable as error:
-                log.warning("%s", error)
+            except (Unavailable, OSError) as error:
+                log.warning("%s: %s", self.path, error)
 
     async def look(self) -> bool:
         """One look. Whether the socket had to be made again."""

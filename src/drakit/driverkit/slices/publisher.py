@@ -7,7 +7,6 @@ Out: slices. What others edit or delete is put back at once, with growing pauses
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Sequence
@@ -231,16 +230,27 @@ class SlicePublisher:
         if self._lock is None:
             yield
             return
-        waited = False
-        while (held := await asyncio.to_thread(try_hold, self._lock)) is None:
-            if not waited:
-                log.info("another instance publishes the slices; waiting for it to end")
-            waited = True
-            await self._clock.sleep(_TURN)
+        held = await self._hold(self._lock)
         try:
             yield
         finally:
             os.close(held)
+
+    async def _hold(self, lock: Path) -> int:
+        told = ""
+        while True:
+            try:
+                held = try_hold(lock)
+            except OSError as error:
+                held, why = None, f"the lock {lock} cannot be used: {error.strerror}"
+            else:
+                why = "another instance publishes the slices; waiting for it to end"
+            if held is not None:
+                return held
+            if why != told:
+                log.warning("%s", why)
+            told = why
+            await self._clock.sleep(_TURN)
 
 
 def check_pools(pools: Sequence[DevicePool], who: Publication, now: datetime) -> None:

@@ -78,7 +78,7 @@ def _place(uid: str) -> int:
 @asynccontextmanager
 async def held_in_file(path: Path, ranges: Sequence[tuple[int, int]], clock: Clock) -> AsyncIterator[None]:
     """Hold ranges of a file against other processes. Raise Unavailable when the file cannot be used."""
-    descriptor = _explained(path, lambda: os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+    descriptor = _explained(path, lambda: _opened(path))
     try:
         for start, length in ranges:
             while not _explained(path, lambda: _try_lock(descriptor, start, length)):  # noqa: B023 - called at once
@@ -89,12 +89,17 @@ async def held_in_file(path: Path, ranges: Sequence[tuple[int, int]], clock: Clo
 
 
 def try_hold(path: Path) -> int | None:
-    """Hold a whole file until the descriptor is closed; none when another process does."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    """Hold a whole file until the descriptor is closed; none when another process does. Raise OSError."""
+    descriptor = _opened(path)
     if _try_lock(descriptor, *_WHOLE):
         return descriptor
     os.close(descriptor)
     return None
+
+
+def _opened(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
 
 def _try_lock(descriptor: int, start: int, length: int) -> bool:
