@@ -54,6 +54,13 @@ def short_directory() -> Iterator[Path]:
         yield Path(made)
 
 
+class HastyClock(RealClock):
+    """Real time, of which nobody waits for more than a moment."""
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(min(seconds, 0.02))
+
+
 class Leds(Driver):
     """Notes every call; fails where it is told to."""
 

@@ -16,7 +16,7 @@ from drakit.base.errors import Unavailable, UsageError
 from drakit.client import SLICES
 from drakit.driverkit import ClaimRef, HealthReport, HealthState, KubeletPlugin
 from drakit.driverkit.serving.paths import LIMIT, plugin_paths
-from tests.driverkit.node import LedNode, Leds, led_node, on_loop, short_directory
+from tests.driverkit.node import HastyClock, LedNode, Leds, led_node, on_loop, short_directory
 from tests.driverkit.wire import Kubelet, plain
 
 REGISTRATION = "leds.example.com-reg.sock"
@@ -97,7 +97,7 @@ async def test_registration_by_a_kubelet_publishes_at_once_what_it_wiped() -> No
 
 @on_loop
 async def test_a_socket_that_is_removed_comes_back() -> None:
-    async with led_node() as node, node.plugin(Leds()).running() as plugin:
+    async with led_node() as node, node.plugin(Leds(), clock=HastyClock()).running() as plugin:
         registry(node).unlink()
         plugin.paths.service.unlink()
         with pytest.raises(Unavailable, match="does not answer"):
@@ -111,7 +111,7 @@ async def test_a_socket_that_is_removed_comes_back() -> None:
 async def test_a_directory_that_comes_later_or_comes_back_gets_its_socket() -> None:
     async with led_node() as node:
         (node.root / "registry").rmdir()
-        async with node.plugin(Leds()).running():
+        async with node.plugin(Leds(), clock=HastyClock()).running():
             (node.root / "registry").mkdir()
             await node.until(lambda: _exists(registry(node)))
             shutil.rmtree(node.root / "registry")

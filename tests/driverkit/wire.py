@@ -88,7 +88,7 @@ def _pool() -> descriptor_pool.DescriptorPool:
     for package, messages in MESSAGES.items():
         file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
         file.message_type.extend(_message(package, name, fields) for name, fields in messages.items())
-        pool.Add(file)  # type: ignore[no-untyped-call]
+        pool.Add(file)
     return pool
 
 
@@ -96,7 +96,7 @@ POOL = _pool()
 
 
 def message(name: str) -> Any:
-    return message_factory.GetMessageClass(POOL.FindMessageTypeByName(name))  # type: ignore[no-untyped-call]
+    return message_factory.GetMessageClass(POOL.FindMessageTypeByName(name))
 
 
 class Kubelet:
@@ -114,7 +114,7 @@ class Kubelet:
     async def call(
         self, package: str, service: str, method: str, request: str, response: str, body: Mapping[str, Any]
     ) -> dict[str, Any]:
-        call = self._channel.unary_unary(
+        call: Any = self._channel.unary_unary(
             f"/{package}.{service}/{method}",
             request_serializer=lambda sent: sent.SerializeToString(),
             response_deserializer=message(f"{package}.{response}").FromString,
@@ -144,7 +144,7 @@ class Kubelet:
 
     def health(self) -> Any:
         """The stream of health messages."""
-        call = self._channel.unary_stream(
+        call: Any = self._channel.unary_stream(
             "/v1alpha1.DRAResourceHealth/NodeWatchResources",
             request_serializer=lambda sent: sent.SerializeToString(),
             response_deserializer=message("v1alpha1.NodeWatchResourcesResponse").FromString,

@@ -102,7 +102,7 @@ class KubeletPlugin:
             clock=self.clock,
             registry=self.registry,
             random=random,
-            lock=self.paths.publishing_lock if files is None else None,
+            lock=self.paths.publishing_lock if isinstance(self._files, RealFileSystem) else None,
         )
         self.registration = Registration(driver.name, self.paths.service, offered(self.board), self.publisher.trigger)
         driver.node_name = settings.node_name
