@@ -55,10 +55,13 @@ def short_directory() -> Iterator[Path]:
 
 
 class HastyClock(RealClock):
-    """Real time, of which nobody waits for more than a moment."""
+    """Time that goes fifty times as fast."""
+
+    def monotonic(self) -> float:
+        return super().monotonic() * 50
 
     async def sleep(self, seconds: float) -> None:
-        await super().sleep(min(seconds, 0.02))
+        await super().sleep(seconds / 50)
 
 
 class Leds(Driver):

@@ -7,6 +7,7 @@ Out: a socket at that path. It appears whole and in one step, also in the place 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import stat
@@ -41,18 +42,24 @@ class UnixServer:
         self._server: grpc.aio.Server | None = None
         self._identity: tuple[int, int] | None = None
         self._yielded = False
+        self._wanted = False
+        self._lock = asyncio.Lock()
 
     @asynccontextmanager
     async def running(self, *, grace: float = 5.0) -> AsyncIterator[None]:
         """Serve as long as the context is open. A directory that is not there yet is waited for by `keep`."""
-        with suppress(FileNotFoundError):
-            await self.start()
+        self._wanted = True
+        async with self._lock:
+            with suppress(FileNotFoundError):
+                await self._start()
         try:
             yield
         finally:
-            await self.stop(grace=grace)
+            self._wanted = False
+            async with self._lock:
+                await self._stop(grace)
 
-    async def start(self) -> None:
+    async def _start(self) -> None:
         """Serve. Raise FileNotFoundError when there is no such directory, Unavailable when it cannot be used."""
         if not self.path.parent.is_dir():
             raise FileNotFoundError(self.path.parent)
@@ -66,13 +73,13 @@ class UnixServer:
             server.add_insecure_port(f"unix://{beside}")
         except RuntimeError as error:
             raise Unavailable(f"cannot listen on {self.path}: {error}") from error
+        self._server = server
         await server.start()
         beside.rename(self.path)
-        self._server = server
         self._identity = _identity(self.path)
         log.info("listening on %s", self.path)
 
-    async def stop(self, *, grace: float) -> None:
+    async def _stop(self, grace: float) -> None:
         """Take no more calls; those under way may end."""
         server, self._server = self._server, None
         if self.owner() is Owner.OURS:
@@ -96,19 +103,19 @@ class UnixServer:
             except (Unavailable, OSError) as error:
                 log.warning("%s: %s", self.path, error)
 
-    async def look(self) -> bool:
-        """One look. Whether the socket had to be made again."""
-        owner = self.owner()
-        if owner is Owner.OTHER and not self._yielded:
-            log.warning("%s: another instance has taken this socket over", self.path)
-        self._yielded = owner is Owner.OTHER
-        if owner is not Owner.NOBODY or not self.path.parent.is_dir():
-            return False
-        if self._server is not None:
-            log.warning("%s was removed: listening again", self.path)
-            await self.stop(grace=0)
-        await self.start()
-        return True
+    async def look(self) -> None:
+        """One look; the socket is made again when it has to be."""
+        async with self._lock:
+            owner = self.owner()
+            if owner is Owner.OTHER and not self._yielded:
+                log.warning("%s: another instance has taken this socket over", self.path)
+            self._yielded = owner is Owner.OTHER
+            if not self._wanted or owner is not Owner.NOBODY or not self.path.parent.is_dir():
+                return
+            if self._server is not None:
+                log.warning("%s was removed: listening again", self.path)
+                await self._stop(0)
+            await self._start()
 
 
 def remove_stale(directory: Path, prefix: str, suffix: str) -> list[Path]:
