@@ -19,6 +19,7 @@ from drakit.base.errors import DrakitError, Retryable
 COMMANDS = {
     "allocate": "drakit.cli.allocate",
     "apiserver": "drakit.cli.apiserver",
+    "conformance": "drakit.cli.conformance",
     "controllers": "drakit.cli.controllers",
     "lint": "drakit.cli.lint",
     "scheduler": "drakit.cli.scheduler",

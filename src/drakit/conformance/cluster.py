@@ -15,16 +15,16 @@ import msgspec
 import yaml
 
 from drakit.apiserver import Settings, build_server
-from drakit.apiserver.access.identities import ADMIN
-from drakit.apiserver.certificates import Authority
-from drakit.apiserver.kubeconfig import Access as ServedAccess
-from drakit.apiserver.kubeconfig import write_kubeconfig
-from drakit.apiserver.listening import Listener, Security, bind
+from drakit.apiserver.auth.certificates import Authority
+from drakit.apiserver.auth.identities import ADMIN
+from drakit.apiserver.http.listener import Listener, Security, bind
+from drakit.apiserver.serving.kubeconfig import Access as ServedAccess
+from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import RealClock
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.client import NODES, AlreadyExists, Client, InProcess, NotFound, load_kubeconfig, request_token
-from drakit.client.http import Http
+from drakit.client.transport.http import Http
 from drakit.conformance.apiobserver import ApiObserver
 from drakit.store import MemoryStore
 
@@ -105,11 +105,15 @@ async def _account_kubeconfig(client: Client, admin: Path, directory: Path, acco
     """The same cluster, reached as a service account."""
     namespace, _, name = account.rpartition("/")
     token = await request_token(client, name, namespace=namespace or "default")
+    written = directory / "driver.kubeconfig"
+    _write_with_token(admin, written, token.token)
+    return written
+
+
+def _write_with_token(admin: Path, written: Path, token: str) -> None:
     document = yaml.safe_load(admin.read_text(encoding="utf-8"))
     wanted = document["current-context"]
     context = next(each["context"] for each in document["contexts"] if each["name"] == wanted)
-    users = [{"name": context["user"], "user": {"token": token.token}}]
-    written = directory / "driver.kubeconfig"
+    users = [{"name": context["user"], "user": {"token": token}}]
     written.touch(mode=0o600)
     written.write_text(yaml.safe_dump(document | {"users": users}), encoding="utf-8")
-    return written

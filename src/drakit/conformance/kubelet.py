@@ -8,13 +8,11 @@ Every connection dials anew: gRPC would otherwise share the backoff of an addres
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-import grpc
 import msgspec
 from grpc import aio
 
@@ -182,7 +180,7 @@ class PluginConnection:
             _fail("NodeUnprepareResources", error)
         return {uid: each.error for uid, each in answer.claims.items()}
 
-    async def watch_health(self) -> AsyncIterator[health_v1alpha1_pb2.NodeWatchResourcesResponse]:
+    async def watch_health(self) -> AsyncGenerator[health_v1alpha1_pb2.NodeWatchResourcesResponse, None]:
         call = self._health.NodeWatchResources(health_v1alpha1_pb2.NodeWatchResourcesRequest())
         try:
             async for message in call:
@@ -228,7 +226,3 @@ async def _channel(socket: Path) -> AsyncIterator[aio.Channel]:
 
 def _fail(method: str, error: aio.AioRpcError) -> NoReturn:
     raise CallFailed(method, error.code().name, error.details() or "") from None
-
-
-CANCELLED = (asyncio.CancelledError, grpc.RpcError)
-"""What the caller of a cancelled call sees."""

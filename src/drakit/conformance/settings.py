@@ -6,7 +6,6 @@ Out: values that every check can read. All times are in seconds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -46,8 +45,3 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """A command that makes a device sick."""
     heal_command: tuple[str, ...] = ()
     """A command that makes it well again."""
-
-
-class RuleChoice(msgspec.Struct, frozen=True, kw_only=True):
-    only: Sequence[str] = ()
-    without: Sequence[str] = ()
