@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from drakit.base.errors import DrakitError
 from drakit.client import Client
@@ -35,6 +35,14 @@ class BindingFailed(DrakitError):
         self.reason = reason
         self.condition = condition
         super().__init__(message)
+
+
+class Kit(Protocol):
+    """What a driver can tell the kit that runs it."""
+
+    def devices_changed(self) -> None: ...
+
+    async def update(self, uid: str, devices: Sequence[PreparedDevice]) -> None: ...
 
 
 class Driver(ABC):
@@ -93,9 +101,18 @@ class Driver(ABC):
 
     def changed(self) -> None:
         """Tell the kit that `devices` returns something else now."""
-        self._on_change()
+        if self._kit is not None:
+            self._kit.devices_changed()
 
-    _on_change: Callable[[], None] = staticmethod(lambda: None)
+    async def update(self, uid: str, *devices: PreparedDevice) -> None:
+        """Say more about devices of a prepared claim: its metadata files and its status follow.
+
+        What containers got when they started stays as it is. Raise NotFound when the claim is not prepared.
+        """
+        if self._kit is not None:
+            await self._kit.update(uid, devices)
+
+    _kit: Kit | None = None
 
 
 def overrides(driver: Driver, method: str) -> bool:

@@ -22,12 +22,14 @@ from drakit.base.errors import UsageError
 from drakit.base.names import check_dns_subdomain
 from drakit.client import Client
 from drakit.driverkit.calls.artifacts import Artifacts
+from drakit.driverkit.calls.binder import Binder
 from drakit.driverkit.calls.inventory import Inventory
 from drakit.driverkit.calls.lifecycle import Answer, ClaimCalls
 from drakit.driverkit.calls.meter import CallMetrics
 from drakit.driverkit.calls.reader import ClaimReader
+from drakit.driverkit.calls.statuses import StatusWriter
 from drakit.driverkit.calls.sweep import Sweep
-from drakit.driverkit.claims import ClaimRef
+from drakit.driverkit.claims import ClaimRef, PreparedDevice
 from drakit.driverkit.driver import Driver, overrides
 from drakit.driverkit.health import HealthBoard
 from drakit.driverkit.serving.healthcheck import check_sockets
@@ -105,7 +107,7 @@ class KubeletPlugin:
         self.registration = Registration(driver.name, self.paths.service, offered(self.board), self.publisher.trigger)
         driver.node_name = settings.node_name
         driver.client = client
-        driver._on_change = self._devices_changed
+        driver._kit = self
 
     def _build_calls(self, client: Client) -> None:
         driver, settings, paths = self.driver, self.settings, self.paths
@@ -123,6 +125,8 @@ class KubeletPlugin:
         # Files of a simulation are no files that a kernel could lock.
         shared = paths.calls_lock if isinstance(self._files, RealFileSystem) else None
         locks = ClaimLocks(serialize=driver.serialize, path=shared, clock=self.clock)
+        self._statuses = StatusWriter(client, driver.name, records, self.clock)
+        self._binder = Binder(client, driver, self._inventory, self.clock) if overrides(driver, "bind") else None
         self.calls = ClaimCalls(
             driver,
             reader=reader,
@@ -133,6 +137,7 @@ class KubeletPlugin:
             boot_id=self._boot_id,
             clock=self.clock,
             metrics=metrics,
+            statuses=self._statuses,
         )
         self.sweep = Sweep(
             self.calls,
@@ -164,6 +169,10 @@ class KubeletPlugin:
         """As NodeUnprepareResources: per claim uid an error, or nothing."""
         return await self.calls.unprepare(claims)
 
+    async def update(self, uid: str, devices: Sequence[PreparedDevice]) -> None:
+        """Say more about devices of a prepared claim. Raise NotFound, or Unavailable."""
+        await self.calls.update(uid, devices)
+
     async def publish(self) -> SlicePlan:
         """Bring the slices up to date, once. Raise what keeps it from being done."""
         return await self.publisher.publish()
@@ -175,30 +184,39 @@ class KubeletPlugin:
     # Over sockets
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[KubeletPlugin]:
-        """Serve the kubelet and publish, as long as the context is open; then let calls end, and leave in order."""
+    async def running(self, *, sockets: bool = True) -> AsyncIterator[KubeletPlugin]:
+        """Work as long as the context is open: publish, sweep, serve a kubelet; then let calls end, and leave in order.
+
+        Without `sockets`, whoever is in the process calls `prepare` and `unprepare`.
+        """
         await self.start()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._leave)
+            servers = self._servers() if sockets else ()
+            await stack.enter_async_context(_background(self._beside(servers)))
+            for server in servers:
+                await stack.enter_async_context(server.running(grace=self.settings.grace))
+            yield self
+
+    def _servers(self) -> tuple[UnixServer, UnixServer]:
+        """The service comes first: it is there before anybody is told of it, and until nobody is any more."""
         self._remove_stale_sockets()
         service = UnixServer(
             self.paths.service,
             lambda server: add_services(server, self.calls, self.board, self.clock),
             self.clock,
         )
-        registry = UnixServer(self.paths.registration, self.registration.add_to, self.clock)
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._leave)
-            await stack.enter_async_context(_background(self._beside(service, registry)))
-            await stack.enter_async_context(service.running(grace=self.settings.grace))
-            # The service is there before anybody is told of it, and until nobody is told of it any more.
-            await stack.enter_async_context(registry.running(grace=self.settings.grace))
-            yield self
+        return service, UnixServer(self.paths.registration, self.registration.add_to, self.clock)
 
-    async def _beside(self, service: UnixServer, registry: UnixServer) -> None:
+    async def _beside(self, servers: Sequence[UnixServer]) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(service.keep(), name="service socket")
-            tasks.create_task(registry.keep(), name="registration socket")
+            for server in servers:
+                tasks.create_task(server.keep(), name=f"socket {server.path.name}")
             tasks.create_task(self.publisher.run(), name="slices")
             tasks.create_task(self.sweep.run(), name="sweep")
+            tasks.create_task(self._statuses.run(), name="claim status")
+            if self._binder is not None:
+                tasks.create_task(self._binder.run(), name="binding")
             if self.board is not None:
                 tasks.create_task(self.follow_health(self.board), name="health")
 
@@ -219,7 +237,7 @@ class KubeletPlugin:
         if self.settings.remove_slices_on_exit:
             await self.publisher.remove()
 
-    def _devices_changed(self) -> None:
+    def devices_changed(self) -> None:
         self._inventory.forget()
         self.publisher.trigger()
 

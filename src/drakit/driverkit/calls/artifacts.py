@@ -55,33 +55,36 @@ class Artifacts:
 
     async def write(self, record: ClaimRecord) -> None:
         """Put every file on disk; the CDI file is the last one. Raise Unavailable, naming the file."""
-        for request, content in self._metadata(record).items():
-            await self._put(self._metadata_path(record, request), content)
+        await self.write_metadata(record)
         spec = self._spec(record)
         if spec is not None:
             await self._put(self.cdi_path(record.ref.uid), spec)
 
     async def restore(self, record: ClaimRecord) -> bool:
         """Make again what is missing or was changed. Whether anything was."""
-        wanted: dict[Path, bytes] = {
-            self._metadata_path(record, request): content for request, content in self._metadata(record).items()
-        }
+        changed = await self.write_metadata(record)
         spec = self._spec(record)
-        if spec is not None:
-            wanted[self.cdi_path(record.ref.uid)] = spec
-        changed = [path for path, content in wanted.items() if await self._read(path) != content]
-        for path in changed:
-            await self._put(path, wanted[path])
-        return bool(changed)
+        path = self.cdi_path(record.ref.uid)
+        if spec is not None and await self._read(path) != spec:
+            await self._put(path, spec)
+            changed = True
+        return changed
 
-    async def update_metadata(self, record: ClaimRecord) -> None:
-        """Change metadata files that containers have mounted."""
+    async def write_metadata(self, record: ClaimRecord) -> bool:
+        """Bring metadata files up to date. Whether any was not.
+
+        One that is there is changed in place: a container that has it mounted would never see another file.
+        """
+        changed = False
         for request, content in self._metadata(record).items():
             path = self._metadata_path(record, request)
-            try:
-                await self._files.overwrite(path, content)
-            except OSError as error:
-                raise Unavailable(f"cannot write {path}: {error.strerror}") from error
+            found = await self._read(path)
+            if found is None:
+                await self._put(path, content)
+            elif found != content:
+                await self._change(path, content)
+            changed = changed or found != content
+        return changed
 
     async def remove(self, uid: str) -> None:
         """Remove all files of a claim; nothing when there are none. Raise Unavailable."""
@@ -161,6 +164,12 @@ class Artifacts:
     async def _put(self, path: Path, content: bytes) -> None:
         try:
             await self._files.write(path, content)
+        except OSError as error:
+            raise Unavailable(f"cannot write {path}: {error.strerror}") from error
+
+    async def _change(self, path: Path, content: bytes) -> None:
+        try:
+            await self._files.overwrite(path, content)
         except OSError as error:
             raise Unavailable(f"cannot write {path}: {error.strerror}") from error
 

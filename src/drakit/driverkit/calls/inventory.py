@@ -49,6 +49,10 @@ class Inventory:
             raise Unavailable(f"device {device.pool}/{device.device} is not there any more")
         return found
 
+    def publishes(self, pool: str) -> bool:
+        """Whether the pool is one of the driver's. Raise Unavailable."""
+        return any(each.name == pool for each in (self._pools if self._pools is not None else self._ask()))
+
     def _ask(self) -> tuple[DevicePool, ...]:
         try:
             return self.refresh()

@@ -25,13 +25,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from drakit.base.clock import Clock
-from drakit.base.errors import DrakitError, InvalidObject, Terminal, Unavailable
+from drakit.base.errors import DrakitError, InvalidObject, NotFound, Terminal, Unavailable
 from drakit.base.fields import FieldError, Path
 from drakit.client import V
 from drakit.driverkit.calls.artifacts import Artifacts
 from drakit.driverkit.calls.inventory import Inventory
 from drakit.driverkit.calls.meter import AUTHOR, DISK, PREPARE, SERVER, UNPREPARE, WAITING, CallMeter, CallMetrics
 from drakit.driverkit.calls.reader import ClaimReader, ClaimUnusable
+from drakit.driverkit.calls.statuses import StatusWriter
 from drakit.driverkit.cdi import check_edits
 from drakit.driverkit.claims import AllocatedClaim, ClaimRef, PreparedClaim, PreparedDevice, allocated_claim
 from drakit.driverkit.driver import Driver
@@ -75,6 +76,7 @@ class ClaimCalls:
         boot_id: str,
         clock: Clock,
         metrics: CallMetrics,
+        statuses: StatusWriter,
     ) -> None:
         self._driver = driver
         self._reader = reader
@@ -85,6 +87,7 @@ class ClaimCalls:
         self._boot_id = boot_id
         self._clock = clock
         self._metrics = metrics
+        self._statuses = statuses
         self._running: set[asyncio.Task[Any]] = set()
 
     # What is asked
@@ -197,6 +200,7 @@ class ClaimCalls:
             return self._failed(PREPARE, claim.ref, error)
         self._metrics.answered(PREPARE, "done")
         self._metrics.in_use.inc()
+        self._statuses.note(record)
         log.log(V[2], "prepared claim=%s uid=%s devices=%d", claim, claim.uid, len(record.devices))
         return self._answer(record)
 
@@ -326,6 +330,28 @@ class ClaimCalls:
         failure = (await self._release([record], meter))[record.ref.uid]
         if failure is not None:
             raise failure
+
+    # Later
+
+    async def update(self, uid: str, devices: Sequence[PreparedDevice]) -> None:
+        """Remember more about devices of a prepared claim, and tell its containers. Raise NotFound, Unavailable."""
+        async with self._locks.held([uid]):
+            record = await self._remembered(ClaimRef(namespace="", name="", uid=uid))
+            if record is None or record.state is not RecordState.PREPARED:
+                raise NotFound(f"claim uid={uid} is not prepared")
+            told = {(each.request, *each.key): each for each in devices}
+            unknown = told.keys() - {(each.request, *each.key) for each in record.devices}
+            if unknown:
+                raise NotFound(f"claim {record.ref} has no device {min(unknown, key=str)}")
+            # Containers have their edits already.
+            kept = tuple(
+                msgspec.structs.replace(told.get((old.request, *old.key), old), edits=old.edits)
+                for old in record.devices
+            )
+            changed = msgspec.structs.replace(record, devices=kept, generation=record.generation + 1)
+            await self._put(changed, flush=False)
+            await self._artifacts.write_metadata(changed)
+        self._statuses.note(changed)
 
     # Both
 

@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from drakit.api import OwnerReference, ResourceSlice, ResourceSliceSpec, set_defaults
 from drakit.base.clock import Clock
-from drakit.base.errors import DrakitError, InvalidObject
+from drakit.base.errors import DrakitError, Forbidden, InvalidObject, Terminal, Unavailable
 from drakit.base.fields import FieldError, duplicate
 from drakit.base.fields import Path as FieldPath
 from drakit.client import NODES, SLICES, Client, NotFound, V
@@ -36,6 +36,8 @@ log = logging.getLogger("drakit.driverkit")
 
 RESYNC = 600.0
 """Seconds after which everything is compared again, whether anything has happened or not."""
+_SECOND_LOOK = 60.0
+"""Seconds until what cannot be published is tried again without a word of the driver."""
 _TURN = 1.0
 _KEY = "slices"
 _DEVICES = FieldPath("spec") / "devices"
@@ -128,7 +130,10 @@ class SlicePublisher:
             plan = await self._bring_about(pools)
         except DrakitError as error:
             self.problem = str(error)
-            raise
+            if not isinstance(error, Terminal) or isinstance(error, Forbidden):
+                raise
+            log.error("the slices stay as they are: %s", error)
+            return Result.after(_SECOND_LOOK)
         except Exception as error:
             self.problem = f"devices() failed: {error}"
             raise
@@ -212,7 +217,9 @@ class SlicePublisher:
     async def _who(self, pools: Sequence[DevicePool], *, fresh: bool) -> Publication:
         """The node is looked up once; and again when its slices are gone, since it may be another one by now."""
         if any(pool.is_local for pool in pools) and (self._owner is None or fresh):
-            node = await self._client.get(NODES, self._node_name)
+            node = await self._client.find(NODES, self._node_name)
+            if node is None:
+                raise Unavailable(f"node {self._node_name} does not exist yet")
             self._owner = OwnerReference(
                 api_version="v1", kind="Node", name=self._node_name, uid=node.view.metadata.uid, controller=True
             )
