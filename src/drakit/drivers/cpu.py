@@ -59,7 +59,7 @@ class Driver(driverkit.Driver):
     def _wanted(self, device: AllocatedDevice) -> int:
         """All of it for a claim that has the device to itself."""
         if CPU in device.consumed_capacity:
-            return int(device.consumed_capacity[CPU])
+            return device.consumed_capacity[CPU].value
         return len(self._cpus(device.device))
 
     def _cpus(self, name: str) -> range:

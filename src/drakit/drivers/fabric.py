@@ -2,8 +2,9 @@
 
 `drakit driver run fabric --set directory=DIR`
 
-The directory stands for the switch and is shared by all nodes: `DIR/ports` says which claim, on which node, each
-accelerator is attached for. A port that is named in `DIR/broken` cannot be attached: the pod is scheduled again.
+The directory stands for the switch and is shared by all nodes: `DIR/ports` says which claim each accelerator is
+attached for; the claim says which node that is. A port that is named in `DIR/broken` cannot be attached: the pod is
+scheduled again.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class Driver(driverkit.Driver):
         return self._profile.device_pools(self.node_name)
 
     async def bind(self, claim: AllocatedClaim, device: AllocatedDevice) -> None:
-        """The switch attaches the accelerator to this node. The pod is bound when it has."""
+        """The switch attaches the accelerator to the claim's node. The pod is bound when it has."""
         if device.device in self._broken_ports():
-            raise BindingFailed(f"the switch cannot attach {device.device} to {self.node_name}", reason="PortBroken")
+            raise BindingFailed(f"the switch cannot attach {device.device}", reason="PortBroken")
         self._attach(claim, device)
 
     def _broken_ports(self) -> list[str]:
@@ -52,7 +53,7 @@ class Driver(driverkit.Driver):
     def _attach(self, claim: AllocatedClaim, device: AllocatedDevice) -> None:
         """Idempotent. Raise Unavailable as long as the accelerator is attached for another claim."""
         try:
-            self._ports.take([device.device], 1, f"{claim.uid}/{self.node_name}")
+            self._ports.take([device.device], 1, claim.uid)
         except Unavailable:
             holder = self._ports.owner(device.device)
             raise Unavailable(f"{device.device} is still attached for {holder or 'another claim'}") from None
