@@ -76,6 +76,7 @@ def conformance(
     ] = None,
     kubeconfig: Annotated[Path | None, typer.Option(help="Use this cluster instead of a server of its own.")] = None,
     node_name: Annotated[str, typer.Option(help="The node that the driver is on.")] = "conformance",
+    node_label: Annotated[list[str] | None, typer.Option(help="NAME=VALUE of the node that the suite makes.")] = None,
     namespace: Annotated[str, typer.Option(help="Where claims are made.")] = "default",
     manifest: Annotated[list[Path] | None, typer.Option(help="Objects to create first: rights, classes.")] = None,
     service_account: Annotated[str, typer.Option(help="NAMESPACE/NAME that the driver acts as.")] = "",
@@ -111,6 +112,7 @@ def conformance(
         kubeconfig=kubeconfig,
         wishes=ClusterWishes(
             node_name=node_name,
+            node_labels=dict(_label(each) for each in node_label or ()),
             namespace=namespace,
             manifests=[each for path in manifest or () for each in _documents(path)],
             service_account=service_account,
@@ -142,6 +144,13 @@ def conformance(
     _show(driver, results, output)
     if any(each.outcome is RuleOutcome.FAIL for each in results):
         raise typer.Exit(1)
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise UsageError(f"--node-label: expected NAME=VALUE, got {text!r}")
+    return name, value
 
 
 def _documents(path: Path) -> list[Mapping[str, Any]]:

@@ -6,7 +6,7 @@ Out: a claim of one request. It is reserved for a consumer that no controller kn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -34,6 +34,7 @@ from drakit.api import (
     ResourceClaimStatus,
     ResourceSlice,
 )
+from drakit.base.nodeselectors import IN, NAME_FIELD, matches
 
 CLASS = "drakit-conformance"
 REQUEST = "device"
@@ -53,6 +54,18 @@ class PublishedDevice(msgspec.Struct, frozen=True):
     @property
     def pool(self) -> str:
         return self.slice.spec.pool.name
+
+    @property
+    def node_selector(self) -> NodeSelector | None:
+        """Which nodes reach it, where the slice or the device says so by labels."""
+        spec = self.slice.spec
+        return self.device.node_selector if spec.per_device_node_selection else spec.node_selector
+
+    def is_reached_from(self, name: str, labels: Mapping[str, str]) -> bool:
+        only = self.device.node_name if self.slice.spec.per_device_node_selection else self.slice.spec.node_name
+        if only:
+            return only == name
+        return self.node_selector is None or matches(self.node_selector, name=name, labels=labels)
 
     @property
     def tainted(self) -> bool:
@@ -136,11 +149,11 @@ def consumed(device: Device) -> dict[str, Quantity]:
 
 
 def _nodes(chosen: PublishedDevice, node_name: str) -> NodeSelector | None:
-    spec = chosen.slice.spec
-    selector = chosen.device.node_selector if spec.per_device_node_selection else spec.node_selector
-    if selector is not None:
-        return selector
-    if not (spec.node_name or chosen.device.node_name):
+    """Where pods can use the device from now on: as a scheduler would write it."""
+    is_everywhere = chosen.slice.spec.all_nodes or chosen.device.all_nodes
+    if is_everywhere and not chosen.device.binds_to_node:
         return None
-    name = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
+    if chosen.node_selector is not None and not chosen.device.binds_to_node:
+        return chosen.node_selector
+    name = NodeSelectorRequirement(key=NAME_FIELD, operator=IN, values=(node_name,))
     return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(name,)),))

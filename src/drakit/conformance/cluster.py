@@ -23,7 +23,7 @@ from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import RealClock
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
-from drakit.client import NODES, AlreadyExists, Client, InProcess, NotFound, load_kubeconfig, request_token
+from drakit.client import NODES, AlreadyExists, Client, InProcess, load_kubeconfig, request_token
 from drakit.client.transport.http import Http
 from drakit.conformance.apiobserver import ApiObserver
 from drakit.store import MemoryStore
@@ -35,6 +35,8 @@ class ClusterWishes(msgspec.Struct, frozen=True, kw_only=True):
     """What the user says about the cluster."""
 
     node_name: str = "conformance"
+    node_labels: Mapping[str, str] = {}
+    """Of the node that the suite makes; a given one has its own."""
     namespace: str = "default"
     manifests: Sequence[Mapping[str, Any]] = ()
     """Objects to create first: a driver's rights, its classes."""
@@ -48,6 +50,7 @@ class DriverCluster(msgspec.Struct, frozen=True, kw_only=True):
     client: Client
     kubeconfig: Path
     node_name: str
+    node_labels: Mapping[str, str]
     namespace: str
     observer: ApiObserver | None = None
 
@@ -67,7 +70,8 @@ async def own_cluster(directory: Path, wishes: ClusterWishes) -> AsyncIterator[D
         client_pair = authority.client(ADMIN.name, ADMIN.groups, "admin")
         write_kubeconfig(kubeconfig, ServedAccess(url=url, ca=authority.files.certificate, client=client_pair))
         async with Listener(observer, socket, security).running(), Client(InProcess(server, ADMIN)) as client:
-            await client.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": wishes.node_name}})
+            about = {"name": wishes.node_name, "labels": dict(wishes.node_labels)}
+            await client.create({"apiVersion": "v1", "kind": "Node", "metadata": about})
             yield await _prepared(client, kubeconfig, directory, wishes, observer)
 
 
@@ -75,10 +79,8 @@ async def own_cluster(directory: Path, wishes: ClusterWishes) -> AsyncIterator[D
 async def given_cluster(kubeconfig: Path, directory: Path, wishes: ClusterWishes) -> AsyncIterator[DriverCluster]:
     """Whatever server the kubeconfig reaches. Raise UsageError if the node is not there."""
     async with Client(Http(load_kubeconfig([kubeconfig]))) as client:
-        try:
-            await client.get(NODES, wishes.node_name)
-        except NotFound:
-            raise UsageError(f"there is no node {wishes.node_name!r} in the cluster of {kubeconfig}") from None
+        if await client.find(NODES, wishes.node_name) is None:
+            raise UsageError(f"there is no node {wishes.node_name!r} in the cluster of {kubeconfig}")
         yield await _prepared(client, kubeconfig, directory, wishes, None)
 
 
@@ -92,10 +94,12 @@ async def _prepared(
             continue
     if wishes.service_account:
         kubeconfig = await _account_kubeconfig(client, kubeconfig, directory, wishes.service_account)
+    node = await client.get(NODES, wishes.node_name)
     return DriverCluster(
         client=client,
         kubeconfig=kubeconfig,
         node_name=wishes.node_name,
+        node_labels=node.view.metadata.labels,
         namespace=wishes.namespace,
         observer=observer,
     )

@@ -194,12 +194,16 @@ class Testbed:
     # Claims
 
     async def device(self) -> PublishedDevice:
-        """A device for a claim. Raise NotApplicable if none is published."""
-        wanted = self.subject.devices
-        for each in published_devices(await self.published()):
-            if not wanted or each.device.name in wanted:
+        """A device for a claim. Raise NotApplicable if none is published that can be used on the node."""
+        wanted, cluster = self.subject.devices, self.cluster
+        found = [each for each in published_devices(await self.published()) if not wanted or each.device.name in wanted]
+        if not found:
+            named = f" named {' or '.join(wanted)}" if wanted else ""
+            raise NotApplicable(f"the driver has published no device{named}")
+        for each in found:
+            if each.is_reached_from(cluster.node_name, cluster.node_labels):
                 return each
-        raise NotApplicable(f"the driver has published no device{' named ' + ' or '.join(wanted) if wanted else ''}")
+        raise NotApplicable(f"no device that is published can be reached from node {cluster.node_name} (--node-label)")
 
     async def claim(
         self, *, choice: bool = False, others: Sequence[DeviceRequestAllocationResult] = ()

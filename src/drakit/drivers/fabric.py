@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from drakit import driverkit
-from drakit.base.errors import Unavailable
 from drakit.driverkit import (
     AllocatedClaim,
     AllocatedDevice,
@@ -25,7 +24,6 @@ from drakit.driverkit import (
     Unprepared,
     each,
 )
-from drakit.drivers.leases import Leases
 from drakit.drivers.profiles import load_profile
 
 
@@ -36,7 +34,7 @@ class Driver(driverkit.Driver):
         self._profile = load_profile(profile)
         self.name = self._profile.driver
         self._broken = Path(directory) / "broken"
-        self._ports = Leases(Path(directory) / "ports")
+        self._ports = Path(directory) / "ports"
 
     def devices(self) -> Sequence[DevicePool]:
         return self._profile.device_pools(self.node_name)
@@ -51,12 +49,11 @@ class Driver(driverkit.Driver):
         return self._broken.read_text(encoding="utf-8").split() if self._broken.exists() else []
 
     def _attach(self, claim: AllocatedClaim, device: AllocatedDevice) -> None:
-        """Idempotent. Raise Unavailable as long as the accelerator is attached for another claim."""
-        try:
-            self._ports.take([device.device], 1, claim.uid)
-        except Unavailable:
-            holder = self._ports.owner(device.device)
-            raise Unavailable(f"{device.device} is still attached for {holder or 'another claim'}") from None
+        """The newest claim counts: a device is given to one at a time, and one that was never prepared may be gone."""
+        self._ports.mkdir(parents=True, exist_ok=True)
+        temporary = self._ports / f".{device.device}.{claim.uid}"
+        temporary.write_text(claim.uid, encoding="utf-8")
+        temporary.rename(self._ports / device.device)
 
     async def prepare(self, claims: Sequence[AllocatedClaim]) -> Prepared:
         return await each(claims, self._prepare)
@@ -70,4 +67,9 @@ class Driver(driverkit.Driver):
         return device.ready(env={f"FABRIC_ACCELERATOR_{number}": f"{device.pool}/{device.device}"})
 
     async def unprepare(self, claims: Sequence[PreparedClaim]) -> Unprepared:
-        return await each(claims, lambda claim: self._ports.release(claim.uid))
+        return await each(claims, self._detach)
+
+    def _detach(self, claim: PreparedClaim) -> None:
+        for port in self._ports.glob("[!.]*"):
+            if port.read_text(encoding="utf-8") == claim.uid:
+                port.unlink(missing_ok=True)
