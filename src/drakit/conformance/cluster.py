@@ -23,7 +23,7 @@ from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import RealClock
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
-from drakit.client import NODES, AlreadyExists, Client, InProcess, load_kubeconfig, request_token
+from drakit.client import NODES, SERVICE_ACCOUNTS, AlreadyExists, Client, InProcess, load_kubeconfig
 from drakit.client.transport.http import Http
 from drakit.conformance.apiobserver import ApiObserver
 from drakit.store import MemoryStore
@@ -93,7 +93,7 @@ async def _prepared(
         except AlreadyExists:
             continue
     if wishes.service_account:
-        kubeconfig = await _account_kubeconfig(client, kubeconfig, directory, wishes.service_account)
+        kubeconfig = await _account_kubeconfig(client, kubeconfig, directory, wishes)
     node = await client.get(NODES, wishes.node_name)
     return DriverCluster(
         client=client,
@@ -105,12 +105,17 @@ async def _prepared(
     )
 
 
-async def _account_kubeconfig(client: Client, admin: Path, directory: Path, account: str) -> Path:
-    """The same cluster, reached as a service account."""
-    namespace, _, name = account.rpartition("/")
-    token = await request_token(client, name, namespace=namespace or "default")
+async def _account_kubeconfig(client: Client, admin: Path, directory: Path, wishes: ClusterWishes) -> Path:
+    """The same cluster, reached as a service account, on the node: as a pod of the driver would."""
+    namespace, _, name = wishes.service_account.rpartition("/")
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Node", "name": wishes.node_name}},
+    }
+    answer = await client.call("POST", SERVICE_ACCOUNTS, name, "token", request, namespace=namespace or "default")
     written = directory / "driver.kubeconfig"
-    _write_with_token(admin, written, token.token)
+    _write_with_token(admin, written, answer["status"]["token"])
     return written
 
 

@@ -32,7 +32,7 @@ from drakit.api import (
     decode_plain,
     from_plain,
 )
-from drakit.base.errors import UsageError
+from drakit.base.errors import DecodeError, UsageError
 from drakit.base.structs import Model
 from drakit.driverkit import DevicePool
 from drakit.driverkit.slices.plan import Publication, desired_slices
@@ -105,7 +105,7 @@ def parse_profile(text: str, *, source: str) -> DeviceProfile:
     """Raise UsageError that names the source and the field."""
     try:
         return from_plain(DeviceProfile, yaml.safe_load(text))
-    except (yaml.YAMLError, msgspec.ValidationError, TypeError, ValueError) as error:
+    except (yaml.YAMLError, DecodeError) as error:
         raise UsageError(f"profile {source}: {error}") from None
 
 
