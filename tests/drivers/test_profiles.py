@@ -47,8 +47,10 @@ def claims_of(name: str) -> list[ResourceClaim]:
 def allocate(name: str, *claims: ResourceClaim) -> Allocation:
     inventory = Inventory(gates=FeatureGates.all_on())
     inventory.put(Node(metadata=ObjectMeta(name=NODE, labels=LABELS)))
-    for each in (*slices_of(name), *classes_of(name)):
-        inventory.put(each)
+    for slice_ in slices_of(name):
+        inventory.put(slice_)
+    for class_ in classes_of(name):
+        inventory.put(class_)
     return Allocator(inventory, claims).allocate(NODE, new_uid=lambda: str(uuid4()))
 
 
