@@ -12,7 +12,7 @@ Every method may be used by many tasks of one event loop at the same time; calls
 RuntimeFailure             (Retryable) the runtime did not do it this time; try again with backoff
   ImageUnavailable         the image is not there (yet): ErrImagePull, then ImagePullBackOff
   SandboxNotReady          the sandbox has stopped: make another one
-RuntimeRefusal             (Terminal) tell the pod with an event; another try fails alike until somebody changes something
+RuntimeRefusal             (Terminal) tell the pod with an event; it fails again until somebody changes something
   DeviceUnresolved         a CDI id that no spec file provides, or a spec file that is damaged or conflicts
   LimitsRefused            limits were asked for and no cgroup may be made
   ContainerUnknown         there is no such container or sandbox
@@ -91,7 +91,7 @@ class PodIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ContainerLimits:
     """What a cgroup holds a container (or a whole pod) to; zero means no limit."""
 
     cpu_shares: int = 0
@@ -109,7 +109,7 @@ class Limits:
         return bool(self.cpu_quota or self.memory_bytes or self.pids)
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = ContainerLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class SandboxConfig:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     """The pod's annotations; the simulated runtime reads how its containers behave from them."""
-    limits: Limits = NO_LIMITS
+    limits: ContainerLimits = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class ContainerConfig:
     mounts: Sequence[Mount] = ()
     cdi_devices: Sequence[str] = ()
     """CDI ids in the order in which they are applied; later ones win. Repeats are passed on."""
-    limits: Limits = NO_LIMITS
+    limits: ContainerLimits = NO_LIMITS
     log_path: str = ""
     """Relative to the sandbox's log directory, e.g. `main/0.log`."""
     tty: bool = False
@@ -321,8 +321,8 @@ class Runtime(Protocol):
         """Raises RuntimeRefusal (reason RunContainerError) when its command cannot be run; the container has exited."""
         ...
 
-    async def stop_container(self, container_id: str, *, timeout: float) -> None:
-        """Ask it to end, kill it after `timeout` seconds; returns once it has exited. Cancelling leaves it asked."""
+    async def stop_container(self, container_id: str, *, grace: float) -> None:
+        """Ask it to end, kill it after `grace` seconds; returns once it has exited. Cancelling leaves it asked."""
         ...
 
     async def remove_container(self, container_id: str) -> None:
@@ -346,8 +346,8 @@ class Runtime(Protocol):
         """Run a command in a running container. Raises RuntimeRefusal when there is no such command."""
         ...
 
-    async def exec_sync(self, container_id: str, command: Sequence[str], *, timeout: float = 0) -> ExecResult:
-        """Run it to its end; for probes and hooks. Raises DeadlineExceeded after `timeout` (0: none): it is killed."""
+    async def exec_sync(self, container_id: str, command: Sequence[str], *, limit: float = 0) -> ExecResult:
+        """Run it to its end; for probes and hooks. Raises DeadlineExceeded after `limit` seconds (0: none)."""
         ...
 
     async def attach(self, container_id: str, *, stdin: bool = False) -> ExecStreams:
