@@ -121,6 +121,8 @@ class Mount:
     read_only: bool = False
     propagation: str = ""
     """Empty (private), `HostToContainer` or `Bidirectional`."""
+    needed: bool = True
+    """False: a runtime that can make no mounts may leave it out instead of refusing the container."""
 
 
 @dataclass(frozen=True, slots=True)
