@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "drakit"
 
 _CORE = "base cel api selectors validation quota store apiserver client informers allocator lint scheduler controllers"
-_EVERYTHING_BELOW_SIMULATE = f"{_CORE} pluginapi nodeagent driverkit drivers"
+_EVERYTHING_BELOW_SIMULATE = f"{_CORE} pluginapi nodeagent driverkit drivers conformance"
 
 ALLOWED = {
     room: set(targets.split())
@@ -33,8 +33,9 @@ ALLOWED = {
         "controllers": "base api quota client informers allocator",
         "pluginapi": "",
         "nodeagent": "base api client informers pluginapi",
-        "driverkit": "base api client informers pluginapi",
+        "driverkit": "base api selectors validation client informers pluginapi",
         "drivers": "base api driverkit",
+        "conformance": "base api validation client pluginapi apiserver store",
         "simulate": _EVERYTHING_BELOW_SIMULATE,
         "testing": f"{_EVERYTHING_BELOW_SIMULATE} simulate",
         "dashboard": "base api client informers allocator",
