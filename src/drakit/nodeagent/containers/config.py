@@ -6,7 +6,7 @@ Out: a ContainerConfig. Raises ConfigUnavailable (try again) or RuntimeRefusal (
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,9 +46,14 @@ async def container_config(
     objects: ObjectSource,
     cdi_devices: Sequence[str] = (),
     attempt: int = 0,
+    on_event: Callable[[str, str], None] = lambda _reason, _message: None,
 ) -> ContainerConfig:
+    """`on_event` gets reason and message of what is left out without being refused."""
     security = _security(pod, container)
     environment = await environment_of(pod, container, objects=objects, node=settings.node)
+    if environment.skipped:
+        keys = ", ".join(environment.skipped)
+        on_event("InvalidEnvironmentVariableNames", f"Keys [{keys}] were skipped since they are no variable names.")
     env = environment.values
     limits = container_limits(pod, container, node_memory=settings.node_memory, with_claims=settings.limits_with_claims)
     return ContainerConfig(

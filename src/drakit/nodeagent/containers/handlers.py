@@ -110,8 +110,9 @@ def http_url(action: Document, target: HandlerTarget) -> str:
     scheme = str(action.get("scheme") or "HTTP").lower()
     host = action.get("host") or target.pod_ip
     path = str(action.get("path") or "/")
-    bracketed = f"[{host}]" if ":" in host else host
-    return f"{scheme}://{bracketed}:{port_number(action.get('port'), target.container)}{'' if path[:1] == '/' else '/'}{path}"
+    place = f"[{host}]" if ":" in host else host
+    port = port_number(action.get("port"), target.container)
+    return f"{scheme}://{place}:{port}/{path.removeprefix('/')}"
 
 
 def port_number(port: Any, container: Document) -> int:
