@@ -16,6 +16,7 @@ from drakit.nodeagent.runtimes.contract import ContainerLimits, LimitsRefused
 
 _V1_CONTROLLERS = ("cpu", "memory", "pids")
 _V2_CONTROLLERS = ("cpu", "memory", "pids")
+_SWAP = ("memory.memsw.limit_in_bytes", "memory.swap.max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,9 @@ class Cgroups:
     def _write(self, directories: list[Path], name: str, value: str) -> None:
         controller = name.partition(".")[0]
         index = 0 if self.version == 2 else _V1_CONTROLLERS.index(controller)
-        (directories[index] / name).write_text(value)
+        file = directories[index] / name
+        if name not in _SWAP or file.exists():  # a kernel without swap accounting has no such file
+            file.write_text(value)
 
 
 def _has_controllers(root: Path) -> bool:
@@ -112,6 +115,7 @@ def _v1_settings(limits: ContainerLimits) -> dict[str, str]:
         settings["cpu.cfs_quota_us"] = str(limits.cpu_quota)
     if limits.memory_bytes:
         settings["memory.limit_in_bytes"] = str(limits.memory_bytes)
+        settings["memory.memsw.limit_in_bytes"] = str(limits.memory_bytes)  # memory and swap together: no swap
     if limits.pids:
         settings["pids.max"] = str(limits.pids)
     return settings
@@ -125,6 +129,7 @@ def _v2_settings(limits: ContainerLimits) -> dict[str, str]:
         settings["cpu.max"] = f"{limits.cpu_quota} {limits.cpu_period}"
     if limits.memory_bytes:
         settings["memory.max"] = str(limits.memory_bytes)
+        settings["memory.swap.max"] = "0"
     if limits.pids:
         settings["pids.max"] = str(limits.pids)
     return settings

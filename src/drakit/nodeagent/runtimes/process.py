@@ -10,6 +10,7 @@ It is meant for one's own machine. So it does not start for an API server that o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import os
 import signal
@@ -35,6 +36,8 @@ from drakit.nodeagent.runtimes.contract import (
 )
 from drakit.nodeagent.runtimes.processes import ProcessName
 from drakit.nodeagent.runtimes.records import ContainerRecord
+from drakit.nodeagent.runtimes.shim.kernel import sessions
+from drakit.nodeagent.runtimes.shim.supervise import boot_id
 from drakit.nodeagent.runtimes.supervised import Supervised, SupervisedRuntime, shim_argv
 
 _PASSED_ON = ("PATH", "HOME", "LANG", "TZ")
@@ -176,8 +179,21 @@ class ProcessRuntime(SupervisedRuntime):
         if container.running is not None:
             ProcessName(container.running.pid.pid, container.running.pid.start).send(number, group=True)
 
+    async def _end_rest(self, container: Supervised) -> None:
+        """The main process went with its shim; what it had started in its group may be there still."""
+        if container.running is not None and container.running.boot == boot_id():
+            _kill_session(container.running.pid.pid)
+
     async def _clean_up(self, container: Supervised) -> None:
         self._cgroups.remove(container.record.cgroup)
+
+
+def _kill_session(session: int) -> None:
+    """Processes name their session: no stranger can be in it while one of them lives."""
+    for pid, leader in sessions().items():
+        if leader == session and pid != session:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def refuse_remote(addresses: Sequence[str], *, allowed: bool) -> None:

@@ -103,8 +103,16 @@ class SupervisedRuntime:
     def _signal(self, container: Supervised, number: signal.Signals) -> None:
         raise NotImplementedError
 
+    def _stop_signal(self, container: Supervised) -> str:
+        """Its name; empty for the usual one."""
+        return container.record.config.stop_signal
+
     async def _clean_up(self, container: Supervised) -> None:
         """After the container's end, before its directory goes."""
+        raise NotImplementedError
+
+    async def _end_rest(self, container: Supervised) -> None:
+        """Its shim is gone without a word: end what may be left of the container."""
         raise NotImplementedError
 
     # -- lifetime
@@ -248,7 +256,7 @@ class SupervisedRuntime:
         if container is None or container.state is ContainerState.EXITED:
             return
         if container.state is ContainerState.RUNNING:
-            self._signal(container, _stop_signal(container.record.config))
+            self._signal(container, _signal_named(self._stop_signal(container)))
             with contextlib.suppress(DeadlineExceeded):
                 await self._wait(container, grace)
                 return
@@ -364,6 +372,7 @@ class SupervisedRuntime:
             await ended(ProcessName(running.shim.pid, running.shim.start), self._clock)
         container.exit = records.read(container.directory / "exit.json", ExitFile)
         if container.exit is None:
+            await self._end_rest(container)
             self._lost(container)
         await _close_sessions(container)
         container.over.set()
@@ -415,8 +424,8 @@ def shim_argv(*arguments: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", start + "main(sys.argv[1:])", source, *arguments]
 
 
-def _stop_signal(config: ContainerConfig) -> signal.Signals:
-    name = config.stop_signal or "SIGTERM"
+def _signal_named(name: str) -> signal.Signals:
+    name = name or "SIGTERM"
     try:
         return signal.Signals[name if name.startswith("SIG") else f"SIG{name}"]
     except KeyError:

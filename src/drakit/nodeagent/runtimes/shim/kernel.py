@@ -82,12 +82,22 @@ def start_time(pid: int) -> str:
 
 def parents() -> dict[int, int]:
     """The parent of every process that is there."""
+    return _numbers(1)
+
+
+def sessions() -> dict[int, int]:
+    """The session of every process that is there: the pid of its leader."""
+    return _numbers(3)
+
+
+def _numbers(position: int) -> dict[int, int]:
+    """One field of `/proc/<pid>/stat`, counted from the state, which comes after the program's name."""
     found = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as file:
-                    found[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+                    found[int(name)] = int(file.read().rpartition(")")[2].split()[position])
             except OSError:
                 continue
     return found

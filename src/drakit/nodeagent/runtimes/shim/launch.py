@@ -132,6 +132,9 @@ def _arrange_files(launch: dict[str, Any]) -> None:
     for path in launch["hide"]:
         if os.path.ismount(path):
             kernel.unmount(path)
+    if overlay := launch.get("overlay"):
+        options = ",".join(f"{name}={overlay[name]}" for name in ("lowerdir", "upperdir", "workdir"))
+        kernel.mount("overlay", overlay["target"], "overlay", options=options)
     run_hooks(launch, ("createContainer",), status="creating", pid=os.getpid())
     View(launch["scratch"]).apply(launch["mounts"], launch["devices"])
 

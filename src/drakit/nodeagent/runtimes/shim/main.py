@@ -1,4 +1,4 @@
-"""The shim's command line: `supervise DIRECTORY LOCK`, `enter REQUEST`, `hide PATHS PROGRAM…`, `probe`.
+"""The shim's commands: `supervise DIRECTORY LOCK`, `enter REQUEST`, `hide PATHS PROGRAM…`, `probe`, `probe-overlay`.
 
 `supervise` holds the descriptor LOCK, of a file that the agent locked, for as long as it lives. It answers with one
 line on stdout, `ok` or what failed, and goes on in the background.
@@ -27,6 +27,8 @@ def main(arguments: list[str]) -> None:
         _hide(json.loads(rest[0]), rest[1:])
     elif command == "probe":
         print(_namespace())
+    elif command == "probe-overlay":
+        print(_overlay(rest[0]))
 
 
 def _supervise(directory: str) -> None:
@@ -78,6 +80,19 @@ def _namespace() -> str:
         if os.waitpid(pid, 0)[1] == 0:
             return name
     return "none"
+
+
+def _overlay(directory: str) -> str:
+    """`yes` when files below the directory can be the writable layer of an overlay."""
+    for name in ("lower", "upper", "work", "merged"):
+        os.makedirs(f"{directory}/{name}", exist_ok=True)
+    options = f"lowerdir={directory}/lower,upperdir={directory}/upper,workdir={directory}/work"
+    try:
+        kernel.enter_new_namespaces(as_user=False)
+        kernel.mount("overlay", f"{directory}/merged", "overlay", options=options)
+    except OSError as error:
+        return str(error)
+    return "yes"
 
 
 if __name__ == "__main__":
