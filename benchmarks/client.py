@@ -20,11 +20,11 @@ import uvloop
 from benchmarks.report import publish
 from drakit.api import DeviceClaim, DeviceRequest, ExactDeviceRequest, ObjectMeta, ResourceClaim, ResourceClaimSpec
 from drakit.apiserver import build_server
-from drakit.apiserver.certificates import Authority
-from drakit.apiserver.listening import Listener, Security, bind
+from drakit.apiserver.auth.certificates import Authority
+from drakit.apiserver.http.listener import Listener, Security, bind
 from drakit.base.clock import FakeClock, RealClock
 from drakit.client import CLAIMS, Access, Client, Fixed, InProcess, Trust
-from drakit.client.http import Http
+from drakit.client.transport.http import Http
 from drakit.informers import Cache, Informers, WorkQueue
 from drakit.store import MemoryStore
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.report import publish
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 from drakit.base.clock import FakeClock
 from drakit.scheduler.framework import SUCCESS, Action, ClusterEvent, EventResource, Hint, Interest, Scope
 from drakit.scheduler.queueing import SchedulingQueue

@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 from drakit.apiserver import Settings, build_server
 from drakit.base.errors import DrakitError
 from drakit.base.gates import FeatureGates

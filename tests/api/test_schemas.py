@@ -11,9 +11,9 @@ import pytest
 from msgspec import inspect
 
 from drakit.api import KINDS, Kind, schemas
-from drakit.api.shapes import ListShape, MapShape, Shape
-from drakit.api.shaping import shape_of
-from drakit.api.structshapes import StructShape
+from drakit.api.schemas.shapes import ListShape, MapShape, Shape
+from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.structshapes import StructShape
 
 ROOT = Path(__file__).parents[2]
 OURS = ROOT / "src" / "drakit" / "api" / "schemas"

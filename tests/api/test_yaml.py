@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from drakit.api import decode_all, parse_documents
-from drakit.api.jsontext import Repeated
-from drakit.api.yamldump import dump_yaml, dump_yaml_documents
-from drakit.api.yamltext import resolve
+from drakit.api.text.jsontext import Repeated
+from drakit.api.text.yamldump import dump_yaml, dump_yaml_documents
+from drakit.api.text.yamltext import resolve
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ from unittest.mock import patch
 
 import pytest
 
-from drakit.apiserver import Limits, Settings, asgi
-from drakit.apiserver.admission import Admission, Change, Plugin
-from drakit.apiserver.asgi import Application, warning_header
-from drakit.apiserver.bodies import MAX_BODY
+from drakit.apiserver import Limits, Settings
+from drakit.apiserver.admission.chain import Admission, Change, Plugin
+from drakit.apiserver.http import asgi
+from drakit.apiserver.http.asgi import Application, warning_header
+from drakit.apiserver.requests.bodies import MAX_BODY
 from tests.apiserver.calls import CLAIMS, CLASSES, Api, claim, device_class, on_loop, serving
 
 

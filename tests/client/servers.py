@@ -26,11 +26,11 @@ from drakit.api import (
 )
 from drakit.api.exchange import EventStream, Outcome, Request, Response, WatchEvent
 from drakit.apiserver import Server, Settings, build_server
-from drakit.apiserver.listening import Listener, Security, bind
+from drakit.apiserver.http.listener import Listener, Security, bind
 from drakit.base import status
 from drakit.base.clock import Clock, FakeClock
 from drakit.client import Access, Client, ConnectionFailed, Fixed, InProcess, Trust
-from drakit.client.http import Http
+from drakit.client.transport.http import Http
 from drakit.store import MemoryStore, Retention
 
 P = ParamSpec("P")
@@ -214,6 +214,6 @@ def names(objects: Sequence[Any]) -> list[str]:
 def pki(directory: Path) -> Any:
     from datetime import UTC, datetime
 
-    from drakit.apiserver.certificates import Authority
+    from drakit.apiserver.auth.certificates import Authority
 
     return Authority(directory, datetime.now(UTC))

@@ -14,7 +14,7 @@ import pytest
 from drakit.base.clock import FakeClock
 from drakit.base.errors import Unavailable
 from drakit.client import Certificate, Files
-from drakit.client.execplugin import ExecPlugin, Program
+from drakit.client.access.execplugin import ExecPlugin, Program
 from tests.client.servers import on_loop
 
 PLUGIN = """

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from drakit.api.exchange import Request, Response
-from drakit.apiserver.access.identities import controller
+from drakit.apiserver.auth.identities import controller
 from drakit.base.errors import UsageError
 from drakit.client import CLAIMS, EVENTS, PODS, SERVICE_ACCOUNTS, Client, ConnectionFailed, Forbidden, InProcess
 from drakit.client.recording import NORMAL, Recorder

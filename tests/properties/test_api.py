@@ -26,7 +26,7 @@ from drakit.api import (
     to_plain,
     to_wire,
 )
-from drakit.api.yamldump import dump_yaml, dump_yaml_documents
+from drakit.api.text.yamldump import dump_yaml, dump_yaml_documents
 from drakit.base.errors import DecodeError
 from drakit.base.structs import Model
 from tests.api.strategies import JSON_VALUES, TEXTS, WORDS, documents, objects

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from drakit.base.errors import SelectorInvalid
 from drakit.cel import CompileError, kubernetes, unparse
-from drakit.cel.ast import Call, Expr, children
-from drakit.cel.parser import parse
-from drakit.cel.source import Source
+from drakit.cel.syntax.ast import Call, Expr, children
+from drakit.cel.syntax.parser import parse
+from drakit.cel.syntax.source import Source
 from drakit.selectors import BoundDevice, Selector, bind
 
 _FEW = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from drakit.api.cluster import Node
-from drakit.api.plain import from_plain
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.plain import from_plain
 from drakit.scheduler.changes import node_change
 from drakit.scheduler.framework import Action
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from drakit.api import cluster, pods, rbac
-from drakit.api.claims import ResourceClaim, ResourceClaimTemplate
-from drakit.api.classes import DeviceClass
-from drakit.api.poolstatus import ResourcePoolStatusRequest
-from drakit.api.slices import ResourceSlice
-from drakit.api.taintrules import DeviceTaintRule
-from drakit.api.views import AnyObject
-from drakit.api.workloads import PodGroup, Workload
+from drakit.api.objects import cluster, pods, rbac
+from drakit.api.objects.claims import ResourceClaim, ResourceClaimTemplate
+from drakit.api.objects.classes import DeviceClass
+from drakit.api.objects.partial import AnyObject
+from drakit.api.objects.poolstatus import ResourcePoolStatusRequest
+from drakit.api.objects.slices import ResourceSlice
+from drakit.api.objects.taintrules import DeviceTaintRule
+from drakit.api.objects.workloads import PodGroup, Workload
 from drakit.base.errors import Unsupported
 from drakit.base.structs import Model
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from drakit.cel.ast import Call, Expr, Ident, Literal, children
 from drakit.cel.errors import BudgetExceeded, EvalError
 from drakit.cel.library.times import format_duration, format_timestamp
 from drakit.cel.program import TOO_DEEP, Program
 from drakit.cel.stack import with_room
-from drakit.cel.unparse import literal_text, unparse
+from drakit.cel.syntax.ast import Call, Expr, Ident, Literal, children
+from drakit.cel.syntax.unparse import literal_text, unparse
 from drakit.cel.values import Duration, Opaque, Optional, Timestamp, Value, keys, type_name, weight
 
 NOT_EVALUATED = "not evaluated"

@@ -31,8 +31,8 @@ from drakit.allocator import (
     tell,
 )
 from drakit.api import DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from drakit.api.codec import to_wire
-from drakit.api.yamldump import dump_yaml
+from drakit.api.codec.documents import to_wire
+from drakit.api.text.yamldump import dump_yaml
 from drakit.base.gates import FeatureGates
 from drakit.cli.manifests import BadManifests, Manifests, name_of, read_manifests
 from drakit.cli.progress import tracked

@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 import uvloop
 
-from drakit.apiserver.access.guard import MODES
-from drakit.apiserver.building import Settings
-from drakit.apiserver.certificates import Pair
+from drakit.apiserver.auth.certificates import Pair
+from drakit.apiserver.serving.composition import Settings
+from drakit.apiserver.serving.guard import MODES
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli import options

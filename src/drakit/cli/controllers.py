@@ -26,7 +26,7 @@ from drakit.cli.reaching import Reach
 from drakit.cli.working import Duty, fulfil
 from drakit.client import Access, Client
 from drakit.client.accounts import AccountToken
-from drakit.client.http import Http
+from drakit.client.transport.http import Http
 from drakit.controllers import Controllers, Make, chosen
 from drakit.informers import LeaderElector, Timing
 

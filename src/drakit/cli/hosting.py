@@ -16,13 +16,13 @@ from pathlib import Path
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from drakit.apiserver.access.audit import AuditLog
-from drakit.apiserver.access.identities import ADMIN
-from drakit.apiserver.access.tokens import new_key
-from drakit.apiserver.authentication import StaticTokens
-from drakit.apiserver.certificates import Authority, Pair, key_text, read_key, write_private
-from drakit.apiserver.kubeconfig import Access
-from drakit.apiserver.listening import Security, bind, bind_unix
+from drakit.apiserver.auth.audit import AuditLog
+from drakit.apiserver.auth.authentication import StaticTokens
+from drakit.apiserver.auth.certificates import Authority, Pair, key_text, read_key, write_private
+from drakit.apiserver.auth.identities import ADMIN
+from drakit.apiserver.auth.tokens.serviceaccounts import new_key
+from drakit.apiserver.http.listener import Security, bind, bind_unix
+from drakit.apiserver.serving.kubeconfig import Access
 from drakit.base.clock import RealClock
 from drakit.base.errors import Unavailable, UsageError
 

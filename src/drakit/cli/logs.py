@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from drakit.api.exchange import Request, Response
-from drakit.apiserver.asgi import Handler
+from drakit.apiserver.http.asgi import Handler
 from drakit.client.verbosity import V, set_verbosity
 
 log = logging.getLogger("drakit.cli")

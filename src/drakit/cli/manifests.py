@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from drakit.api import ObjectMeta, ResourceClaim, ResourceClaimStatus
-from drakit.api.codec import Decoded, Object, decode_plain, parse_documents, read_text
-from drakit.api.defaults import set_defaults
-from drakit.api.jsontext import key_positions as json_positions
-from drakit.api.problems import Malformed, Problem, WrongType
+from drakit.api.codec.documents import Decoded, Object, decode_plain, parse_documents, read_text
+from drakit.api.objects.partial import Partial
 from drakit.api.registry import kind_of
-from drakit.api.shapes import Place, path_of
-from drakit.api.views import Partial
-from drakit.api.yamltext import key_positions as yaml_positions
+from drakit.api.schemas.shapes import Place, path_of
+from drakit.api.text.jsontext import key_positions as json_positions
+from drakit.api.text.problems import Malformed, Problem, WrongType
+from drakit.api.text.yamltext import key_positions as yaml_positions
+from drakit.api.versions.defaults import set_defaults
 from drakit.base.errors import DecodeError, DrakitError
 from drakit.base.fields import FieldError
 from drakit.base.gates import FeatureGates

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, disable_created_metrics, generate_latest
 
 from drakit.api.exchange import Raw, Request, Response
-from drakit.apiserver.health import Check, Health
-from drakit.apiserver.listening import bind
+from drakit.apiserver.http.listener import bind
 from drakit.apiserver.metrics import CONTENT_TYPE
+from drakit.apiserver.serving.health import Check, Health
 from drakit.base.errors import Unavailable
 
 _NOT_FOUND = Response(code=404, content=Raw(b"404 page not found\n"), content_type="text/plain; charset=utf-8")

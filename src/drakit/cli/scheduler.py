@@ -25,7 +25,7 @@ from drakit.cli.observing import bind_port
 from drakit.cli.reaching import Reach
 from drakit.cli.working import Duty, fulfil
 from drakit.client import Access, Client
-from drakit.client.http import Http
+from drakit.client.transport.http import Http
 from drakit.informers import LeaderElector, Timing
 from drakit.scheduler import Scheduler
 from drakit.scheduler.config import SchedulerConfiguration, default_configuration, load_configuration

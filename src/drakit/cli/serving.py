@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 import typer
 
-from drakit.apiserver.building import Settings, build_server
-from drakit.apiserver.kubeconfig import write_kubeconfig
-from drakit.apiserver.listening import Listener
+from drakit.apiserver.http.listener import Listener
+from drakit.apiserver.serving.composition import Settings, build_server
+from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import RealClock
 from drakit.cli.components import Component, Embedded, Surroundings
 from drakit.cli.hosting import Host, Place, explained, signing_key, static_tokens

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uvloop
 
-from drakit.apiserver.building import Settings
+from drakit.apiserver.serving.composition import Settings
 from drakit.base.gates import FeatureGates
 from drakit.cli import options
 from drakit.cli.components import COMPONENTS

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import typer
 from prometheus_client import CollectorRegistry
 
-from drakit.apiserver.listening import Listener
+from drakit.apiserver.http.listener import Listener
 from drakit.base.clock import Clock
 from drakit.base.errors import Unavailable
 from drakit.cli.components import Embedded

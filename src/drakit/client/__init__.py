@@ -4,12 +4,14 @@
 access that `load_kubeconfig` or `in_cluster` found. Kinds are named by typed constants:
 `client.get(CLAIMS, "train", namespace="ml")`.
 
-`Http` is in `drakit.client.http`: who has no use for sockets need not load what they take.
+`Http` is in `drakit.client.transport.http`: who has no use for sockets need not load what they take.
 """
 
-from drakit.client.access import Access, Certificate, Credentials, Trust
+from drakit.client.access.credentials import Files, Fixed, basic, bearer
+from drakit.client.access.endpoint import Access, Certificate, Credentials, Trust
+from drakit.client.access.incluster import in_cluster
+from drakit.client.access.kubeconfig import Kubeconfig, load_kubeconfig
 from drakit.client.client import Client
-from drakit.client.credentials import Files, Fixed, basic, bearer
 from drakit.client.decoding import Listed
 from drakit.client.failures import (
     AlreadyExists,
@@ -29,9 +31,7 @@ from drakit.client.failures import (
     TooManyRequests,
     Unauthorized,
 )
-from drakit.client.incluster import in_cluster
 from drakit.client.keys import Key, key_of, metadata_of
-from drakit.client.kubeconfig import Kubeconfig, load_kubeconfig
 from drakit.client.patching import APPLY, JSON_PATCH, MERGE, STRATEGIC
 from drakit.client.resources import (
     CLAIMS,
@@ -65,7 +65,7 @@ from drakit.client.resources import (
     resource_of,
 )
 from drakit.client.subresources import Token, bind, evict, get_scale, request_token, set_scale
-from drakit.client.transports import Handler, InProcess, Transport
+from drakit.client.transport.transports import Handler, InProcess, Transport
 from drakit.client.verbosity import V, set_verbosity
 from drakit.client.watching import ADDED, BOOKMARK, DELETED, MODIFIED, Change, Watch
 

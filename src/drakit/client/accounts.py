@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from drakit.api.times import parse_time
-from drakit.client.access import Certificate
+from drakit.api.text.times import parse_time
+from drakit.client.access.credentials import bearer
+from drakit.client.access.endpoint import Certificate
 from drakit.client.client import Client
-from drakit.client.credentials import bearer
 from drakit.client.failures import AlreadyExists, NotFound
 from drakit.client.subresources import Token, request_token
 

@@ -14,9 +14,9 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from drakit.api.codec import encode, to_wire
+from drakit.api.codec.documents import encode, to_wire
 from drakit.api.exchange import JSON, EventStream, OneObject, Request, Response
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
 from drakit.base.structs import Model
@@ -28,8 +28,8 @@ from drakit.client.failures import Conflict, Expired, Invalid, NotFound, NotServ
 from drakit.client.keys import metadata_of
 from drakit.client.patching import APPLY, MERGE, Patch
 from drakit.client.resources import CLAIMS, Resource, resource_of_document, resource_of_model
-from drakit.client.sending import Sender, retry_after
-from drakit.client.transports import Transport
+from drakit.client.transport.sending import Sender, retry_after
+from drakit.client.transport.transports import Transport
 from drakit.client.verbosity import V
 from drakit.client.watching import Watch
 

@@ -12,10 +12,10 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from drakit.api.exchange import Content, ManyObjects, OneObject
-from drakit.api.plain import from_json, from_plain, list_from_json
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.plain import from_json, from_plain, list_from_json
 from drakit.api.registry import Kind
-from drakit.api.versions import to_internal
-from drakit.api.views import Partial
+from drakit.api.versions.conversion import to_internal
 from drakit.base.errors import DecodeError
 from drakit.base.status import ListMeta
 from drakit.base.structs import Model

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.meta import ObjectMeta
+from drakit.api.objects.meta import ObjectMeta
 from drakit.base.errors import UsageError
 
 MERGE = "application/merge-patch+json"

@@ -12,7 +12,7 @@ import hashlib
 import logging
 from typing import Any
 
-from drakit.api.times import format_time
+from drakit.api.text.times import format_time
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.client import EVENTS, AlreadyExists, Client, metadata_of

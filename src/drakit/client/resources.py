@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from drakit.api import cluster, rbac
-from drakit.api.claims import ResourceClaim, ResourceClaimTemplate
-from drakit.api.classes import DeviceClass
-from drakit.api.codec import kind_and_version
-from drakit.api.pods import Pod
-from drakit.api.poolstatus import ResourcePoolStatusRequest
+from drakit.api.codec.documents import kind_and_version
+from drakit.api.objects import cluster, rbac
+from drakit.api.objects.claims import ResourceClaim, ResourceClaimTemplate
+from drakit.api.objects.classes import DeviceClass
+from drakit.api.objects.partial import AnyObject, Partial
+from drakit.api.objects.pods import Pod
+from drakit.api.objects.poolstatus import ResourcePoolStatusRequest
+from drakit.api.objects.slices import ResourceSlice
+from drakit.api.objects.taintrules import DeviceTaintRule
+from drakit.api.objects.workloads import PodGroup, Workload
 from drakit.api.registry import Kind, find_kind, kind_of, lookup
-from drakit.api.slices import ResourceSlice
-from drakit.api.taintrules import DeviceTaintRule
-from drakit.api.views import AnyObject, Partial
-from drakit.api.workloads import PodGroup, Workload
 from drakit.base.structs import Model
 
 T = TypeVar("T")

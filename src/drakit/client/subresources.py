@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 from drakit.client.client import Client
 from drakit.client.resources import PODS, SERVICE_ACCOUNTS, Resource
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from drakit.api import Pod, PodGroup, pod_group_name
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.client import POD_GROUPS, PODS, Key
 from drakit.controllers.claims.consumers import by_group
 from drakit.controllers.setting import Setting

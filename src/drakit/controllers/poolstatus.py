@@ -28,8 +28,8 @@ from drakit.api import (
     ResourceSlice,
     results_of,
 )
-from drakit.api.claims import DeviceRequestAllocationResult
-from drakit.api.times import format_time, parse_time
+from drakit.api.objects.claims import DeviceRequestAllocationResult
+from drakit.api.text.times import format_time, parse_time
 from drakit.base.errors import InvalidObject
 from drakit.base.taints import BLOCKING_EFFECTS
 from drakit.client import CLAIMS, CLASSES, POOL_STATUS_REQUESTS, SLICES, TAINT_RULES, Key, V

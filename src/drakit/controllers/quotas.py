@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from drakit.api import DeviceClass, Pod, ResourceClaim, ResourceQuota
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.base.quantity import ZERO, Quantity
 from drakit.client import CLASSES, PODS, QUOTAS, Key, Resource, V, key_of, metadata_of
 from drakit.controllers.garbage.graph import served

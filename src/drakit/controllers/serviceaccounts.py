@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from drakit.api import ConfigMap, Namespace, ServiceAccount
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.client import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS, AlreadyExists, Client, Key
 from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result, Scope

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from drakit.api.times import parse_time
+from drakit.api.text.times import parse_time
 from drakit.base.taints import DeviceTaint, DeviceToleration, Taint, Toleration, tolerates
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, KeysView, Mapping
 from typing import Any, Generic, TypeVar
 
-from drakit.api.meta import ObjectMeta
-from drakit.api.views import Partial
+from drakit.api.objects.meta import ObjectMeta
+from drakit.api.objects.partial import Partial
 from drakit.base.errors import UsageError
 from drakit.client import Key, metadata_of
 

@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from drakit.api.cluster import Lease
-from drakit.api.times import format_micro_time
-from drakit.api.views import Partial
+from drakit.api.objects.cluster import Lease
+from drakit.api.objects.partial import Partial
+from drakit.api.text.times import format_micro_time
 from drakit.base.clock import Clock
 from drakit.base.errors import Conflict, DrakitError, Retryable, Terminal, UsageError
 from drakit.client import LEASES, AlreadyExists, Client, V

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from drakit.api.problems import Malformed
+from drakit.api.text.problems import Malformed
 from drakit.base.gates import FeatureGates
 from drakit.lint.cluster import Cluster
 from drakit.lint.consistency import check_extended_resources, check_pools, check_repeated

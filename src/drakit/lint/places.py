@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from drakit.api import jsontext, yamltext
-from drakit.api.problems import Malformed
+from drakit.api.text import jsontext, yamltext
+from drakit.api.text.problems import Malformed
 from drakit.lint.findings import Draft, Finding
 
 _KEY = re.compile(r"\[([^\]]*[^\]\d][^\]]*)\]")

@@ -15,9 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from drakit.api import ObjectMeta, Partial, decode_plain, set_defaults
-from drakit.api.codec import Object, parse_documents, read_text
-from drakit.api.problems import NotAnObject, WrongType
+from drakit.api.codec.documents import Object, parse_documents, read_text
 from drakit.api.registry import Kind, find_kind
+from drakit.api.text.problems import NotAnObject, WrongType
 from drakit.base.errors import DecodeError
 from drakit.base.structs import Model
 from drakit.lint.findings import Draft, Finding, Severity

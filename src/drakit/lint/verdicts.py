@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from drakit.api import ObjectMeta, Partial
-from drakit.api.codec import Object
+from drakit.api.codec.documents import Object
 from drakit.api.registry import deprecation
 from drakit.base.fields import FieldError
 from drakit.base.gates import FeatureGates

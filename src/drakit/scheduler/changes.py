@@ -6,7 +6,7 @@ Out: actions for a cluster event; a change that can help nobody gives none.
 
 from __future__ import annotations
 
-from drakit.api.cluster import Node
+from drakit.api.objects.cluster import Node
 from drakit.scheduler.framework import Action
 
 

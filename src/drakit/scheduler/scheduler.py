@@ -19,7 +19,7 @@ from uuid import UUID
 
 from prometheus_client import CollectorRegistry
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client, V

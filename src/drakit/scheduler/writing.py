@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from zlib import crc32
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.client import Client
 from drakit.client.recording import Recorder

@@ -10,9 +10,9 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from drakit.api.codec import decode_plain, to_wire
-from drakit.api.defaults import set_defaults
+from drakit.api.codec.documents import decode_plain, to_wire
 from drakit.api.registry import find_plural
+from drakit.api.versions.defaults import set_defaults
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.patching import (
     APPLY_PATCH,

@@ -10,7 +10,7 @@ from random import Random
 import msgspec
 
 from drakit.api.exchange import Outcome, Request, Response
-from drakit.apiserver.access.identities import SCHEDULER
+from drakit.apiserver.auth.identities import SCHEDULER
 from drakit.base.status import failure
 from drakit.client import Client, ConnectionFailed, InProcess
 from drakit.scheduler import Scheduler

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drakit.allocator import Inventory, Ledger
 from drakit.api import AllocationResult, from_plain
-from drakit.api.claims import ResourceClaim
+from drakit.api.objects.claims import ResourceClaim
 from drakit.client import CLAIMS, Client, InProcess, key_of
 from drakit.informers import Informer
 from drakit.scheduler.dynamicresources.claims import Claims, Flight

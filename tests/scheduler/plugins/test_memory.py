@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.framework import CycleState
 from drakit.scheduler.plugins.balancedallocation import BalancedAllocation

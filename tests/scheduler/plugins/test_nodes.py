@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drakit.api.plain import from_plain
+from drakit.api.objects.plain import from_plain
 from drakit.scheduler.config import NodeAffinityArgs
 from drakit.scheduler.framework import Action, Code, CycleState
 from drakit.scheduler.plugins.nodeaffinity import NodeAffinity

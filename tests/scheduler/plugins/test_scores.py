@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drakit.api.plain import from_plain
+from drakit.api.objects.plain import from_plain
 from drakit.scheduler.config import NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs
 from drakit.scheduler.plugins.balancedallocation import BalancedAllocation
 from drakit.scheduler.plugins.fit import NodeResourcesFit

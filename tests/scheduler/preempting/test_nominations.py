@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from drakit.api import from_plain
-from drakit.api.cluster import Node
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework import NodeInfo, on_node
 from drakit.scheduler.preempting.nominations import Nominations
 

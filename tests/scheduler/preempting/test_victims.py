@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drakit.api import from_plain
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework import Status
 from drakit.scheduler.preempting.candidates import enough_candidates, pick
 from drakit.scheduler.preempting.victims import NO_VICTIMS, Judge, Selection, importance, select_victims

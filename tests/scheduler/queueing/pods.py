@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 from drakit.base.clock import FakeClock
 from drakit.scheduler.framework import SUCCESS, Action, ClusterEvent, EventResource, Hint, Interest, Status
 from drakit.scheduler.queueing import QueuedPod, SchedulingQueue

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework import Action
 from drakit.scheduler.queueing import pod_change
 

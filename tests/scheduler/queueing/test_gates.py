@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.base.clock import FakeClock
 from drakit.scheduler.framework import SUCCESS, Action, ClusterEvent, EventResource, Status
 from tests.scheduler.queueing.pods import FIT, GATES, NODE_ADDED, Figures, names, pod, queue, refused, where

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.eventhandlers import EventHandlers
 from tests.scheduler.queueing.pods import CLAIMS, pod, popped, queue, where

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Hint, Interest, Scope
 from drakit.scheduler.framework.events import EVERYTHING
 from tests.scheduler.queueing.pods import (

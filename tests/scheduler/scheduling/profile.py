@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from drakit.api.cluster import Node, NodeStatus
-from drakit.api.meta import ObjectMeta
-from drakit.api.pods import Pod, PodSpec, PodStatus
+from drakit.api.objects.cluster import Node, NodeStatus
+from drakit.api.objects.meta import ObjectMeta
+from drakit.api.objects.pods import Pod, PodSpec, PodStatus
 from drakit.scheduler.framework import SUCCESS, NodeInfo, Status
 from drakit.scheduler.scheduling.profiles import Profile
 

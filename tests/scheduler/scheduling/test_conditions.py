@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from drakit.api.meta import ObjectMeta
-from drakit.api.pods import Pod, PodCondition, PodStatus
+from drakit.api.objects.meta import ObjectMeta
+from drakit.api.objects.pods import Pod, PodCondition, PodStatus
 from drakit.scheduler.scheduling.conditions import nominated, not_scheduled
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.base.clock import FakeClock
 from drakit.scheduler.framework import SKIP, CycleState, Status
 from drakit.scheduler.metrics import Metrics

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Set
 from typing import Any
 
 from drakit.api.registry import find_kind
-from drakit.api.versions import from_internal, to_internal
+from drakit.api.versions.conversion import from_internal, to_internal
 from drakit.apiserver.patching.comparing import compare, fields_of, problems_of
 from drakit.apiserver.patching.entries import (
     Owned,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from drakit.api.registry import Kind
-from drakit.apiserver.objects import Plain
+from drakit.apiserver.storage.objects import Plain
 
 _BESIDE_STATUS = frozenset({"metadata", "status", "kind", "apiVersion"})
 _STATUS_META = ("generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences")

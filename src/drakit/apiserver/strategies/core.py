@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from drakit.apiserver.objects import Plain
+from drakit.apiserver.storage.objects import Plain
 from drakit.apiserver.strategies.base import Strategy, dotted, keep
 
 UNSUPPORTED = "field label not supported: {name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from drakit.apiserver.objects import Plain
+from drakit.apiserver.storage.objects import Plain
 from drakit.apiserver.strategies.base import Strategy, dotted
 from drakit.base.fields import quote
 

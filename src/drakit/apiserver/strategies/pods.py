@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from drakit.apiserver.objects import Plain
+from drakit.apiserver.storage.objects import Plain
 from drakit.apiserver.strategies.base import Strategy, dotted, keep
 from drakit.base import names
 from drakit.base.quantity import Quantity

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from drakit.api.plain import from_plain
+from drakit.api.objects.plain import from_plain
 from drakit.apiserver.tables.ages import UNKNOWN, age
 from drakit.apiserver.tables.podcells import pod_cells
 from drakit.base.errors import DrakitError

@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from drakit.cel.ast import Expr, ListExpr, MapExpr, children
+from drakit.cel.checking.types import Kind, Type
 from drakit.cel.errors import EvalError
 from drakit.cel.library.conversions import double_from_text, double_text
 from drakit.cel.library.times import format_duration, format_timestamp
-from drakit.cel.types import Kind, Type
+from drakit.cel.syntax.ast import Expr, ListExpr, MapExpr, children
 from drakit.cel.values import DefaultMap, Duration, Timestamp, TypeValue, Uint, Value, keys, type_name, weight
 
 _DEFAULT_PRECISION = 6

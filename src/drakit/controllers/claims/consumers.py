@@ -16,7 +16,7 @@ from drakit.api import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.client import POD_GROUPS, PODS, Client
 from drakit.informers import Informer
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from drakit.api import Node, Pod, PodGroup, ResourceClaim, ResourceClaimTemplate, claim_names
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.base.errors import Conflict, DrakitError
 from drakit.client import CLAIMS, NODES, POD_GROUPS, PODS, TEMPLATES, Key, key_of
 from drakit.client.recording import WARNING

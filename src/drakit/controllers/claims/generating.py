@@ -22,7 +22,7 @@ from drakit.api import (
     matching_group_claim,
     pod_group_name,
 )
-from drakit.api.workloads import PodGroupResourceClaim
+from drakit.api.objects.workloads import PodGroupResourceClaim
 from drakit.base.errors import DrakitError, Retryable, Unavailable
 from drakit.client import CLAIMS, STRATEGIC, Client, Key, RequestTimeout, ServerTimeout, V
 from drakit.controllers.claims.figures import ClaimFigures

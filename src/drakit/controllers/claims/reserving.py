@@ -24,7 +24,7 @@ from drakit.api import (
     is_made_for_pod,
     is_reserved_for_pod,
 )
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.base.nodeselectors import matches
 from drakit.client import PODS, Client, V
 from drakit.controllers.claims.consumers import MOST_CONSUMERS, is_done

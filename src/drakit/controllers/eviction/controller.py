@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 
 from drakit.api import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.client import Key, V
 from drakit.client.recording import NORMAL
 from drakit.controllers.disruption import mark_disrupted

@@ -13,7 +13,7 @@ import msgspec
 
 from drakit.allocator import Inventory, Pool
 from drakit.api import Device, DeviceRequestAllocationResult, DeviceTaint, ResourceSlice
-from drakit.api.slices import ResourcePool, ResourceSliceSpec
+from drakit.api.objects.slices import ResourcePool, ResourceSliceSpec
 from drakit.base.taints import NO_EXECUTE
 from drakit.controllers.tolerating import moment_after, seconds_on_device
 

@@ -21,7 +21,7 @@ from drakit.api import (
     is_reserved_for_pod,
     results_of,
 )
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.client import CLAIMS, CLASSES, PODS, SLICES, TAINT_RULES, Key, key_of
 from drakit.controllers.eviction.judging import Eviction, eviction
 from drakit.controllers.setting import Setting

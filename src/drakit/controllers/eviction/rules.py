@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from drakit.api import Condition, DeviceTaintRule, find_condition, results_of
-from drakit.api.times import format_time
+from drakit.api.text.times import format_time
 from drakit.base.taints import NO_EXECUTE, NONE
 from drakit.client import Client, Key
 from drakit.controllers.eviction.judging import published_by, taints_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from drakit.api import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.client import PODS, Key, V
 from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result

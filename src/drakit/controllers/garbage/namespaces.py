@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from drakit.api import Namespace
-from drakit.api.times import format_time
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.text.times import format_time
 from drakit.client import EVENTS, NAMESPACES, Key, NotFound, Resource, V, metadata_of
 from drakit.controllers.garbage.graph import served
 from drakit.controllers.setting import Setting

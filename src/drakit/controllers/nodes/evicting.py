@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from drakit.api import Node, Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.base.taints import NO_EXECUTE
 from drakit.client import NODES, PODS, Key
 from drakit.client.recording import NORMAL

@@ -13,8 +13,8 @@ import logging
 from typing import Any
 
 from drakit.api import Lease, Node, to_plain
-from drakit.api.times import format_time
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.text.times import format_time
 from drakit.client import LEASES, NODES, STRATEGIC, Key, V
 from drakit.controllers.nodes.conditions import READY, TOLD_BY_AGENT, ready, taints_for
 from drakit.controllers.setting import Setting

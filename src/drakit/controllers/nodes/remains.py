@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from drakit.api import Node, Pod, ResourceSlice
-from drakit.api.times import parse_time
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.text.times import parse_time
 from drakit.client import NODES, PODS, SLICES, Key, V, key_of
 from drakit.controllers.disruption import mark_disrupted
 from drakit.controllers.nodes.conditions import is_out_of_service

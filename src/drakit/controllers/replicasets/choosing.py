@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 import msgspec
 
 from drakit.api import Pod, ReplicaSet
-from drakit.api.times import parse_time
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.text.times import parse_time
 from drakit.base.labels import from_struct
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}

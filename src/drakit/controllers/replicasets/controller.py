@@ -13,7 +13,7 @@ import logging
 from typing import Any
 
 from drakit.api import Pod, ReplicaSet
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.base.errors import DrakitError, Retryable
 from drakit.client import PODS, REPLICA_SETS, Key, V, key_of
 from drakit.client.recording import NORMAL, WARNING

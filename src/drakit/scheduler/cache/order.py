@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import chain, zip_longest
 
-from drakit.api.cluster import Node
+from drakit.api.objects.cluster import Node
 
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from drakit.api.codec import parse_documents, read_text
+from drakit.api.codec.documents import parse_documents, read_text
 from drakit.base.errors import InvalidObject, UsageError
 from drakit.base.fields import Path, in_order
 from drakit.base.gates import FeatureGates

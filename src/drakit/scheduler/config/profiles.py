@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.jsontext import Repeated
+from drakit.api.text.jsontext import Repeated
 from drakit.base.fields import Path, duplicate, forbidden, not_supported
 from drakit.base.gates import FeatureGates
 from drakit.base.structs import Model

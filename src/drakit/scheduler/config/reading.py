@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from drakit.api.jsontext import Repeated
+from drakit.api.text.jsontext import Repeated
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, type_invalid
 from drakit.base.structs import Model
 

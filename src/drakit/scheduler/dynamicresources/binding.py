@@ -11,8 +11,8 @@ import asyncio
 import logging
 from datetime import datetime, timedelta
 
-from drakit.api.claims import ResourceClaim
-from drakit.api.pods import Pod
+from drakit.api.objects.claims import ResourceClaim
+from drakit.api.objects.pods import Pod
 from drakit.api.requests import is_reserved_for
 from drakit.base.errors import DrakitError
 from drakit.client import V

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from drakit.api.claims import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim
-from drakit.api.meta import find_condition
+from drakit.api.objects.claims import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim
+from drakit.api.objects.meta import find_condition
 from drakit.api.requests import results_of
-from drakit.api.times import parse_time
+from drakit.api.text.times import parse_time
 from drakit.base.errors import DrakitError
 
 

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from drakit.allocator import Inventory
-from drakit.api.claims import AllocationResult, ResourceClaim
+from drakit.api.objects.claims import AllocationResult, ResourceClaim
 from drakit.client import Key
 from drakit.informers import Informer, by_controller
 from drakit.scheduler.dynamicresources.holding import Holds

@@ -11,9 +11,9 @@ from copy import copy
 from typing import NamedTuple
 
 from drakit.allocator import Inventory
+from drakit.api.objects.pods import Pod
+from drakit.api.objects.workloads import PodGroup
 from drakit.api.podclaims import pod_group_name
-from drakit.api.pods import Pod
-from drakit.api.workloads import PodGroup
 from drakit.base.clock import Clock
 from drakit.client import CLAIMS, POD_GROUPS, Key
 from drakit.informers import Informer

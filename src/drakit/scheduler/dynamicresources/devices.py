@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from drakit.allocator import Inventory
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.base.gates import FeatureGates
 from drakit.client import CLASSES, NODES, SLICES, TAINT_RULES, Resource, metadata_of
 from drakit.informers import Informers

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import msgspec
 
 from drakit.allocator import Allocated, Allocation, AllocationError, NodeError, Reasons, allocate
-from drakit.api.claims import ResourceClaim
-from drakit.api.pods import Pod
+from drakit.api.objects.claims import ResourceClaim
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.needs import PodNeeds, Reach
 from drakit.scheduler.dynamicresources.preparing import prepare

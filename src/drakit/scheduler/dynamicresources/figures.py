@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from drakit.api.claims import ResourceClaim
+from drakit.api.objects.claims import ResourceClaim
 from drakit.api.requests import results_of
 from drakit.scheduler.dynamicresources.bindingconditions import BindingFailed, BindingTimedOut, conditional
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from drakit.api.claims import ResourceClaim
-from drakit.api.classes import DeviceClass
-from drakit.api.cluster import Node
+from drakit.api.objects.claims import ResourceClaim
+from drakit.api.objects.classes import DeviceClass
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
+from drakit.api.objects.workloads import PodGroup
 from drakit.api.podclaims import claim_names, pod_group_name
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
-from drakit.api.workloads import PodGroup
 from drakit.scheduler.dynamicresources import nodeallocatable
 from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.extended import hints as extended

@@ -16,8 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from drakit.allocator import Inventory
-from drakit.api.claims import AllocationResult, DeviceRequestAllocationResult, ResourceClaim
-from drakit.api.pods import Pod
+from drakit.api.objects.claims import AllocationResult, DeviceRequestAllocationResult, ResourceClaim
+from drakit.api.objects.pods import Pod
 
 Allocations = Sequence[tuple[ResourceClaim, AllocationResult]]
 _PREFIX = "held:"

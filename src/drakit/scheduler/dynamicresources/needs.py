@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from drakit.allocator import Allocator
-from drakit.api.claims import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
+from drakit.api.objects.claims import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from drakit.base.nodeselectors import IN, NAME_FIELD, NodeSelector, matches
 from drakit.scheduler.dynamicresources.claims import Flight
 from drakit.scheduler.framework import NodeInfo

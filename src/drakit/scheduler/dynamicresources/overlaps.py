@@ -11,7 +11,7 @@ gives up.
 from __future__ import annotations
 
 from drakit.allocator import Inventory
-from drakit.api.claims import DeviceRequestAllocationResult, ResourceClaim
+from drakit.api.objects.claims import DeviceRequestAllocationResult, ResourceClaim
 from drakit.api.requests import results_of
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.base.errors import DrakitError
 from drakit.scheduler.config.args import DynamicResourcesArgs
 from drakit.scheduler.dynamicresources.binding import bind_claim, check_node, unreserve, wait_ready, waits

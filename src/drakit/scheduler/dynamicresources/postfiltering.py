@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 
-from drakit.api.claims import ResourceClaim
+from drakit.api.objects.claims import ResourceClaim
+from drakit.api.objects.pods import Pod
+from drakit.api.objects.workloads import PodGroup
 from drakit.api.podclaims import ClaimNotCreated, ClaimUnsupported, group_claim_name, pod_group_name
-from drakit.api.pods import Pod
 from drakit.api.requests import is_reserved_for
-from drakit.api.workloads import PodGroup
 from drakit.base.errors import DrakitError
 from drakit.client import V
 from drakit.scheduler.dynamicresources.context import Context

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drakit.allocator import Allocator
-from drakit.api.claims import ResourceClaim
+from drakit.api.objects.claims import ResourceClaim
+from drakit.api.objects.pods import Pod
 from drakit.api.podclaims import is_reserved_for_pod
-from drakit.api.pods import Pod
 from drakit.client import PODS
 from drakit.scheduler.dynamicresources.bindingconditions import is_hopeless
 from drakit.scheduler.dynamicresources.context import Context

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drakit.api.claims import DeviceSubRequest, ExactDeviceRequest, ResourceClaim
+from drakit.api.objects.claims import DeviceSubRequest, ExactDeviceRequest, ResourceClaim
+from drakit.api.objects.pods import Pod, PodResourceClaim
 from drakit.api.podclaims import ClaimNotCreated, ClaimUnsupported, claim_name, consumer_of, is_made_for_pod
-from drakit.api.pods import Pod, PodResourceClaim
 from drakit.api.requests import sub_request_name
 from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.needs import ClaimNeed

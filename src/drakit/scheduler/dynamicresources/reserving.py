@@ -7,7 +7,7 @@ Out: an allocation in flight for each claim that had none; from now on its devic
 from __future__ import annotations
 
 from drakit.allocator import Allocated, AllocationError, NodeError
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.needs import PodNeeds, Variant
 from drakit.scheduler.framework import SUCCESS, Status

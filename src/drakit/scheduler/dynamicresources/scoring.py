@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from drakit.allocator import Answer
-from drakit.api.claims import ResourceClaim
+from drakit.api.objects.claims import ResourceClaim
 from drakit.api.requests import results_of, sub_request_name
 from drakit.scheduler.config.args import BINPACK
 from drakit.scheduler.dynamicresources.needs import PodNeeds, Variant

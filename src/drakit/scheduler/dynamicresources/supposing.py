@@ -13,7 +13,7 @@ from collections.abc import Collection
 from functools import cached_property
 
 from drakit.allocator import Inventory
-from drakit.api.claims import ResourceClaimConsumerReference
+from drakit.api.objects.claims import ResourceClaimConsumerReference
 from drakit.api.podclaims import claim_names
 from drakit.client import PODS, Key
 from drakit.scheduler.dynamicresources.context import Context

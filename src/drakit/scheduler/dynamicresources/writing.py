@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from drakit.api.claims import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
+from drakit.api.objects.claims import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from drakit.api.requests import is_reserved_for
-from drakit.api.times import format_time
+from drakit.api.text.times import format_time
 from drakit.base.errors import DrakitError
 from drakit.client import (
     CLAIMS,

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 
 
 class EventResource(StrEnum):

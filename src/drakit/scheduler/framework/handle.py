@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client

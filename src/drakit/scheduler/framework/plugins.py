@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework.cycle import CycleState
 from drakit.scheduler.framework.events import Interest
 from drakit.scheduler.framework.nodes import NodeInfo

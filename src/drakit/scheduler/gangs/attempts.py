@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from drakit.api.pods import Pod
-from drakit.api.workloads import PodGroup
+from drakit.api.objects.pods import Pod
+from drakit.api.objects.workloads import PodGroup
 from drakit.base.clock import Clock
 from drakit.client import Key
 from drakit.scheduler import metrics as figures

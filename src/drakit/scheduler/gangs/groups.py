@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
+from drakit.api.objects.workloads import PodGroup
 from drakit.api.podclaims import pod_group_name
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
-from drakit.api.workloads import PodGroup
 from drakit.client import POD_GROUPS, PODS, Key
 from drakit.informers import Informers
 from drakit.scheduler.framework import Handle

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drakit.api.pods import Pod
-from drakit.api.workloads import PodGroup
+from drakit.api.objects.pods import Pod
+from drakit.api.objects.workloads import PodGroup
 from drakit.client import Key
 from drakit.scheduler.config.names import GANG_SCHEDULING
 from drakit.scheduler.framework import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.args import NodeResourcesBalancedAllocationArgs
 from drakit.scheduler.config.names import BALANCED_ALLOCATION
 from drakit.scheduler.framework import CycleState, NodeInfo

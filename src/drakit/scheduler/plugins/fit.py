@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from drakit.api.cluster import Node
-from drakit.api.pods import Pod
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.args import NodeResourcesFitArgs
 from drakit.scheduler.config.names import NODE_RESOURCES_FIT
 from drakit.scheduler.framework import Action, Code, CycleState, Interest, NodeInfo, Rejections, Status

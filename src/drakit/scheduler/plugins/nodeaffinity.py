@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from drakit.api.cluster import Node
-from drakit.api.pods import NodeAffinity as Terms
-from drakit.api.pods import Pod, PreferredSchedulingTerm
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.pods import NodeAffinity as Terms
+from drakit.api.objects.pods import Pod, PreferredSchedulingTerm
 from drakit.base.nodeselectors import IN, NAME_FIELD, NodeSelector, NodeSelectorTerm, matches, matches_term
 from drakit.scheduler.config.args import NodeAffinityArgs
 from drakit.scheduler.config.names import NODE_AFFINITY

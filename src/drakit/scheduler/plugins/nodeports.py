@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.names import NODE_PORTS
 from drakit.scheduler.framework import SKIP, SUCCESS, Action, CycleState, Hint, Interest, NodeInfo, Rejections, Status
 from drakit.scheduler.framework.footprints import ANY_ADDRESS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drakit.api.cluster import Node
-from drakit.api.pods import Pod
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.pods import Pod
 from drakit.base.taints import NO_SCHEDULE, Taint, tolerates
 from drakit.scheduler.config.names import NODE_UNSCHEDULABLE
 from drakit.scheduler.framework import Action, CycleState, Hint, Interest, NodeInfo, Rejections, Status

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drakit.api.cluster import Node
-from drakit.api.pods import Pod
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.pods import Pod
 from drakit.base.taints import PREFER_NO_SCHEDULE, Toleration, tolerates, untolerated
 from drakit.scheduler.config.names import TAINT_TOLERATION
 from drakit.scheduler.framework import Action, CycleState, Hint, Interest, NodeInfo, Rejections, Status

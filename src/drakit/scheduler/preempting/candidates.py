@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from drakit.api.times import parse_time
+from drakit.api.text.times import parse_time
 from drakit.scheduler.preempting.nominations import priority_of
 from drakit.scheduler.preempting.victims import Selection
 

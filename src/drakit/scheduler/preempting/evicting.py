@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from drakit.api.pods import Pod
-from drakit.api.times import format_time
+from drakit.api.objects.pods import Pod
+from drakit.api.text.times import format_time
 from drakit.client import PODS, STRATEGIC, Conflict, Key, NotFound
 from drakit.client.recording import NORMAL
 from drakit.scheduler.framework import Handle

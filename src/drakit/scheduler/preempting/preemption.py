@@ -12,8 +12,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from drakit.api.pods import Pod
-from drakit.api.times import format_time
+from drakit.api.objects.pods import Pod
+from drakit.api.text.times import format_time
 from drakit.base.errors import DrakitError
 from drakit.client import PODS, Key, V
 from drakit.scheduler.cache import SchedulerCache

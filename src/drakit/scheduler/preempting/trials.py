@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework import Code, CycleState, Keeps, NodeInfo, Status
 from drakit.scheduler.scheduling.diagnosis import Refusal
 from drakit.scheduler.scheduling.profiles import Profile

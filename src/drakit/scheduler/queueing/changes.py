@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drakit.api.footprint import pod_requests
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework import Action
 
 

@@ -9,8 +9,8 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator
 
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework import Status
 from drakit.scheduler.queueing import labels
 from drakit.scheduler.queueing.backoff import BackoffPods

@@ -25,8 +25,8 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.informers import QueueClosed
 from drakit.scheduler.framework import ClusterEvent, EventResource, Interest, Status

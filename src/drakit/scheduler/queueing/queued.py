@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 
 Order = tuple[int, float, int]
 """(priority, highest first; since when; number): the order in which pods are tried."""

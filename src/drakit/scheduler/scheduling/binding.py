@@ -13,7 +13,7 @@ from functools import partial
 
 import msgspec
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.client import Client, V

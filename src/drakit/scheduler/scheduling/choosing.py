@@ -10,7 +10,7 @@ from itertools import compress, islice
 from operator import add
 from random import Random
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework import CycleState, NodeInfo
 from drakit.scheduler.scheduling.profiles import Profile
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from drakit.api.pods import Pod, PodCondition
-from drakit.api.times import format_time
+from drakit.api.objects.pods import Pod, PodCondition
+from drakit.api.text.times import format_time
 
 POD_SCHEDULED = "PodScheduled"
 UNSCHEDULABLE = "Unschedulable"

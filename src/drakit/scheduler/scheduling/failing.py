@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.client import PODS, STRATEGIC, Client, Conflict, Key, NotFound, V

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.config import SchedulerConfiguration
 from drakit.scheduler.framework import CycleState, Handle, Interest, NodeInfo, Plugin, Rejections, Status, Waits
 from drakit.scheduler.metrics import Metrics

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework import Code, CycleState, NodeInfo, Nodes, Status
 from drakit.scheduler.preempting.nominations import Nominations
 from drakit.scheduler.scheduling.diagnosis import Refusal, failed, in_brackets, of_all, of_each, without_nodes

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from drakit.api import Pod, ResourceClaim, from_plain
-from drakit.api.claims import AllocationResult, ResourceClaimConsumerReference
-from drakit.apiserver.access.identities import SCHEDULER
+from drakit.api.objects.claims import AllocationResult, ResourceClaimConsumerReference
+from drakit.apiserver.auth.identities import SCHEDULER
 from drakit.base.errors import DrakitError
 from drakit.client import CLAIMS, PODS, QUOTAS, Client, Forbidden, InProcess
 from drakit.scheduler.dynamicresources.extended.requesting import Variant, variant_of

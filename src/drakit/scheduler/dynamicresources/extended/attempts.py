@@ -28,7 +28,7 @@ from drakit.scheduler.dynamicresources.writing import CannotBind
 from drakit.scheduler.framework import NodeInfo, Status
 
 if TYPE_CHECKING:
-    from drakit.api.pods import ContainerExtendedResourceRequest
+    from drakit.api.objects.pods import ContainerExtendedResourceRequest
 
 DELETED = Status.unschedulable("deletion of ResourceClaim completed")
 

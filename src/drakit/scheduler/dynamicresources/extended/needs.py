@@ -13,7 +13,7 @@ import msgspec
 
 from drakit.allocator.requests import MAX_RESULTS
 from drakit.api import Pod, ResourceClaim
-from drakit.api.pods import ContainerExtendedResourceRequest
+from drakit.api.objects.pods import ContainerExtendedResourceRequest
 from drakit.scheduler.dynamicresources.extended.requesting import Variant, variant_of
 from drakit.scheduler.dynamicresources.extended.special import is_made_for, special_claim
 from drakit.scheduler.framework import NodeInfo, Status

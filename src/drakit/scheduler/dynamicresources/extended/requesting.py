@@ -17,7 +17,7 @@ import msgspec
 
 from drakit.api import EXACT_COUNT, Container, DeviceRequest, ExactDeviceRequest, Pod
 from drakit.api.footprint import is_sidecar
-from drakit.api.pods import ContainerExtendedResourceRequest
+from drakit.api.objects.pods import ContainerExtendedResourceRequest
 
 Place = tuple[int, Container]
 

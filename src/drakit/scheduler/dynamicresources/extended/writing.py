@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, Counter
 
 from drakit.api import Pod, ResourceClaim, ResourceClaimStatus, to_plain
-from drakit.api.pods import ContainerExtendedResourceRequest, PodExtendedResourceClaimStatus
+from drakit.api.objects.pods import ContainerExtendedResourceRequest, PodExtendedResourceClaimStatus
 from drakit.base.errors import DrakitError, Unavailable
 from drakit.client import CLAIMS, Client, Key, NotFound, RequestTimeout, ServerTimeout, key_of
 from drakit.scheduler.dynamicresources.extended.special import find_special, to_create

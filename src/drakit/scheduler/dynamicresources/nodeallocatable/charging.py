@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from drakit.allocator import Allocated, Inventory
+from drakit.api.objects.pods import Pod
 from drakit.api.podclaims import EXTENDED_RESOURCES
-from drakit.api.pods import Pod
 from drakit.base.errors import DrakitError
 from drakit.client import SLICES, metadata_of
 from drakit.scheduler.dynamicresources.needs import PodNeeds, Variant

@@ -1,0 +1,276 @@
+"""Listen on a socket: TLS, connections, signals.
+
+In:  a server, an address, certificates.
+Out: HTTP until somebody says stop; then requests under way may finish, watches end at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from drakit.apiserver.auth.certificates import Pair
+from drakit.apiserver.http.asgi import CERTIFICATE, Application, Handler
+from drakit.apiserver.requests.bodies import MAX_BODY
+from drakit.base.errors import UsageError
+
+KEEP_ALIVE_SECONDS = 75
+HEADER_SECONDS = 30.0
+HEADER_BYTES = 1024 * 1024
+STALL_SECONDS = 20.0
+_BACKLOG = 2048
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Protocol(HttpToolsProtocol):
+    """HTTP/1.1 that knows the client's certificate, and hangs up on those who keep it waiting.
+
+    uvicorn bounds neither the time nor the size of a request's head, nor what comes after the answer to a body that is
+    too large; and what a client does not read it would keep for ever.
+    """
+
+    _waiting: asyncio.TimerHandle | None = None
+    """For the end of a head."""
+    _stalling: asyncio.TimerHandle | None = None
+    """For a client to read."""
+    _unread = 0
+    _surplus = 0
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        connection = transport.get_extra_info("ssl_object")
+        if connection is not None and (certificate := connection.getpeercert(binary_form=True)):
+            self.app_state = {**self.app_state, CERTIFICATE: certificate}
+        self._begin_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiting is not None:
+            if self._head > HEADER_BYTES:  # all that came before, and still no end of the head
+                self._hang_up()
+                return
+            self._head += len(data)
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        self._surplus = 0
+        self._begin_head()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._end_head()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if self.cycle.response_complete:
+            self._surplus += len(body)
+            if self._surplus > MAX_BODY:
+                self.transport.abort()
+        super().on_body(body)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        self._end_stall()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        super().timeout_keep_alive_handler()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_head()
+        self._end_stall()
+        super().connection_lost(exc)
+
+    def _await_reader(self) -> None:
+        """Look again later: a client that has read nothing by then reads no more."""
+        self._unread = self.transport.get_write_buffer_size()
+        self._stalling = self.loop.call_later(STALL_SECONDS, self._check_reader)
+
+    def _check_reader(self) -> None:
+        if self.transport.get_write_buffer_size() < self._unread:
+            self._await_reader()
+        else:
+            self.transport.abort()
+
+    def _end_stall(self) -> None:
+        if self._stalling is not None:
+            self._stalling.cancel()
+            self._stalling = None
+
+    def _begin_head(self) -> None:
+        if self._waiting is None:
+            self._head = 0
+            self._waiting = self.loop.call_later(HEADER_SECONDS, self._hang_up)
+
+    def _end_head(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _hang_up(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+class Security(msgspec.Struct, frozen=True):
+    """The server's certificate, and the CAs whose client certificates it takes for what they say."""
+
+    certificate: Pair
+    client_cas: tuple[Path, ...] = ()
+
+    def context(self) -> ssl.SSLContext:
+        """Raise UsageError for a file that is not what it should be."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        files = self.certificate
+        try:
+            context.load_cert_chain(files.certificate, files.key)
+        except OSError as error:
+            raise UsageError(f"no certificate with its key in {files.certificate} and {files.key}: {error}") from None
+        for authority in self.client_cas:
+            try:
+                context.load_verify_locations(authority)
+            except OSError as error:
+                raise UsageError(f"no certificate of an authority in {authority}: {error}") from None
+            context.verify_mode = ssl.CERT_OPTIONAL
+        return context
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; port zero is any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections inherit it. Without it the body of an answer waits 40 ms for the client's acknowledgement of the head.
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen(_BACKLOG)
+    except OSError:
+        bound.close()
+        raise
+    bound.setblocking(False)
+    return bound
+
+
+def bind_unix(path: Path) -> socket.socket:
+    """A socket in the file system, for its owner alone. A stale one of an earlier run is replaced, no other."""
+    if path.is_socket() and not _answers(path):
+        path.unlink()
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        bound.bind(str(path))
+        bound.listen(_BACKLOG)
+    except OSError:
+        bound.close()
+        raise
+    finally:
+        os.umask(before)
+    bound.setblocking(False)
+    return bound
+
+
+def _answers(path: Path) -> bool:
+    """Whether somebody listens there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(str(path)) == 0
+
+
+class _Uvicorn(uvicorn.Server):
+    """Says when it has started, and lets the application know before it waits for connections to end."""
+
+    def __init__(self, config: uvicorn.Config, application: Application) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+        self._application = application
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._application.drain()
+        await super().shutdown(sockets)
+
+
+class Listener:
+    """Serves one socket. `serve` returns when `stop` was called."""
+
+    def __init__(self, server: Handler, bound: socket.socket, security: Security | None = None) -> None:
+        application = Application(server)
+        config = uvicorn.Config(
+            application,
+            http=Protocol,
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_level="warning",
+            log_config=None,
+            backlog=_BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=2,
+            server_header=False,
+            date_header=True,
+        )
+        config.load()
+        if security is not None:
+            config.ssl = security.context()
+        self._uvicorn = _Uvicorn(config, application)
+        self._socket = bound
+
+    async def serve(self) -> None:
+        try:
+            await self._uvicorn._serve(sockets=[self._socket])
+        finally:
+            self._socket.close()
+
+    @contextlib.contextmanager
+    def stopped_by_signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT stop it; what the caller has opened is still there to be closed.
+
+        uvicorn's own way would raise the signal again in the end, and leave no time for that.
+        """
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self.stop)
+        try:
+            yield
+        finally:
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+
+    def stop(self) -> None:
+        """Let requests under way finish; when asked a second time, do not even wait for those."""
+        self._uvicorn.force_exit = self._uvicorn.should_exit
+        self._uvicorn.should_exit = True
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve in the background as long as the context is open."""
+        task = asyncio.create_task(self.serve())
+        try:
+            started = asyncio.create_task(self._uvicorn.listening.wait())
+            await asyncio.wait((task, started), return_when=asyncio.FIRST_COMPLETED)
+            started.cancel()
+            yield
+        finally:
+            self.stop()
+            await task

@@ -1,0 +1,43 @@
+"""Events in their two groups: one object, two spellings.
+
+In:  an event of events.k8s.io/v1, or the core one that is stored.
+Out: the same event in the other form.
+
+The server treats `events.k8s.io/v1` as one more version of the core Event: whoever writes in one group is read in the
+other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drakit.apiserver.kinds.served import known_kind
+
+Plain = dict[str, Any]
+
+GROUP_VERSION = "events.k8s.io/v1"
+CORE = known_kind("v1", "Event")
+_NAMES = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+_CORE_NAMES = {new: core for core, new in _NAMES.items()}
+
+
+def from_core(event: Plain) -> Plain:
+    return dict(zip(map(_NAMES.get, event, event), event.values(), strict=True))
+
+
+def to_core(event: Plain) -> Plain:
+    return {**dict(zip(map(_CORE_NAMES.get, event, event), event.values(), strict=True)), "apiVersion": "v1"}
+
+
+def core_field(name: str) -> str:
+    """A field to select by, as the core group calls it."""
+    head, dot, rest = name.partition(".")
+    return _CORE_NAMES.get(head, head) + dot + rest

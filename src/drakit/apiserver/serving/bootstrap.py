@@ -1,0 +1,62 @@
+"""The objects that every cluster has from its first moment: namespaces, and the service that names the server itself.
+
+In:  a server without requests so far.
+Out: the same, with those objects; what is there already stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drakit.api.registry import Kind
+from drakit.api.schemas.shaping import shape_of
+from drakit.apiserver.kinds.served import known_kind
+from drakit.apiserver.storage.objectstore import KeyExists
+from drakit.apiserver.verbs.context import Machinery
+
+NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+async def bootstrap(machinery: Machinery) -> None:
+    namespace, service = known_kind("v1", "Namespace"), known_kind("v1", "Service")
+    for name in NAMESPACES:
+        labels = {"kubernetes.io/metadata.name": name}
+        document = {
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        }
+        await _ensure(machinery, namespace, "", document)
+    await _ensure(machinery, service, "default", _kubernetes_service())
+
+
+def _kubernetes_service() -> dict[str, Any]:
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    return {
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels},
+        "spec": {
+            "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}],
+            "clusterIP": "10.96.0.1",
+            "clusterIPs": ["10.96.0.1"],
+            "type": "ClusterIP",
+            "sessionAffinity": "None",
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+            "internalTrafficPolicy": "Cluster",
+        },
+        "status": {"loadBalancer": {}},
+    }
+
+
+async def _ensure(machinery: Machinery, kind: Kind, namespace: str, document: dict[str, Any]) -> None:
+    if await machinery.keeper.find(kind, namespace, document["metadata"]["name"]) is not None:
+        return
+    metadata = {
+        **document["metadata"], "uid": machinery.new_uid(), "creationTimestamp": machinery.timestamp()
+    }  # fmt: skip
+    whole = {**document, "kind": kind.kind, "apiVersion": kind.internal_version, "metadata": metadata}
+    written = shape_of(kind.internal_version, kind.kind).complete(whole)
+    try:
+        await machinery.keeper.create(kind, namespace, written)
+    except KeyExists:
+        return

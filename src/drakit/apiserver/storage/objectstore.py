@@ -1,0 +1,147 @@
+"""Objects in and out of the store.
+
+In:  kinds, namespaces, names, documents.
+Out: Kept objects, each decoded once per write, whoever reads it; errors in the words of the API.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from drakit.api.registry import Kind
+from drakit.apiserver.failures import ApiError
+from drakit.apiserver.storage.objects import NOTHING_KNOWN, Kept, Known, Plain, storage_form
+from drakit.base import status
+from drakit.store import Conflict, Event, KeyExists, KeyNotFound, Record, Store
+
+CACHED = 131_072
+SUPERSEDED = 4_096
+"""Objects that were written over are kept this long for watches, which compare before and after."""
+CHANGED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def prefix_of(kind: Kind, namespace: str = "") -> str:
+    """Where the objects of a kind are, of all namespaces or of one."""
+    place = f"/registry/{kind.group or 'core'}/{kind.plural}/"
+    return f"{place}{namespace}/" if namespace else place
+
+
+def key_of(kind: Kind, namespace: str, name: str) -> str:
+    return prefix_of(kind, namespace if kind.namespaced else "") + name
+
+
+def not_found(kind: Kind, name: str) -> ApiError:
+    return ApiError(status.not_found(kind.plural, kind.group, name))
+
+
+def conflict(kind: Kind, name: str, why: str = CHANGED) -> ApiError:
+    return ApiError(status.conflict(kind.plural, kind.group, name, why))
+
+
+class Observer(Protocol):
+    def __call__(self, kept: Kept, *, gone: bool) -> None: ...
+
+
+class Keeper:
+    """The store, seen as objects. Invariant: one Kept per revision while it is cached; the oldest goes first."""
+
+    def __init__(self, store: Store, *, cached: int = CACHED) -> None:
+        self.store = store
+        self.observers: list[Observer] = []
+        """Told of each write by this process, before its writer is answered."""
+        self._cached = cached
+        self._cache: OrderedDict[int, Kept] = OrderedDict()
+        self._superseded: deque[int] = deque()
+
+    def kept(self, kind: Kind, record: Record) -> Kept:
+        """The object of a record: a revision names one write, so it names the object."""
+        found = self._cache.get(record.revision)
+        if found is not None:
+            return found
+        return self._remember(Kept(kind, record.key, record.value, record.revision))
+
+    def departed(self, kind: Kind, event: Event) -> Kept:
+        """The object that an event took away: as it was last, at the revision of its deletion."""
+        found = self._cache.get(event.revision)
+        if found is not None:
+            return found
+        kept = self._remember(Kept(kind, event.key, event.previous_value or b"", event.revision))
+        self._retire(event.revision)
+        return kept
+
+    async def find(self, kind: Kind, namespace: str, name: str) -> Kept | None:
+        try:
+            return self.kept(kind, await self.store.get(key_of(kind, namespace, name)))
+        except KeyNotFound:
+            return None
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Kept:
+        found = await self.find(kind, namespace, name)
+        if found is None:
+            raise not_found(kind, name)
+        return found
+
+    async def create(
+        self, kind: Kind, namespace: str, document: Plain, *, loose: bool = False, known: Known = NOTHING_KNOWN
+    ) -> Kept:
+        """Raise KeyExists: what that means depends on who chose the name."""
+        record = await self.store.create(
+            key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document, loose=loose)
+        )
+        return self._told(self._fresh(kind, record, document, known))
+
+    async def update(
+        self, old: Kept, document: Plain, *, loose: bool | None = None, known: Known = NOTHING_KNOWN
+    ) -> Kept:
+        """Raise store.Conflict when somebody else wrote meanwhile."""
+        value = storage_form(old.kind, document, loose=old.loose if loose is None else loose)
+        try:
+            record = await self.store.update(old.key, value, expected=old.revision)
+        except KeyNotFound:
+            raise not_found(old.kind, old.name) from None
+        self._retire(old.revision)
+        return self._told(self._fresh(old.kind, record, document, known))
+
+    async def delete(self, old: Kept) -> Kept:
+        """The object as it was, at the revision of its deletion. Raise store.Conflict as `update`."""
+        try:
+            record = await self.store.delete(old.key, expected=old.revision)
+        except KeyNotFound:
+            raise not_found(old.kind, old.name) from None
+        self._retire(old.revision)
+        return self._told(Kept(old.kind, old.key, record.value, record.revision), gone=True)
+
+    def _told(self, kept: Kept, *, gone: bool = False) -> Kept:
+        for observer in self.observers:
+            observer(kept, gone=gone)
+        return kept
+
+    def unsaved(self, kind: Kind, namespace: str, document: Plain, revision: int = 0) -> Kept:
+        """An object that a dry run did not write."""
+        return Kept(kind, key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document), revision)
+
+    def _fresh(self, kind: Kind, record: Record, document: Plain, known: Known) -> Kept:
+        """What was just written: decoded already."""
+        found = self._cache.get(record.revision)
+        if found is not None:  # a watcher was quicker
+            return found
+        metadata: Mapping[str, Any] = {**document["metadata"], "resourceVersion": str(record.revision)}
+        whole = {**document, "metadata": metadata}
+        return self._remember(Kept(kind, record.key, record.value, record.revision, whole, known))
+
+    def _retire(self, revision: int) -> None:
+        """Nobody reads this revision any more, save those who follow what happens."""
+        self._superseded.append(revision)
+        if len(self._superseded) > SUPERSEDED:
+            self._cache.pop(self._superseded.popleft(), None)
+
+    def _remember(self, kept: Kept) -> Kept:
+        self._cache[kept.revision] = kept
+        if len(self._cache) > self._cached:
+            self._cache.popitem(last=False)
+        return kept
+
+
+__all__ = ["CHANGED", "Conflict", "Keeper", "KeyExists", "conflict", "key_of", "not_found", "prefix_of"]

@@ -1,0 +1,63 @@
+"""Who manages which fields: metadata.managedFields of plain writes.
+
+In:  the object before and after a write, and who wrote.
+Out: the new object with its managedFields brought up to date.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from drakit.api.exchange import Request
+from drakit.api.objects.partial import Partial
+from drakit.apiserver.admission.chain import Change
+from drakit.apiserver.patching import FieldTracker, manager_name
+from drakit.apiserver.patching.entries import as_written, write_owners
+from drakit.apiserver.requests.options import WriteOptions
+from drakit.apiserver.storage.objects import Kept, Known, Plain, convert
+from drakit.apiserver.verbs.context import Call
+
+UNKNOWN = "unknown"
+
+
+def manager_of(request: Request, options: WriteOptions) -> str:
+    """The field manager that the client names, else the beginning of its User-Agent."""
+    return manager_name(options.manager, request.headers.get("user-agent", "")) or UNKNOWN
+
+
+@cache
+def tracker(group_version: str, kind: str, subresource: str) -> FieldTracker:
+    return FieldTracker(group_version, kind, subresource=subresource)
+
+
+def tracker_of(call: Call) -> FieldTracker:
+    return tracker(call.target.group_version, call.kind.kind, call.subresource)
+
+
+def track(call: Call, old: Kept | None, new: Plain, manager: str, now: str) -> None:
+    """Set managedFields of an object that was created, updated or patched, before admission has its say.
+
+    What stands there already is what the client sent: it is taken at its word.
+    """
+    before, known = (old.document_in(call.version), old.owners) if old is not None else (None, {})
+    tracker = tracker_of(call)
+    owners = as_written(tracker.owners_after(before, known, in_version(call, new), manager=manager, now=now))
+    entries = write_owners(owners)
+    if entries:
+        new["metadata"]["managedFields"] = entries
+    else:
+        new["metadata"].pop("managedFields", None)
+    call.owned = entries, owners
+
+
+def known_of(call: Call, change: Change) -> Known:
+    """What is known about an object when all have had their say; the owners only if nobody has touched them since."""
+    typed = change.typed.view if isinstance(change.typed, Partial) else change.typed
+    entries, owners = call.owned or (None, None)
+    untouched = entries is not None and entries == (change.document["metadata"].get("managedFields") or [])
+    return Known(typed, owners if untouched else None)
+
+
+def in_version(call: Call, document: Plain) -> Plain:
+    """The object in the version in which the client speaks of its fields."""
+    return document if call.version == call.kind.internal else convert(call.kind, document, call.version)

@@ -1,0 +1,131 @@
+"""Change an object by a patch, or by saying how it shall be (apply).
+
+In:  a PATCH of one of four types.
+Out: the stored object, and whether it is new: an apply makes what is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drakit.apiserver.failures import ApiError, unsupported_media_type
+from drakit.apiserver.patching import APPLY_PATCH, PATCH_TYPES, PatchBody, apply_patch, atom_of
+from drakit.apiserver.patching.rejections import invalid_result
+from drakit.apiserver.requests.bodies import Incoming, incoming, media_type
+from drakit.apiserver.requests.options import WriteOptions, invalid_options, write_options
+from drakit.apiserver.storage.objects import Kept, Plain, encode_document
+from drakit.apiserver.storage.objectstore import Conflict, conflict, not_found
+from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs.create import check_place, create_object
+from drakit.apiserver.verbs.managedfields import tracker_of
+from drakit.apiserver.verbs.update import TRIES, check_revision, replace
+from drakit.base import fields
+from drakit.base.fields import Path
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+async def patch(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
+    """Handle a PATCH; whether the object is new."""
+    kind = media_type(call.request)
+    if kind not in PATCH_TYPES:
+        raise unsupported_media_type()
+    options = write_options(call.request, "PatchOptions")
+    _check_options(kind, options)
+    body = PatchBody(kind, call.request.body, call.request.document)
+    applied: Plain | None = body.data if kind == APPLY_PATCH else None
+    _note_findings(call, body, options)
+    for attempt in range(TRIES):
+        old = await machinery.keeper.find(call.kind, call.namespace, call.name)
+        if old is None and call.subresource:
+            raise not_found(call.kind, call.name)
+        try:
+            if old is None and applied is not None:
+                return await _create(machinery, call, applied, options), True
+            if old is None:
+                raise not_found(call.kind, call.name)
+            return await _patch_once(machinery, call, old, body, options), False
+        except Conflict:
+            if attempt == TRIES - 1:
+                raise conflict(call.kind, call.name) from None
+    raise AssertionError("unreachable")
+
+
+def _check_options(kind: str, options: WriteOptions) -> None:
+    found = []
+    if kind == APPLY_PATCH:
+        if not options.manager:
+            found.append(fields.required(Path("fieldManager"), "is required for apply patch"))
+    elif options.force is not None:
+        found.append(fields.forbidden(Path("force"), "may not be specified for non-apply patch"))
+    if found:
+        raise invalid_options("PatchOptions", found)
+
+
+def _note_findings(call: Call, body: PatchBody, options: WriteOptions) -> None:
+    """Keys that stand twice in the patch itself."""
+    if options.validation == "Ignore":
+        return
+    found = body.findings()
+    if found and options.validation == "Strict":
+        raise invalid_result(call.request.body.decode(errors="replace"), f"strict decoding error: {', '.join(found)}")
+    call.warnings.extend(found)
+
+
+async def _patch_once(machinery: Machinery, call: Call, old: Kept, body: PatchBody, options: WriteOptions) -> Kept:
+    live, applied = old.document_in(call.version), body.content_type == APPLY_PATCH
+    if applied:
+        result = _applied(machinery, call, live, body.data, options)
+    else:
+        result = apply_patch(body, live, schema=atom_of(call.target.group_version, call.kind.kind))
+    found = _decoded(machinery, call, result, options, applied=applied, known=live)
+    new, call.written = found.document, found.written
+    check_place(call, new)
+    check_revision(call, old, new)
+    return await replace(machinery, call, old, new, options, sent=result, applied=applied)
+
+
+async def _create(machinery: Machinery, call: Call, applied: Plain, options: WriteOptions) -> Kept:
+    result = _applied(machinery, call, None, applied, options)
+    new = _decoded(machinery, call, result, options, applied=True).document
+    check_place(call, new)
+    return await create_object(machinery, call, new, options, sent=result, applied=True)
+
+
+def _applied(
+    machinery: Machinery, call: Call, live: Plain | None, applied: Plain, options: WriteOptions
+) -> dict[str, Any]:
+    return tracker_of(call).apply(
+        live, applied, manager=options.manager, now=machinery.timestamp(), force=bool(options.force)
+    )
+
+
+def _decoded(
+    machinery: Machinery,
+    call: Call,
+    result: dict[str, Any],
+    options: WriteOptions,
+    *,
+    applied: bool,
+    known: Mapping[str, Any] = _NOTHING,
+) -> Incoming:
+    """What the patch made must be an object of the kind; what is unknown in it is refused or told."""
+    try:
+        found = incoming(call.kind, call.version, result, machinery.now(), strict=False, known=known)
+    except ApiError as error:
+        if applied:
+            raise
+        raise invalid_result(encode_document(result).decode(), _cause(error)) from None
+    if found.warnings and options.validation == "Strict":
+        why = f"strict decoding error: {', '.join(found.warnings)}"
+        raise invalid_result(encode_document(result).decode(), why)
+    if options.validation == "Warn":
+        call.warnings.extend(found.warnings)
+    return found
+
+
+def _cause(error: ApiError) -> str:
+    """The decoder's own words, without the sentence that a POST puts around them."""
+    _, _, why = error.status.message.partition(" cannot be handled as a ")
+    return why.partition(": ")[2] or error.status.message

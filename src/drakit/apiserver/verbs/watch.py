@@ -1,0 +1,236 @@
+"""Follow what happens to objects.
+
+In:  the events of the store under one prefix.
+Out: ADDED, MODIFIED, DELETED as the selection sees them (what stops matching is DELETED), BOOKMARK, ERROR.
+
+A watch that has nothing to say sleeps on the store and on one deadline. An event is encoded once, however many watch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from random import Random
+
+import msgspec
+
+from drakit.api.exchange import EventStream, WatchEvent
+from drakit.api.registry import Kind
+from drakit.apiserver.failures import ApiError, too_new, too_old, translate
+from drakit.apiserver.requests.options import ListOptions, list_options
+from drakit.apiserver.storage.objects import Kept, KeptObject
+from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs.selection import Selection
+from drakit.base.clock import Clock
+from drakit.store import Compacted, Event, FutureRevision, StoreClosed, Watch, WatcherTooSlow
+
+ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
+BOOKMARK_SECONDS = 60.0
+LONGEST_SECONDS = 3600.0
+SHORTEST_DEFAULT = 1800.0
+INITIAL_END = "k8s.io/initial-events-end"
+_BATCH = 500
+
+Encode = Callable[[str, Kept], bytes]
+Step = tuple[str, Kept]
+
+
+class ObjectStream(EventStream):
+    """A watch over the objects of one kind. Invariant: every step comes in revision order, none twice."""
+
+    def __init__(
+        self, call: Call, keeper: Keeper, clock: Clock, selection: Selection, options: ListOptions, seconds: float
+    ) -> None:
+        self.kind: Kind = call.kind
+        self.version = call.version
+        self.sent = 0
+        self._keeper = keeper
+        self._clock = clock
+        self._selection = selection
+        self._options = options
+        self._deadline = clock.monotonic() + seconds
+        self._watch: Watch | None = None
+        self._after = 0
+        self._initial: list[Kept] = []
+        self._error: ApiError | None = None
+        self._alarm: asyncio.Future[None] | None = None
+        self._reader: asyncio.Task[object] | None = None
+        self._rung = False
+        self._encode: Encode = self._plain
+        self._mark: dict[str, object] = {"kind": self.kind.kind, "apiVersion": self.kind.group_version(self.version)}
+        self.on_close: Callable[[int], None] | None = None
+
+    def encode_with(self, encode: Encode, mark: dict[str, object]) -> None:
+        """Send something else than the object itself: a Table, its metadata. `mark` is what bookmarks are then."""
+        self._encode = encode
+        self._mark = mark
+
+    async def open(self) -> None:
+        """Find the place to start from; what is wrong with it becomes the first and only event."""
+        store, options = self._keeper.store, self._options
+        place = self._selection.key or self._selection.prefix
+        wanted, current = options.revision, await store.revision()
+        try:
+            if options.initial_events or (options.initial_events is None and not wanted):
+                if wanted > current:
+                    raise FutureRevision(wanted, current)
+                page = await store.list(place)
+                kept = (self._keeper.kept(self.kind, record) for record in page.records)
+                self._initial = [each for each in kept if self._selection.matches(each)]
+                wanted = page.revision
+            # A version from the future is waited for, as long as the watch lasts.
+            self._after = wanted or current
+            self._watch = await store.watch(place, after=min(self._after, current))
+        except Compacted as error:
+            self._error = too_old(error.revision, error.compacted)
+        except FutureRevision as error:
+            self._error = too_new(error.revision, error.current)
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        async for steps in self._batches():
+            self.sent += len(steps)
+            yield b"".join([step if isinstance(step, bytes) else self._encode(*step) for step in steps])
+
+    async def events(self) -> AsyncIterator[WatchEvent]:
+        async for steps in self._batches():
+            self.sent += len(steps)
+            for step in steps:
+                yield self._event(step)
+
+    async def close(self) -> None:
+        watch, self._watch = self._watch, None
+        alarm, self._alarm = self._alarm, None
+        if alarm is not None:
+            alarm.cancel()
+        if watch is not None:
+            await watch.close()
+        done, self.on_close = self.on_close, None
+        if done is not None:
+            done(self.sent)
+
+    async def _batches(self) -> AsyncIterator[list[Step | bytes]]:
+        try:
+            if self._error is not None:
+                yield [self._failure(self._error)]
+                return
+            for batch in self._initial_batches():
+                yield batch
+            async for events in self._store_events():
+                if events:
+                    yield events
+        finally:
+            await self.close()
+
+    def _initial_batches(self) -> Iterator[list[Step | bytes]]:
+        initial, self._initial = self._initial, []
+        for start in range(0, len(initial), _BATCH):
+            yield [(ADDED, kept) for kept in initial[start : start + _BATCH]]
+        if self._options.initial_events and self._options.bookmarks and self._watch is not None:
+            yield [self._bookmark(self._watch.progress, end=True)]
+
+    async def _store_events(self) -> AsyncIterator[list[Step | bytes]]:
+        while (watch := self._watch) is not None:
+            if self._pause() <= 0:
+                if self._options.bookmarks:
+                    yield [self._bookmark(watch.progress)]
+                return
+            try:
+                events = await self._take(watch)
+            except (WatcherTooSlow, StoreClosed):
+                return  # the client starts again from what it has seen
+            if events is None:
+                if self._options.bookmarks and self._clock.monotonic() < self._deadline:
+                    yield [self._bookmark(watch.progress)]
+            elif not events:
+                return
+            else:
+                yield [step for event in events if (step := self._step(event)) is not None]
+
+    def _pause(self) -> float:
+        left = self._deadline - self._clock.monotonic()
+        return min(left, BOOKMARK_SECONDS) if self._options.bookmarks else left
+
+    async def _take(self, watch: Watch) -> tuple[Event, ...] | None:
+        """The next events; none when the alarm rings first. Cancelling a read of the store loses nothing.
+
+        The alarm outlives many reads, so that an event costs no task and no timer of its own.
+        """
+        if self._alarm is None:
+            self._alarm = asyncio.ensure_future(self._clock.sleep(self._pause()))
+            self._alarm.add_done_callback(self._ring)
+        elif self._alarm.done():
+            self._alarm = None
+            return None
+        self._reader = asyncio.current_task()
+        try:
+            return await watch.take()
+        except asyncio.CancelledError:
+            if self._rung and self._reader is not None and self._reader.uncancel() == 0:
+                return None
+            raise
+        finally:
+            self._reader, self._rung = None, False
+
+    def _ring(self, alarm: asyncio.Future[None]) -> None:
+        if self._reader is not None and not alarm.cancelled():
+            self._alarm, self._rung = None, True
+            self._reader.cancel()
+
+    def _step(self, event: Event) -> Step | None:
+        """What an event is to this selection; none when it is nothing."""
+        if event.revision <= self._after:
+            return None
+        selection, keeper = self._selection, self._keeper
+        before = event.previous is not None and selection.matches(keeper.kept(self.kind, event.previous))
+        if event.record is None:
+            return (DELETED, keeper.departed(self.kind, event)) if before else None
+        kept = keeper.kept(self.kind, event.record)
+        if selection.matches(kept):
+            return (MODIFIED if before else ADDED), kept
+        return (DELETED, self._left(event)) if before else None
+
+    def _left(self, event: Event) -> Kept:
+        """An object that no longer matches goes as it was when it last did, at the revision of the change."""
+        return Kept(self.kind, event.key, event.previous_value or b"", event.revision)
+
+    def _plain(self, type_: str, kept: Kept) -> bytes:
+        return kept.line(self.version, type_)
+
+    def _bookmark(self, revision: int, *, end: bool = False) -> bytes:
+        metadata: dict[str, object] = {"resourceVersion": str(max(revision, self._after)), "creationTimestamp": None}
+        if end:
+            metadata["annotations"] = {INITIAL_END: "true"}
+        return msgspec.json.encode({"type": BOOKMARK, "object": {**self._mark, "metadata": metadata}}) + b"\n"
+
+    def _failure(self, error: ApiError) -> bytes:
+        return msgspec.json.encode({"type": ERROR, "object": error.status}) + b"\n"
+
+    def _event(self, step: Step | bytes) -> WatchEvent:
+        if not isinstance(step, bytes):
+            return WatchEvent(step[0], KeptObject(step[1], self.version), str(step[1].revision))
+        if self._error is not None:
+            return WatchEvent(ERROR, None, status=self._error.status)
+        metadata = msgspec.json.decode(step)["object"]["metadata"]
+        return WatchEvent(BOOKMARK, None, metadata["resourceVersion"], initial_end="annotations" in metadata)
+
+
+async def watch(machinery: Machinery, call: Call) -> ObjectStream:
+    """Handle a watch of a collection, or of one object of it."""
+    options = list_options(call.request, watch=True)
+    selection = Selection(call.kind, call.target.group_version, call.namespace, call.name, options)
+    stream = ObjectStream(
+        call, machinery.keeper, machinery.clock, selection, options, _seconds(options, machinery.random)
+    )
+    try:
+        await stream.open()
+    except Exception as error:
+        raise translate(error) from error
+    return stream
+
+
+def _seconds(options: ListOptions, random: Random) -> float:
+    """How long the watch lasts: as asked, else some random time, so that not all come back at once."""
+    if options.timeout:
+        return max(0.0, min(float(options.timeout), LONGEST_SECONDS))
+    return SHORTEST_DEFAULT * (1 + random.random())
