@@ -1,3 +1,4 @@
+# ruff: noqa: ARG002  (a stand-in takes what the contract hands it)
 """A node with real processes behind its server, and clients of it: what the tests of this folder stand on."""
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import ssl
 import struct
 import sys
 import termios
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -41,9 +42,12 @@ POD = PodIdentity("uid-1", "default", "web")
 class Output:
     def __init__(self, reader: asyncio.StreamReader | None) -> None:
         self._reader = reader
+        self.bytes = 0
 
     async def read(self) -> bytes:
-        return await self._reader.read(65536) if self._reader is not None else b""
+        piece = await self._reader.read(65536) if self._reader is not None else b""
+        self.bytes += len(piece)
+        return piece
 
 
 class Process:
@@ -282,6 +286,24 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
+async def came_true(condition: Callable[[], bool]) -> None:
+    """Wait for what happens in other tasks and sockets; what never does is a failure."""
+    for _ in range(10_000):
+        if condition():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it never came true")
+
+
+async def settled(count: Callable[[], int]) -> int:
+    """A number that grows, once it does not grow any more."""
+    last, same = -1, 0
+    while same < 20:
+        await asyncio.sleep(0.01)
+        last, same = count(), same + 1 if count() == last else 0
+    return last
+
+
 async def run_command(
     node: Node, command: Sequence[str], *, protocol: str = "v5.channel.k8s.io", stdin: bytes | None = None
 ) -> dict[int, bytes]:
@@ -300,8 +322,8 @@ async def run_command(
 
 
 async def gathered(socket: aiohttp.ClientWebSocketResponse) -> dict[int, bytes]:
-    channels: dict[int, bytes] = {}
+    channels: dict[int, bytearray] = {}
     async for message in socket:
         data: bytes = message.data
-        channels[data[0]] = channels.get(data[0], b"") + data[1:]
-    return channels
+        channels.setdefault(data[0], bytearray()).extend(data[1:])
+    return {channel: bytes(data) for channel, data in channels.items()}

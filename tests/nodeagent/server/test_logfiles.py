@@ -63,7 +63,9 @@ async def test_records_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
     assert await read(path) == b"good\n"
 
 
-@pytest.mark.parametrize(("lines", "text"), [(0, b""), (1, b"d\n"), (2, b"bc\nd\n"), (3, b"a\nbc\nd\n"), (9, b"a\nbc\nd\n")])
+@pytest.mark.parametrize(
+    ("lines", "text"), [(0, b""), (1, b"d\n"), (2, b"bc\nd\n"), (3, b"a\nbc\nd\n"), (9, b"a\nbc\nd\n")]
+)
 @on_loop
 async def test_the_last_lines_count_lines_not_parts(tmp_path: Path, lines: int, text: bytes) -> None:
     path = log_of(tmp_path, record("a"), record("b", tag="P"), record("c"), record("d"))

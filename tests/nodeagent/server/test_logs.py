@@ -11,7 +11,7 @@ from drakit.base.clock import FakeClock
 from drakit.nodeagent.runtimes.contract import ContainerState
 from drakit.nodeagent.server.logfiles import BLOCK
 from tests.client.servers import on_loop, turns
-from tests.nodeagent.server.hosts import Node, a_node, pod_document, record
+from tests.nodeagent.server.hosts import Node, a_node, came_true, pod_document, record
 
 PATH = "/containerLogs/default/web/main"
 
@@ -131,10 +131,8 @@ async def test_a_reader_that_goes_away_is_not_followed_any_more(tmp_path: Path) 
         node.machine.add("main", ContainerState.RUNNING, node.log)
         async with node.session() as session, session.get(PATH, params={"follow": "true"}) as response:
             assert response.status == 200
-            while clock.next_deadline() is None:
-                await asyncio.sleep(0.001)
-        while clock.next_deadline() is not None:  # the follower sleeps as long as it lives
-            await asyncio.sleep(0.001)
+            await came_true(lambda: clock.next_deadline() is not None)
+        await came_true(lambda: clock.next_deadline() is None)  # the follower sleeps as long as it lives
 
 
 @on_loop

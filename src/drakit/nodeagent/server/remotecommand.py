@@ -78,11 +78,13 @@ class RemoteCommand:
             await self._channels.close()
             return
         try:
-            await self._converse(streams)
+            problem = await self._converse(streams)
         finally:
             await streams.close()
+        await self._channels.close(problem)
 
-    async def _converse(self, streams: ExecStreams) -> None:
+    async def _converse(self, streams: ExecStreams) -> str:
+        """What the client did wrong, if anything."""
         listening = asyncio.create_task(self._listen(streams))
         running = asyncio.create_task(self._run(streams))
         problem = ""
@@ -100,7 +102,7 @@ class RemoteCommand:
             for task in (listening, running):
                 task.cancel()
             await asyncio.gather(listening, running, return_exceptions=True)
-        await self._channels.close(problem)
+        return problem
 
     async def _run(self, streams: ExecStreams) -> dict[str, object]:
         """All output, then how it ended: a client may leave as soon as it knows."""
