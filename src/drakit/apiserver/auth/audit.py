@@ -77,7 +77,7 @@ def describe(request: Request, place: Place | None, trail: Trail, code: int) -> 
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
-        "stage": "ResponseStarted" if place and place.verb == "watch" else "ResponseComplete",
+        "stage": "ResponseStarted" if _goes_on(place, code) else "ResponseComplete",
         "requestURI": request.path + (f"?{urlencode(request.query)}" if request.query else ""),
         "verb": place.verb if place else request.method.lower(),
         "user": user_info(trail.user) if trail.user else {},
@@ -96,6 +96,13 @@ def describe(request: Request, place: Place | None, trail: Trail, code: int) -> 
             **trail.annotations,
         }
     return event
+
+
+def _goes_on(place: Place | None, code: int) -> bool:
+    """Whether the response has only begun: a watch, a log, a connection to a pod."""
+    if place is None:
+        return False
+    return place.verb == "watch" or code == 101 or (place.subresource == "log" and code == 200)
 
 
 def _object(place: Place) -> dict[str, str]:

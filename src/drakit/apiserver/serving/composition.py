@@ -30,6 +30,7 @@ from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens, n
 from drakit.apiserver.http.discovery import Discovery
 from drakit.apiserver.kinds.served import served_kinds
 from drakit.apiserver.metrics import Metrics
+from drakit.apiserver.nodes import NodeClient
 from drakit.apiserver.openapi.pages import OpenAPIPages
 from drakit.apiserver.requests.routing import Routes
 from drakit.apiserver.serving.bootstrap import bootstrap
@@ -37,6 +38,7 @@ from drakit.apiserver.serving.guard import Guard
 from drakit.apiserver.serving.health import Health
 from drakit.apiserver.serving.server import Limits, Server
 from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.verbs.connect import Connector
 from drakit.apiserver.verbs.context import Machinery, random_uid
 from drakit.apiserver.verbs.dispatch import Resources
 from drakit.apiserver.verbs.reviews import Reviewer
@@ -65,6 +67,8 @@ class Settings:
     disable_plugins: Sequence[str] = ()
     caller: Caller = field(default_factory=Caller)
     """How webhooks are reached."""
+    nodes: NodeClient | None = None
+    """How the agents of nodes are reached, for logs and the like; without it, there are none of those."""
     limits: Limits = field(default_factory=Limits)
     random: Random = field(default_factory=Random)
     new_uid: Callable[[], str] = random_uid
@@ -111,7 +115,13 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
         documents=OpenAPIPages(served),
         health=_health(store),
         figures=figures,
-        resources=Resources(machinery, figures, Reviewer(authorizer, sources), accounts),
+        resources=Resources(
+            machinery,
+            figures,
+            Reviewer(authorizer, sources),
+            accounts,
+            Connector(machinery, settings.nodes) if settings.nodes else None,
+        ),
         limits=settings.limits,
         audit=settings.audit,
     )

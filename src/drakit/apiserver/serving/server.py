@@ -174,7 +174,7 @@ class Server:
         return Response(content=Raw(page), content_type=metrics.CONTENT_TYPE)
 
     def _count(self, request: Request, place: Place | None, code: int, seconds: float) -> None:
-        verb = metrics.reported_verb(request, place.verb if place else "")
+        verb = metrics.reported_verb(request, place.verb if place else "", place.subresource if place else "")
         if place is None or not place.resource or code == 404:
             # Paths that nobody serves must not become labels: a scan would fill the memory with them.
             labels = (verb, "", "", "", "", "")

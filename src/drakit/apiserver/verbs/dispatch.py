@@ -19,6 +19,7 @@ from drakit.apiserver.requests.bodies import incoming, read_body
 from drakit.apiserver.requests.negotiation import negotiate
 from drakit.apiserver.requests.options import delete_options, list_options, write_options
 from drakit.apiserver.verbs import bind as binding
+from drakit.apiserver.verbs import connect
 from drakit.apiserver.verbs import create as creating
 from drakit.apiserver.verbs import delete as deleting
 from drakit.apiserver.verbs import patch as patches
@@ -26,6 +27,7 @@ from drakit.apiserver.verbs import read as listing
 from drakit.apiserver.verbs import scale as scaling
 from drakit.apiserver.verbs import update as updating
 from drakit.apiserver.verbs import watch as watching
+from drakit.apiserver.verbs.connect import Connector
 from drakit.apiserver.verbs.context import Call, Machinery
 from drakit.apiserver.verbs.representation import Presenter
 from drakit.apiserver.verbs.reviews import KINDS as REVIEWS
@@ -35,17 +37,22 @@ from drakit.base.status import ListMeta, Status, StatusDetails
 
 Handler = Callable[[Call, Presenter], Awaitable[Response]]
 _AT_A_TIME = 64
-_NODE_ONLY = ("attach", "exec", "log", "portforward")
 
 
 class Resources:
     def __init__(
-        self, machinery: Machinery, metrics: Metrics, reviewer: Reviewer, tokens: ServiceAccountTokens
+        self,
+        machinery: Machinery,
+        metrics: Metrics,
+        reviewer: Reviewer,
+        tokens: ServiceAccountTokens,
+        connector: Connector | None = None,
     ) -> None:
         self._machinery = machinery
         self._metrics = metrics
         self._reviewer = reviewer
         self._tokens = tokens
+        self._connector = connector
         self._verbs: dict[str, Handler] = {
             "get": self._get,
             "list": self._list,
@@ -68,8 +75,8 @@ class Resources:
         presenter = Presenter(call, wanted, self._machinery.now)
         if call.kind.kind in REVIEWS:
             return await self._review(call, presenter)
-        if call.subresource in _NODE_ONLY:
-            return await self._node_only(call)
+        if call.subresource in connect.SUBRESOURCES:
+            return await self._connect(call)
         handler = self._subresources.get(call.subresource) or self._verbs.get(call.target.verb)
         if handler is None:
             raise method_not_allowed()
@@ -159,10 +166,18 @@ class Resources:
         issued = await self._tokens.issue(call.namespace, call.name, account.uid, wanted, bound)
         return presenter.document(issued, 201)
 
-    async def _node_only(self, call: Call) -> Response:
-        """These lead to the pod's node; a server by itself has none."""
-        await self._machinery.keeper.get(call.kind, call.namespace, call.name)
-        raise unavailable(f"{call.subresource} of pod {call.name!r} is not available: no node serves it")
+    async def _connect(self, call: Call) -> Response:
+        """These lead to the pod's node; a server that was not told how to reach nodes has none."""
+        if self._connector is None:
+            await self._machinery.keeper.get(call.kind, call.namespace, call.name)
+            raise unavailable(f"{call.subresource} of pod {call.name!r} is not available: no node serves it")
+        closed = self._metrics.stream_opened(call.kind.group, call.version, f"{call.kind.plural}/{call.subresource}")
+        try:
+            join = self._connector.log if call.subresource == connect.LOG else self._connector.upgrade
+            return await join(call, closed)
+        except BaseException:
+            closed()
+            raise
 
 
 def _success(code: int, details: StatusDetails | None, call: Call) -> Response:
