@@ -50,7 +50,8 @@ async def test_the_log_of_the_attempt_before(tmp_path: Path) -> None:
 @on_loop
 async def test_a_follower_gets_lines_as_they_come_until_the_container_ends(tmp_path: Path) -> None:
     async with a_cluster(tmp_path) as cluster, cluster.session() as session:
-        async with session.get(f"{LOG}?follow=true") as response:
+        query = {"follow": "true"}
+        async with session.get(LOG, params=query) as response:
             for text in ("one", "two"):
                 with cluster.node.log.open("a") as file:
                     file.write(record(text))
@@ -100,8 +101,10 @@ async def test_a_node_that_dies_in_the_middle_breaks_the_log_off(tmp_path: Path)
         (
             "tailLines=-1&limitBytes=0",
             422,
-            'PodLogOptions "web" is invalid: [limitBytes: Invalid value: 0: must be greater than 0, '
-            "tailLines: Invalid value: -1: must be greater than or equal to 0]",
+            (
+                'PodLogOptions "web" is invalid: [limitBytes: Invalid value: 0: must be greater than 0, '
+                "tailLines: Invalid value: -1: must be greater than or equal to 0]"
+            ),
         ),
         (
             "sinceSeconds=0",
