@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from drakit.allocator.counting import count_devices, offers
+from drakit.allocator.inventory.counts import count_devices, offers
 from drakit.api import DeviceRequestAllocationResult
 from tests.allocator.objects import class_of, cluster, device, held, slice_of
 

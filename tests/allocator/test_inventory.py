@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drakit.allocator import Allocator, NodeError, Unsatisfiable
-from drakit.allocator.taints import Rules
+from drakit.allocator.inventory.taintrules import Rules
 from tests.allocator.objects import (
     GPU,
     claim,

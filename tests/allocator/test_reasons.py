@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drakit.allocator import Cause, NodeError, Reasons, Unsatisfiable, tell
-from drakit.allocator import reasons as reasons_module
+from drakit.allocator.results import reasons as reasons_module
 from tests.allocator.objects import (
     GPU,
     claim,

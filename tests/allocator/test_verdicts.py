@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakit.allocator import Allocator, Inventory, Verdict
-from drakit.allocator.verdicts import Journal
+from drakit.allocator.search.answers import Journal
 from tests.allocator.objects import ALL_ON, claim, class_of, device, every, exactly, held, node, rule, slice_of
 
 NODES = ["node-a", "node-b", "node-c"]

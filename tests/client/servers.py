@@ -66,7 +66,9 @@ async def a_server(
 ) -> AsyncIterator[Server]:
     retention = Retention(events=history) if history is not None else None
     async with MemoryStore(clock=clock, retention=retention) as store:
-        yield await build_server(store, clock=clock, settings=settings or Settings(random=Random(7)))
+        chosen = settings or Settings(random=Random(7))
+        async with await build_server(store, clock=clock, settings=chosen) as server:
+            yield server
 
 
 @asynccontextmanager

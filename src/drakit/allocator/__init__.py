@@ -5,14 +5,21 @@ Out: allocations that can be stored as they are, or the reasons why there are no
 """
 
 from drakit.allocator.allocation import Allocator, allocate
-from drakit.allocator.contents import Problem
-from drakit.allocator.inventory import Inventory
-from drakit.allocator.ledger import Holding, Ledger, PoolUse
-from drakit.allocator.outcomes import Allocated, Allocation, AllocationError, NodeError, OutOfTime, Unsatisfiable
-from drakit.allocator.pools import Pool, PoolKey, PoolView
-from drakit.allocator.reasons import Cause, ClaimReasons, PoolTrouble, Reasons, Refusal, RequestReasons, tell
-from drakit.allocator.remedies import Remedy
-from drakit.allocator.search import Answer, Verdict
+from drakit.allocator.inventory.contents import Problem
+from drakit.allocator.inventory.inventory import Inventory
+from drakit.allocator.inventory.ledger import Holding, Ledger, PoolUse
+from drakit.allocator.inventory.pools import Pool, PoolKey, PoolView
+from drakit.allocator.results.outcomes import (
+    Allocated,
+    Allocation,
+    AllocationError,
+    NodeError,
+    OutOfTime,
+    Unsatisfiable,
+)
+from drakit.allocator.results.reasons import Cause, ClaimReasons, PoolTrouble, Reasons, Refusal, RequestReasons, tell
+from drakit.allocator.results.remedies import Remedy
+from drakit.allocator.search.search import Answer, Verdict
 
 __all__ = [
     "Allocated",

@@ -14,25 +14,32 @@ from itertools import compress
 from operator import not_
 from typing import TYPE_CHECKING
 
-from drakit.allocator.checks import precheck
-from drakit.allocator.contents import Problem
-from drakit.allocator.inventory import Inventory
-from drakit.allocator.ledger import idle
-from drakit.allocator.matching import Verdict as Judgement
-from drakit.allocator.outcomes import Allocated, Allocation, AllocationError, NodeError, OutOfTime, Unsatisfiable
-from drakit.allocator.pools import PoolKey, PoolView, Views
-from drakit.allocator.profiles import Layout, layout_of
-from drakit.allocator.requests import MAX_RESULTS, Alternative, Recent
-from drakit.allocator.results import UnsupportedNodeSelectorError, build_results, site
-from drakit.allocator.search import Answer, Expired, Search, Verdict
-from drakit.allocator.sparing import devices_left
-from drakit.allocator.verdicts import Known, Refused
+from drakit.allocator.inventory.contents import Problem
+from drakit.allocator.inventory.inventory import Inventory
+from drakit.allocator.inventory.ledger import idle
+from drakit.allocator.inventory.pools import PoolKey, PoolView, Views
+from drakit.allocator.inventory.selectors import Verdict as Judgement
+from drakit.allocator.results.outcomes import (
+    Allocated,
+    Allocation,
+    AllocationError,
+    NodeError,
+    OutOfTime,
+    Unsatisfiable,
+)
+from drakit.allocator.results.results import UnsupportedNodeSelectorError, build_results, site
+from drakit.allocator.search.answers import Known, Refused
+from drakit.allocator.search.checks import precheck
+from drakit.allocator.search.layouts import Layout, layout_of
+from drakit.allocator.search.plans import MAX_RESULTS, Alternative, Recent
+from drakit.allocator.search.search import Answer, Expired, Search, Verdict
+from drakit.allocator.search.spare import devices_left
 from drakit.api import AllocationResult, ResourceClaim
 from drakit.selectors import without_hint
 
 if TYPE_CHECKING:
-    from drakit.allocator.ledger import Usage
-    from drakit.allocator.reasons import Reasons
+    from drakit.allocator.inventory.ledger import Usage
+    from drakit.allocator.results.reasons import Reasons
 
 _MAX_ANSWERS = 20_000
 _MOST_ALIKE = 64
@@ -251,7 +258,7 @@ class Allocator:
         return Unsatisfiable(node, answer.steps, reasons)
 
     def _reasons(self, node: str, layout: Layout, views: Views) -> Reasons:
-        from drakit.allocator.reasons import explain
+        from drakit.allocator.results.reasons import explain
 
         return explain(self._inventory, self._claims, node, layout, views)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -189,3 +189,11 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
     """Texts for the user, which go into Warning headers."""
+
+
+class Handler(Protocol):
+    """Answers requests: an API server, or anything that stands in front of one or looks like one."""
+
+    async def handle(self, request: Request) -> Response:
+        """Never raises for what the request asks: that is a Status."""
+        ...

@@ -38,7 +38,7 @@ def reported_verb(request: Request, verb: str, subresource: str = "") -> str:
     return method if method in _METHODS else "other"
 
 
-class Metrics:
+class ServerMetrics:
     """One registry per server: several servers in one process do not mix."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class Metrics:
         return gauge.dec
 
     def page(self, stats: Stats) -> bytes:
-        figures = {
+        metrics = {
             "revision": stats.revision,
             "compacted_revision": stats.compacted,
             "objects": stats.keys,
@@ -118,6 +118,6 @@ class Metrics:
             "history_bytes": stats.history_bytes,
             "watchers": stats.watchers,
         }
-        for name, value in figures.items():
+        for name, value in metrics.items():
             self._store[name].set(value)
         return generate_latest(self.registry)

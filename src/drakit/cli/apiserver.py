@@ -13,8 +13,8 @@ import typer
 import uvloop
 
 from drakit.apiserver.auth.certificates import Pair
+from drakit.apiserver.serving.access import MODES
 from drakit.apiserver.serving.composition import Settings
-from drakit.apiserver.serving.guard import MODES
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli import options

@@ -22,7 +22,7 @@ from drakit.apiserver.auth.certificates import Authority, Pair, key_text, read_k
 from drakit.apiserver.auth.identities import ADMIN
 from drakit.apiserver.auth.tokens.serviceaccounts import new_key
 from drakit.apiserver.http.listener import Security, bind, bind_unix
-from drakit.apiserver.serving.kubeconfig import Access
+from drakit.apiserver.serving.kubeconfig import ServerAccess
 from drakit.base.clock import RealClock
 from drakit.base.errors import Unavailable, UsageError
 
@@ -75,10 +75,10 @@ class Host:
         authorities = [self.authority.files.certificate, *([client_ca] if client_ca else [])]
         return Security(self.place.given or self.authority.server(tuple(names)), tuple(authorities))
 
-    def access(self, token: str) -> Access:
+    def access(self, token: str) -> ServerAccess:
         if self.authority is None:
-            return Access(url=self.url, token=token)
-        return Access(url=self.url, ca=self._ca, client=self.authority.client(ADMIN.name, ADMIN.groups, "admin"))
+            return ServerAccess(url=self.url, token=token)
+        return ServerAccess(url=self.url, ca=self._ca, client=self.authority.client(ADMIN.name, ADMIN.groups, "admin"))
 
     def root_ca(self) -> str:
         """By what pods know the server: certificates in PEM; nothing where there is no TLS."""

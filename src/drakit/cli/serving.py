@@ -59,8 +59,7 @@ async def serve(
     settings.signing_key = signing_key(keeping.directory / "service-account.key")
     host = Host(place, keeping.directory)
     store: Store = await SQLiteStore.open(keeping.database) if keeping.database else MemoryStore()
-    async with store:
-        server = await build_server(store, settings=settings)
+    async with store, await build_server(store, settings=settings) as server:
         server.address = host.url.rpartition("//")[2]
         listener = Listener(Logged(server), host.socket, host.security())
         with explained("--kubeconfig"):

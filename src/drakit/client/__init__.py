@@ -7,6 +7,7 @@ access that `load_kubeconfig` or `in_cluster` found. Kinds are named by typed co
 `Http` is in `drakit.client.transport.http`: who has no use for sockets need not load what they take.
 """
 
+from drakit.api.exchange import Handler
 from drakit.client.access.credentials import Files, Fixed, basic, bearer
 from drakit.client.access.endpoint import Access, Certificate, Credentials, Trust
 from drakit.client.access.incluster import in_cluster
@@ -39,6 +40,8 @@ from drakit.client.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CONFIG_MAPS,
+    CONTROLLER_REVISIONS,
+    DAEMON_SETS,
     DEPLOYMENTS,
     EVENTS,
     LEASES,
@@ -65,7 +68,7 @@ from drakit.client.resources import (
     resource_of,
 )
 from drakit.client.subresources import Token, bind, evict, get_scale, request_token, set_scale
-from drakit.client.transport.transports import Handler, InProcess, Transport
+from drakit.client.transport.transports import InProcess, Transport
 from drakit.client.verbosity import V, set_verbosity
 from drakit.client.watching import ADDED, BOOKMARK, DELETED, MODIFIED, Change, Watch
 
@@ -78,6 +81,8 @@ __all__ = [
     "CLUSTER_ROLES",
     "CLUSTER_ROLE_BINDINGS",
     "CONFIG_MAPS",
+    "CONTROLLER_REVISIONS",
+    "DAEMON_SETS",
     "DELETED",
     "DEPLOYMENTS",
     "EVENTS",

@@ -20,6 +20,8 @@ from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.client import Client
 from drakit.controllers.claims import ClaimController
+from drakit.controllers.daemonsets import DaemonSetController
+from drakit.controllers.deployments import DeploymentController
 from drakit.controllers.eviction import DeviceTaintEviction
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
 from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction
@@ -44,6 +46,8 @@ BY_NAME: Mapping[str, Make] = {
     "resourcepoolstatusrequest-controller": PoolStatusController,
     "resourcequota-controller": QuotaController,
     "serviceaccount-controller": ServiceAccountController,
+    "deployment-controller": DeploymentController,
+    "daemonset-controller": DaemonSetController,
     "replicaset-controller": ReplicaSetController,
     "node-lifecycle-controller": NodeHealth,
     "taint-eviction-controller": NodeTaintEviction,

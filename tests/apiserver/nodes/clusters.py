@@ -110,14 +110,13 @@ async def a_cluster(directory: Path, **settings: Any) -> AsyncIterator[Cluster]:
     nodes = NodeClient(NodeFiles(node_authority.files.certificate, pair))
     cluster = Cluster(directory, node_authority)
     security = Security(node_authority.server(("127.0.0.1", "localhost")), (node_authority.files.certificate,))
-    async with MemoryStore() as store:
-        given = Settings(random=Random(7), modes=("RBAC",), nodes=nodes, **settings)
-        cluster.server = await build_server(store, settings=given)
+    given = Settings(random=Random(7), modes=("RBAC",), nodes=nodes, **settings)
+    bound = bind("127.0.0.1", 0)
+    async with MemoryStore() as store, await build_server(store, settings=given) as cluster.server:
         cluster.client = Client(InProcess(cluster.server))
         access = NodeAccess(
             NodeAuthentication(cluster.client, RealClock()), NodeAuthorization(cluster.client, RealClock(), "node-a")
         )
-        bound = bind("127.0.0.1", 0)
         async with (
             a_node(directory / "node", access=access) as cluster.node,
             Listener(cluster.server, bound, security).running(),

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from drakit.api.exchange import EventStream, OpenBody, Outcome, Raw, Request, Response, Tunnel
+from drakit.api.exchange import EventStream, Handler, OpenBody, Outcome, Raw, Request, Response, Tunnel
 from drakit.apiserver.failures import ApiError, bad_request, internal, request_timeout, too_large
 from drakit.apiserver.http import compression as compressing
 from drakit.apiserver.requests.bodies import MAX_BODY
@@ -39,14 +39,6 @@ _GZIPPED = (("content-encoding", "gzip"), ("vary", "Accept-Encoding"))
 _NO_CACHE = (b"cache-control", b"no-cache, private")
 
 
-class Handler(Protocol):
-    """The server, or whatever else answers requests."""
-
-    async def handle(self, request: Request) -> Response:
-        """Never raises for what the request asks."""
-        ...
-
-
 class Application:
     """One ASGI application for one server."""
 
@@ -63,7 +55,7 @@ class Application:
             return
         try:
             request = await _request(scope, receive)
-        except _Gone:
+        except _Disconnected:
             return
         except ApiError as error:
             await _send(Response(code=error.status.code, content=Outcome(error.status)), send)
@@ -144,7 +136,7 @@ class Application:
             await _close(writer)
 
 
-class _Gone(Exception):
+class _Disconnected(Exception):
     """The client went away in the middle of its request."""
 
 
@@ -189,7 +181,7 @@ async def _body(headers: dict[str, str], receive: Receive) -> bytes:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise _Gone
+                    raise _Disconnected
                 part = message.get("body", b"")
                 size += len(part)
                 if size > MAX_BODY:

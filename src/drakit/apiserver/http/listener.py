@@ -20,8 +20,9 @@ import msgspec
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from drakit.api.exchange import Handler
 from drakit.apiserver.auth.certificates import Pair
-from drakit.apiserver.http.asgi import CERTIFICATE, PATIENT, TAKE_OVER, Application, Handler
+from drakit.apiserver.http.asgi import CERTIFICATE, PATIENT, TAKE_OVER, Application
 from drakit.apiserver.requests.bodies import MAX_BODY
 from drakit.base.errors import UsageError
 
@@ -297,6 +298,7 @@ class Listener:
             started = asyncio.create_task(self._uvicorn.listening.wait())
             await asyncio.wait((task, started), return_when=asyncio.FIRST_COMPLETED)
             started.cancel()
+            await asyncio.gather(started, return_exceptions=True)
             yield
         finally:
             self.stop()

@@ -9,11 +9,8 @@ other.
 
 from __future__ import annotations
 
-from typing import Any
-
+from drakit.api.objects.plain import Plain
 from drakit.apiserver.kinds.served import known_kind
-
-Plain = dict[str, Any]
 
 GROUP_VERSION = "events.k8s.io/v1"
 CORE = known_kind("v1", "Event")

@@ -6,8 +6,7 @@ import platform
 
 from drakit import __version__
 from drakit.api.exchange import Document, Response
-
-KUBERNETES = "v1.36.4"
+from drakit.api.release import KUBERNETES
 
 
 def version_document() -> Response:

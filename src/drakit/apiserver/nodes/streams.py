@@ -14,13 +14,13 @@ from drakit.apiserver.nodes.client import NodeAnswer
 
 _PIECE = 64 * 1024
 
-Closed = Callable[[], None]
-
 
 class NodeBody(OpenBody):
-    def __init__(self, answer: NodeAnswer, closed: Closed) -> None:
+    """`on_close` is called once, when it is no longer read."""
+
+    def __init__(self, answer: NodeAnswer) -> None:
         self._answer = answer
-        self._closed: Closed | None = closed
+        self.on_close: Callable[[], None] | None = None
 
     async def pieces(self) -> AsyncIterator[bytes]:
         while piece := await self._answer.read():
@@ -28,15 +28,17 @@ class NodeBody(OpenBody):
 
     async def close(self) -> None:
         self._answer.close()
-        if self._closed is not None:
-            self._closed()
-            self._closed = None
+        if self.on_close is not None:
+            told, self.on_close = self.on_close, None
+            told()
 
 
 class NodeTunnel(Tunnel):
-    def __init__(self, answer: NodeAnswer, closed: Closed) -> None:
+    """`on_close` is called once, when the two ends are apart again."""
+
+    def __init__(self, answer: NodeAnswer) -> None:
         self._answer = answer
-        self._closed: Closed | None = closed
+        self.on_close: Callable[[], None] | None = None
 
     async def join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Until one side ends. What the node sent before its end has been handed on by then."""
@@ -54,9 +56,9 @@ class NodeTunnel(Tunnel):
 
     async def close(self) -> None:
         self._answer.close()
-        if self._closed is not None:
-            self._closed()
-            self._closed = None
+        if self.on_close is not None:
+            told, self.on_close = self.on_close, None
+            told()
 
 
 async def _carry(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

@@ -15,8 +15,8 @@ from functools import cached_property
 import msgspec
 
 from drakit.api.exchange import JSON, Raw, Request, Response
+from drakit.api.release import KUBERNETES
 from drakit.apiserver import openapi
-from drakit.apiserver.kinds.release import KUBERNETES
 from drakit.apiserver.kinds.served import Served
 from drakit.apiserver.requests.negotiation import negotiate
 

@@ -16,7 +16,7 @@ import msgspec
 from drakit.api.codec.documents import Decoded, Object, decode_plain, parse_documents, read_text, sharing, to_wire
 from drakit.api.codec.protobuf import decode_protobuf
 from drakit.api.exchange import Request
-from drakit.api.objects.plain import to_plain
+from drakit.api.objects.plain import Plain, to_plain
 from drakit.api.registry import Kind, find_kind
 from drakit.api.schemas.shaping import shape_of
 from drakit.api.text.problems import Malformed
@@ -24,7 +24,7 @@ from drakit.api.versions.defaults import set_defaults
 from drakit.apiserver.failures import ApiError, bad_request, too_large, unsupported_media_type
 from drakit.apiserver.kinds.events import CORE, GROUP_VERSION, to_core
 from drakit.apiserver.requests import specs
-from drakit.apiserver.storage.objects import Kept, Plain
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.base import fields
 from drakit.base.errors import DecodeError, Unsupported
 from drakit.base.structs import Model
@@ -39,14 +39,14 @@ _SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
 class Incoming(msgspec.Struct, frozen=True):
-    """`document` is in the storage version, with defaults; it and its metadata belong to the request.
+    """`document` is in the storage version, with defaults. It and its metadata belong to the request.
 
-    All else is shared with `written`, which nobody changes: a part of the document that is the same object there is in
-    the form in which it is written.
+    The other parts are shared with `completed`, which nobody changes. A part of the document that is still the same
+    object as in `completed` has the form that is stored.
     """
 
     document: Plain
-    written: Plain
+    completed: Plain
     decoded: Decoded
 
     @property
@@ -58,7 +58,7 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def read_body(request: Request, old: Kept | None = None) -> Any:
+def read_body(request: Request, old: StoredObject | None = None) -> Any:
     """The body as plain data; none when there is no body.
 
     A struct, from a client in this process, may share parts with the stored object that it was made of.
@@ -103,7 +103,7 @@ def parse_body(body: bytes, syntax: str) -> Any:
     return documents[0]
 
 
-def sent_loosely(request: Request, document: Plain) -> bool:
+def has_spaced_parameters(request: Request, document: Plain) -> bool:
     """Whether a class's opaque parameters are JSON with spaces between its tokens.
 
     Kubernetes compares these parameters by their text. A patch writes them anew, without spaces: to it, parameters that
@@ -157,8 +157,8 @@ def incoming(
     wire = _wire(decoded, finished, known)
     if text and not decoded.problems:
         specs.remember(kind, version, text, wire)
-    written = to_core(wire) if kind is CORE and version == GROUP_VERSION else wire
-    return Incoming({**written, "metadata": dict(written.get("metadata") or {})}, written, decoded)
+    completed = to_core(wire) if kind is CORE and version == GROUP_VERSION else wire
+    return Incoming({**completed, "metadata": dict(completed.get("metadata") or {})}, completed, decoded)
 
 
 def _is_known(document: Plain, known: Mapping[str, Any]) -> bool:

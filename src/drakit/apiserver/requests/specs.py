@@ -7,13 +7,11 @@ Out: the same with defaults and in the form in which it is written, shared by al
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
 
 import msgspec
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
-
-Plain = dict[str, Any]
 
 _SPECS: OrderedDict[tuple[str, str, bytes], Plain] = OrderedDict()
 _SIZE = 8192
@@ -36,10 +34,10 @@ def find(kind: Kind, version: str, text: bytes) -> Plain | None:
     return _SPECS.get((kind.kind, kind.group_version(version), text))
 
 
-def remember(kind: Kind, version: str, text: bytes, written: Plain) -> None:
+def remember(kind: Kind, version: str, text: bytes, completed: Plain) -> None:
     """Of a spec that had nothing unknown in it; a copy, for the client may change what it sent."""
     key = kind.kind, kind.group_version(version), text
-    if version == kind.internal and key not in _SPECS and type(written.get("spec")) is dict:
-        _SPECS[key] = msgspec.json.decode(msgspec.json.encode(written["spec"]))
+    if version == kind.internal and key not in _SPECS and type(completed.get("spec")) is dict:
+        _SPECS[key] = msgspec.json.decode(msgspec.json.encode(completed["spec"]))
         if len(_SPECS) > _NUMBER:
             _SPECS.popitem(last=False)

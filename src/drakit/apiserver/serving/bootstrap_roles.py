@@ -17,58 +17,58 @@ from drakit.api.schemas.shaping import shape_of
 from drakit.apiserver.auth.roles.bootstrap import completed, default_objects, kind_of
 from drakit.apiserver.auth.roles.builders import Document
 from drakit.apiserver.storage.objectstore import Conflict, KeyExists, prefix_of
-from drakit.apiserver.verbs.context import Machinery
+from drakit.apiserver.verbs.context import ServerContext
 from drakit.base import labels
 
 _TRIES = 5
 _ROUNDS = 8
 
 
-async def write_defaults(machinery: Machinery) -> None:
+async def write_defaults(context: ServerContext) -> None:
     """All at once: a store that flushes to disk does so for all of them together."""
-    await asyncio.gather(*(ensure(machinery, document) for document in default_objects(machinery.gates)))
+    await asyncio.gather(*(ensure(context, document) for document in default_objects(context.gates)))
 
 
-async def ensure(machinery: Machinery, wanted: Document) -> None:
+async def ensure(context: ServerContext, wanted: Document) -> None:
     """Make an RBAC object be there with at least what is wanted."""
     kind, namespace, name = kind_of(wanted), wanted["metadata"].get("namespace", ""), wanted["metadata"]["name"]
     for _ in range(_TRIES):
-        found = await machinery.keeper.find(kind, namespace, name)
+        found = await context.objects.find(kind, namespace, name)
         try:
             if found is None:
-                await machinery.keeper.create(kind, namespace, _new(machinery, kind, wanted))
+                await context.objects.create(kind, namespace, _new(context, kind, wanted))
             elif (made := completed(wanted, found.document)) is not None:
-                await machinery.keeper.update(found, _shaped(kind, made))
+                await context.objects.update(found, _shaped(kind, made))
         except (KeyExists, Conflict):
             continue  # another server was quicker
         return
 
 
-def _new(machinery: Machinery, kind: Kind, wanted: Document) -> Document:
-    metadata = {**wanted["metadata"], "uid": machinery.new_uid(), "creationTimestamp": machinery.timestamp()}
+def _new(context: ServerContext, kind: Kind, wanted: Document) -> Document:
+    metadata = {**wanted["metadata"], "uid": context.new_uid(), "creationTimestamp": context.timestamp()}
     return _shaped(kind, {**wanted, "metadata": metadata})
 
 
 def _shaped(kind: Kind, document: Document) -> Document:
-    written: dict[str, Any] = shape_of(kind.internal_version, kind.kind).complete(document)
-    return written
+    completed: dict[str, Any] = shape_of(kind.internal_version, kind.kind).complete(document)
+    return completed
 
 
-async def aggregate(machinery: Machinery) -> None:
+async def aggregate(context: ServerContext) -> None:
     """Bring every aggregated role up to date.
 
     One may select another: so again, until nothing changes. A chain is as long as there are roles in it; roles that
     select each other come to rest too, because rules are only ever gathered.
     """
     for _ in range(_ROUNDS):
-        if not await _aggregate_once(machinery):
+        if not await _aggregate_once(context):
             return
 
 
-async def _aggregate_once(machinery: Machinery) -> bool:
+async def _aggregate_once(context: ServerContext) -> bool:
     kind = kind_of({"kind": "ClusterRole"})
-    page = await machinery.keeper.store.list(prefix_of(kind))
-    roles = [machinery.keeper.kept(kind, record) for record in page.records]
+    page = await context.objects.store.list(prefix_of(kind))
+    roles = [context.objects.from_record(kind, record) for record in page.records]
     documents = [each.document for each in roles]
     changed = False
     for each in roles:
@@ -77,7 +77,7 @@ async def _aggregate_once(machinery: Machinery) -> bool:
             continue
         changed = True
         try:
-            await machinery.keeper.update(each, _shaped(kind, {**each.document, "rules": rules}))
+            await context.objects.update(each, _shaped(kind, {**each.document, "rules": rules}))
         except Conflict:
             continue
     return changed

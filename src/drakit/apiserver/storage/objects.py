@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from drakit.api.exchange import OneObject
 from drakit.api.objects.meta import ObjectMeta
 from drakit.api.objects.partial import Partial
-from drakit.api.objects.plain import from_plain
+from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
 from drakit.api.schemas.shaping import shape_of
 from drakit.api.versions.conversion import from_internal
@@ -28,10 +28,8 @@ from drakit.apiserver.kinds.events import CORE, from_core
 from drakit.apiserver.patching.entries import Owners, read_owners
 from drakit.base.structs import Model
 
-Plain = dict[str, Any]
-
 _METADATA = b'"metadata":{'
-_LOOSE = b',"opaque":"loose"}'
+_SPACED_PARAMETERS = b',"opaque":"loose"}'
 """Ends the storage form of an object whose opaque parameters were sent with spaces between their tokens."""
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -49,13 +47,13 @@ def decode_document(value: bytes) -> Plain:
     return document
 
 
-def storage_form(kind: Kind, document: Mapping[str, Any], *, loose: bool = False) -> bytes:
+def storage_form(kind: Kind, document: Mapping[str, Any], *, spaced_parameters: bool = False) -> bytes:
     """What goes into the store: the head first, no resourceVersion."""
     metadata = dict(document["metadata"])
     metadata.pop("resourceVersion", None)
     head = {"kind": kind.kind, "apiVersion": kind.internal_version, "metadata": metadata}
     value = encode_document({**head, **document, **head})
-    return value[:-1] + _LOOSE if loose else value
+    return value[:-1] + _SPACED_PARAMETERS if spaced_parameters else value
 
 
 @cache
@@ -65,7 +63,7 @@ def head_of(kind: Kind, version: str) -> bytes:
     return start[:-1] + b","
 
 
-class Known(msgspec.Struct, frozen=True):
+class Precomputed(msgspec.Struct, frozen=True):
     """What a writer has found out about the object that it stores, and readers need not find out again."""
 
     typed: Model | None = None
@@ -73,14 +71,15 @@ class Known(msgspec.Struct, frozen=True):
     owners: Owners | None = None
 
 
-NOTHING_KNOWN = Known()
+NOTHING_PRECOMPUTED = Precomputed()
 
 
-class Kept:
+class StoredObject:
     """An object as one write left it. Invariant: whatever it hands out belongs to `revision`, and nobody changes it."""
 
     __slots__ = (
-        "_bodies", "_document", "_lines", "_owners", "_typed", "_value", "fields", "key", "kind", "loose", "revision",
+        "_bodies", "_document", "_lines", "_owners", "_typed", "_value", "fields", "key", "kind", "revision",
+        "spaced_parameters",
     )  # fmt: skip
 
     def __init__(
@@ -90,18 +89,18 @@ class Kept:
         value: bytes,
         revision: int,
         document: Plain | None = None,
-        known: Known = NOTHING_KNOWN,
+        precomputed: Precomputed = NOTHING_PRECOMPUTED,
     ) -> None:
         self.kind = kind
         self.key = key
         self.revision = revision
-        self.loose = value.endswith(_LOOSE)
+        self.spaced_parameters = value.endswith(_SPACED_PARAMETERS)
         self.fields: Mapping[str, str] | None = None
         """What field selectors see, once somebody has asked."""
-        self._value = value[: -len(_LOOSE)] + b"}" if self.loose else value
+        self._value = value[: -len(_SPACED_PARAMETERS)] + b"}" if self.spaced_parameters else value
         self._document = document
-        self._typed = versioned(known.typed, revision) if known.typed is not None else None
-        self._owners = known.owners
+        self._typed = versioned(precomputed.typed, revision) if precomputed.typed is not None else None
+        self._owners = precomputed.owners
         self._bodies: dict[str, bytes] = {}
         self._lines: dict[tuple[str, str], bytes] = {}
 
@@ -213,22 +212,22 @@ def convert(kind: Kind, document: Plain, version: str) -> Plain:
     return made
 
 
-class KeptObject(OneObject):
+class ObjectContent(OneObject):
     """An object as the content of a response."""
 
-    __slots__ = ("kept", "version")
+    __slots__ = ("stored", "version")
 
-    def __init__(self, kept: Kept, version: str) -> None:
-        self.kept = kept
+    def __init__(self, stored: StoredObject, version: str) -> None:
+        self.stored = stored
         self.version = version
 
     @property
     def document(self) -> Mapping[str, Any]:
-        return self.kept.document_in(self.version)
+        return self.stored.document_in(self.version)
 
     @property
     def typed(self) -> Model:
-        return self.kept.typed
+        return self.stored.typed
 
     def encode(self) -> bytes:
-        return self.kept.encode(self.version) + b"\n"
+        return self.stored.encode(self.version) + b"\n"

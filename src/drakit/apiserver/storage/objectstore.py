@@ -1,7 +1,7 @@
 """Objects in and out of the store.
 
 In:  kinds, namespaces, names, documents.
-Out: Kept objects, each decoded once per write, whoever reads it; errors in the words of the API.
+Out: StoredObjects, each decoded once per write for all readers; errors in the words of the API.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError
-from drakit.apiserver.storage.objects import NOTHING_KNOWN, Kept, Known, Plain, storage_form
+from drakit.apiserver.storage.objects import NOTHING_PRECOMPUTED, Precomputed, StoredObject, storage_form
 from drakit.base import status
 from drakit.store import Conflict, Event, KeyExists, KeyNotFound, Record, Store
 
@@ -41,95 +42,113 @@ def conflict(kind: Kind, name: str, why: str = CHANGED) -> ApiError:
 
 
 class Observer(Protocol):
-    def __call__(self, kept: Kept, *, gone: bool) -> None: ...
+    def __call__(self, stored: StoredObject, *, gone: bool) -> None: ...
 
 
-class Keeper:
-    """The store, seen as objects. Invariant: one Kept per revision while it is cached; the oldest goes first."""
+class ObjectStore:
+    """The objects in a store. Invariant: one StoredObject per revision while it is cached; the oldest leaves first."""
 
     def __init__(self, store: Store, *, cached: int = CACHED) -> None:
         self.store = store
         self.observers: list[Observer] = []
         """Told of each write by this process, before its writer is answered."""
         self._cached = cached
-        self._cache: OrderedDict[int, Kept] = OrderedDict()
+        self._cache: OrderedDict[int, StoredObject] = OrderedDict()
         self._superseded: deque[int] = deque()
 
-    def kept(self, kind: Kind, record: Record) -> Kept:
+    def from_record(self, kind: Kind, record: Record) -> StoredObject:
         """The object of a record: a revision names one write, so it names the object."""
         found = self._cache.get(record.revision)
         if found is not None:
             return found
-        return self._remember(Kept(kind, record.key, record.value, record.revision))
+        return self._remember(StoredObject(kind, record.key, record.value, record.revision))
 
-    def departed(self, kind: Kind, event: Event) -> Kept:
+    def from_deletion(self, kind: Kind, event: Event) -> StoredObject:
         """The object that an event took away: as it was last, at the revision of its deletion."""
         found = self._cache.get(event.revision)
         if found is not None:
             return found
-        kept = self._remember(Kept(kind, event.key, event.previous_value or b"", event.revision))
+        stored = self._remember(StoredObject(kind, event.key, event.previous_value or b"", event.revision))
         self._retire(event.revision)
-        return kept
+        return stored
 
-    async def find(self, kind: Kind, namespace: str, name: str) -> Kept | None:
+    async def find(self, kind: Kind, namespace: str, name: str) -> StoredObject | None:
         try:
-            return self.kept(kind, await self.store.get(key_of(kind, namespace, name)))
+            return self.from_record(kind, await self.store.get(key_of(kind, namespace, name)))
         except KeyNotFound:
             return None
 
-    async def get(self, kind: Kind, namespace: str, name: str) -> Kept:
+    async def get(self, kind: Kind, namespace: str, name: str) -> StoredObject:
         found = await self.find(kind, namespace, name)
         if found is None:
             raise not_found(kind, name)
         return found
 
     async def create(
-        self, kind: Kind, namespace: str, document: Plain, *, loose: bool = False, known: Known = NOTHING_KNOWN
-    ) -> Kept:
+        self,
+        kind: Kind,
+        namespace: str,
+        document: Plain,
+        *,
+        spaced_parameters: bool = False,
+        precomputed: Precomputed = NOTHING_PRECOMPUTED,
+    ) -> StoredObject:
         """Raise KeyExists: what that means depends on who chose the name."""
         record = await self.store.create(
-            key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document, loose=loose)
+            key_of(kind, namespace, document["metadata"]["name"]),
+            storage_form(kind, document, spaced_parameters=spaced_parameters),
         )
-        return self._told(self._fresh(kind, record, document, known))
+        return self._notify(self._from_write(kind, record, document, precomputed))
 
     async def update(
-        self, old: Kept, document: Plain, *, loose: bool | None = None, known: Known = NOTHING_KNOWN
-    ) -> Kept:
+        self,
+        old: StoredObject,
+        document: Plain,
+        *,
+        spaced_parameters: bool | None = None,
+        precomputed: Precomputed = NOTHING_PRECOMPUTED,
+    ) -> StoredObject:
         """Raise store.Conflict when somebody else wrote meanwhile."""
-        value = storage_form(old.kind, document, loose=old.loose if loose is None else loose)
+        value = storage_form(
+            old.kind,
+            document,
+            spaced_parameters=old.spaced_parameters if spaced_parameters is None else spaced_parameters,
+        )
         try:
             record = await self.store.update(old.key, value, expected=old.revision)
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
         self._retire(old.revision)
-        return self._told(self._fresh(old.kind, record, document, known))
+        return self._notify(self._from_write(old.kind, record, document, precomputed))
 
-    async def delete(self, old: Kept) -> Kept:
+    async def delete(self, old: StoredObject) -> StoredObject:
         """The object as it was, at the revision of its deletion. Raise store.Conflict as `update`."""
         try:
             record = await self.store.delete(old.key, expected=old.revision)
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
         self._retire(old.revision)
-        return self._told(Kept(old.kind, old.key, record.value, record.revision), gone=True)
+        return self._notify(StoredObject(old.kind, old.key, record.value, record.revision), gone=True)
 
-    def _told(self, kept: Kept, *, gone: bool = False) -> Kept:
+    def _notify(self, stored: StoredObject, *, gone: bool = False) -> StoredObject:
         for observer in self.observers:
-            observer(kept, gone=gone)
-        return kept
+            observer(stored, gone=gone)
+        return stored
 
-    def unsaved(self, kind: Kind, namespace: str, document: Plain, revision: int = 0) -> Kept:
+    def unsaved(self, kind: Kind, namespace: str, document: Plain, revision: int = 0) -> StoredObject:
         """An object that a dry run did not write."""
-        return Kept(kind, key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document), revision)
+        return StoredObject(
+            kind, key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document), revision
+        )
 
-    def _fresh(self, kind: Kind, record: Record, document: Plain, known: Known) -> Kept:
+    def _from_write(self, kind: Kind, record: Record, document: Plain, precomputed: Precomputed) -> StoredObject:
         """What was just written: decoded already."""
         found = self._cache.get(record.revision)
         if found is not None:  # a watcher was quicker
             return found
         metadata: Mapping[str, Any] = {**document["metadata"], "resourceVersion": str(record.revision)}
         whole = {**document, "metadata": metadata}
-        return self._remember(Kept(kind, record.key, record.value, record.revision, whole, known))
+        return self._remember(StoredObject(kind, record.key, record.value, record.revision, whole, precomputed))
 
     def _retire(self, revision: int) -> None:
         """Nobody reads this revision any more, save those who follow what happens."""
@@ -137,11 +156,11 @@ class Keeper:
         if len(self._superseded) > SUPERSEDED:
             self._cache.pop(self._superseded.popleft(), None)
 
-    def _remember(self, kept: Kept) -> Kept:
-        self._cache[kept.revision] = kept
+    def _remember(self, stored: StoredObject) -> StoredObject:
+        self._cache[stored.revision] = stored
         if len(self._cache) > self._cached:
             self._cache.popitem(last=False)
-        return kept
+        return stored
 
 
-__all__ = ["CHANGED", "Conflict", "Keeper", "KeyExists", "conflict", "key_of", "not_found", "prefix_of"]
+__all__ = ["CHANGED", "Conflict", "KeyExists", "ObjectStore", "conflict", "key_of", "not_found", "prefix_of"]

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
-from drakit.apiserver.storage.objects import Plain
 
 _BESIDE_STATUS = frozenset({"metadata", "status", "kind", "apiVersion"})
 _STATUS_META = ("generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences")
 
 
-class Strategy:
+class KindStrategy:
     """The rules of a kind that has nothing special. Subclasses say what is."""
 
     generation = False
@@ -59,15 +59,15 @@ class Strategy:
     def prepare_update(self, new: Plain, old: Mapping[str, Any]) -> None:
         """For an update of the object itself."""
         if self.has_status:
-            keep(new, old, "status")
+            restore(new, old, "status")
 
     def prepare_status(self, new: Plain, old: Mapping[str, Any]) -> None:
         """For an update of the status alone."""
         for name in sorted((new.keys() | old.keys()) - _BESIDE_STATUS):
-            keep(new, old, name)
+            restore(new, old, name)
         if not self.status_metadata:
             for name in _STATUS_META:
-                keep(new["metadata"], old["metadata"], name)
+                restore(new["metadata"], old["metadata"], name)
 
     def warnings(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:  # noqa: ARG002
         """What the user should know about an object that is accepted all the same."""
@@ -89,7 +89,7 @@ class Strategy:
         return found
 
 
-def keep(new: Plain, old: Mapping[str, Any], name: str) -> None:
+def restore(new: Plain, old: Mapping[str, Any], name: str) -> None:
     """Set a field back to what it was."""
     if name in old:
         new[name] = old[name]

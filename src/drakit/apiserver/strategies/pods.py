@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from drakit.apiserver.storage.objects import Plain
-from drakit.apiserver.strategies.base import Strategy, dotted, keep
+from drakit.api.objects.plain import Plain
+from drakit.apiserver.strategies.base import KindStrategy, dotted, restore
 from drakit.base import names
 from drakit.base.quantity import Quantity
 
@@ -14,7 +14,7 @@ _COMPUTE = ("cpu", "memory")
 DEFAULT_GRACE = 30
 
 
-class PodStrategy(Strategy):
+class PodStrategy(KindStrategy):
     generation = True
     returns_deleted = True
     has_status = True
@@ -50,14 +50,14 @@ class PodStrategy(Strategy):
         elif subresource == "ephemeralcontainers":
             wanted = new["spec"]
             _set_back(new, old)
-            keep(new["spec"], wanted, "ephemeralContainers")
+            restore(new["spec"], wanted, "ephemeralContainers")
         else:
             super().prepare(subresource, new, old, now)
 
     def prepare_status(self, new: Plain, old: Mapping[str, Any]) -> None:
         super().prepare_status(new, old)
-        keep(new["metadata"], old["metadata"], "ownerReferences")
-        keep(new["metadata"], old["metadata"], "generation")
+        restore(new["metadata"], old["metadata"], "ownerReferences")
+        restore(new["metadata"], old["metadata"], "generation")
         status, before = new.setdefault("status", {}), old.get("status", {})
         if not status.get("qosClass") and before.get("qosClass"):
             new["status"] = {**status, "qosClass": before["qosClass"]}
@@ -83,7 +83,7 @@ def _set_back(new: Plain, old: Mapping[str, Any]) -> None:
     """All but managedFields and resourceVersion as it was, ready to take one change."""
     metadata = {**old["metadata"]}
     for name in ("managedFields", "resourceVersion"):
-        keep(metadata, new["metadata"], name)
+        restore(metadata, new["metadata"], name)
     new.clear()
     new.update({**old, "metadata": metadata, "spec": dict(old["spec"])})
 

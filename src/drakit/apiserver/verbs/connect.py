@@ -32,8 +32,7 @@ from drakit.apiserver.nodes import (
     NodeUnreachable,
     address_of,
 )
-from drakit.apiserver.nodes.streams import Closed
-from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.base import status
 from drakit.base.status import StatusDetails
 
@@ -49,13 +48,13 @@ _REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "Method
 
 
 class Connector:
-    def __init__(self, machinery: Machinery, nodes: NodeClient) -> None:
-        self._machinery = machinery
+    def __init__(self, context: ServerContext, nodes: NodeClient) -> None:
+        self._context = context
         self._nodes = nodes
         self._node_kind = lookup("nodes")
 
-    async def log(self, call: Call, closed: Closed) -> Response:
-        """The log of a container; `closed` is called once it is no longer read."""
+    async def log(self, call: ApiCall) -> tuple[Response, NodeBody]:
+        """The log of a container. The body is to be closed."""
         options = parse_log_options(call.request.query)
         if problems := tuple(log_option_problems(options)):
             raise ApiError(status.invalid("PodLogOptions", "", call.name, problems))
@@ -65,10 +64,11 @@ class Connector:
         answer = await self._ask_for_log(await self._node_of(pod), path, options)
         if answer.code != 200:
             raise await _refused(answer, call)
-        return Response(content=NodeBody(answer, closed), content_type="text/plain")
+        body = NodeBody(answer)
+        return Response(content=body, content_type="text/plain"), body
 
-    async def upgrade(self, call: Call, closed: Closed) -> Response:
-        """Join the client with the node; `closed` is called once they are apart again."""
+    async def upgrade(self, call: ApiCall) -> tuple[Response, NodeTunnel]:
+        """Join the client with the node. The tunnel is to be closed."""
         await self._require_create(call)
         pod = await self._pod(call)
         path = self._upgrade_path(call, pod)
@@ -78,38 +78,39 @@ class Connector:
         if answer.code != 101:
             raise await _refused(answer, call)
         passed_on = tuple((name, answer.headers[name]) for name in _ANSWERED if name in answer.headers)
-        return Response(code=101, content=NodeTunnel(answer, closed), headers=(("connection", "Upgrade"), *passed_on))
+        tunnel = NodeTunnel(answer)
+        return Response(code=101, content=tunnel, headers=(("connection", "Upgrade"), *passed_on)), tunnel
 
-    async def _require_create(self, call: Call) -> None:
+    async def _require_create(self, call: ApiCall) -> None:
         """A WebSocket begins with a GET, yet it is no reading: since v1.35 whoever may only `get` is refused."""
         if call.target.verb == "create":
             return
-        place = call.target.place
+        info = call.target.info
         asked = Attributes(
             user=call.user,
             verb="create",
-            group=place.group,
-            version=place.version,
-            resource=place.resource,
-            subresource=place.subresource,
-            namespace=place.namespace,
-            name=place.name,
-            path=place.path,
+            group=info.group,
+            version=info.version,
+            resource=info.resource,
+            subresource=info.subresource,
+            namespace=info.namespace,
+            name=info.name,
+            path=info.path,
         )
-        await require(self._machinery.authorizer, asked)
+        await require(self._context.authorizer, asked)
 
-    async def _pod(self, call: Call) -> Mapping[str, Any]:
-        kept = await self._machinery.keeper.get(call.kind, call.namespace, call.name)
-        return kept.document
+    async def _pod(self, call: ApiCall) -> Mapping[str, Any]:
+        stored = await self._context.objects.get(call.kind, call.namespace, call.name)
+        return stored.document
 
     async def _node_of(self, pod: Mapping[str, Any]) -> NodeAddress:
         name = (pod.get("spec") or {}).get("nodeName") or ""
         if not name:
             raise bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
-        kept = await self._machinery.keeper.get(self._node_kind, "", name)
-        return address_of(kept.document)
+        stored = await self._context.objects.get(self._node_kind, "", name)
+        return address_of(stored.document)
 
-    def _upgrade_path(self, call: Call, pod: Mapping[str, Any]) -> str:
+    def _upgrade_path(self, call: ApiCall, pod: Mapping[str, Any]) -> str:
         query = call.request.query
         if call.subresource == "portforward":
             ports = parse_ports(query, "ports")
@@ -168,7 +169,7 @@ def _upgrade_headers(given: Mapping[str, str]) -> dict[str, str]:
     return headers
 
 
-async def _refused(answer: NodeAnswer, call: Call) -> ApiError:
+async def _refused(answer: NodeAnswer, call: ApiCall) -> ApiError:
     """What the node said, as an answer of this server."""
     try:
         text = await answer.text() or f"the node answered with code {answer.code}"

@@ -11,16 +11,17 @@ from random import Random
 from typing import Any
 
 from drakit.api.exchange import Request, User
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.text.times import format_time
-from drakit.apiserver.admission.chain import Admission, Change
-from drakit.apiserver.admission.rules import Rules
+from drakit.apiserver.admission.chain import Admission, ObjectChange
+from drakit.apiserver.admission.rules import WriteRules
 from drakit.apiserver.auth.authorization import Authorizer
 from drakit.apiserver.patching.entries import Owners
 from drakit.apiserver.requests.routing import Target
-from drakit.apiserver.storage.objects import Kept, Plain
-from drakit.apiserver.storage.objectstore import Keeper
-from drakit.apiserver.strategies import Strategy, strategy_of
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.strategies import KindStrategy, strategy_of
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 
@@ -36,18 +37,18 @@ def random_uid() -> str:
 
 
 @lru_cache(maxsize=16)
-def _written(second: datetime) -> str:
+def _format_second(second: datetime) -> str:
     return format_time(second)
 
 
 @dataclass(slots=True)
-class Machinery:
-    keeper: Keeper
+class ServerContext:
+    objects: ObjectStore
     clock: Clock
     gates: FeatureGates
     admission: Admission
     authorizer: Authorizer
-    rules: Rules
+    rules: WriteRules
     random: Random
     new_uid: Callable[[], str] = random_uid
 
@@ -55,11 +56,11 @@ class Machinery:
         return self.clock.now()
 
     def timestamp(self) -> str:
-        return _written(self.clock.now().replace(microsecond=0))
+        return _format_second(self.clock.now().replace(microsecond=0))
 
 
 @dataclass(slots=True)
-class Call:
+class ApiCall:
     """One request for a resource."""
 
     request: Request
@@ -68,12 +69,12 @@ class Call:
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     """What admission wants the audit log to say about the request."""
-    written: Mapping[str, Any] = field(default_factory=dict)
-    """What was read of the new object, see `bodies.Incoming`."""
-    owned: tuple[list[Plain], Owners] | None = None
-    """Who owns which fields of the object after this write: as its entries, and as their owners."""
-    loose: bool = False
-    """Whether opaque parameters came with spaces between their tokens, see `bodies.sent_loosely`."""
+    completed: Mapping[str, Any] = field(default_factory=dict)
+    """The new object as it was decoded, see `bodies.Incoming.completed`."""
+    managed_fields: tuple[list[Plain], Owners] | None = None
+    """`metadata.managedFields` after this write: the entries, and the same as owners."""
+    spaced_parameters: bool = False
+    """Whether opaque parameters came with spaces between their tokens, see `bodies.has_spaced_parameters`."""
 
     @property
     def kind(self) -> Kind:
@@ -96,7 +97,7 @@ class Call:
         return self.target.subresource.name if self.target.subresource else ""
 
     @property
-    def strategy(self) -> Strategy:
+    def strategy(self) -> KindStrategy:
         return strategy_of(self.kind)
 
     def change(
@@ -105,11 +106,11 @@ class Call:
         name: str,
         *,
         new: Plain | None,
-        old: Kept | None,
+        old: StoredObject | None,
         dry_run: bool,
         sent: Any = None,
-    ) -> Change:
-        return Change(
+    ) -> ObjectChange:
+        return ObjectChange(
             operation=operation,
             kind=self.kind,
             version=self.version,

@@ -10,13 +10,13 @@ from drakit.api.registry import Kind
 from drakit.apiserver.failures import bad_request
 from drakit.apiserver.kinds.events import GROUP_VERSION, core_field
 from drakit.apiserver.requests.options import ListOptions
-from drakit.apiserver.storage.objects import Kept
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import key_of, prefix_of
 from drakit.apiserver.strategies import strategy_of
 from drakit.base import fieldselectors
 
 
-class Selection:
+class SelectionPredicate:
     """Labels and fields that objects of one kind must have."""
 
     def __init__(self, kind: Kind, group_version: str, namespace: str, name: str, options: ListOptions) -> None:
@@ -43,16 +43,16 @@ class Selection:
             return prefix, key_of(kind, space, named)
         return prefix if "/" not in space else prefix_of(kind), None
 
-    def matches(self, kept: Kept) -> bool:
+    def matches(self, stored: StoredObject) -> bool:
         if self.everything:
             return True
-        if not self._labels.matches(kept.labels):
+        if not self._labels.matches(stored.labels):
             return False
         if not self._fields.terms:
             return True
-        if kept.fields is None:
-            kept.fields = self._strategy.fields(kept.document)
-        return self._fields.matches(kept.fields)
+        if stored.fields is None:
+            stored.fields = self._strategy.fields(stored.document)
+        return self._fields.matches(stored.fields)
 
     @property
     def label_text(self) -> str:

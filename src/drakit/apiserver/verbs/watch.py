@@ -18,10 +18,10 @@ from drakit.api.exchange import EventStream, WatchEvent
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError, too_new, too_old, translate
 from drakit.apiserver.requests.options import ListOptions, list_options
-from drakit.apiserver.storage.objects import Kept, KeptObject
-from drakit.apiserver.storage.objectstore import Keeper
-from drakit.apiserver.verbs.context import Call, Machinery
-from drakit.apiserver.verbs.selection import Selection
+from drakit.apiserver.storage.objects import ObjectContent, StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.selection import SelectionPredicate
 from drakit.base.clock import Clock
 from drakit.store import Compacted, Event, FutureRevision, StoreClosed, Watch, WatcherTooSlow
 
@@ -32,27 +32,33 @@ SHORTEST_DEFAULT = 1800.0
 INITIAL_END = "k8s.io/initial-events-end"
 _BATCH = 500
 
-Encode = Callable[[str, Kept], bytes]
-Step = tuple[str, Kept]
+Encode = Callable[[str, StoredObject], bytes]
+Step = tuple[str, StoredObject]
 
 
 class ObjectStream(EventStream):
     """A watch over the objects of one kind. Invariant: every step comes in revision order, none twice."""
 
     def __init__(
-        self, call: Call, keeper: Keeper, clock: Clock, selection: Selection, options: ListOptions, seconds: float
+        self,
+        call: ApiCall,
+        objects: ObjectStore,
+        clock: Clock,
+        selection: SelectionPredicate,
+        options: ListOptions,
+        seconds: float,
     ) -> None:
         self.kind: Kind = call.kind
         self.version = call.version
         self.sent = 0
-        self._keeper = keeper
+        self._objects = objects
         self._clock = clock
         self._selection = selection
         self._options = options
         self._deadline = clock.monotonic() + seconds
         self._watch: Watch | None = None
         self._after = 0
-        self._initial: list[Kept] = []
+        self._initial: list[StoredObject] = []
         self._error: ApiError | None = None
         self._alarm: asyncio.Future[None] | None = None
         self._reader: asyncio.Task[object] | None = None
@@ -68,7 +74,7 @@ class ObjectStream(EventStream):
 
     async def open(self) -> None:
         """Find the place to start from; what is wrong with it becomes the first and only event."""
-        store, options = self._keeper.store, self._options
+        store, options = self._objects.store, self._options
         place = self._selection.key or self._selection.prefix
         wanted, current = options.revision, await store.revision()
         try:
@@ -76,8 +82,8 @@ class ObjectStream(EventStream):
                 if wanted > current:
                     raise FutureRevision(wanted, current)
                 page = await store.list(place)
-                kept = (self._keeper.kept(self.kind, record) for record in page.records)
-                self._initial = [each for each in kept if self._selection.matches(each)]
+                stored = (self._objects.from_record(self.kind, record) for record in page.records)
+                self._initial = [each for each in stored if self._selection.matches(each)]
                 wanted = page.revision
             # A version from the future is waited for, as long as the watch lasts.
             self._after = wanted or current
@@ -99,15 +105,19 @@ class ObjectStream(EventStream):
                 yield self._event(step)
 
     async def close(self) -> None:
+        """Idempotent. A reader that waits gets no more events, and ends."""
         watch, self._watch = self._watch, None
         alarm, self._alarm = self._alarm, None
-        if alarm is not None:
-            alarm.cancel()
+        done, self.on_close = self.on_close, None
+        # The alarm comes last. Its end takes a turn of the loop, in which somebody else may close this stream as well
+        # and rely on the watch being closed.
         if watch is not None:
             await watch.close()
-        done, self.on_close = self.on_close, None
         if done is not None:
             done(self.sent)
+        if alarm is not None:
+            alarm.cancel()
+            await asyncio.gather(alarm, return_exceptions=True)
 
     async def _batches(self) -> AsyncIterator[list[Step | bytes]]:
         try:
@@ -125,7 +135,7 @@ class ObjectStream(EventStream):
     def _initial_batches(self) -> Iterator[list[Step | bytes]]:
         initial, self._initial = self._initial, []
         for start in range(0, len(initial), _BATCH):
-            yield [(ADDED, kept) for kept in initial[start : start + _BATCH]]
+            yield [(ADDED, stored) for stored in initial[start : start + _BATCH]]
         if self._options.initial_events and self._options.bookmarks and self._watch is not None:
             yield [self._bookmark(self._watch.progress, end=True)]
 
@@ -181,21 +191,21 @@ class ObjectStream(EventStream):
         """What an event is to this selection; none when it is nothing."""
         if event.revision <= self._after:
             return None
-        selection, keeper = self._selection, self._keeper
-        before = event.previous is not None and selection.matches(keeper.kept(self.kind, event.previous))
+        selection, objects = self._selection, self._objects
+        before = event.previous is not None and selection.matches(objects.from_record(self.kind, event.previous))
         if event.record is None:
-            return (DELETED, keeper.departed(self.kind, event)) if before else None
-        kept = keeper.kept(self.kind, event.record)
-        if selection.matches(kept):
-            return (MODIFIED if before else ADDED), kept
+            return (DELETED, objects.from_deletion(self.kind, event)) if before else None
+        stored = objects.from_record(self.kind, event.record)
+        if selection.matches(stored):
+            return (MODIFIED if before else ADDED), stored
         return (DELETED, self._left(event)) if before else None
 
-    def _left(self, event: Event) -> Kept:
+    def _left(self, event: Event) -> StoredObject:
         """An object that no longer matches goes as it was when it last did, at the revision of the change."""
-        return Kept(self.kind, event.key, event.previous_value or b"", event.revision)
+        return StoredObject(self.kind, event.key, event.previous_value or b"", event.revision)
 
-    def _plain(self, type_: str, kept: Kept) -> bytes:
-        return kept.line(self.version, type_)
+    def _plain(self, type_: str, stored: StoredObject) -> bytes:
+        return stored.line(self.version, type_)
 
     def _bookmark(self, revision: int, *, end: bool = False) -> bytes:
         metadata: dict[str, object] = {"resourceVersion": str(max(revision, self._after)), "creationTimestamp": None}
@@ -208,20 +218,18 @@ class ObjectStream(EventStream):
 
     def _event(self, step: Step | bytes) -> WatchEvent:
         if not isinstance(step, bytes):
-            return WatchEvent(step[0], KeptObject(step[1], self.version), str(step[1].revision))
+            return WatchEvent(step[0], ObjectContent(step[1], self.version), str(step[1].revision))
         if self._error is not None:
             return WatchEvent(ERROR, None, status=self._error.status)
         metadata = msgspec.json.decode(step)["object"]["metadata"]
         return WatchEvent(BOOKMARK, None, metadata["resourceVersion"], initial_end="annotations" in metadata)
 
 
-async def watch(machinery: Machinery, call: Call) -> ObjectStream:
+async def watch(context: ServerContext, call: ApiCall) -> ObjectStream:
     """Handle a watch of a collection, or of one object of it."""
     options = list_options(call.request, watch=True)
-    selection = Selection(call.kind, call.target.group_version, call.namespace, call.name, options)
-    stream = ObjectStream(
-        call, machinery.keeper, machinery.clock, selection, options, _seconds(options, machinery.random)
-    )
+    selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, call.name, options)
+    stream = ObjectStream(call, context.objects, context.clock, selection, options, _seconds(options, context.random))
     try:
         await stream.open()
     except Exception as error:

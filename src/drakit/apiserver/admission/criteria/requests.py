@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.schemas.shaping import shape_of
-from drakit.apiserver.admission.chain import CREATE, Change
+from drakit.apiserver.admission.chain import CREATE, ObjectChange
 from drakit.apiserver.auth.users import user_info
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Plain, convert
+from drakit.apiserver.storage.objects import convert
 
 NAMESPACE = known_kind("v1", "Namespace")
 _ADMISSION = "admissionregistration.k8s.io"
@@ -33,17 +34,17 @@ def is_exempt(kind: Kind) -> bool:
     return kind.group == _ADMISSION
 
 
-def _namespace(change: Change) -> str:
+def _namespace(change: ObjectChange) -> str:
     """A namespace counts as being in itself."""
     if change.kind is NAMESPACE:
         return change.name
     return change.namespace if change.kind.namespaced else ""
 
 
-class Attempt:
+class AdmissionRequest:
     """Documents are made when they are first asked for: mostly nobody does."""
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: ObjectChange) -> None:
         self.change = change
         self.posted = _OWN_KINDS.get(change.subresource)
         self.operation = CREATE if self.posted else change.operation
@@ -76,7 +77,7 @@ class Attempt:
         if self.posted:
             return self._sent(*self.posted)
         if version not in self._new:
-            self._new[version] = self._written(version)
+            self._new[version] = self._completed(version)
         return self._new[version]
 
     def old_in(self, version: str) -> Plain | None:
@@ -93,15 +94,15 @@ class Attempt:
         """The object is another one now."""
         self._new.clear()
 
-    def _written(self, version: str) -> Plain | None:
+    def _completed(self, version: str) -> Plain | None:
         kind, document = self.change.kind, self.change.new
         if document is None or version != kind.internal:
             return None if document is None else convert(kind, document, version)
-        whole = {**document, "apiVersion": kind.internal_version, "kind": kind.kind}
-        written: Plain = shape_of(kind.internal_version, kind.kind).complete(whole)
-        return written
+        document_with_head = {**document, "apiVersion": kind.internal_version, "kind": kind.kind}
+        completed: Plain = shape_of(kind.internal_version, kind.kind).complete(document_with_head)
+        return completed
 
-    def request(self, version: str) -> Plain:
+    def as_review(self, version: str) -> Plain:
         """What a review says about the request itself, without the objects; empty fields are left out."""
         sub = {"subResource": self.subresource, "requestSubResource": self.subresource} if self.subresource else {}
         options = {"kind": _OPTIONS[self.operation], "apiVersion": "meta.k8s.io/v1"}
