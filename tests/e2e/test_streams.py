@@ -160,7 +160,7 @@ async def test_cp_both_ways(streaming_server: tuple[Running, Path], tmp_path: Pa
     assert back.read_bytes() == source.read_bytes()
 
 
-@websockets
+@pytest.mark.skipif(VERSION < (1, 30), reason="the port-forward of this kubectl speaks SPDY, not WebSocket")
 @on_loop
 async def test_port_forward(streaming_server: tuple[Running, Path], tmp_path: Path) -> None:
     async def page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

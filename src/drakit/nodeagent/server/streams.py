@@ -40,8 +40,8 @@ from drakit.nodeagent.server.lookup import (
 
 NEEDS_WEBSOCKET = (
     "this node serves exec, attach and port-forward over WebSocket only, not over SPDY: "
-    "use kubectl 1.31 or newer (or 1.29 and newer with KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true "
-    "and KUBECTL_PORT_FORWARD_WEBSOCKETS=true)"
+    "use kubectl 1.31 or newer (or set KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true for 1.29, "
+    "and KUBECTL_PORT_FORWARD_WEBSOCKETS=true for 1.30)"
 )
 
 
