@@ -17,6 +17,8 @@ import pytest
 
 from drakit.apiserver.auth.audit import AuditLog
 from drakit.nodeagent.server.spdy import frames
+from tests.apiserver.admission.hooks import listening, webhook
+from tests.apiserver.admission.objects import binding, policy
 from tests.apiserver.nodes.clusters import POD_PATH, Cluster, a_cluster, create_pod
 from tests.client.servers import on_loop
 from tests.nodeagent.server.hosts import came_true, gathered, python, settled
@@ -261,6 +263,43 @@ async def test_the_credentials_of_the_client_do_not_reach_the_node(tmp_path: Pat
     (head,) = heads
     assert f"sec-websocket-protocol: {V5}\r\n" in head
     assert not any(word in head.lower() for word in ("secret", "cookie", "authorization", "forwarded", "impersonate"))
+
+
+@on_loop
+async def test_a_policy_has_a_say_about_commands(tmp_path: Path) -> None:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"], "resources": ["pods/exec"]}
+    shown = {"expression": "object.command[0] != 'rm'", "message": "nothing is removed here"}
+    made = policy("no-rm", shown, matchConstraints={"resourceRules": [rule]})
+    async with a_cluster(tmp_path) as cluster:
+        for document in (made, binding("no-rm", "no-rm")):
+            await cluster.client.create(document)
+        code, words = await refusal(cluster, exec_path("rm", "all", stdout="true"))
+        assert code == 422
+        assert "nothing is removed here" in words
+        assert cluster.node.machine.started == []
+        async with connected(cluster, exec_path("echo", "hi", stdout="true")) as socket:
+            assert (await gathered(socket))[1] == b"hi\n"
+
+
+@on_loop
+async def test_a_webhook_sees_the_options_of_a_connection(tmp_path: Path) -> None:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"], "resources": ["pods/*"]}
+    async with listening(lambda _: {"allowed": False, "status": {"message": "not today"}}) as hook:
+        configuration = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "hooks"},
+            "webhooks": [webhook(hook.url, rules=[rule])],
+        }
+        async with a_cluster(tmp_path) as cluster:
+            await cluster.client.create(configuration)
+            _, words = await refusal(cluster, f"{POD_PATH}/portforward?ports=80&ports=81")
+    assert "not today" in words
+    (asked,) = hook.requests
+    assert asked["kind"] == {"group": "", "version": "v1", "kind": "PodPortForwardOptions"}
+    assert (asked["operation"], asked["subResource"], asked["name"]) == ("CONNECT", "portforward", "web")
+    assert asked["object"] == {"kind": "PodPortForwardOptions", "apiVersion": "v1", "ports": [80, 81]}
+    assert "options" not in asked
 
 
 @on_loop

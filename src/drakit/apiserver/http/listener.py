@@ -73,6 +73,8 @@ class Protocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self.cycle.response_started = self.cycle.response_complete = True
         self.connections.discard(self)
+        # A client whose machine is gone says nothing: the kernel finds out.
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         reader = asyncio.StreamReader(limit=_PIECE, loop=self.loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=self.loop)
         protocol.connection_made(self.transport)

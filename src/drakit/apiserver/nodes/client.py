@@ -9,6 +9,7 @@ NodeUnreachable    no answer came; the text names the node, its address and what
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -173,6 +174,8 @@ async def _exchange(address: NodeAddress, context: ssl.SSLContext, head: bytes) 
     reader, writer = await asyncio.open_connection(
         address.host, address.port, ssl=context, server_hostname=address.host
     )
+    # A node that is gone says nothing: the kernel finds out.
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     answer = NodeAnswer(reader, writer)
     try:
         writer.write(head)

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from drakit.api.exchange import Response
+from drakit.api.objects.plain import Plain
 from drakit.api.podstreams import (
     PodLogOptions,
     log_option_problems,
@@ -21,6 +22,7 @@ from drakit.api.podstreams import (
     parse_stream_options,
 )
 from drakit.api.registry import lookup
+from drakit.apiserver.admission.chain import CONNECT
 from drakit.apiserver.auth.authorization import Attributes, require
 from drakit.apiserver.failures import ApiError, bad_request, internal
 from drakit.apiserver.nodes import (
@@ -70,6 +72,7 @@ class Connector:
     async def upgrade(self, call: ApiCall) -> tuple[Response, NodeTunnel]:
         """Join the client with the node. The tunnel is to be closed."""
         await self._require_create(call)
+        await self._admit(call)
         pod = await self._pod(call)
         path = self._upgrade_path(call, pod)
         address = await self._node_of(pod)
@@ -98,6 +101,13 @@ class Connector:
             path=info.path,
         )
         await require(self._context.authorizer, asked)
+
+    async def _admit(self, call: ApiCall) -> None:
+        """Policies and webhooks have a say; what they see is the options, as an object."""
+        sent = _options_document(call)
+        change = call.change(CONNECT, call.name, new=None, old=None, dry_run=False, sent=sent)
+        await self._context.admission.admit(change)
+        await self._context.admission.validate(change)
 
     async def _pod(self, call: ApiCall) -> Mapping[str, Any]:
         stored = await self._context.objects.get(call.kind, call.namespace, call.name)
@@ -131,6 +141,23 @@ class Connector:
             return await self._nodes.ask(address, method, target, headers, verify=verify)
         except NodeUnreachable as error:
             raise internal(str(error)) from None
+
+
+def _options_document(call: ApiCall) -> Plain:
+    """Fields that are false or empty are left out, as on the wire."""
+    if call.subresource == "portforward":
+        ports = parse_ports(call.request.query, "ports")
+        return {"ports": list(ports)} if ports else {}
+    options = parse_stream_options(call.request.query)
+    fields = {
+        "stdin": options.stdin,
+        "stdout": options.stdout,
+        "stderr": options.stderr,
+        "tty": options.tty,
+        "container": options.container,
+        "command": list(options.command),
+    }
+    return {name: value for name, value in fields.items() if value}
 
 
 def chosen_container(pod: Mapping[str, Any], name: str) -> str:
