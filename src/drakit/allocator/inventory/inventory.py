@@ -103,9 +103,9 @@ class Inventory:
     def nodes(self) -> Mapping[str, NodeLabels]:
         return self._nodes.rows
 
-    def node(self, name: str) -> NodeLabels:
+    def labels_of(self, node: str) -> NodeLabels:
         """The node as it is known; one that is not known has no labels."""
-        return self._nodes.rows.get(name) or NodeLabels(name, {})
+        return self._nodes.rows.get(node) or NodeLabels(node, {})
 
     # Slices
 
@@ -215,7 +215,7 @@ class Inventory:
         """The pools that the node sees: those without binding conditions first, then by driver and pool name."""
         found = self._views.rows.get(node)
         if found is None:
-            found = self._look(self.node(node))
+            found = self._look(self.labels_of(node))
             if len(self._alike) > _MAX_ALIKE:
                 self._alike.clear()
             found = self._alike.setdefault(found, found)
