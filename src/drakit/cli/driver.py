@@ -21,12 +21,14 @@ from prometheus_client import CollectorRegistry
 from drakit.apiserver.http.listener import Listener
 from drakit.base.errors import Unavailable, UsageError
 from drakit.cli import options
+from drakit.cli.hosting import explained
 from drakit.cli.logs import log_to_stderr, note_warning
 from drakit.cli.observing import Observed, bind_port, show_figures_alone, url_of
 from drakit.cli.reaching import Reach
 from drakit.client import Access, Client
 from drakit.client.transport.http import Http
 from drakit.driverkit import Driver, KubeletPlugin, PluginSettings
+from drakit.driverkit.project import Project, write_project
 from drakit.driverkit.running import stop_signal
 
 driver = typer.Typer(help="Run a DRA driver, or begin a new one.", no_args_is_help=True)
@@ -88,6 +90,22 @@ def run(
         insecure_skip_tls_verify=insecure_skip_tls_verify,
     ).access()
     asyncio.run(_serve(made, access, settings, bind_port(bind_address, port)))
+
+
+@driver.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the project, such as leds.")],
+    driver_name: Annotated[str, typer.Option(help="Of the driver; NAME.example.com by default.")] = "",
+    directory: Annotated[Path | None, typer.Option(help="Where to put it; NAME by default.")] = None,
+) -> None:
+    """Write a new driver's project: a driver that runs, tests that pass, and what a cluster needs."""
+    project = Project(name=name, driver=driver_name or f"{name}.example.com")
+    place = directory or Path(name)
+    with explained("--directory"):
+        written = write_project(project, place)
+    for path in written:
+        typer.echo(path)
+    typer.echo(f"\nNext: cd {place} && pytest && drakit driver run {project.module}:{project.class_name} --help")
 
 
 async def _serve(made: Driver, access: Access, settings: PluginSettings, bound: socket.socket) -> None:
