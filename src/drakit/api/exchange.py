@@ -7,9 +7,10 @@ Out: a Response whose content is encoded only if somebody asks for bytes. In pro
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -85,7 +86,7 @@ class Document(Content):
         return msgspec.json.encode(self.document) + b"\n"
 
 
-class Outcome(Content):
+class StatusContent(Content):
     """A Status: why it failed, or that it is done."""
 
     __slots__ = ("status",)
@@ -151,6 +152,36 @@ class EventStream(Content):
         """Idempotent."""
 
 
+class OpenBody(Content):
+    """A body that goes on as long as there is something to say: a log. For one reader. It must be closed."""
+
+    def encode(self) -> bytes:
+        raise TypeError("a body without a known end: read its pieces")
+
+    @abstractmethod
+    def pieces(self) -> AsyncIterator[bytes]:
+        """As they come. Raise OSError when it breaks off."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Idempotent."""
+
+
+class Tunnel(Content):
+    """From here on the connection speaks another protocol (101): exec, attach, port-forward. It must be closed."""
+
+    def encode(self) -> bytes:
+        raise TypeError("a connection that was taken over has no content")
+
+    @abstractmethod
+    async def join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry bytes between the client and the other end until one of them ends. Closing both is left to others."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Idempotent."""
+
+
 class Response(msgspec.Struct, frozen=True, kw_only=True):
     code: int = 200
     content: Content
@@ -158,3 +189,11 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
     """Texts for the user, which go into Warning headers."""
+
+
+class Handler(Protocol):
+    """Answers requests: an API server, or anything that stands in front of one or looks like one."""
+
+    async def handle(self, request: Request) -> Response:
+        """Never raises for what the request asks: that is a Status."""
+        ...

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from drakit.api.objects import cluster, pods, rbac
+from drakit.api.objects import apps, cluster, pods, rbac
 from drakit.api.objects.claims import ResourceClaim, ResourceClaimTemplate
 from drakit.api.objects.classes import DeviceClass
 from drakit.api.objects.partial import AnyObject
@@ -175,10 +175,14 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         group="apps", kind="Deployment", plural="deployments", short_names=("deploy",), categories=("all",),
         subresources=(Subresource("scale", STATUS_VERBS, "Scale", "autoscaling/v1"), _STATUS),
+        model=apps.Deployment,
     ),
     Kind(
         group="apps", kind="DaemonSet", plural="daemonsets", short_names=("ds",), categories=("all",),
-        subresources=(_STATUS,),
+        subresources=(_STATUS,), model=apps.DaemonSet,
+    ),
+    Kind(
+        group="apps", kind="ControllerRevision", plural="controllerrevisions", model=apps.ControllerRevision,
     ),
     Kind(group="events.k8s.io", kind="Event", plural="events", short_names=("ev",)),
     Kind(group=_RBAC, kind="Role", plural="roles", model=rbac.Role),

@@ -1,10 +1,12 @@
-"""Figures about requests, watches and the store, in Prometheus' text format.
+"""Metrics of requests, watches and the store, in Prometheus' text format.
 
-In:  observations of the server, and the store's own figures at the time of asking.
+In:  observations of the server; statistics of the store at the time of the request.
 Out: the page of `/metrics`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -15,24 +17,27 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 _LABELS = ("verb", "group", "version", "resource", "subresource", "scope")
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _APPLY = "application/apply-patch"
+_CONNECTED = ("attach", "exec", "log", "portforward")
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
-def reported_verb(request: Request, verb: str) -> str:
-    """How dashboards of Kubernetes know a request: by its method, save that lists, watches and applies are told apart.
+def reported_verb(request: Request, verb: str, subresource: str = "") -> str:
+    """The verb label that Kubernetes dashboards expect: the method, but LIST, WATCH, APPLY and CONNECT apart.
 
-    Whatever else a client calls its method is one word: labels are kept for ever.
+    Unknown methods share one value: labels are kept for ever.
     """
     if verb in ("list", "watch"):
         return verb.upper()
+    if subresource in _CONNECTED:
+        return "CONNECT"
     if request.method == "PATCH" and request.headers.get("content-type", "").startswith(_APPLY):
         return "APPLY"
     method = "GET" if request.method == "HEAD" else request.method
     return method if method in _METHODS else "other"
 
 
-class Metrics:
-    """One registry per server: several servers in one process do not mix."""
+class ServerMetrics:
+    """One registry per server, so that several servers in one process do not mix."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -44,6 +49,7 @@ class Metrics:
             "apiserver_request_duration_seconds", "Time from request to response.", _LABELS,
             buckets=_BUCKETS, registry=self.registry,
         )  # fmt: skip
+        # `labels()` of prometheus_client takes a lock and formats: its result is kept per combination.
         self._series: dict[tuple[tuple[str, ...], int], tuple[Counter, Histogram]] = {}
         self._inflight = Gauge(
             "apiserver_current_inflight_requests", "Requests under way.", ("request_kind",), registry=self.registry
@@ -53,7 +59,10 @@ class Metrics:
             registry=self.registry,
         )  # fmt: skip
         self._watches = Gauge(
-            "apiserver_longrunning_requests", "Open watches.", ("group", "version", "resource"), registry=self.registry
+            "apiserver_longrunning_requests",
+            "Open watches and streams.",
+            ("group", "version", "resource"),
+            registry=self.registry,
         )
         self._events = Counter(
             "apiserver_watch_events_total", "Events sent to watchers.", ("group", "version", "resource"),
@@ -93,8 +102,14 @@ class Metrics:
         self._watches.labels(group, version, resource).dec()
         self._events.labels(group, version, resource).inc(events)
 
+    def stream_opened(self, group: str, version: str, resource: str) -> Callable[[], None]:
+        """`resource` is `pods/log` and the like; what comes back is called when it ends."""
+        gauge = self._watches.labels(group, version, resource)
+        gauge.inc()
+        return gauge.dec
+
     def page(self, stats: Stats) -> bytes:
-        figures = {
+        metrics = {
             "revision": stats.revision,
             "compacted_revision": stats.compacted,
             "objects": stats.keys,
@@ -102,6 +117,6 @@ class Metrics:
             "history_bytes": stats.history_bytes,
             "watchers": stats.watchers,
         }
-        for name, value in figures.items():
+        for name, value in metrics.items():
             self._store[name].set(value)
         return generate_latest(self.registry)

@@ -30,6 +30,7 @@ from drakit.client.transport.http import Http
 from drakit.driverkit import Driver, KubeletPlugin, PluginSettings
 from drakit.driverkit.project import Project, write_project
 from drakit.driverkit.running import stop_signal
+from drakit.drivers import DRIVERS
 
 driver = typer.Typer(help="Run a DRA driver, or begin a new one.", no_args_is_help=True)
 
@@ -135,7 +136,7 @@ def _observed(plugin: KubeletPlugin) -> Observed:
 
 def load_driver(target: str, settings: list[str]) -> Driver:
     """The driver that `module:Class` names, made with `NAME=VALUE` arguments. Raise UsageError."""
-    module_name, _, class_name = target.partition(":")
+    module_name, _, class_name = DRIVERS.get(target, target).partition(":")
     if not (module_name and class_name):
         raise UsageError(f"expected MODULE:CLASS, got {target!r}")
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as `python -m` does: the module may stand where we are

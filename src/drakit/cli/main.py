@@ -19,6 +19,7 @@ from drakit.base.errors import DrakitError, Retryable
 COMMANDS = {
     "allocate": "drakit.cli.allocate",
     "apiserver": "drakit.cli.apiserver",
+    "conformance": "drakit.cli.conformance",
     "controllers": "drakit.cli.controllers",
     "device-metadata": "drakit.cli.device_metadata",
     "driver": "drakit.cli.driver",

@@ -19,9 +19,9 @@ from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, CLASSES, NODES, POD_GROUPS, PODS, SLICES, TAINT_RULES, Resource
 from drakit.informers import Informers
 from drakit.scheduler.cache import SchedulerCache
-from drakit.scheduler.changes import node_change
 from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Interest
-from drakit.scheduler.queueing import SchedulingQueue, pod_change
+from drakit.scheduler.framework.changes import node_change, pod_change
+from drakit.scheduler.queue import SchedulingQueue
 
 OTHERS: dict[EventResource, tuple[Resource[Any], str]] = {
     EventResource.CLAIM: (CLAIMS, "DynamicResourceAllocation"),

@@ -44,7 +44,7 @@ async def set_status(api: Api, status: Plain, user: User) -> Answer:
 
 async def install_driver(api: Api) -> None:
     for document in (driver_role(GPU), driver_binding(GPU, "kube-system", "gpu-driver")):
-        await ensure(api.server.machinery, document)
+        await ensure(api.server.context, document)
 
 
 @on_loop

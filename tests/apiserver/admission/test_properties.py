@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drakit.apiserver.admission.webhooks.reviews import Answer, ReviewInvalid, read_answer
+from drakit.apiserver.admission.webhooks.reviews import ReviewInvalid, ReviewResponse, read_answer
 from tests.apiserver.admission.objects import POLICIES, limit, policy, used
 from tests.apiserver.admission.test_quota import COUNT, DEVICES, devices
 from tests.apiserver.calls import CLAIMS, serving
@@ -74,5 +74,5 @@ def test_whatever_a_webhook_sends_is_an_answer_or_is_none(data: bytes, mutating:
             answer.operations()
         except ReviewInvalid:
             continue
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, ReviewResponse)
         assert version == "v1beta1" or answer.uid == "u"

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from drakit.apiserver.storage.objects import Kept, Plain
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.api.objects.plain import Plain
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.store import Conflict
 from tests.apiserver.admission.objects import QUOTAS, disabled, limit, used
 from tests.apiserver.calls import CLAIMS, CLASSES, PODS, Api, claim, device_class, on_loop, pod, serving
@@ -240,17 +241,17 @@ class Rival:
     """Another server: changes a quota right before this one writes it."""
 
     def __init__(self, api: Api, name: str, status: Plain, *, times: int) -> None:
-        self._keeper = api.server.machinery.keeper
-        self._plain = Keeper.update
+        self._objects = api.server.context.objects
+        self._plain = ObjectStore.update
         self._name = name
         self._status = status
         self._times = times
 
-    async def update(self, old: Kept, document: Plain, **options: Any) -> Kept:
+    async def update(self, old: StoredObject, document: Plain, **options: Any) -> StoredObject:
         if old.kind.kind == "ResourceQuota" and old.name == self._name and self._times:
             self._times -= 1
-            await self._plain(self._keeper, old, {**old.document, "status": self._status})
-        return await self._plain(self._keeper, old, document, **options)
+            await self._plain(self._objects, old, {**old.document, "status": self._status})
+        return await self._plain(self._objects, old, document, **options)
 
 
 @on_loop
@@ -258,7 +259,7 @@ async def test_a_quota_that_changes_meanwhile_is_looked_at_again(monkeypatch: py
     async with serving() as api:
         await limit(api, {COUNT: "2"})
         rival = Rival(api, "q", {"hard": {COUNT: "2"}, "used": {COUNT: "1"}}, times=1)
-        monkeypatch.setattr(api.server.machinery.keeper, "update", rival.update)
+        monkeypatch.setattr(api.server.context.objects, "update", rival.update)
         assert (await api.create(CLAIMS, claim("a"))).code == 201
         assert await used(api) == {COUNT: "2"}
 
@@ -271,7 +272,7 @@ async def test_what_was_charged_is_given_back_when_another_quota_fills_up_meanwh
         await limit(api, {COUNT: "5"}, name="a")
         await limit(api, {DEVICES: "5"}, name="b")
         rival = Rival(api, "b", {"hard": {DEVICES: "5"}, "used": {DEVICES: "5"}}, times=1)
-        monkeypatch.setattr(api.server.machinery.keeper, "update", rival.update)
+        monkeypatch.setattr(api.server.context.objects, "update", rival.update)
         assert (await api.create(CLAIMS, claim("x"))).code == 403
         assert (await used(api, "a"), await used(api, "b")) == ({COUNT: "0"}, {DEVICES: "5"})
 
@@ -281,10 +282,10 @@ async def test_a_quota_that_never_holds_still_is_an_error_and_not_a_hole(monkeyp
     async with serving() as api:
         await limit(api, {COUNT: "5"})
 
-        async def conflicting(old: Kept, document: Plain, **options: Any) -> Kept:
-            raise Conflict(await api.server.machinery.keeper.store.get(old.key), 0)
+        async def conflicting(old: StoredObject, document: Plain, **options: Any) -> StoredObject:
+            raise Conflict(await api.server.context.objects.store.get(old.key), 0)
 
-        monkeypatch.setattr(api.server.machinery.keeper, "update", conflicting)
+        monkeypatch.setattr(api.server.context.objects, "update", conflicting)
         answer = await api.create(CLAIMS, claim("a"))
         assert (answer.code, (await api.get(CLAIMS)).names) == (500, [])
         assert "quotas of namespace default are changing too fast to be charged" in answer.message

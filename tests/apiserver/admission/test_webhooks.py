@@ -317,11 +317,11 @@ async def test_a_dry_run_reaches_only_webhooks_without_side_effects() -> None:
         await register(api, webhook(hook.url))
         assert (await api.create(CLAIMS, claim("a"), dryRun="All")).code == 201
         assert hook.requests[0]["dryRun"] is True
-        keeper = api.server.machinery.keeper
-        stored = await keeper.get(CONFIGURATION, "", "hooks")
+        objects = api.server.context.objects
+        stored = await objects.get(CONFIGURATION, "", "hooks")
         document = json.loads(json.dumps(stored.document))
         document["webhooks"][0]["sideEffects"] = "Some"
-        await keeper.update(stored, document)
+        await objects.update(stored, document)
         answer = await api.create(CLAIMS, claim("a"), dryRun="All")
         assert (answer.code, answer.message) == (
             400, 'admission webhook "check.example.com" does not support dry run'

@@ -15,7 +15,14 @@ from drakit.apiserver.auth.authentication import (
     ClientCertificates,
     StaticTokens,
 )
-from drakit.apiserver.auth.authorization import AlwaysAllow, AlwaysDeny, Attributes, Decision, Union, Verdict
+from drakit.apiserver.auth.authorization import (
+    AlwaysAllow,
+    AlwaysDeny,
+    Attributes,
+    AuthorizationResult,
+    AuthorizerUnion,
+    Decision,
+)
 from drakit.apiserver.auth.certificates import Authority
 from drakit.apiserver.failures import ApiError
 from drakit.base.clock import FakeClock
@@ -92,10 +99,10 @@ async def test_who_may_not_is_told_what_and_not_whether_it_exists() -> None:
 @on_loop
 async def test_the_first_opinion_counts() -> None:
     class Denies:
-        async def authorize(self, attributes: Attributes) -> Verdict:  # noqa: ARG002
-            return Verdict(Decision.DENY, "never")
+        async def authorize(self, attributes: Attributes) -> AuthorizationResult:  # noqa: ARG002
+            return AuthorizationResult(Decision.DENY, "never")
 
     asked = Attributes(user=ANONYMOUS, verb="get", resource="pods")
-    assert (await Union([AlwaysDeny(), AlwaysAllow()]).authorize(asked)).decision is Decision.ALLOW
-    assert (await Union([Denies(), AlwaysAllow()]).authorize(asked)).reason == "never"
-    assert (await Union([AlwaysDeny()]).authorize(asked)).decision is Decision.NO_OPINION
+    assert (await AuthorizerUnion([AlwaysDeny(), AlwaysAllow()]).authorize(asked)).decision is Decision.ALLOW
+    assert (await AuthorizerUnion([Denies(), AlwaysAllow()]).authorize(asked)).reason == "never"
+    assert (await AuthorizerUnion([AlwaysDeny()]).authorize(asked)).decision is Decision.NO_OPINION

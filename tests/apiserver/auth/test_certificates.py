@@ -11,7 +11,7 @@ import yaml
 from cryptography import x509
 
 from drakit.apiserver.auth.certificates import Authority, read_certificate, read_key
-from drakit.apiserver.serving.kubeconfig import Access, write_kubeconfig
+from drakit.apiserver.serving.kubeconfig import ServerAccess, write_kubeconfig
 from drakit.base.clock import FakeClock
 
 NOW = FakeClock().now()
@@ -60,7 +60,7 @@ def test_keys_and_kubeconfig_are_for_their_owner_alone(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "pki", NOW)
     client = authority.client("ann", ("dev",), "ann")
     target = tmp_path / "deep" / "kubeconfig"
-    access = Access(url="https://127.0.0.1:6443", ca=authority.files.certificate, client=client)
+    access = ServerAccess(url="https://127.0.0.1:6443", ca=authority.files.certificate, client=client)
     write_kubeconfig(target, access)
     write_kubeconfig(target, access)
     assert {mode(path) for path in (authority.files.key, client.key, target)} == {0o600}
@@ -70,7 +70,20 @@ def test_keys_and_kubeconfig_are_for_their_owner_alone(tmp_path: Path) -> None:
 
 
 def test_without_tls_a_kubeconfig_has_a_token_and_no_authority(tmp_path: Path) -> None:
-    write_kubeconfig(tmp_path / "kubeconfig", Access(url="http://127.0.0.1:8080", token="t"))
+    write_kubeconfig(tmp_path / "kubeconfig", ServerAccess(url="http://127.0.0.1:8080", token="t"))
     written = yaml.safe_load((tmp_path / "kubeconfig").read_text())
     assert written["users"][0]["user"] == {"token": "t"}
     assert written["clusters"][0]["cluster"] == {"server": "http://127.0.0.1:8080"}
+
+
+def test_a_node_has_a_certificate_of_its_own_for_all_its_addresses(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, NOW)
+    first = authority.node("node-a", ("127.0.0.1", "node-a"))
+    made = read_certificate(first.certificate)
+    assert made.subject.rfc4514_string() == "CN=system:node:node-a,O=system:nodes"
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["node-a"]
+    assert authority.node("node-b", ("127.0.0.1",)).certificate != first.certificate
+    again = read_certificate(authority.node("node-a", ("127.0.0.1", "node-a")).certificate)
+    moved = read_certificate(authority.node("node-a", ("127.0.0.2",)).certificate)
+    assert (again == made, moved == made) == (True, False)

@@ -104,7 +104,7 @@ async def test_aggregated_roles_follow_what_they_select() -> None:
             found = await api.get(f"{RBAC}/clusterroles/admin", user=ADMIN)
             if rule("get", "example.com", "things") in found.body["rules"]:
                 break
-            await api.server.machinery.clock.sleep(0)
+            await api.server.context.clock.sleep(0)
         else:
             raise AssertionError("the rule did not arrive at admin, by way of edit")
 

@@ -11,7 +11,7 @@ from drakit.api.exchange import User
 from drakit.apiserver.auth import identities
 from drakit.apiserver.auth.authorization import Attributes, Decision
 from drakit.apiserver.auth.rbac.authorizer import RoleBased
-from drakit.apiserver.auth.rbac.policy import Policy
+from drakit.apiserver.auth.rbac.policy import RolePolicy
 from tests.apiserver.auth.people import ALICE, account, binding, group, person, role, rule
 
 GET_PODS = rule("get", "", "pods")
@@ -21,14 +21,14 @@ def placed(document: dict[str, Any], namespace: str) -> dict[str, Any]:
     return {**document, "metadata": {**document["metadata"], "namespace": namespace}}
 
 
-def policy(*documents: dict[str, Any]) -> Policy:
-    made = Policy()
+def policy(*documents: dict[str, Any]) -> RolePolicy:
+    made = RolePolicy()
     for document in documents:
         made.put(document["kind"], document)
     return made
 
 
-def may(held: Policy, user: User, namespace: str = "a") -> bool:
+def may(held: RolePolicy, user: User, namespace: str = "a") -> bool:
     asked = Attributes(user=user, verb="get", resource="pods", namespace=namespace)
     return RoleBased(held).decide(asked).decision is Decision.ALLOW
 
@@ -125,7 +125,7 @@ drawn_rules = st.lists(
 
 @given(st.lists(drawn_rules, min_size=1, max_size=3), st.lists(st.sampled_from(NAMES), min_size=1, max_size=6))
 def test_an_answer_that_is_remembered_is_the_answer(roles: list[list[tuple[str, str]]], asked: list[str]) -> None:
-    held = Policy()
+    held = RolePolicy()
     for number, drawn in enumerate(roles):
         name = f"r{number}"
         held.put("Role", placed(role(name, *(rule(verb, "", "pods", names) for verb, names in drawn)), "a"))

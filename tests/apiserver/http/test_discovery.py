@@ -85,7 +85,7 @@ async def test_health_is_one_word_or_a_list() -> None:
         for path in ("/healthz", "/livez", "/readyz", "/readyz/ping"):
             assert (await api.get(path)).body == "ok"
         assert "[+]store ok" in (await api.get("/livez", verbose="")).body
-        await api.server.machinery.keeper.store.close()
+        await api.server.context.objects.store.close()
         broken = await api.get("/readyz")
         assert broken.code == 500
         assert "[-]store failed: the store is closed" in broken.body

@@ -10,7 +10,7 @@ import msgspec
 from drakit.api.registry import Kind
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.follower import Follower
-from drakit.apiserver.storage.objectstore import Keeper, key_of
+from drakit.apiserver.storage.objectstore import ObjectStore, key_of
 from drakit.store import MemoryStore, Retention
 from tests.apiserver.calls import on_loop
 
@@ -49,13 +49,13 @@ async def settle() -> None:
 @on_loop
 async def test_a_write_of_this_process_is_seen_before_its_writer_goes_on() -> None:
     async with MemoryStore() as store:
-        keeper, seen = Keeper(store), Seen()
-        await Follower(keeper, [SECRET], seen).start()
-        kept = await keeper.create(SECRET, "a", secret("s", "x"))
+        objects, seen = ObjectStore(store), Seen()
+        await Follower(objects, [SECRET], seen).start()
+        kept = await objects.create(SECRET, "a", secret("s", "x"))
         assert seen.objects == {"s": "x"}
-        kept = await keeper.update(kept, secret("s", "y"))
+        kept = await objects.update(kept, secret("s", "y"))
         assert seen.objects == {"s": "y"}
-        await keeper.delete(kept)
+        await objects.delete(kept)
         assert seen.objects == {}
         await settle()
         assert (seen.objects, seen.changes) == ({}, 3)
@@ -64,9 +64,9 @@ async def test_a_write_of_this_process_is_seen_before_its_writer_goes_on() -> No
 @on_loop
 async def test_a_write_of_another_process_is_seen_by_the_watch() -> None:
     async with MemoryStore() as store:
-        keeper, seen = Keeper(store), Seen()
+        objects, seen = ObjectStore(store), Seen()
         await store.create(key_of(SECRET, "a", "old"), encoded("old"))
-        await Follower(keeper, [SECRET], seen).start()
+        await Follower(objects, [SECRET], seen).start()
         assert seen.objects == {"old": ""}
         record = await store.create(key_of(SECRET, "a", "new"), encoded("new", "x"))
         await settle()
@@ -79,14 +79,14 @@ async def test_a_write_of_another_process_is_seen_by_the_watch() -> None:
 @on_loop
 async def test_a_watch_that_comes_late_does_not_bring_back_what_is_gone() -> None:
     async with MemoryStore() as store:
-        keeper, seen = Keeper(store), Seen()
-        await Follower(keeper, [SECRET], seen).start()
-        first = await keeper.create(SECRET, "a", secret("s"))
-        await keeper.delete(first)  # the watch has not had a turn: it has both writes before it
+        objects, seen = ObjectStore(store), Seen()
+        await Follower(objects, [SECRET], seen).start()
+        first = await objects.create(SECRET, "a", secret("s"))
+        await objects.delete(first)  # the watch has not had a turn: it has both writes before it
         assert seen.objects == {}
         await settle()
         assert seen.objects == {}
-        again = await keeper.create(SECRET, "a", secret("s", "again"))
+        again = await objects.create(SECRET, "a", secret("s", "again"))
         assert seen.objects == {"s": "again"}
         await settle()
         assert seen.objects == {"s": "again"}
@@ -96,8 +96,8 @@ async def test_a_watch_that_comes_late_does_not_bring_back_what_is_gone() -> Non
 @on_loop
 async def test_a_follower_that_fell_behind_reads_everything_again() -> None:
     async with MemoryStore(retention=Retention(events=8)) as store:
-        keeper, seen = Keeper(store), Seen()
-        await Follower(keeper, [SECRET], seen).start()
+        objects, seen = ObjectStore(store), Seen()
+        await Follower(objects, [SECRET], seen).start()
         gone = await store.create(key_of(SECRET, "a", "gone"), encoded("gone"))
         await settle()
         await store.delete(gone.key, expected=gone.revision)
@@ -113,7 +113,7 @@ async def test_a_follower_that_fell_behind_reads_everything_again() -> None:
 @on_loop
 async def test_a_follower_ends_with_its_store() -> None:
     store = MemoryStore()
-    follower = Follower(Keeper(store), [SECRET], Seen())
+    follower = Follower(ObjectStore(store), [SECRET], Seen())
     await follower.start()
     await store.close()
     await settle()

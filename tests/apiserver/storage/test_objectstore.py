@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind, find_kind
-from drakit.apiserver.storage.objects import Plain, storage_form
-from drakit.apiserver.storage.objectstore import SUPERSEDED, Keeper, key_of
+from drakit.apiserver.storage.objects import storage_form
+from drakit.apiserver.storage.objectstore import SUPERSEDED, ObjectStore, key_of
 from drakit.store import MemoryStore
 from tests.apiserver.calls import claim, on_loop
 
@@ -22,21 +23,21 @@ def stored(name: str, **metadata: str) -> Plain:
 @on_loop
 async def test_an_object_that_is_written_over_is_forgotten_after_a_while() -> None:
     async with MemoryStore() as store:
-        keeper = Keeper(store)
-        kept = await keeper.create(claims(), "default", stored("a"))
+        objects = ObjectStore(store)
+        kept = await objects.create(claims(), "default", stored("a"))
         for number in range(SUPERSEDED + 50):
-            kept = await keeper.update(kept, {**kept.document, "status": {"n": number}})
-        assert len(keeper._cache) == SUPERSEDED + 1
-        assert await keeper.get(claims(), "default", "a") is kept
+            kept = await objects.update(kept, {**kept.document, "status": {"n": number}})
+        assert len(objects._cache) == SUPERSEDED + 1
+        assert await objects.get(claims(), "default", "a") is kept
 
 
 @on_loop
 async def test_the_cache_has_a_bound_and_what_left_it_is_decoded_again() -> None:
     async with MemoryStore() as store:
-        keeper = Keeper(store, cached=10)
-        made = [await keeper.create(claims(), "default", stored(f"c{number}")) for number in range(30)]
-        assert len(keeper._cache) == 10
-        again = await keeper.get(claims(), "default", "c0")
+        objects = ObjectStore(store, cached=10)
+        made = [await objects.create(claims(), "default", stored(f"c{number}")) for number in range(30)]
+        assert len(objects._cache) == 10
+        again = await objects.get(claims(), "default", "c0")
         assert again is not made[0]
         assert again.document == made[0].document
 
@@ -44,8 +45,8 @@ async def test_the_cache_has_a_bound_and_what_left_it_is_decoded_again() -> None
 @on_loop
 async def test_bytes_are_those_of_the_store_with_the_version_put_in() -> None:
     async with MemoryStore() as store:
-        keeper, kind = Keeper(store), claims()
-        kept = await keeper.create(kind, "default", stored("a"))
+        objects, kind = ObjectStore(store), claims()
+        kept = await objects.create(kind, "default", stored("a"))
         record = await store.get(key_of(kind, "default", "a"))
         assert record.value == storage_form(kind, kept.document)
         assert b"resourceVersion" not in record.value
@@ -57,8 +58,8 @@ async def test_bytes_are_those_of_the_store_with_the_version_put_in() -> None:
 @on_loop
 async def test_a_value_that_is_not_in_our_form_is_read_all_the_same() -> None:
     async with MemoryStore() as store:
-        keeper, kind = Keeper(store), claims()
+        objects, kind = ObjectStore(store), claims()
         await store.create(key_of(kind, "default", "a"), b'{"spec":{},"metadata":{"name":"a"}}')
-        kept = await keeper.get(kind, "default", "a")
+        kept = await objects.get(kind, "default", "a")
         assert kept.encode("v1").startswith(b'{"kind":"ResourceClaim","apiVersion":"resource.k8s.io/v1","metadata":{')
         assert kept.name == "a"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from drakit.apiserver.admission.chain import Admission, Change, Plugin
+from drakit.apiserver.admission.chain import Admission, AdmissionPlugin, ObjectChange
 from tests.apiserver.calls import (
     CLAIMS,
     CLASSES,
@@ -124,14 +124,14 @@ async def test_a_collection_is_deleted_by_selection_and_the_answer_is_what_was_f
 
 @on_loop
 async def test_a_collection_is_deleted_many_at_a_time_so_that_the_store_commits_them_together() -> None:
-    class Together(Plugin):
+    class Together(AdmissionPlugin):
         """Lets the first deletion go on only when another one has begun."""
 
         def __init__(self) -> None:
             self.another = asyncio.Event()
             self.begun = 0
 
-        async def validate(self, change: Change) -> None:  # noqa: ARG002
+        async def validate(self, change: ObjectChange) -> None:  # noqa: ARG002
             self.begun += 1
             if self.begun > 1:
                 self.another.set()
@@ -140,7 +140,7 @@ async def test_a_collection_is_deleted_many_at_a_time_so_that_the_store_commits_
     async with serving() as api:
         for number in range(100):
             await api.create(CLAIMS, claim(f"c{number}"))
-        api.server.machinery.admission = Admission([Together()])
+        api.server.context.admission = Admission([Together()])
         assert len((await api.delete(CLAIMS)).names) == 100
         assert (await api.get(CLAIMS)).names == []
 

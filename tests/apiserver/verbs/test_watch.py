@@ -152,7 +152,7 @@ async def test_a_revision_from_the_future_is_waited_for_and_a_list_of_it_is_an_e
 @on_loop
 async def test_a_reader_that_is_too_slow_is_dropped_and_nobody_waits_for_it() -> None:
     async with serving() as api:
-        store = api.server.machinery.keeper.store
+        store = api.server.context.objects.store
         stream = await api.watch(CLAIMS, resourceVersion=await revision(api))
         for number in range(DEFAULT_BUFFER + 1):
             await store.create(f"/registry/resource.k8s.io/resourceclaims/default/c{number}", b"{}")
@@ -242,7 +242,7 @@ async def test_the_old_watch_path_still_watches() -> None:
 @on_loop
 async def test_closing_a_watch_leaves_nothing_behind() -> None:
     async with serving() as api:
-        store = api.server.machinery.keeper.store
+        store = api.server.context.objects.store
         streams = [await api.watch(CLAIMS) for _ in range(50)]
         assert (await store.stats()).watchers == 50
         for stream in streams:

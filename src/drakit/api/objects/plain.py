@@ -21,6 +21,8 @@ from drakit.base.status import ListMeta
 from drakit.base.structs import Model
 
 M = TypeVar("M", bound=Model)
+Plain = dict[str, Any]
+"""An object as plain data: what JSON decodes to."""
 
 
 class ObjectList(Model, Generic[M]):

@@ -7,9 +7,8 @@ device's content under `basic`. DeviceTaintRule and ResourcePoolStatusRequest ha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-Plain = dict[str, Any]
+from drakit.api.objects.plain import Plain
 
 _FLAT = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")
 _POINTERS = ("adminAccess", "capacity")

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from drakit.api.exchange import User
 from drakit.api.objects.partial import Partial
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError
-from drakit.apiserver.storage.objects import Kept, Plain
+from drakit.apiserver.storage.objects import StoredObject
 from drakit.base import status
 from drakit.base.errors import UsageError
 from drakit.base.structs import Model
@@ -22,6 +23,8 @@ from drakit.base.structs import Model
 CREATE = "CREATE"
 UPDATE = "UPDATE"
 DELETE = "DELETE"
+CONNECT = "CONNECT"
+"""exec, attach and port-forward: nothing is stored."""
 UPSTREAM = frozenset(
     (
         "AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "CertificateApproval", "CertificateSigning",
@@ -38,7 +41,7 @@ UPSTREAM = frozenset(
 
 
 @dataclass(slots=True)
-class Change:
+class ObjectChange:
     """`new` (none for a deletion) belongs to the request, and so does its metadata: `admit` may change them.
 
     Every other part of it may be shared: who changes one gets it by `own`. `old` is shared with every reader.
@@ -51,7 +54,7 @@ class Change:
     name: str
     user: User
     new: Plain | None = None
-    old: Kept | None = None
+    old: StoredObject | None = None
     subresource: str = ""
     verb: str = ""
     """What the user asked for: an update may be a `patch`, a creation too."""
@@ -86,7 +89,7 @@ class Change:
         return ApiError(status.forbidden(self.kind.plural, self.kind.group, self.name, why))
 
 
-class Plugin:
+class AdmissionPlugin:
     """Does nothing. Subclasses override what they need; both raise ApiError to refuse."""
 
     name = ""
@@ -97,28 +100,28 @@ class Plugin:
         """Whether it can have a say about such changes at all: if not, it is never asked."""
         return True
 
-    async def admit(self, change: Change) -> None:
+    async def admit(self, change: ObjectChange) -> None:
         """Complete the object."""
 
-    async def validate(self, change: Change) -> None:
+    async def validate(self, change: ObjectChange) -> None:
         """Look at what would be stored, and change nothing."""
 
 
-class _Asked(NamedTuple):
+class _PluginCalls(NamedTuple):
     """Whom to ask about changes of one sort."""
 
-    admitting: Sequence[Callable[[Change], Awaitable[None]]]
-    validating: Sequence[Callable[[Change], Awaitable[None]]]
+    admitting: Sequence[Callable[[ObjectChange], Awaitable[None]]]
+    validating: Sequence[Callable[[ObjectChange], Awaitable[None]]]
 
 
 class Admission:
     """The plugins, in order; each is asked for what it does, and not for what it leaves to others."""
 
-    def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
+    def __init__(self, plugins: Sequence[AdmissionPlugin] = ()) -> None:
         self.plugins = tuple(plugins)
-        self._asked: dict[tuple[str, ...], _Asked] = {}
+        self._asked: dict[tuple[str, ...], _PluginCalls] = {}
 
-    async def admit(self, change: Change) -> None:
+    async def admit(self, change: ObjectChange) -> None:
         """Once; and once more if somebody asks for it."""
         asked = self._concerned(change).admitting
         for admit in asked:
@@ -128,24 +131,24 @@ class Admission:
             for admit in asked:
                 await admit(change)
 
-    async def validate(self, change: Change) -> None:
+    async def validate(self, change: ObjectChange) -> None:
         for validate in self._concerned(change).validating:
             await validate(change)
 
-    def _concerned(self, change: Change) -> _Asked:
+    def _concerned(self, change: ObjectChange) -> _PluginCalls:
         kind = change.kind
         about = (kind.group, kind.kind, change.operation, change.subresource)
         asked = self._asked.get(about)
         if asked is None:
             able = [each for each in self.plugins if each.concerns(kind, change.operation, change.subresource)]
-            asked = self._asked[about] = _Asked(
-                [each.admit for each in able if type(each).admit is not Plugin.admit],
-                [each.validate for each in able if type(each).validate is not Plugin.validate],
+            asked = self._asked[about] = _PluginCalls(
+                [each.admit for each in able if type(each).admit is not AdmissionPlugin.admit],
+                [each.validate for each in able if type(each).validate is not AdmissionPlugin.validate],
             )
         return asked
 
 
-def choose(plugins: Sequence[Plugin], *, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> Admission:
+def choose(plugins: Sequence[AdmissionPlugin], *, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> Admission:
     """The plugins that are on by default or enabled, but the disabled ones.
 
     Names that nobody has are a mistake in a flag; to leave out what upstream has and drakit has not is none.

@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 
 from drakit.api.exchange import User
-from drakit.apiserver.admission.chain import Change
-from drakit.apiserver.admission.compilation import compile_aside
-from drakit.apiserver.admission.rules import Rules
+from drakit.apiserver.admission.chain import ObjectChange
+from drakit.apiserver.admission.compilation import precompile_expressions
+from drakit.apiserver.admission.criteria.worker import Worker
+from drakit.apiserver.admission.rules import WriteRules
 from drakit.apiserver.auth.authorization import Attributes, Authorizer, Decision, refusal
 from drakit.apiserver.auth.identities import NODE_NAME, is_account
 from drakit.base import names
@@ -30,21 +31,22 @@ _KEY = ("driver", "pool", "device", "shareID")
 
 
 class ClaimStatusRules:
-    """The rules of all objects, and for the status of claims these too: told together, in one answer.
+    """The rules of all objects, and in addition those for the status of claims. All errors come in one answer.
 
-    Expressions of claims and classes, if they are long, are compiled before, where nobody waits for them.
+    Long expressions of claims and classes are compiled before, by `worker`.
     """
 
-    def __init__(self, rules: Rules, authorizer: Authorizer, gates: FeatureGates) -> None:
+    def __init__(self, rules: WriteRules, authorizer: Authorizer, gates: FeatureGates, worker: Worker) -> None:
         self._rules = rules
         self._authorizer = authorizer
         self._gates = gates
+        self._worker = worker
 
-    def drop(self, change: Change) -> bool:
-        return self._rules.drop(change)
+    def drop_disabled(self, change: ObjectChange) -> bool:
+        return self._rules.drop_disabled(change)
 
-    async def check(self, change: Change) -> Sequence[FieldError]:
-        await compile_aside(change, self._gates)
+    async def check(self, change: ObjectChange) -> Sequence[FieldError]:
+        await precompile_expressions(change, self._gates, self._worker)
         found = await self._rules.check(change)
         kind = change.kind
         if (kind.group, kind.kind, change.subresource) != ("resource.k8s.io", "ResourceClaim", "status"):
@@ -120,10 +122,10 @@ async def _check_devices(
 
 
 async def _problem(authorizer: Authorizer, wanted: Attributes) -> str | None:
-    verdict = await authorizer.authorize(wanted)
-    if verdict.decision is Decision.ALLOW:
+    result = await authorizer.authorize(wanted)
+    if result.decision is Decision.ALLOW:
         return None
-    return refusal(wanted, verdict.reason).status.message
+    return refusal(wanted, result.reason).status.message
 
 
 def changed_drivers(devices: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -1,35 +1,34 @@
-"""Expressions without end: compiled where nobody waits for them.
+"""Compile the long expressions of an object before validation needs them, in a thread.
 
-In:  an object that somebody sends.
-Out: nothing, but what is in it of expressions is judged already when the rules ask for it.
+In:  an object that is about to be validated.
+Out: nothing. The compiled expressions are in the cache that validation asks.
 
 A claim of 3 MB can hold hundreds of long expressions, all different: half a minute of work. One thread does it, one
-expression after the other, beside the requests that have none.
+expression after the other, so that other requests are answered meanwhile.
 """
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from drakit.apiserver.admission.chain import Change
+from drakit.apiserver.admission.chain import ObjectChange
+from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.base.gates import FeatureGates
 from drakit.validation import EXPRESSION_LENGTH, judge_expression
 
 AT_ONCE = 4096
-"""Characters that are compiled in place: a few hundredths of a second."""
+"""Expressions of up to so many characters in all are compiled in place: a few hundredths of a second."""
 _KINDS = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "DeviceTaintRule")
 _UNCHANGING = ("ResourceClaim", "ResourceClaimTemplate")
 _LONGEST_LIST = 32
-"""Of requests and of selectors: what is longer is refused unseen."""
+"""Longer lists of requests and selectors are refused without a look at their expressions."""
 _CONTAINERS = (dict, list)
-_ASIDE = ThreadPoolExecutor(max_workers=1, thread_name_prefix="drakit-selectors")
 
 
-async def compile_aside(change: Change, gates: FeatureGates) -> None:
+async def precompile_expressions(change: ObjectChange, gates: FeatureGates, worker: Worker) -> None:
     if change.kind.kind not in _KINDS or change.subresource or (change.old and change.kind.kind in _UNCHANGING):
         return
     spec = change.document.get("spec")
@@ -39,13 +38,12 @@ async def compile_aside(change: Change, gates: FeatureGates) -> None:
     _collect(spec, texts)
     if sum(map(len, texts)) <= AT_ONCE:
         return
-    loop = asyncio.get_running_loop()
     for text in texts:
-        await loop.run_in_executor(_ASIDE, judge_expression, text, gates)
+        await worker.call(partial(judge_expression, text, gates))
 
 
 def _may_have_expressions(spec: Any) -> bool:
-    """The text of most specs shows at once that there is none."""
+    """Whether `cel` stands in the text at all: a search in C spares most specs the walk."""
     try:
         return b'"cel"' in msgspec.json.encode(spec)
     except (ValueError, OverflowError):  # raw JSON with a number or text that fits no encoder

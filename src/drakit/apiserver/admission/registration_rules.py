@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from drakit.api.objects.plain import from_plain
-from drakit.apiserver.admission.chain import Change
-from drakit.apiserver.admission.criteria.registrations import Binding, Policy, WebhookConfiguration
+from drakit.apiserver.admission.chain import ObjectChange
+from drakit.apiserver.admission.criteria.registrations import AdmissionPolicy, PolicyBinding, WebhookConfiguration
 from drakit.apiserver.admission.policies.validation import check_binding, check_policy
-from drakit.apiserver.admission.rules import Rules
+from drakit.apiserver.admission.rules import WriteRules
 from drakit.apiserver.admission.webhooks.validation import check_webhooks
 from drakit.base.fields import FieldError
 
@@ -22,28 +22,28 @@ GROUP = "admissionregistration.k8s.io"
 class RegistrationRules:
     """The rules of all objects, and those of registrations."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: WriteRules) -> None:
         self._rules = rules
 
-    def drop(self, change: Change) -> bool:
-        return self._rules.drop(change)
+    def drop_disabled(self, change: ObjectChange) -> bool:
+        return self._rules.drop_disabled(change)
 
-    async def check(self, change: Change) -> Sequence[FieldError]:
+    async def check(self, change: ObjectChange) -> Sequence[FieldError]:
         found = await self._rules.check(change)
         if change.kind.group != GROUP or change.subresource:
             return found
         return [*found, *_check(change)]
 
 
-def _check(change: Change) -> Iterator[FieldError]:
+def _check(change: ObjectChange) -> Iterator[FieldError]:
     document = change.document
     match change.kind.kind:
         case "ValidatingAdmissionPolicy":
-            policy = from_plain(Policy, document)
+            policy = from_plain(AdmissionPolicy, document)
             constrained = bool((document.get("spec") or {}).get("matchConstraints"))
             yield from check_policy(policy.metadata.name, policy.spec, constrained=constrained)
         case "ValidatingAdmissionPolicyBinding":
-            yield from check_binding(from_plain(Binding, document).spec)
+            yield from check_binding(from_plain(PolicyBinding, document).spec)
         case "ValidatingWebhookConfiguration":
             yield from check_webhooks(from_plain(WebhookConfiguration, document).webhooks, mutating=False)
         case "MutatingWebhookConfiguration":

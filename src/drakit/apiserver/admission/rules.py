@@ -12,18 +12,19 @@ from typing import Any, Protocol
 from drakit.api.codec.documents import to_wire
 from drakit.api.objects.claims import ResourceClaim
 from drakit.api.objects.partial import Partial
-from drakit.api.objects.plain import from_plain
+from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
-from drakit.apiserver.admission.chain import CREATE, Change
+from drakit.apiserver.admission.chain import CREATE, ObjectChange
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Kept, Plain
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.apiserver.strategies.podchanges import check_ephemeral, check_resize
 from drakit.base import status
 from drakit.base.fields import FieldError
 from drakit.base.gates import FeatureGates
 from drakit.base.structs import Model
+from drakit.base.wellknown import ADMIN_ACCESS_LABEL
 from drakit.validation import (
     Context,
     drop_deallocated_devices,
@@ -34,7 +35,6 @@ from drakit.validation import (
     validate_update,
 )
 
-ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 _NAMESPACE = known_kind("v1", "Namespace")
 _ADMIN_KINDS = ("ResourceClaim", "ResourceClaimTemplate")
 _NONE: frozenset[str] = frozenset()
@@ -42,12 +42,12 @@ _NONE: frozenset[str] = frozenset()
 Object = Model | Partial[Any]
 
 
-class Rules(Protocol):
-    def drop(self, change: Change) -> bool:
+class WriteRules(Protocol):
+    def drop_disabled(self, change: ObjectChange) -> bool:
         """Take out of `change.new` what belongs to a feature that is off; whether there was anything of that kind."""
         ...
 
-    async def check(self, change: Change) -> Sequence[FieldError]:
+    async def check(self, change: ObjectChange) -> Sequence[FieldError]:
         """What is wrong with `change.new`, as a new object or in the place of `change.old`."""
         ...
 
@@ -55,13 +55,13 @@ class Rules(Protocol):
 class ObjectRules:
     """The rules of every kind, from the room `validation`."""
 
-    def __init__(self, gates: FeatureGates, keeper: Keeper) -> None:
+    def __init__(self, gates: FeatureGates, objects: ObjectStore) -> None:
         self._gates = gates
-        self._keeper = keeper
+        self._objects = objects
 
-    def drop(self, change: Change) -> bool:
+    def drop_disabled(self, change: ObjectChange) -> bool:
         new = change.typed = typed(change.kind, change.document)
-        old = typed_kept(change.old) if change.old is not None else None
+        old = typed_stored(change.old) if change.old is not None else None
         dropped = drop_disabled_fields(new, old, self._gates)
         if change.subresource == "status" and isinstance(dropped, ResourceClaim) and isinstance(old, ResourceClaim):
             dropped = drop_deallocated_devices(dropped, old)
@@ -71,7 +71,7 @@ class ObjectRules:
         change.typed = None
         return True
 
-    async def check(self, change: Change) -> Sequence[FieldError]:
+    async def check(self, change: ObjectChange) -> Sequence[FieldError]:
         if change.typed is None:
             change.typed = typed(change.kind, change.document)
         new = change.typed
@@ -82,7 +82,7 @@ class ObjectRules:
         )
         if change.operation == CREATE or change.old is None:
             return validate_create(new, context)
-        old = typed_kept(change.old)
+        old = typed_stored(change.old)
         match change.subresource:
             case "status":
                 return validate_status_update(new, old, context)
@@ -92,14 +92,14 @@ class ObjectRules:
                 return (*validate_create(new, context), *check_ephemeral(change.document, change.old.document))
         return validate_update(new, old, context)
 
-    async def _is_admin_namespace(self, change: Change) -> bool | None:
+    async def _is_admin_namespace(self, change: ObjectChange) -> bool | None:
         if change.kind.kind not in _ADMIN_KINDS:
             return None
-        namespace = await self._keeper.find(_NAMESPACE, "", change.namespace)
-        return namespace is not None and namespace.labels.get(ADMIN_ACCESS) == "true"
+        namespace = await self._objects.find(_NAMESPACE, "", change.namespace)
+        return namespace is not None and namespace.labels.get(ADMIN_ACCESS_LABEL) == "true"
 
 
-def _empty_lists(change: Change) -> frozenset[str]:
+def _empty_lists(change: ObjectChange) -> frozenset[str]:
     """Only slices, and devices in the status of claims, have rules that tell an empty list from none."""
     if not isinstance(change.sent, dict):
         return _NONE
@@ -116,11 +116,11 @@ def typed(kind: Kind, document: Plain) -> Object:
     return from_plain(kind.model, document) if kind.whole else Partial.of(kind.model, document)
 
 
-def typed_kept(kept: Kept) -> Object:
-    return kept.typed if kept.kind.whole else kept.partial
+def typed_stored(stored: StoredObject) -> Object:
+    return stored.typed if stored.kind.whole else stored.partial
 
 
-async def require(rules: Rules, change: Change) -> None:
+async def require(rules: WriteRules, change: ObjectChange) -> None:
     """Raise 422 with every error, if there is one."""
     errors = await rules.check(change)
     if errors:

@@ -9,38 +9,45 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from drakit.apiserver.admission.chain import Plugin
+from drakit.apiserver.admission.chain import AdmissionPlugin
+from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from drakit.apiserver.admission.plugins.node_restriction import NodeRestriction
 from drakit.apiserver.admission.plugins.pod_groups import PodGroupWorkloadExists
 from drakit.apiserver.admission.plugins.pod_resize import PodResizeValidator
 from drakit.apiserver.admission.plugins.priority import Priority
 from drakit.apiserver.admission.plugins.quota import ResourceQuotas
-from drakit.apiserver.admission.plugins.service_account import ServiceAccount
+from drakit.apiserver.admission.plugins.service_account import ServiceAccountAdmission
 from drakit.apiserver.admission.plugins.tolerations import DefaultTolerationSeconds
 from drakit.apiserver.admission.policies.plugin import ValidatingAdmissionPolicies
 from drakit.apiserver.admission.webhooks.caller import Caller, ServiceResolver
 from drakit.apiserver.admission.webhooks.plugin import MutatingWebhooks, ValidatingWebhooks
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.base.clock import Clock
 
 
 def standard_plugins(
-    keeper: Keeper, *, clock: Clock, random: Random, new_uid: Callable[[], str], caller: Caller
-) -> list[Plugin]:
+    objects: ObjectStore,
+    *,
+    clock: Clock,
+    random: Random,
+    new_uid: Callable[[], str],
+    caller: Caller,
+    worker: Worker,
+) -> list[AdmissionPlugin]:
     """Every plugin, in order: what completes objects first; the quota, which charges, last."""
     return [
-        NamespaceLifecycle(keeper),
-        ServiceAccount(keeper, random, clock),
-        NodeRestriction(keeper),
-        Priority(keeper),
+        NamespaceLifecycle(objects),
+        ServiceAccountAdmission(objects, random, clock),
+        NodeRestriction(objects),
+        Priority(objects),
         DefaultTolerationSeconds(),
         PodResizeValidator(),
-        PodGroupWorkloadExists(keeper),
-        MutatingWebhooks(keeper, caller, new_uid, clock),
-        ValidatingAdmissionPolicies(keeper),
-        ValidatingWebhooks(keeper, caller, new_uid),
-        ResourceQuotas(keeper),
+        PodGroupWorkloadExists(objects),
+        MutatingWebhooks(objects, caller, new_uid, worker, clock),
+        ValidatingAdmissionPolicies(objects, worker),
+        ValidatingWebhooks(objects, caller, new_uid, worker),
+        ResourceQuotas(objects),
     ]
 
 

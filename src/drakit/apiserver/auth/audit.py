@@ -19,9 +19,9 @@ from urllib.parse import urlencode
 import msgspec
 
 from drakit.api.exchange import Request, User
-from drakit.apiserver.auth.authorization import Decision, Verdict
+from drakit.apiserver.auth.authorization import AuthorizationResult, Decision
 from drakit.apiserver.auth.users import user_info
-from drakit.apiserver.requests.routing import Place
+from drakit.apiserver.requests.routing import RequestInfo
 
 log = logging.getLogger("drakit.apiserver.auth")
 
@@ -38,10 +38,10 @@ class Trail:
     annotations: dict[str, str] = field(default_factory=dict)
     """What others have to say about the request."""
 
-    def decided(self, verdict: Verdict) -> Verdict:
-        self.decision = "allow" if verdict.decision is Decision.ALLOW else "forbid"
-        self.reason = verdict.reason
-        return verdict
+    def decided(self, result: AuthorizationResult) -> AuthorizationResult:
+        self.decision = "allow" if result.decision is Decision.ALLOW else "forbid"
+        self.reason = result.reason
+        return result
 
 
 class AuditLog:
@@ -52,8 +52,8 @@ class AuditLog:
         self._file: IO[bytes] = os.fdopen(descriptor, "ab", buffering=0)
         self._new_id = new_id
 
-    def note(self, request: Request, place: Place | None, trail: Trail, code: int, ended: datetime) -> None:
-        event = describe(request, place, trail, code)
+    def note(self, request: Request, info: RequestInfo | None, trail: Trail, code: int, ended: datetime) -> None:
+        event = describe(request, info, trail, code)
         event |= {
             "auditID": self._new_id(),
             "requestReceivedTimestamp": _micro(trail.begun),
@@ -71,15 +71,15 @@ class AuditLog:
         self._file.close()
 
 
-def describe(request: Request, place: Place | None, trail: Trail, code: int) -> dict[str, Any]:
+def describe(request: Request, info: RequestInfo | None, trail: Trail, code: int) -> dict[str, Any]:
     """The event without its times."""
     event: dict[str, Any] = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
-        "stage": "ResponseStarted" if place and place.verb == "watch" else "ResponseComplete",
+        "stage": "ResponseStarted" if _goes_on(info, code) else "ResponseComplete",
         "requestURI": request.path + (f"?{urlencode(request.query)}" if request.query else ""),
-        "verb": place.verb if place else request.method.lower(),
+        "verb": info.verb if info else request.method.lower(),
         "user": user_info(trail.user) if trail.user else {},
         "responseStatus": {"code": code},
     }
@@ -87,8 +87,8 @@ def describe(request: Request, place: Place | None, trail: Trail, code: int) -> 
         event["impersonatedUser"] = user_info(trail.acting_as)
     if agent := request.headers.get("user-agent"):
         event["userAgent"] = agent
-    if place is not None and place.resource:
-        event["objectRef"] = _object(place)
+    if info is not None and info.resource:
+        event["objectRef"] = _object(info)
     if trail.decision:
         event["annotations"] = {
             "authorization.k8s.io/decision": trail.decision,
@@ -98,14 +98,21 @@ def describe(request: Request, place: Place | None, trail: Trail, code: int) -> 
     return event
 
 
-def _object(place: Place) -> dict[str, str]:
+def _goes_on(info: RequestInfo | None, code: int) -> bool:
+    """Whether the response has only begun: a watch, a log, a connection to a pod."""
+    if info is None:
+        return False
+    return info.verb == "watch" or code == 101 or (info.subresource == "log" and code == 200)
+
+
+def _object(info: RequestInfo) -> dict[str, str]:
     parts = {
-        "resource": place.resource,
-        "namespace": place.namespace,
-        "name": place.name,
-        "apiGroup": place.group,
-        "apiVersion": place.version,
-        "subresource": place.subresource,
+        "resource": info.resource,
+        "namespace": info.namespace,
+        "name": info.name,
+        "apiGroup": info.group,
+        "apiVersion": info.version,
+        "subresource": info.subresource,
     }
     return {name: value for name, value in parts.items() if value}
 

@@ -43,51 +43,51 @@ class Decision(Enum):
     NO_OPINION = "no opinion"
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class AuthorizationResult(msgspec.Struct, frozen=True):
     decision: Decision
     reason: str = ""
 
 
 class Authorizer(Protocol):
-    async def authorize(self, attributes: Attributes) -> Verdict: ...
+    async def authorize(self, attributes: Attributes) -> AuthorizationResult: ...
 
 
 class AlwaysAllow:
-    async def authorize(self, attributes: Attributes) -> Verdict:  # noqa: ARG002
-        return Verdict(Decision.ALLOW)
+    async def authorize(self, attributes: Attributes) -> AuthorizationResult:  # noqa: ARG002
+        return AuthorizationResult(Decision.ALLOW)
 
 
 class AlwaysDeny:
-    async def authorize(self, attributes: Attributes) -> Verdict:  # noqa: ARG002
-        return Verdict(Decision.NO_OPINION, "Everything is forbidden.")
+    async def authorize(self, attributes: Attributes) -> AuthorizationResult:  # noqa: ARG002
+        return AuthorizationResult(Decision.NO_OPINION, "Everything is forbidden.")
 
 
 MODES: Mapping[str, Callable[[], Authorizer]] = {"AlwaysAllow": AlwaysAllow, "AlwaysDeny": AlwaysDeny}
 """What `--authorization-mode` may name."""
 
 
-class Union:
+class AuthorizerUnion:
     """The first that allows or denies decides; the reasons of those without an opinion are told together."""
 
     def __init__(self, authorizers: Sequence[Authorizer]) -> None:
         self._authorizers = tuple(authorizers)
 
-    async def authorize(self, attributes: Attributes) -> Verdict:
+    async def authorize(self, attributes: Attributes) -> AuthorizationResult:
         reasons = []
         for authorizer in self._authorizers:
-            verdict = await authorizer.authorize(attributes)
-            if verdict.decision is not Decision.NO_OPINION:
-                return verdict
-            if verdict.reason:
-                reasons.append(verdict.reason)
-        return Verdict(Decision.NO_OPINION, "\n".join(reasons))
+            result = await authorizer.authorize(attributes)
+            if result.decision is not Decision.NO_OPINION:
+                return result
+            if result.reason:
+                reasons.append(result.reason)
+        return AuthorizationResult(Decision.NO_OPINION, "\n".join(reasons))
 
 
 async def require(authorizer: Authorizer, attributes: Attributes) -> None:
     """Raise 403 unless the user may."""
-    verdict = await authorizer.authorize(attributes)
-    if verdict.decision is not Decision.ALLOW:
-        raise refusal(attributes, verdict.reason)
+    result = await authorizer.authorize(attributes)
+    if result.decision is not Decision.ALLOW:
+        raise refusal(attributes, result.reason)
 
 
 def refusal(attributes: Attributes, reason: str = "") -> ApiError:

@@ -25,7 +25,7 @@ _EXTRA = f"{PREFIX}extra-"
 _AUTHENTICATION = "authentication.k8s.io"
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
     """Who the request shall be made as."""
 
     name: str
@@ -44,14 +44,14 @@ async def impersonate(authorizer: Authorizer, user: User, headers: Mapping[str, 
     return User(name=wanted.name, uid=wanted.uid, groups=_groups(wanted), extra=wanted.extra)
 
 
-def read(headers: Mapping[str, str]) -> Wanted:
+def read(headers: Mapping[str, str]) -> Impersonation:
     extra: dict[str, tuple[str, ...]] = {}
     for name, text in headers.items():
         if name.startswith(_EXTRA):
             key = unquote(name.removeprefix(_EXTRA).lower())
             extra[key] = (*extra.get(key, ()), *text.split("\n"))
     groups = headers.get(f"{PREFIX}group")
-    wanted = Wanted(
+    wanted = Impersonation(
         name=_single(headers, f"{PREFIX}user"),
         uid=_single(headers, f"{PREFIX}uid"),
         groups=tuple(groups.split("\n")) if groups is not None else (),
@@ -70,7 +70,7 @@ def _single(headers: Mapping[str, str], name: str) -> str:
     return value
 
 
-def _needed(user: User, wanted: Wanted) -> Iterator[Attributes]:
+def _needed(user: User, wanted: Impersonation) -> Iterator[Attributes]:
     if is_account(wanted.name):
         namespace, _, name = wanted.name.removeprefix(ACCOUNT_PREFIX).partition(":")
         yield Attributes(
@@ -92,7 +92,7 @@ def _needed(user: User, wanted: Wanted) -> Iterator[Attributes]:
         )
 
 
-def _groups(wanted: Wanted) -> tuple[str, ...]:
+def _groups(wanted: Impersonation) -> tuple[str, ...]:
     """The groups that were asked for, or those that a service account has; and whether one is authenticated."""
     groups = wanted.groups
     if not groups and is_account(wanted.name):

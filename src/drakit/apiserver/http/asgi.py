@@ -1,22 +1,22 @@
-"""The server over HTTP: an ASGI application that parses, streams and does nothing else.
+"""The server over HTTP: an ASGI application that parses requests and writes responses.
 
 In:  ASGI messages.
-Out: the same server's responses, in bytes.
+Out: the handler's responses, in bytes.
 
-A client that stalls or goes away costs nothing: bodies and writes have a deadline, a watch ends with its connection.
+A client that stalls or goes away costs nothing: bodies and writes have deadlines, a watch ends with its connection.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from drakit.api.exchange import EventStream, Outcome, Raw, Request, Response
-from drakit.apiserver.failures import ApiError, bad_request, request_timeout, too_large
+from drakit.api.exchange import EventStream, Handler, OpenBody, Raw, Request, Response, StatusContent, Tunnel
+from drakit.apiserver.failures import ApiError, bad_request, internal, request_timeout, too_large
 from drakit.apiserver.http import compression as compressing
 from drakit.apiserver.requests.bodies import MAX_BODY
 
@@ -28,29 +28,26 @@ Headers = list[tuple[bytes, bytes]]
 REQUEST_SECONDS = 60.0
 BODY_SECONDS = 30.0
 WRITE_SECONDS = 30.0
+CLOSE_SECONDS = 5.0
 CERTIFICATE = "peer_certificate"
+PATIENT = "patient"
+"""In the state of a connection: a function that lets the client take its time with this answer."""
+TAKE_OVER = "take_over"
+"""In the state of a connection: a function that hands it over to another protocol, as a reader and a writer."""
 _MANY_PARAMETERS = 1000
 _GZIPPED = (("content-encoding", "gzip"), ("vary", "Accept-Encoding"))
 _NO_CACHE = (b"cache-control", b"no-cache, private")
 
 
-class Handler(Protocol):
-    """The server, or whatever else answers requests."""
-
-    async def handle(self, request: Request) -> Response:
-        """Never raises for what the request asks."""
-        ...
-
-
 class Application:
-    """One ASGI application for one server."""
+    """The ASGI application of one handler."""
 
     def __init__(self, server: Handler) -> None:
         self._server = server
         self._draining = asyncio.Event()
 
     def drain(self) -> None:
-        """The server is about to stop: watches end, so that nobody waits for them."""
+        """End all watches: the listener is about to stop and would wait for them."""
         self._draining.set()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -58,14 +55,18 @@ class Application:
             return
         try:
             request = await _request(scope, receive)
-        except _Gone:
+        except _Disconnected:
             return
         except ApiError as error:
-            await _send(Response(code=error.status.code, content=Outcome(error.status)), send)
+            await _send(Response(code=error.status.code, content=StatusContent(error.status)), send)
             return
         response = await self._handle(request)
         if isinstance(response.content, EventStream):
             await self._stream(response, response.content, receive, send)
+        elif isinstance(response.content, OpenBody):
+            await self._open_body(response, response.content, request, scope, receive, send)
+        elif isinstance(response.content, Tunnel):
+            await self._tunnel(response, response.content, scope, send)
         else:
             await _send(await _coded(response, request, scope), send, head=request.method == "HEAD")
 
@@ -75,12 +76,20 @@ class Application:
                 return await self._server.handle(request)
         except TimeoutError:
             answer = request_timeout().status
-            return Response(code=answer.code, content=Outcome(answer))
+            return Response(code=answer.code, content=StatusContent(answer))
 
-    async def _stream(self, response: Response, stream: EventStream, receive: Receive, send: Send) -> None:
-        """Send events until the watch ends, or the client goes, or it does not read what is sent."""
+    async def _stream(
+        self,
+        response: Response,
+        stream: EventStream | OpenBody,
+        receive: Receive,
+        send: Send,
+        *,
+        patience: float | None = WRITE_SECONDS,
+    ) -> None:
+        """Send what comes until it ends, or the client goes, or it does not read for longer than our patience."""
         tasks = [
-            asyncio.ensure_future(_write(response, stream, send)),
+            asyncio.ensure_future(_write(response, stream, send, patience)),
             asyncio.ensure_future(_left(receive)),
             asyncio.ensure_future(self._draining.wait()),
         ]
@@ -92,15 +101,51 @@ class Application:
             await asyncio.gather(*tasks, return_exceptions=True)
             await stream.close()
         if self._draining.is_set():
+            # The end of the body: without it the connection would count as broken, and not be closed in peace.
             await send({"type": "http.response.body", "body": b""})
 
+    async def _open_body(
+        self, response: Response, body: OpenBody, request: Request, scope: Message, receive: Receive, send: Send
+    ) -> None:
+        """Readers may be as slow as they like: what they do not read is not fetched either."""
+        if request.method == "HEAD":
+            await body.close()
+            await _send(msgspec.structs.replace(response, content=Raw(b"")), send, head=True)
+            return
+        if (patient := (scope.get("state") or {}).get(PATIENT)) is not None:
+            patient()
+        await self._stream(response, body, receive, send, patience=None)
 
-class _Gone(Exception):
-    """The client went away in the middle of its request."""
+    async def _tunnel(self, response: Response, tunnel: Tunnel, scope: Message, send: Send) -> None:
+        """Join the client's connection with the other end's, until either of them, or this server, ends."""
+        take_over = (scope.get("state") or {}).get(TAKE_OVER)
+        if take_over is None:
+            await tunnel.close()
+            answer = internal("this connection cannot be upgraded").status
+            await _send(Response(code=answer.code, content=StatusContent(answer)), send)
+            return
+        reader, writer = take_over()
+        writer.write(_switching(response))
+        tasks = [asyncio.ensure_future(tunnel.join(reader, writer)), asyncio.ensure_future(self._draining.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await tunnel.close()
+            await _close(writer)
+
+
+class _Disconnected(Exception):
+    """The client disconnected in the middle of its request."""
 
 
 def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """A header that comes several times is one list, as HTTP says; the groups to act as are kept apart by lines."""
+    """Join headers that come several times by commas, as HTTP says.
+
+    Impersonation headers are joined by line ends instead: a group's name may contain a comma, never a line end.
+    """
     headers: dict[str, str] = {}
     for name, value in raw:
         key, text = name.decode("latin-1"), value.decode("latin-1")
@@ -129,7 +174,7 @@ async def _request(scope: Message, receive: Receive) -> Request:
 
 
 async def _body(headers: dict[str, str], receive: Receive) -> bytes:
-    """The whole body, as long as it is small enough and comes in time."""
+    """The body. Raise 413 when it is too large, 504 when it does not come in time."""
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > MAX_BODY:
         raise too_large(MAX_BODY)
@@ -140,7 +185,7 @@ async def _body(headers: dict[str, str], receive: Receive) -> bytes:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise _Gone
+                    raise _Disconnected
                 part = message.get("body", b"")
                 size += len(part)
                 if size > MAX_BODY:
@@ -153,7 +198,7 @@ async def _body(headers: dict[str, str], receive: Receive) -> bytes:
 
 
 def _headers(response: Response, *, length: int | None) -> Headers:
-    # Of an answer that has not changed there is nothing to describe: caches would take it for the content's.
+    # 304 has no content: caches would take its type and length for those of the content that they have.
     headers: Headers = [] if response.code == 304 else [(b"content-type", response.content_type.encode())]
     headers += [(name.encode(), value.encode()) for name, value in response.headers]
     if not any(name == "cache-control" for name, _ in response.headers):
@@ -172,7 +217,7 @@ def warning_header(text: str) -> bytes:
 
 
 async def _coded(response: Response, request: Request, scope: Message) -> Response:
-    """The answer, compressed for a client that is far away and can read that."""
+    """The response, compressed if the client accepts that and is on another machine."""
     accepted = request.headers.get("accept-encoding", "")
     peer = (scope.get("client") or (None,))[0]
     if not accepted or response.code == 304:
@@ -196,20 +241,36 @@ async def _send(response: Response, send: Send, *, head: bool = False) -> None:
         return
 
 
-async def _write(response: Response, stream: EventStream, send: Send) -> None:
+async def _write(response: Response, stream: EventStream | OpenBody, send: Send, patience: float | None) -> None:
     start = {"type": "http.response.start", "status": response.code, "headers": _headers(response, length=None)}
     try:
         async with asyncio.timeout(WRITE_SECONDS):
             await send(start)
             await send({"type": "http.response.body", "body": b"", "more_body": True})
-        async for chunk in stream.lines():
-            async with asyncio.timeout(WRITE_SECONDS):
+        async for chunk in stream.lines() if isinstance(stream, EventStream) else stream.pieces():
+            async with asyncio.timeout(patience):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
     except (TimeoutError, OSError):
         return
 
 
+def _switching(response: Response) -> bytes:
+    lines = ["HTTP/1.1 101 Switching Protocols", *(f"{name}: {value}" for name, value in response.headers)]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    """Let the client have what was sent, for a moment."""
+    writer.close()
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await writer.wait_closed()
+    except (TimeoutError, OSError):
+        writer.transport.abort()
+
+
 async def _left(receive: Receive) -> None:
+    """Return when the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass

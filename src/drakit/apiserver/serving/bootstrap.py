@@ -1,7 +1,7 @@
-"""The objects that every cluster has from its first moment: namespaces, and the service that names the server itself.
+"""Create the objects that every cluster has: namespaces, and the service `kubernetes`.
 
-In:  a server without requests so far.
-Out: the same, with those objects; what is there already stays as it is.
+In:  a server that has not answered requests yet.
+Out: those objects are in the store. What was there already stays as it is.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from drakit.api.registry import Kind
-from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.objectstore import KeyExists
-from drakit.apiserver.verbs.context import Machinery
+from drakit.apiserver.verbs.context import ServerContext
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
-async def bootstrap(machinery: Machinery) -> None:
+async def bootstrap(context: ServerContext) -> None:
     namespace, service = known_kind("v1", "Namespace"), known_kind("v1", "Service")
     for name in NAMESPACES:
         labels = {"kubernetes.io/metadata.name": name}
@@ -26,8 +26,8 @@ async def bootstrap(machinery: Machinery) -> None:
             "spec": {"finalizers": ["kubernetes"]},
             "status": {"phase": "Active"},
         }
-        await _ensure(machinery, namespace, "", document)
-    await _ensure(machinery, service, "default", _kubernetes_service())
+        await _ensure(context, namespace, "", document)
+    await _ensure(context, service, "default", _kubernetes_service())
 
 
 def _kubernetes_service() -> dict[str, Any]:
@@ -48,15 +48,15 @@ def _kubernetes_service() -> dict[str, Any]:
     }
 
 
-async def _ensure(machinery: Machinery, kind: Kind, namespace: str, document: dict[str, Any]) -> None:
-    if await machinery.keeper.find(kind, namespace, document["metadata"]["name"]) is not None:
+async def _ensure(context: ServerContext, kind: Kind, namespace: str, document: dict[str, Any]) -> None:
+    if await context.objects.find(kind, namespace, document["metadata"]["name"]) is not None:
         return
     metadata = {
-        **document["metadata"], "uid": machinery.new_uid(), "creationTimestamp": machinery.timestamp()
+        **document["metadata"], "uid": context.new_uid(), "creationTimestamp": context.timestamp()
     }  # fmt: skip
-    whole = {**document, "kind": kind.kind, "apiVersion": kind.internal_version, "metadata": metadata}
-    written = shape_of(kind.internal_version, kind.kind).complete(whole)
+    document = {**document, "kind": kind.kind, "apiVersion": kind.internal_version, "metadata": metadata}
+    completed = shape_of(kind.internal_version, kind.kind).complete(document)
     try:
-        await machinery.keeper.create(kind, namespace, written)
-    except KeyExists:
+        await context.objects.create(kind, namespace, completed)
+    except KeyExists:  # another server on the same store was quicker
         return

@@ -1,7 +1,7 @@
-"""Write the default roles and bindings; gather the rules of aggregated roles.
+"""Write the default roles and bindings; fill aggregated roles.
 
 In:  the store, at the start of a server; changes of cluster roles.
-Out: the same store with every default object, and aggregated roles that hold the rules of all they select.
+Out: every default object is in the store; each aggregated role has the rules of all roles that it selects.
 """
 
 from __future__ import annotations
@@ -13,62 +13,62 @@ from typing import Any
 from drakit.api.objects.plain import from_plain
 from drakit.api.objects.rbac import AggregationRule
 from drakit.api.registry import Kind
-from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.auth.roles.bootstrap import completed, default_objects, kind_of
 from drakit.apiserver.auth.roles.builders import Document
 from drakit.apiserver.storage.objectstore import Conflict, KeyExists, prefix_of
-from drakit.apiserver.verbs.context import Machinery
+from drakit.apiserver.verbs.context import ServerContext
 from drakit.base import labels
 
 _TRIES = 5
 _ROUNDS = 8
 
 
-async def write_defaults(machinery: Machinery) -> None:
-    """All at once: a store that flushes to disk does so for all of them together."""
-    await asyncio.gather(*(ensure(machinery, document) for document in default_objects(machinery.gates)))
+async def write_defaults(context: ServerContext) -> None:
+    """Write all default objects at the same time: a store on disk then flushes once for all of them."""
+    await asyncio.gather(*(ensure(context, document) for document in default_objects(context.gates)))
 
 
-async def ensure(machinery: Machinery, wanted: Document) -> None:
-    """Make an RBAC object be there with at least what is wanted."""
+async def ensure(context: ServerContext, wanted: Document) -> None:
+    """Create an RBAC object, or add what it lacks."""
     kind, namespace, name = kind_of(wanted), wanted["metadata"].get("namespace", ""), wanted["metadata"]["name"]
     for _ in range(_TRIES):
-        found = await machinery.keeper.find(kind, namespace, name)
+        found = await context.objects.find(kind, namespace, name)
         try:
             if found is None:
-                await machinery.keeper.create(kind, namespace, _new(machinery, kind, wanted))
+                await context.objects.create(kind, namespace, _new(context, kind, wanted))
             elif (made := completed(wanted, found.document)) is not None:
-                await machinery.keeper.update(found, _shaped(kind, made))
+                await context.objects.update(found, _shaped(kind, made))
         except (KeyExists, Conflict):
             continue  # another server was quicker
         return
 
 
-def _new(machinery: Machinery, kind: Kind, wanted: Document) -> Document:
-    metadata = {**wanted["metadata"], "uid": machinery.new_uid(), "creationTimestamp": machinery.timestamp()}
+def _new(context: ServerContext, kind: Kind, wanted: Document) -> Document:
+    metadata = {**wanted["metadata"], "uid": context.new_uid(), "creationTimestamp": context.timestamp()}
     return _shaped(kind, {**wanted, "metadata": metadata})
 
 
 def _shaped(kind: Kind, document: Document) -> Document:
-    written: dict[str, Any] = shape_of(kind.internal_version, kind.kind).complete(document)
-    return written
+    completed: dict[str, Any] = shape_of(kind.internal_version, kind.kind).complete(document)
+    return completed
 
 
-async def aggregate(machinery: Machinery) -> None:
+async def aggregate(context: ServerContext) -> None:
     """Bring every aggregated role up to date.
 
-    One may select another: so again, until nothing changes. A chain is as long as there are roles in it; roles that
-    select each other come to rest too, because rules are only ever gathered.
+    An aggregated role may select another one, so this repeats until nothing changes. Roles that select each other come
+    to rest as well, because each only collects rules.
     """
     for _ in range(_ROUNDS):
-        if not await _aggregate_once(machinery):
+        if not await _aggregate_once(context):
             return
 
 
-async def _aggregate_once(machinery: Machinery) -> bool:
+async def _aggregate_once(context: ServerContext) -> bool:
     kind = kind_of({"kind": "ClusterRole"})
-    page = await machinery.keeper.store.list(prefix_of(kind))
-    roles = [machinery.keeper.kept(kind, record) for record in page.records]
+    page = await context.objects.store.list(prefix_of(kind))
+    roles = [context.objects.from_record(kind, record) for record in page.records]
     documents = [each.document for each in roles]
     changed = False
     for each in roles:
@@ -77,19 +77,19 @@ async def _aggregate_once(machinery: Machinery) -> bool:
             continue
         changed = True
         try:
-            await machinery.keeper.update(each, _shaped(kind, {**each.document, "rules": rules}))
+            await context.objects.update(each, _shaped(kind, {**each.document, "rules": rules}))
         except Conflict:
             continue
     return changed
 
 
 def same_rules(rules: Sequence[Document], others: Sequence[Document]) -> bool:
-    """In whatever order: two roles that select each other would otherwise swap theirs for ever."""
+    """Whether both have the same rules, in any order. By order, roles that select each other would never settle."""
     return len(rules) == len(others) and all(rule in others for rule in rules)
 
 
 def gathered(role: Document, roles: Sequence[Document]) -> list[Document] | None:
-    """The rules that an aggregated role should have: those of all others that it selects, each once."""
+    """The rules that an aggregated role should have, each once: those of all other roles that it selects."""
     if not role.get("aggregationRule"):
         return None
     wanted = from_plain(AggregationRule, role["aggregationRule"]).cluster_role_selectors

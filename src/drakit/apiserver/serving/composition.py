@@ -1,7 +1,7 @@
 """Put a server together.
 
-In:  a store, a clock, and how the server is to behave.
-Out: a Server, ready to handle requests; the objects that every cluster has are there.
+In:  a store, a clock, and settings.
+Out: a Server that answers requests. The objects that every cluster has are in the store.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from drakit.apiserver.admission.chain import Admission, choose
 from drakit.apiserver.admission.claimstatus import ClaimStatusRules
+from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.registration_rules import RegistrationRules
 from drakit.apiserver.admission.rules import ObjectRules
 from drakit.apiserver.admission.standard import Caller, standard_plugins
@@ -29,15 +30,17 @@ from drakit.apiserver.auth.authorization import AlwaysAllow, Authorizer
 from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens, new_key
 from drakit.apiserver.http.discovery import Discovery
 from drakit.apiserver.kinds.served import served_kinds
-from drakit.apiserver.metrics import Metrics
+from drakit.apiserver.metrics import ServerMetrics
+from drakit.apiserver.nodes import NodeClient
 from drakit.apiserver.openapi.pages import OpenAPIPages
 from drakit.apiserver.requests.routing import Routes
+from drakit.apiserver.serving.access import AccessControl
 from drakit.apiserver.serving.bootstrap import bootstrap
-from drakit.apiserver.serving.guard import Guard
 from drakit.apiserver.serving.health import Health
 from drakit.apiserver.serving.server import Limits, Server
-from drakit.apiserver.storage.objectstore import Keeper
-from drakit.apiserver.verbs.context import Machinery, random_uid
+from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.verbs.connect import Connector
+from drakit.apiserver.verbs.context import ServerContext, random_uid
 from drakit.apiserver.verbs.dispatch import Resources
 from drakit.apiserver.verbs.reviews import Reviewer
 from drakit.base.clock import Clock, RealClock
@@ -49,7 +52,7 @@ ISSUER = "https://kubernetes.default.svc"
 
 @dataclass(slots=True)
 class Settings:
-    """How a server behaves. The defaults are those of a server that is used from within its process."""
+    """How a server behaves. The defaults suit a server that is used in process."""
 
     gates: FeatureGates = field(default_factory=FeatureGates.defaults)
     runtime_config: str = ""
@@ -57,14 +60,16 @@ class Settings:
     anonymous: bool = True
     authorizer: Authorizer = field(default_factory=AlwaysAllow)
     modes: Sequence[str] = ()
-    """Of authorization, in order: `Node`, `RBAC`, …; they take the place of `authorizer`."""
+    """Authorization modes, in order: `Node`, `RBAC`, …. If there are any, `authorizer` is not used."""
     aggregate_roles: bool = False
-    """Whether to keep `admin`, `edit`, `view` and their like up to date: a controller's task in Kubernetes."""
+    """Whether the server keeps aggregated roles (`admin`, `edit`, …) up to date: in Kubernetes a controller does."""
     audit: AuditLog | None = None
     enable_plugins: Sequence[str] = ()
     disable_plugins: Sequence[str] = ()
     caller: Caller = field(default_factory=Caller)
     """How webhooks are reached."""
+    nodes: NodeClient | None = None
+    """How the agents of nodes are reached, for logs and the like; without it, there are none of those."""
     limits: Limits = field(default_factory=Limits)
     random: Random = field(default_factory=Random)
     new_uid: Callable[[], str] = random_uid
@@ -72,49 +77,75 @@ class Settings:
 
 
 async def build_server(store: Store, *, clock: Clock | None = None, settings: Settings | None = None) -> Server:
+    """A server that answers at once. It has tasks: close it, or use it as `async with await build_server(…)`."""
     settings = settings or Settings()
     clock = clock or RealClock()
-    keeper = Keeper(store)
-    guard = Guard(keeper, settings.modes, aggregate=settings.aggregate_roles)
-    authorizer = guard.authorizer() if settings.modes else settings.authorizer
+    objects = ObjectStore(store)
+    # Two threads: a policy's expression does not wait for the compilation of a large claim.
+    policy_worker, selector_worker = Worker("drakit-expressions"), Worker("drakit-selectors")
+    access = AccessControl(objects, settings.modes, aggregate=settings.aggregate_roles)
+    authorizer = access.authorizer() if settings.modes else settings.authorizer
     plugins = standard_plugins(
-        keeper, clock=clock, random=settings.random, new_uid=settings.new_uid, caller=settings.caller
+        objects,
+        clock=clock,
+        random=settings.random,
+        new_uid=settings.new_uid,
+        caller=settings.caller,
+        worker=policy_worker,
     )
     admission = choose(plugins, enable=settings.enable_plugins, disable=settings.disable_plugins)
-    machinery = Machinery(
-        keeper=keeper,
+    rules = ClaimStatusRules(ObjectRules(settings.gates, objects), authorizer, settings.gates, selector_worker)
+    context = ServerContext(
+        objects=objects,
         clock=clock,
         gates=settings.gates,
-        admission=Admission((*admission.plugins, *guard.plugins(authorizer))),
+        admission=Admission((*admission.plugins, *access.plugins(authorizer))),
         authorizer=authorizer,
-        rules=RegistrationRules(ClaimStatusRules(ObjectRules(settings.gates, keeper), authorizer, settings.gates)),
+        rules=RegistrationRules(rules),
         random=settings.random,
         new_uid=settings.new_uid,
     )
     accounts = ServiceAccountTokens(
-        settings.signing_key or new_key(), ISSUER, (ISSUER,), clock, guard.living, settings.new_uid
+        settings.signing_key or new_key(), ISSUER, (ISSUER,), clock, access.bound_objects, settings.new_uid
     )
     sources: list[TokenSource] = [*([settings.tokens] if settings.tokens else []), accounts]
-    figures = Metrics()
+    metrics = ServerMetrics()
     served = served_kinds(settings.runtime_config)
-    fresh = not (await store.stats()).keys
-    await bootstrap(machinery)
-    await guard.start(machinery)
-    if fresh:
-        # Nobody has seen how the first objects came about: history begins here.
-        await store.compact(await store.revision())
+    await _prepare_store(store, context, access)
     return Server(
-        machinery,
+        context,
         authentication=Authentication([ClientCertificates(), BearerTokens(sources)], anonymous=settings.anonymous),
         routes=Routes(served),
         discovery=Discovery(served),
         documents=OpenAPIPages(served),
         health=_health(store),
-        figures=figures,
-        resources=Resources(machinery, figures, Reviewer(authorizer, sources), accounts),
+        metrics=metrics,
+        resources=Resources(
+            context,
+            metrics,
+            Reviewer(authorizer, sources),
+            accounts,
+            Connector(context, settings.nodes) if settings.nodes else None,
+        ),
+        access=access,
+        workers=(policy_worker, selector_worker),
         limits=settings.limits,
         audit=settings.audit,
     )
+
+
+async def _prepare_store(store: Store, context: ServerContext, access: AccessControl) -> None:
+    """Write what every cluster has, and start to follow what authorization depends on."""
+    fresh = not (await store.stats()).keys
+    await bootstrap(context)
+    try:
+        await access.start(context)
+        if fresh:
+            # The first watch of a new cluster starts after these objects, as if they had always been there.
+            await store.compact(await store.revision())
+    except BaseException:
+        await access.stop()
+        raise
 
 
 def _health(store: Store) -> Health:

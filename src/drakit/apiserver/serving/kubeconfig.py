@@ -1,7 +1,7 @@
 """A kubeconfig that reaches this server, ready for kubectl.
 
 In:  the server's address, its CA, and a token or a client certificate.
-Out: a file of mode 0600 with everything inside it.
+Out: a file of mode 0600. Certificates and keys are in it, not beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from drakit.apiserver.auth.certificates import Pair, write_private
 _NAME = "drakit"
 
 
-class Access(msgspec.Struct, frozen=True, kw_only=True):
+class ServerAccess(msgspec.Struct, frozen=True, kw_only=True):
     """How one user reaches the server. Without TLS there is no CA."""
 
     url: str
@@ -27,12 +27,12 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     client: Pair | None = None
 
 
-def write_kubeconfig(path: Path, access: Access) -> None:
+def write_kubeconfig(path: Path, access: ServerAccess) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_private(path, yaml.safe_dump(kubeconfig(access), sort_keys=False).encode())
 
 
-def kubeconfig(access: Access) -> dict[str, Any]:
+def kubeconfig(access: ServerAccess) -> dict[str, Any]:
     cluster: dict[str, Any] = {"server": access.url}
     if access.ca is not None:
         cluster["certificate-authority-data"] = _inline(access.ca)

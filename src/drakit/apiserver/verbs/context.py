@@ -1,8 +1,12 @@
-"""What every handler needs, in one hand; and what it knows about the request at hand."""
+"""What handlers work with: the parts of the server, and one request.
+
+In:  the parts, put together at the start; a request whose user may make it.
+Out: `ServerContext`, one per server; `ApiCall`, one per request.
+"""
 
 from __future__ import annotations
 
-import os
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,43 +15,40 @@ from random import Random
 from typing import Any
 
 from drakit.api.exchange import Request, User
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.text.times import format_time
-from drakit.apiserver.admission.chain import Admission, Change
-from drakit.apiserver.admission.rules import Rules
+from drakit.apiserver.admission.chain import Admission, ObjectChange
+from drakit.apiserver.admission.rules import WriteRules
 from drakit.apiserver.auth.authorization import Authorizer
 from drakit.apiserver.patching.entries import Owners
 from drakit.apiserver.requests.routing import Target
-from drakit.apiserver.storage.objects import Kept, Plain
-from drakit.apiserver.storage.objectstore import Keeper
-from drakit.apiserver.strategies import Strategy, strategy_of
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.strategies import KindStrategy, strategy_of
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 
-_VERSION_4 = 0x4 << 76 | 0b10 << 62
-_RANDOM_BITS = ~(0xF << 76 | 0b11 << 62)
-
 
 def random_uid() -> str:
-    """A random UUID, version 4; as the standard library's, in a fifth of the time."""
-    bits = int.from_bytes(os.urandom(16)) & _RANDOM_BITS | _VERSION_4
-    text = f"{bits:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return str(uuid.uuid4())
 
 
 @lru_cache(maxsize=16)
-def _written(second: datetime) -> str:
+def _format_second(second: datetime) -> str:
     return format_time(second)
 
 
 @dataclass(slots=True)
-class Machinery:
-    keeper: Keeper
+class ServerContext:
+    """The parts of a server that handlers use."""
+
+    objects: ObjectStore
     clock: Clock
     gates: FeatureGates
     admission: Admission
     authorizer: Authorizer
-    rules: Rules
+    rules: WriteRules
     random: Random
     new_uid: Callable[[], str] = random_uid
 
@@ -55,25 +56,26 @@ class Machinery:
         return self.clock.now()
 
     def timestamp(self) -> str:
-        return _written(self.clock.now().replace(microsecond=0))
+        """The current time as objects have it: in whole seconds."""
+        return _format_second(self.clock.now().replace(microsecond=0))
 
 
 @dataclass(slots=True)
-class Call:
-    """One request for a resource."""
+class ApiCall:
+    """One request for a resource, and what its handlers have found out about it so far."""
 
     request: Request
     target: Target
     user: User
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
-    """What admission wants the audit log to say about the request."""
-    written: Mapping[str, Any] = field(default_factory=dict)
-    """What was read of the new object, see `bodies.Incoming`."""
-    owned: tuple[list[Plain], Owners] | None = None
-    """Who owns which fields of the object after this write: as its entries, and as their owners."""
-    loose: bool = False
-    """Whether opaque parameters came with spaces between their tokens, see `bodies.sent_loosely`."""
+    """Notes of admission plugins for the audit log."""
+    completed: Mapping[str, Any] = field(default_factory=dict)
+    """The new object as it was decoded, see `bodies.Incoming.completed`."""
+    managed_fields: tuple[list[Plain], Owners] | None = None
+    """`metadata.managedFields` after this write: the entries, and the same as owners."""
+    spaced_parameters: bool = False
+    """Whether the client sent opaque parameters with spaces between tokens, see `bodies.has_spaced_parameters`."""
 
     @property
     def kind(self) -> Kind:
@@ -96,7 +98,7 @@ class Call:
         return self.target.subresource.name if self.target.subresource else ""
 
     @property
-    def strategy(self) -> Strategy:
+    def strategy(self) -> KindStrategy:
         return strategy_of(self.kind)
 
     def change(
@@ -105,11 +107,11 @@ class Call:
         name: str,
         *,
         new: Plain | None,
-        old: Kept | None,
+        old: StoredObject | None,
         dry_run: bool,
         sent: Any = None,
-    ) -> Change:
-        return Change(
+    ) -> ObjectChange:
+        return ObjectChange(
             operation=operation,
             kind=self.kind,
             version=self.version,

@@ -1,7 +1,7 @@
 """Delete an object, or all that a selection finds.
 
 In:  a DELETE with its options.
-Out: what is gone, or what has begun to go: an object with finalizers or a grace period stays until those are over.
+Out: the object, removed or marked as being deleted. It stays until its finalizers and its grace period are over.
 """
 
 from __future__ import annotations
@@ -12,63 +12,59 @@ from typing import Any
 
 import msgspec
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.text.times import format_time, parse_time
 from drakit.apiserver.admission.chain import DELETE
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.requests.bodies import read_body
 from drakit.apiserver.requests.options import DeleteOptions, Preconditions, delete_options
-from drakit.apiserver.storage.objects import Kept, Plain
-from drakit.apiserver.storage.objectstore import Conflict, conflict
-from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.write import repeat_on_conflict
 from drakit.base import status
-
-TRIES = 100
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
+from drakit.base.wellknown import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 
 
 class Deleted(msgspec.Struct, frozen=True):
-    """`gone` says that the object is no more; otherwise it is being deleted."""
+    """`gone`: the object was removed. Otherwise it is marked, and is removed later."""
 
-    object: Kept
+    object: StoredObject
     gone: bool
 
 
-async def delete(machinery: Machinery, call: Call) -> Deleted:
+async def delete(context: ServerContext, call: ApiCall) -> Deleted:
     """Handle a DELETE of one object."""
     options = delete_options(call.request, read_body(call.request))
-    return await delete_object(machinery, call, call.name, options)
+    return await delete_object(context, call, call.name, options)
 
 
-async def delete_found(machinery: Machinery, call: Call, found: Kept, options: DeleteOptions) -> None:
-    """Delete one object of a collection; that somebody else was quicker is fine."""
+async def delete_found(context: ServerContext, call: ApiCall, found: StoredObject, options: DeleteOptions) -> None:
+    """Delete one object of a collection. It is no error if somebody else has removed it."""
     try:
-        await delete_object(machinery, call, found.name, options, namespace=found.namespace)
+        await delete_object(context, call, found.name, options, namespace=found.namespace)
     except ApiError as error:
         if error.status.code != 404:
             raise
 
 
 async def delete_object(
-    machinery: Machinery, call: Call, name: str, options: DeleteOptions, *, namespace: str | None = None
+    context: ServerContext, call: ApiCall, name: str, options: DeleteOptions, *, namespace: str | None = None
 ) -> Deleted:
     place = call.namespace if namespace is None else namespace
-    for attempt in range(TRIES):
-        old = await machinery.keeper.get(call.kind, place, name)
+
+    async def delete_once() -> Deleted:
+        old = await context.objects.get(call.kind, place, name)
         check_preconditions(call.kind, old, options.preconditions)
         change = call.change(DELETE, name, new=None, old=old, dry_run=options.dry_run)
-        await machinery.admission.admit(change)
-        await machinery.admission.validate(change)
-        try:
-            return await _delete(machinery, call, old, options)
-        except Conflict:
-            if attempt == TRIES - 1:
-                raise conflict(call.kind, name) from None
-    raise AssertionError("unreachable")
+        await context.admission.admit(change)
+        await context.admission.validate(change)
+        return await _delete(context, call, old, options)
+
+    return await repeat_on_conflict(call.kind, name, delete_once)
 
 
-def check_preconditions(kind: Kind, old: Kept, given: Preconditions) -> None:
+def check_preconditions(kind: Kind, old: StoredObject, given: Preconditions) -> None:
     if given.uid is not None and given.uid != old.uid:
         raise _unmet(kind, old, "UID", given.uid, old.uid, "The object might have been deleted and then recreated")
     revision = str(old.revision)
@@ -78,35 +74,36 @@ def check_preconditions(kind: Kind, old: Kept, given: Preconditions) -> None:
         )
 
 
-def _unmet(kind: Kind, old: Kept, what: str, wanted: str, found: str, hint: str) -> ApiError:
+def _unmet(kind: Kind, old: StoredObject, what: str, wanted: str, found: str, hint: str) -> ApiError:
     why = f"the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). {hint}"
     return ApiError(status.conflict(kind.kind, kind.group, old.name, why))
 
 
-async def _delete(machinery: Machinery, call: Call, old: Kept, options: DeleteOptions) -> Deleted:
-    marked = mark(machinery, call, old, options)
+async def _delete(context: ServerContext, call: ApiCall, old: StoredObject, options: DeleteOptions) -> Deleted:
+    marked = mark(context, call, old, options)
     if options.dry_run:
-        shown = machinery.keeper.unsaved(call.kind, old.namespace, marked.document, old.revision)
-        return Deleted(shown if marked.written else old, gone=marked.ends)
-    written = await machinery.keeper.update(old, marked.document) if marked.written else old
+        shown = context.objects.unsaved(call.kind, old.namespace, marked.document, old.revision)
+        return Deleted(shown if marked.changed else old, gone=marked.ends)
+    current = await context.objects.update(old, marked.document) if marked.changed else old
     if not marked.ends:
-        return Deleted(written, gone=False)
-    gone = await machinery.keeper.delete(written)
+        return Deleted(current, gone=False)
+    gone = await context.objects.delete(current)
     return Deleted(gone, gone=True)
 
 
 class Marked(msgspec.Struct, frozen=True):
-    """What a deletion makes of an object: whether the mark is to be written, and whether the object ends with it."""
+    """What a deletion makes of an object: whether that is to be stored, and whether the object is then removed."""
 
     document: Plain
-    written: bool
+    changed: bool
     ends: bool
 
 
-def mark(machinery: Machinery, call: Call, old: Kept, options: DeleteOptions) -> Marked:
+def mark(context: ServerContext, call: ApiCall, old: StoredObject, options: DeleteOptions) -> Marked:
     """Mark an object as being deleted, with its grace period and finalizers.
 
-    A kind that has grace periods is marked also when there is nothing to wait for: those who watch see it go.
+    A kind with grace periods (pods) is marked even if there is nothing to wait for: watchers see the mark before the
+    object is removed.
     """
     document = old.document
     metadata = dict(document["metadata"])
@@ -117,38 +114,40 @@ def mark(machinery: Machinery, call: Call, old: Kept, options: DeleteOptions) ->
     held = bool(metadata.get("finalizers")) or bool(_namespace_finalizers(call.kind, document))
     grace = call.strategy.default_grace(document, options.grace)
     if metadata.get("deletionTimestamp"):
-        _hurry(machinery, metadata, grace)
+        _hurry(context, metadata, grace)
     elif held or grace is not None:
-        _begin(machinery, metadata, grace or 0)
+        _begin(context, metadata, grace or 0)
     marked = {**document, "metadata": metadata}
     if held and call.kind.kind == "Namespace" and not call.kind.group:
         marked["status"] = {**document.get("status", {}), "phase": "Terminating"}
     ends = not held and not metadata.get("deletionGracePeriodSeconds")
-    written = marked != document and (held or grace is not None)
-    return Marked(marked, written, ends)
+    changed = marked != document and (held or grace is not None)
+    return Marked(marked, changed, ends)
 
 
-def _begin(machinery: Machinery, metadata: Plain, seconds: int) -> None:
-    metadata["deletionTimestamp"] = format_time(machinery.now() + timedelta(seconds=seconds))
+def _begin(context: ServerContext, metadata: Plain, seconds: int) -> None:
+    metadata["deletionTimestamp"] = format_time(context.now() + timedelta(seconds=seconds))
     metadata["deletionGracePeriodSeconds"] = seconds
+    # Being deleted counts as a change of what is wanted: controllers compare the generation with what they observed.
     if metadata.get("generation"):
         metadata["generation"] += 1
 
 
-def _hurry(machinery: Machinery, metadata: Plain, grace: int | None) -> None:
-    """Deleting what is being deleted may only make it go sooner."""
+def _hurry(context: ServerContext, metadata: Plain, grace: int | None) -> None:
+    """A second deletion may shorten the grace period, never lengthen it."""
     left = metadata.get("deletionGracePeriodSeconds") or 0
     if grace is not None and grace < left:
+        # The deletionTimestamp is when the period ends: the deletion began that much earlier.
         begun = parse_time(metadata["deletionTimestamp"]) - timedelta(seconds=left)
-        metadata["deletionTimestamp"] = format_time(max(begun + timedelta(seconds=grace), machinery.now()))
+        metadata["deletionTimestamp"] = format_time(max(begun + timedelta(seconds=grace), context.now()))
         metadata["deletionGracePeriodSeconds"] = grace
 
 
 def _finalizers(current: list[str], propagation: str) -> list[str]:
-    """The garbage collector's finalizers follow the policy."""
-    kept = [name for name in current if name not in (ORPHAN, FOREGROUND)]
-    added = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND]}.get(propagation, [])
-    return kept + added
+    """Set the garbage collector's finalizer that the propagation policy asks for, and drop the other."""
+    others = [name for name in current if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
+    added = {"Orphan": [ORPHAN_FINALIZER], "Foreground": [FOREGROUND_FINALIZER]}.get(propagation, [])
+    return others + added
 
 
 def _namespace_finalizers(kind: Kind, document: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
-"""Requests for resources: from a Call to the handler of its verb, and back to a response.
+"""Give a request for a resource to the handler of its verb.
 
-In:  a call whose user may make it.
-Out: a response.
+In:  an ApiCall whose user is authorized.
+Out: a response. Errors are raised; the server makes a Status of them.
 """
 
 from __future__ import annotations
@@ -9,44 +9,57 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from drakit.api.exchange import JSON, Outcome, Response
+from drakit.api.exchange import JSON, Response, StatusContent
 from drakit.apiserver.admission.chain import CREATE
 from drakit.apiserver.auth.tokens import requests as tokenrequests
 from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens
 from drakit.apiserver.failures import method_not_allowed, unavailable
-from drakit.apiserver.metrics import Metrics
+from drakit.apiserver.metrics import ServerMetrics
+from drakit.apiserver.nodes import NodeBody, NodeTunnel
 from drakit.apiserver.requests.bodies import incoming, read_body
 from drakit.apiserver.requests.negotiation import negotiate
 from drakit.apiserver.requests.options import delete_options, list_options, write_options
-from drakit.apiserver.verbs import bind as binding
-from drakit.apiserver.verbs import create as creating
-from drakit.apiserver.verbs import delete as deleting
-from drakit.apiserver.verbs import patch as patches
-from drakit.apiserver.verbs import read as listing
-from drakit.apiserver.verbs import scale as scaling
-from drakit.apiserver.verbs import update as updating
-from drakit.apiserver.verbs import watch as watching
-from drakit.apiserver.verbs.context import Call, Machinery
+from drakit.apiserver.verbs import connect
+from drakit.apiserver.verbs.bind import bind, evict
+from drakit.apiserver.verbs.connect import Connector
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.create import create
+from drakit.apiserver.verbs.delete import delete, delete_found
+from drakit.apiserver.verbs.patch import patch
+from drakit.apiserver.verbs.read import collect, get, list_objects
 from drakit.apiserver.verbs.representation import Presenter
 from drakit.apiserver.verbs.reviews import KINDS as REVIEWS
 from drakit.apiserver.verbs.reviews import Reviewer
-from drakit.apiserver.verbs.selection import Selection
+from drakit.apiserver.verbs.scale import scale_of, write_scale
+from drakit.apiserver.verbs.selection import SelectionPredicate
+from drakit.apiserver.verbs.update import update
+from drakit.apiserver.verbs.watch import ObjectStream, watch
 from drakit.base.status import ListMeta, Status, StatusDetails
 
-Handler = Callable[[Call, Presenter], Awaitable[Response]]
-_AT_A_TIME = 64
-_NODE_ONLY = ("attach", "exec", "log", "portforward")
+VerbHandler = Callable[[ApiCall, Presenter], Awaitable[Response]]
+_DELETED_TOGETHER = 64
+"""Deletions of a collection that run at the same time: the store commits them in one group."""
 
 
 class Resources:
+    """Handles requests for resources. Owns the watches, and the streams of nodes, that are open."""
+
     def __init__(
-        self, machinery: Machinery, metrics: Metrics, reviewer: Reviewer, tokens: ServiceAccountTokens
+        self,
+        context: ServerContext,
+        metrics: ServerMetrics,
+        reviewer: Reviewer,
+        tokens: ServiceAccountTokens,
+        connector: Connector | None = None,
     ) -> None:
-        self._machinery = machinery
+        self._context = context
         self._metrics = metrics
         self._reviewer = reviewer
         self._tokens = tokens
-        self._verbs: dict[str, Handler] = {
+        self._connector = connector
+        self._watches: set[ObjectStream] = set()
+        self._node_streams: set[NodeBody | NodeTunnel] = set()
+        self._verbs: dict[str, VerbHandler] = {
             "get": self._get,
             "list": self._list,
             "watch": self._watch,
@@ -56,116 +69,139 @@ class Resources:
             "delete": self._delete,
             "deletecollection": self._delete_collection,
         }
-        self._subresources: dict[str, Handler] = {
+        self._subresources: dict[str, VerbHandler] = {
             "binding": self._bind,
             "eviction": self._evict,
             "scale": self._scale,
             "token": self._token,
         }
 
-    async def handle(self, call: Call) -> Response:
+    async def handle(self, call: ApiCall) -> Response:
         wanted = negotiate(call.request.headers.get("accept", ""))
-        presenter = Presenter(call, wanted, self._machinery.now)
+        presenter = Presenter(call, wanted, self._context.now)
         if call.kind.kind in REVIEWS:
             return await self._review(call, presenter)
-        if call.subresource in _NODE_ONLY:
-            return await self._node_only(call)
+        if call.subresource in connect.SUBRESOURCES:
+            return await self._connect(call)
+        # A subresource that is written like its object (`status`, `resize`) has no handler of its own.
         handler = self._subresources.get(call.subresource) or self._verbs.get(call.target.verb)
         if handler is None:
             raise method_not_allowed()
         return await handler(call, presenter)
 
-    async def _get(self, call: Call, presenter: Presenter) -> Response:
-        return presenter.object(await listing.get(self._machinery, call))
+    async def _get(self, call: ApiCall, presenter: Presenter) -> Response:
+        return presenter.object(await get(self._context, call))
 
-    async def _list(self, call: Call, presenter: Presenter) -> Response:
-        return presenter.list(await listing.list_objects(self._machinery, call))
+    async def _list(self, call: ApiCall, presenter: Presenter) -> Response:
+        return presenter.list(await list_objects(self._context, call))
 
-    async def _watch(self, call: Call, presenter: Presenter) -> Response:
-        stream = await watching.watch(self._machinery, call)
+    async def _watch(self, call: ApiCall, presenter: Presenter) -> Response:
+        stream = await watch(self._context, call)
         where = (call.kind.group, call.version, call.kind.plural)
         self._metrics.watch_opened(*where)
-        stream.on_close = lambda events: self._metrics.watch_closed(*where, events)
+        self._watches.add(stream)
+
+        def closed(events: int) -> None:
+            self._watches.discard(stream)
+            self._metrics.watch_closed(*where, events)
+
+        stream.on_close = closed
         return presenter.watch(stream)
 
-    async def _create(self, call: Call, presenter: Presenter) -> Response:
-        return presenter.object(await creating.create(self._machinery, call), 201)
+    async def close(self) -> None:
+        """End every watch, and every stream of a node. Idempotent."""
+        while self._watches:
+            await self._watches.pop().close()
+        while self._node_streams:
+            await self._node_streams.pop().close()
 
-    async def _update(self, call: Call, presenter: Presenter) -> Response:
-        kept, new = await updating.update(self._machinery, call)
-        return presenter.object(kept, 201 if new else 200)
+    async def _create(self, call: ApiCall, presenter: Presenter) -> Response:
+        return presenter.object(await create(self._context, call), 201)
 
-    async def _patch(self, call: Call, presenter: Presenter) -> Response:
-        kept, new = await patches.patch(self._machinery, call)
-        return presenter.object(kept, 201 if new else 200)
+    async def _update(self, call: ApiCall, presenter: Presenter) -> Response:
+        stored, new = await update(self._context, call)
+        return presenter.object(stored, 201 if new else 200)
 
-    async def _delete(self, call: Call, presenter: Presenter) -> Response:
-        deleted = await deleting.delete(self._machinery, call)
+    async def _patch(self, call: ApiCall, presenter: Presenter) -> Response:
+        stored, new = await patch(self._context, call)
+        return presenter.object(stored, 201 if new else 200)
+
+    async def _delete(self, call: ApiCall, presenter: Presenter) -> Response:
+        deleted = await delete(self._context, call)
         if not deleted.gone or call.strategy.returns_deleted:
             return presenter.object(deleted.object)
         kind = call.kind
         details = StatusDetails(name=call.name, group=kind.group, kind=kind.plural, uid=deleted.object.uid)
         return _success(200, details, call)
 
-    async def _delete_collection(self, call: Call, presenter: Presenter) -> Response:
-        """What is found is deleted, some at a time, which the store commits together; what goes meanwhile is gone.
-
-        The answer is what was found.
-        """
+    async def _delete_collection(self, call: ApiCall, presenter: Presenter) -> Response:
+        """Delete what the selection finds, and answer with what was found."""
         options = delete_options(call.request, read_body(call.request))
         wanted = list_options(call.request)
-        selection = Selection(call.kind, call.target.group_version, call.namespace, "", wanted)
-        found = await listing.collect(self._machinery, call.kind, call.version, selection, wanted)
-        for start in range(0, len(found.kept), _AT_A_TIME):
-            some = found.kept[start : start + _AT_A_TIME]
-            deletions = (deleting.delete_found(self._machinery, call, kept, options) for kept in some)
+        selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, "", wanted)
+        found = await collect(self._context, call.kind, call.version, selection, wanted)
+        for start in range(0, len(found.objects), _DELETED_TOGETHER):
+            some = found.objects[start : start + _DELETED_TOGETHER]
+            deletions = (delete_found(self._context, call, stored, options) for stored in some)
             for problem in await asyncio.gather(*deletions, return_exceptions=True):
                 if problem is not None:
                     raise problem
         return presenter.list(found)
 
-    async def _review(self, call: Call, presenter: Presenter) -> Response:
+    async def _review(self, call: ApiCall, presenter: Presenter) -> Response:
         sent = read_body(call.request)
         options = write_options(call.request, "CreateOptions")
         found = incoming(
-            call.kind, call.version, {} if sent is None else sent, self._machinery.now(),
+            call.kind, call.version, {} if sent is None else sent, self._context.now(),
             strict=options.validation == "Strict",
         )  # fmt: skip
-        return presenter.document(await self._reviewer.review(call, found.document, self._machinery.timestamp()), 201)
+        return presenter.document(await self._reviewer.review(call, found.document, self._context.timestamp()), 201)
 
-    async def _bind(self, call: Call, presenter: Presenter) -> Response:  # noqa: ARG002
-        await binding.bind(self._machinery, call)
+    async def _bind(self, call: ApiCall, presenter: Presenter) -> Response:  # noqa: ARG002
+        await bind(self._context, call)
         return _success(201, None, call)
 
-    async def _evict(self, call: Call, presenter: Presenter) -> Response:  # noqa: ARG002
-        await binding.evict(self._machinery, call)
+    async def _evict(self, call: ApiCall, presenter: Presenter) -> Response:  # noqa: ARG002
+        await evict(self._context, call)
         return _success(201, None, call)
 
-    async def _scale(self, call: Call, presenter: Presenter) -> Response:
+    async def _scale(self, call: ApiCall, presenter: Presenter) -> Response:
         if call.target.verb == "get":
-            kept = await listing.get(self._machinery, call)
+            stored = await get(self._context, call)
         else:
-            kept = await scaling.write_scale(self._machinery, call)
-        return presenter.document(scaling.scale_of(kept))
+            stored = await write_scale(self._context, call)
+        return presenter.document(scale_of(stored))
 
-    async def _token(self, call: Call, presenter: Presenter) -> Response:
-        account = await self._machinery.keeper.get(call.kind, call.namespace, call.name)
+    async def _token(self, call: ApiCall, presenter: Presenter) -> Response:
+        account = await self._context.objects.get(call.kind, call.namespace, call.name)
         sent = read_body(call.request)
         change = call.change(CREATE, call.name, new=None, old=account, dry_run=False, sent=sent)
-        await self._machinery.admission.admit(change)
-        await self._machinery.admission.validate(change)
+        await self._context.admission.admit(change)
+        await self._context.admission.validate(change)
         wanted = tokenrequests.read_request(sent, call.namespace, call.name)
-        bound = await tokenrequests.bind(self._machinery.keeper, wanted, call.namespace, call.name)
+        bound = await tokenrequests.bind(self._context.objects, wanted, call.namespace, call.name)
         issued = await self._tokens.issue(call.namespace, call.name, account.uid, wanted, bound)
         return presenter.document(issued, 201)
 
-    async def _node_only(self, call: Call) -> Response:
-        """These lead to the pod's node; a server by itself has none."""
-        await self._machinery.keeper.get(call.kind, call.namespace, call.name)
-        raise unavailable(f"{call.subresource} of pod {call.name!r} is not available: no node serves it")
+    async def _connect(self, call: ApiCall) -> Response:
+        """These lead to the pod's node; a server that was not told how to reach nodes has none."""
+        if self._connector is None:
+            await self._context.objects.get(call.kind, call.namespace, call.name)
+            raise unavailable(f"{call.subresource} of pod {call.name!r} is not available: no node serves it")
+        join = self._connector.log if call.subresource == connect.LOG else self._connector.upgrade
+        response, stream = await join(call)
+        self._node_streams.add(stream)
+        ended = self._metrics.stream_opened(call.kind.group, call.version, f"{call.kind.plural}/{call.subresource}")
+
+        def closed() -> None:
+            self._node_streams.discard(stream)
+            ended()
+
+        stream.on_close = closed
+        return response
 
 
-def _success(code: int, details: StatusDetails | None, call: Call) -> Response:
+def _success(code: int, details: StatusDetails | None, call: ApiCall) -> Response:
     done = Status(
         api_version="v1",
         metadata=ListMeta(),
@@ -173,4 +209,4 @@ def _success(code: int, details: StatusDetails | None, call: Call) -> Response:
         details=details,
         code=0 if code == 200 else code,
     )
-    return Response(code=code, content=Outcome(done), content_type=JSON, warnings=tuple(call.warnings))
+    return Response(code=code, content=StatusContent(done), content_type=JSON, warnings=tuple(call.warnings))

@@ -1,7 +1,7 @@
-"""Change an object by a patch, or by saying how it shall be (apply).
+"""Patch an object: JSON patch, merge patch, strategic merge patch, server-side apply.
 
-In:  a PATCH of one of four types.
-Out: the stored object, and whether it is new: an apply makes what is not there.
+In:  a PATCH of one of these four types.
+Out: the stored object, and whether it is new: an apply creates what does not exist.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from drakit.api.objects.plain import Plain
 from drakit.apiserver.failures import ApiError, unsupported_media_type
 from drakit.apiserver.patching import APPLY_PATCH, PATCH_TYPES, PatchBody, apply_patch, atom_of
 from drakit.apiserver.patching.rejections import invalid_result
 from drakit.apiserver.requests.bodies import Incoming, incoming, media_type
 from drakit.apiserver.requests.options import WriteOptions, invalid_options, write_options
-from drakit.apiserver.storage.objects import Kept, Plain, encode_document
-from drakit.apiserver.storage.objectstore import Conflict, conflict, not_found
-from drakit.apiserver.verbs.context import Call, Machinery
-from drakit.apiserver.verbs.create import check_place, create_object
+from drakit.apiserver.storage.objects import StoredObject, encode_document
+from drakit.apiserver.storage.objectstore import not_found
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.managedfields import tracker_of
-from drakit.apiserver.verbs.update import TRIES, check_revision, replace
+from drakit.apiserver.verbs.write import check_place, check_revision, repeat_on_conflict, write_new, write_over
 from drakit.base import fields
 from drakit.base.fields import Path
 
 _NOTHING: Mapping[str, Any] = {}
 
 
-async def patch(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
-    """Handle a PATCH; whether the object is new."""
+async def patch(context: ServerContext, call: ApiCall) -> tuple[StoredObject, bool]:
+    """Handle a PATCH; also tell whether the object is new."""
     kind = media_type(call.request)
     if kind not in PATCH_TYPES:
         raise unsupported_media_type()
@@ -36,20 +36,16 @@ async def patch(machinery: Machinery, call: Call) -> tuple[Kept, bool]:
     body = PatchBody(kind, call.request.body, call.request.document)
     applied: Plain | None = body.data if kind == APPLY_PATCH else None
     _note_findings(call, body, options)
-    for attempt in range(TRIES):
-        old = await machinery.keeper.find(call.kind, call.namespace, call.name)
-        if old is None and call.subresource:
+
+    async def write_once() -> tuple[StoredObject, bool]:
+        old = await context.objects.find(call.kind, call.namespace, call.name)
+        if old is not None:
+            return await _patch(context, call, old, body, options), False
+        if applied is None or call.subresource:
             raise not_found(call.kind, call.name)
-        try:
-            if old is None and applied is not None:
-                return await _create(machinery, call, applied, options), True
-            if old is None:
-                raise not_found(call.kind, call.name)
-            return await _patch_once(machinery, call, old, body, options), False
-        except Conflict:
-            if attempt == TRIES - 1:
-                raise conflict(call.kind, call.name) from None
-    raise AssertionError("unreachable")
+        return await _create(context, call, applied, options), True
+
+    return await repeat_on_conflict(call.kind, call.name, write_once)
 
 
 def _check_options(kind: str, options: WriteOptions) -> None:
@@ -63,8 +59,8 @@ def _check_options(kind: str, options: WriteOptions) -> None:
         raise invalid_options("PatchOptions", found)
 
 
-def _note_findings(call: Call, body: PatchBody, options: WriteOptions) -> None:
-    """Keys that stand twice in the patch itself."""
+def _note_findings(call: ApiCall, body: PatchBody, options: WriteOptions) -> None:
+    """Report duplicate keys in the patch itself: as an error or as warnings, by fieldValidation."""
     if options.validation == "Ignore":
         return
     found = body.findings()
@@ -73,46 +69,48 @@ def _note_findings(call: Call, body: PatchBody, options: WriteOptions) -> None:
     call.warnings.extend(found)
 
 
-async def _patch_once(machinery: Machinery, call: Call, old: Kept, body: PatchBody, options: WriteOptions) -> Kept:
+async def _patch(
+    context: ServerContext, call: ApiCall, old: StoredObject, body: PatchBody, options: WriteOptions
+) -> StoredObject:
     live, applied = old.document_in(call.version), body.content_type == APPLY_PATCH
     if applied:
-        result = _applied(machinery, call, live, body.data, options)
+        result = _applied(context, call, live, body.data, options)
     else:
         result = apply_patch(body, live, schema=atom_of(call.target.group_version, call.kind.kind))
-    found = _decoded(machinery, call, result, options, applied=applied, known=live)
-    new, call.written = found.document, found.written
+    found = _decoded(context, call, result, options, applied=applied, known=live)
+    new, call.completed = found.document, found.completed
     check_place(call, new)
     check_revision(call, old, new)
-    return await replace(machinery, call, old, new, options, sent=result, applied=applied)
+    return await write_over(context, call, old, new, options, sent=result, applied=applied)
 
 
-async def _create(machinery: Machinery, call: Call, applied: Plain, options: WriteOptions) -> Kept:
-    result = _applied(machinery, call, None, applied, options)
-    new = _decoded(machinery, call, result, options, applied=True).document
+async def _create(context: ServerContext, call: ApiCall, applied: Plain, options: WriteOptions) -> StoredObject:
+    result = _applied(context, call, None, applied, options)
+    new = _decoded(context, call, result, options, applied=True).document
     check_place(call, new)
-    return await create_object(machinery, call, new, options, sent=result, applied=True)
+    return await write_new(context, call, new, options, sent=result, applied=True)
 
 
 def _applied(
-    machinery: Machinery, call: Call, live: Plain | None, applied: Plain, options: WriteOptions
+    context: ServerContext, call: ApiCall, live: Plain | None, applied: Plain, options: WriteOptions
 ) -> dict[str, Any]:
     return tracker_of(call).apply(
-        live, applied, manager=options.manager, now=machinery.timestamp(), force=bool(options.force)
+        live, applied, manager=options.manager, now=context.timestamp(), force=bool(options.force)
     )
 
 
 def _decoded(
-    machinery: Machinery,
-    call: Call,
+    context: ServerContext,
+    call: ApiCall,
     result: dict[str, Any],
     options: WriteOptions,
     *,
     applied: bool,
     known: Mapping[str, Any] = _NOTHING,
 ) -> Incoming:
-    """What the patch made must be an object of the kind; what is unknown in it is refused or told."""
+    """Decode what the patch made of the object. Unknown fields are an error or warnings, by fieldValidation."""
     try:
-        found = incoming(call.kind, call.version, result, machinery.now(), strict=False, known=known)
+        found = incoming(call.kind, call.version, result, context.now(), strict=False, known=known)
     except ApiError as error:
         if applied:
             raise
@@ -126,6 +124,6 @@ def _decoded(
 
 
 def _cause(error: ApiError) -> str:
-    """The decoder's own words, without the sentence that a POST puts around them."""
+    """The decoder's message, without the sentence that the answer to a POST puts around it."""
     _, _, why = error.status.message.partition(" cannot be handled as a ")
     return why.partition(": ")[2] or error.status.message

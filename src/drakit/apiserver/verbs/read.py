@@ -1,7 +1,7 @@
 """Read one object, or many.
 
 In:  a GET of an object or a collection.
-Out: objects, all of a list from one revision; of a long list a page and a token that goes on where it ends.
+Out: objects. All objects of a list are as of one revision. A long list comes in pages; a token leads to the next.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError, bad_request, too_new
 from drakit.apiserver.requests.continuetokens import Continue, decode_continue, encode_continue
 from drakit.apiserver.requests.options import EXACT, ListOptions, list_options, parse_revision
-from drakit.apiserver.storage.objects import Kept, KeptObject
-from drakit.apiserver.verbs.context import Call, Machinery
-from drakit.apiserver.verbs.selection import Selection
+from drakit.apiserver.storage.objects import ObjectContent, StoredObject
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.selection import SelectionPredicate
 from drakit.base import status
 from drakit.base.status import ListMeta
-from drakit.store import Compacted, KeyNotFound, Page, Record
+from drakit.store import Compacted, KeyNotFound, Record, RecordPage
 
 _CHUNK = 2_000
+"""Records read at a time when a selection may leave few of them."""
 _TOO_OLD = "The resourceVersion for the provided list is too old."
 _CONTINUE_TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -32,51 +33,51 @@ _CONTINUE_TOO_OLD = (
 )
 
 
-class KeptList(ManyObjects):
+class ListContent(ManyObjects):
     """A list as the content of a response."""
 
-    __slots__ = ("kept", "kind", "metadata", "version")
+    __slots__ = ("kind", "metadata", "objects", "version")
 
-    def __init__(self, kind: Kind, version: str, kept: Sequence[Kept], metadata: ListMeta) -> None:
+    def __init__(self, kind: Kind, version: str, objects: Sequence[StoredObject], metadata: ListMeta) -> None:
         self.kind = kind
         self.version = version
-        self.kept = kept
+        self.objects = objects
         self.metadata = metadata
 
     @property
     def items(self) -> Sequence[OneObject]:
-        return [KeptObject(kept, self.version) for kept in self.kept]
+        return [ObjectContent(stored, self.version) for stored in self.objects]
 
     def encode(self) -> bytes:
         start = {"kind": self.kind.list_kind, "apiVersion": self.kind.group_version(self.version)}
         head = msgspec.json.encode({**start, "metadata": self.metadata})[:-1]
         version = self.version
-        return b'%b,"items":[%b]}\n' % (head, b",".join([b"{" + kept.body(version) for kept in self.kept]))
+        return b'%b,"items":[%b]}\n' % (head, b",".join([b"{" + stored.body(version) for stored in self.objects]))
 
 
-async def get(machinery: Machinery, call: Call) -> Kept:
-    """One object, as it is now: that is at least as new as any version that a client may name."""
+async def get(context: ServerContext, call: ApiCall) -> StoredObject:
+    """The object as it is now. That is at least as new as any resourceVersion that a client can name."""
     wanted = call.request.parameter("resourceVersion")
     if wanted:
-        await _wait_not(machinery, parse_revision(wanted))
-    return await machinery.keeper.get(call.kind, call.namespace, call.name)
+        await _check_not_future(context, parse_revision(wanted))
+    return await context.objects.get(call.kind, call.namespace, call.name)
 
 
-async def list_objects(machinery: Machinery, call: Call) -> KeptList:
+async def list_objects(context: ServerContext, call: ApiCall) -> ListContent:
     options = list_options(call.request)
-    selection = Selection(call.kind, call.target.group_version, call.namespace, "", options)
-    return await collect(machinery, call.kind, call.version, selection, options)
+    selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, "", options)
+    return await collect(context, call.kind, call.version, selection, options)
 
 
 async def collect(
-    machinery: Machinery, kind: Kind, version: str, selection: Selection, options: ListOptions
-) -> KeptList:
+    context: ServerContext, kind: Kind, version: str, selection: SelectionPredicate, options: ListOptions
+) -> ListContent:
     token = _token(options)
-    revision = await _revision(machinery, options, token)
+    revision = await _revision(context, options, token)
     try:
         if selection.key is not None:
-            return await _single(machinery, kind, version, selection, selection.key, revision)
-        return await _pages(machinery, kind, version, selection, options, token, revision)
+            return await _single(context, kind, version, selection, selection.key, revision)
+        return await _pages(context, kind, version, selection, options, token, revision)
     except Compacted:
         raise _expired(token) from None
 
@@ -89,83 +90,93 @@ def _token(options: ListOptions) -> Continue | None:
     return decode_continue(options.continue_)
 
 
-async def _revision(machinery: Machinery, options: ListOptions, token: Continue | None) -> int | None:
-    """The revision to read at; none is the current one."""
+async def _revision(context: ServerContext, options: ListOptions, token: Continue | None) -> int | None:
+    """The revision to read at; None is the current one."""
     if token is not None:
         return token.revision if token.revision > 0 else None
     wanted = options.revision
     if not wanted:
         return None
-    await _wait_not(machinery, wanted)
+    await _check_not_future(context, wanted)
+    # Without resourceVersionMatch, a list with a limit is exact and one without is "not older than": as upstream.
     exact = options.match == EXACT or (not options.match and options.limit > 0)
     return wanted if exact else None
 
 
-async def _wait_not(machinery: Machinery, wanted: int) -> None:
-    """Nothing that has happened is ever ahead of the store: a revision from the future is a mistake at once."""
-    current = await machinery.keeper.store.revision()
+async def _check_not_future(context: ServerContext, wanted: int) -> None:
+    """Refuse a revision that the store has not reached.
+
+    Upstream waits a while, because its cache may lag behind etcd. Here nothing lags, so waiting would be in vain.
+    """
+    current = await context.objects.store.revision()
     if wanted > current:
         raise too_new(wanted, current)
 
 
 async def _single(
-    machinery: Machinery, kind: Kind, version: str, selection: Selection, key: str, revision: int | None
-) -> KeptList:
-    """A list that names its one object reads that object."""
-    store = machinery.keeper.store
+    context: ServerContext, kind: Kind, version: str, selection: SelectionPredicate, key: str, revision: int | None
+) -> ListContent:
+    """The list of one object, which the field selector names: read that object alone."""
+    store = context.objects.store
     current = await store.revision()
     try:
-        kept = [machinery.keeper.kept(kind, await store.get(key, revision=revision))]
+        stored = [context.objects.from_record(kind, await store.get(key, revision=revision))]
     except KeyNotFound:
-        kept = []
+        stored = []
     meta = ListMeta(resource_version=str(revision or current))
-    return KeptList(kind, version, [each for each in kept if selection.matches(each)], meta)
+    return ListContent(kind, version, [each for each in stored if selection.matches(each)], meta)
 
 
 async def _pages(
-    machinery: Machinery,
+    context: ServerContext,
     kind: Kind,
     version: str,
-    selection: Selection,
+    selection: SelectionPredicate,
     options: ListOptions,
     token: Continue | None,
     revision: int | None,
-) -> KeptList:
-    """Read on until the page is full: a selection may leave little of what is stored."""
+) -> ListContent:
+    """Read until the page is full. A selection may leave few of the records that are read."""
     limit = max(options.limit, 0)
     after = selection.prefix + token.after if token is not None else ""
-    found: list[Kept] = []
+    found: list[StoredObject] = []
     while True:
         asked = limit if selection.everything else (_CHUNK if limit else 0)
-        page = await machinery.keeper.store.list(selection.prefix, revision=revision, limit=asked, after=after)
+        page = await context.objects.store.list(selection.prefix, revision=revision, limit=asked, after=after)
         revision = page.revision
         for index, record in enumerate(page.records):
-            kept = machinery.keeper.kept(kind, record)
-            if selection.matches(kept):
-                found.append(kept)
+            stored = context.objects.from_record(kind, record)
+            if selection.matches(stored):
+                found.append(stored)
             if limit and len(found) == limit:
                 return _page(kind, version, selection, found, page, record, len(page.records) - index - 1)
         if not page.remaining:
-            return KeptList(kind, version, found, ListMeta(resource_version=str(revision)))
+            return ListContent(kind, version, found, ListMeta(resource_version=str(revision)))
         after = page.records[-1].key
 
 
 def _page(
-    kind: Kind, version: str, selection: Selection, found: list[Kept], page: Page, last: Record, unread: int
-) -> KeptList:
+    kind: Kind,
+    version: str,
+    selection: SelectionPredicate,
+    found: list[StoredObject],
+    page: RecordPage,
+    last: Record,
+    unread: int,
+) -> ListContent:
     remaining = page.remaining + unread
     if not remaining:
-        return KeptList(kind, version, found, ListMeta(resource_version=str(page.revision)))
+        return ListContent(kind, version, found, ListMeta(resource_version=str(page.revision)))
     meta = ListMeta(
         resource_version=str(page.revision),
         continue_=encode_continue(page.revision, last.key.removeprefix(selection.prefix)),
         remaining_item_count=remaining if selection.everything else None,
     )
-    return KeptList(kind, version, found, meta)
+    return ListContent(kind, version, found, meta)
 
 
 def _expired(token: Continue | None) -> ApiError:
-    """A list that goes on too late may still go on, at the price of being of two times."""
+    """410. With a continue token, offer one that goes on from now: the list is then of two revisions."""
     if token is None:
         return ApiError(status.expired(_TOO_OLD))
     answer = status.expired(_CONTINUE_TOO_OLD)

@@ -1,4 +1,4 @@
-"""Objects in the form that the client wants to see.
+"""Show objects in the form that the client accepts.
 
 In:  objects, lists and watches, and the negotiated representation.
 Out: responses with the objects themselves, a Table of them, or their metadata alone.
@@ -16,9 +16,9 @@ from drakit.api.exchange import JSON, Content, Document, OneObject, Raw, Respons
 from drakit.api.text.yamldump import dump_yaml
 from drakit.apiserver import tables
 from drakit.apiserver.requests.negotiation import YAML, Representation
-from drakit.apiserver.storage.objects import Kept, KeptObject
-from drakit.apiserver.verbs.context import Call
-from drakit.apiserver.verbs.read import KeptList
+from drakit.apiserver.storage.objects import ObjectContent, StoredObject
+from drakit.apiserver.verbs.context import ApiCall
+from drakit.apiserver.verbs.read import ListContent
 from drakit.apiserver.verbs.watch import ObjectStream
 from drakit.base.status import ListMeta
 
@@ -26,9 +26,9 @@ _WATCH_TYPE = "application/json"
 
 
 class Presenter:
-    """How the results of one request are shown."""
+    """Turns the results of one request into responses."""
 
-    def __init__(self, call: Call, wanted: Representation, now: Callable[[], datetime]) -> None:
+    def __init__(self, call: ApiCall, wanted: Representation, now: Callable[[], datetime]) -> None:
         self._call = call
         self._wanted = wanted
         self._now = now
@@ -36,13 +36,13 @@ class Presenter:
         if wanted.transform == "Table":
             self._include = tables.check_include_object(call.request.parameter("includeObject"))
 
-    def object(self, kept: Kept, code: int = 200) -> Response:
-        return self._respond(self._shown(kept), code)
+    def object(self, stored: StoredObject, code: int = 200) -> Response:
+        return self._respond(self._shown(stored), code)
 
-    def list(self, found: KeptList) -> Response:
+    def list(self, found: ListContent) -> Response:
         wanted = self._wanted
         if wanted.transform == "Table":
-            return self._respond(Document(self._table(found.kept, found.metadata)), 200)
+            return self._respond(Document(self._table(found.objects, found.metadata)), 200)
         if wanted.metadata_only:
             return self._respond(Document(self._metadata_list(found)), 200)
         return self._respond(found, 200)
@@ -53,24 +53,24 @@ class Presenter:
             stream.encode_with(self._table_events(), empty)
         elif self._wanted.metadata_only:
             mark: dict[str, object] = {"kind": "PartialObjectMetadata", "apiVersion": self._meta_version}
-            stream.encode_with(lambda type_, kept: _line(type_, self._metadata(kept)), mark)
+            stream.encode_with(lambda type_, stored: _line(type_, self._metadata(stored)), mark)
         return Response(content=stream, content_type=_WATCH_TYPE, warnings=tuple(self._call.warnings))
 
     def document(self, document: Mapping[str, Any], code: int = 200) -> Response:
-        """Something that is no stored object: a review, a scale."""
+        """A response with something that is not stored: a review, a scale."""
         return self._respond(Document(document), code)
 
     @property
     def _meta_version(self) -> str:
         return f"meta.k8s.io/{self._wanted.version}"
 
-    def _shown(self, kept: Kept) -> Content:
+    def _shown(self, stored: StoredObject) -> Content:
         if self._wanted.transform == "Table":
-            meta = ListMeta(resource_version=str(kept.revision) if kept.revision else "")
-            return Document(self._table([kept], meta))
+            meta = ListMeta(resource_version=str(stored.revision) if stored.revision else "")
+            return Document(self._table([stored], meta))
         if self._wanted.metadata_only:
-            return Document(self._metadata(kept))
-        return KeptObject(kept, self._call.version)
+            return Document(self._metadata(stored))
+        return ObjectContent(stored, self._call.version)
 
     def _respond(self, content: Content, code: int) -> Response:
         warnings = tuple(self._call.warnings)
@@ -78,10 +78,10 @@ class Presenter:
             return Response(code=code, content=_as_yaml(content), content_type=YAML, warnings=warnings)
         return Response(code=code, content=content, content_type=JSON, warnings=warnings)
 
-    def _table(self, kept: Sequence[Kept], meta: ListMeta, *, headers: bool = True) -> dict[str, Any]:
+    def _table(self, stored: Sequence[StoredObject], meta: ListMeta, *, headers: bool = True) -> dict[str, Any]:
         return tables.render(
             self._call.kind.kind,
-            [each.document_in(self._call.version) for each in kept],
+            [each.document_in(self._call.version) for each in stored],
             now=self._now(),
             include_object=self._include,
             metadata=msgspec.to_builtins(meta),
@@ -89,27 +89,27 @@ class Presenter:
             headers=headers,
         )
 
-    def _table_events(self) -> Callable[[str, Kept], bytes]:
-        """Only the first event of a watch says what the columns are."""
+    def _table_events(self) -> Callable[[str, StoredObject], bytes]:
+        """Encode events as tables. Only the first one has the columns, as clients expect."""
         first = True
 
-        def encode(type_: str, kept: Kept) -> bytes:
+        def encode(type_: str, stored: StoredObject) -> bytes:
             nonlocal first
-            table = self._table([kept], ListMeta(resource_version=str(kept.revision)), headers=first)
+            table = self._table([stored], ListMeta(resource_version=str(stored.revision)), headers=first)
             first = False
             return _line(type_, table)
 
         return encode
 
-    def _metadata(self, kept: Kept) -> dict[str, Any]:
-        return tables.partial_metadata(kept.document, self._wanted.version)
+    def _metadata(self, stored: StoredObject) -> dict[str, Any]:
+        return tables.partial_metadata(stored.document, self._wanted.version)
 
-    def _metadata_list(self, found: KeptList) -> dict[str, Any]:
+    def _metadata_list(self, found: ListContent) -> dict[str, Any]:
         return {
             "kind": "PartialObjectMetadataList",
             "apiVersion": self._meta_version,
             "metadata": msgspec.to_builtins(found.metadata),
-            "items": [self._metadata(kept) for kept in found.kept],
+            "items": [self._metadata(stored) for stored in found.objects],
         }
 
 

@@ -1,4 +1,4 @@
-"""Questions that are asked by a POST and stored nowhere: who am I, may I, may they, what may I do.
+"""Reviews: objects that ask a question, are answered and are not stored.
 
 In:  the review with its spec.
 Out: the same review with its status.
@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from drakit.api.exchange import User
+from drakit.api.objects.plain import Plain
 from drakit.apiserver.auth.authentication import TokenSource, authenticated
 from drakit.apiserver.auth.authorization import Attributes, Authorizer, Decision
 from drakit.apiserver.auth.rbac.coverage import quoted
-from drakit.apiserver.auth.tokens.serviceaccounts import Refused, ServiceAccountTokens
+from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens, TokenRefused
 from drakit.apiserver.auth.users import user_info
 from drakit.apiserver.failures import ApiError, bad_request
-from drakit.apiserver.storage.objects import Plain
-from drakit.apiserver.verbs.context import Call
+from drakit.apiserver.verbs.context import ApiCall
 from drakit.base.fields import FieldError, Path, invalid
 from drakit.base.fieldselectors import Term
 from drakit.base.status import invalid as invalid_status
@@ -35,11 +35,13 @@ _SPEC = Path("spec")
 
 
 class Reviewer:
+    """Answers reviews, by the authorizer and the token sources of this server."""
+
     def __init__(self, authorizer: Authorizer, tokens: Sequence[TokenSource]) -> None:
         self._authorizer = authorizer
         self._tokens = tuple(tokens)
 
-    async def review(self, call: Call, document: Plain, now: str) -> Plain:
+    async def review(self, call: ApiCall, document: Plain, now: str) -> Plain:
         spec = document.get("spec") or {}
         match call.kind.kind:
             case "SelfSubjectReview":
@@ -58,16 +60,16 @@ class Reviewer:
         return {**document, "status": status}
 
     async def _access(self, user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
-        verdict = await self._authorizer.authorize(_attributes(user, spec))
-        status: dict[str, Any] = {"allowed": verdict.decision is Decision.ALLOW}
-        if verdict.decision is Decision.DENY:
+        result = await self._authorizer.authorize(_attributes(user, spec))
+        status: dict[str, Any] = {"allowed": result.decision is Decision.ALLOW}
+        if result.decision is Decision.DENY:
             status["denied"] = True
-        if verdict.reason:
-            status["reason"] = verdict.reason
+        if result.reason:
+            status["reason"] = result.reason
         return status
 
-    async def _rules(self, call: Call, namespace: str) -> dict[str, Any]:
-        """What the authorizer lists; one that lists nothing is asked whether everything is allowed."""
+    async def _rules(self, call: ApiCall, namespace: str) -> dict[str, Any]:
+        """The rules that the authorizer lists. One that cannot list is asked whether everything is allowed."""
         if not namespace:
             raise bad_request("no namespace on request")
         listing = getattr(self._authorizer, "rules_for", None)
@@ -87,7 +89,7 @@ class Reviewer:
 
 
 def review_token(sources: Sequence[TokenSource], token: str, wanted: Sequence[str]) -> dict[str, Any]:
-    """Whose token it is, and for which of the wanted audiences; without any, for this server."""
+    """Whose token it is and for which of the wanted audiences. No audience asked for means this server's."""
     if not token:
         raise bad_request("token is required for TokenReview in authentication")
     accounts = next((source for source in sources if isinstance(source, ServiceAccountTokens)), None)
@@ -97,7 +99,7 @@ def review_token(sources: Sequence[TokenSource], token: str, wanted: Sequence[st
     for source in sources:
         try:
             user, meant = _examine(source, token, audiences, own)
-        except Refused as error:
+        except TokenRefused as error:
             problem = str(error)
             continue
         if user is not None:
@@ -110,10 +112,10 @@ def _examine(
 ) -> tuple[User | None, list[str]]:
     if isinstance(source, ServiceAccountTokens):
         return source.examine(token, audiences) or (None, [])
-    # A token of a file says nothing of audiences: it is for this server.
+    # A token from a file names no audience: it is meant for this server.
     user, meant = source.user(token), [each for each in audiences if each in own]
     if user is not None and not meant:
-        raise Refused(f"token audiences {quoted(own)} is invalid for the target audiences {quoted(audiences)}")
+        raise TokenRefused(f"token audiences {quoted(own)} is invalid for the target audiences {quoted(audiences)}")
     return user, meant
 
 
@@ -141,16 +143,16 @@ def _attributes(user: User, spec: Mapping[str, Any]) -> Attributes:
 
 
 def _field_selector(selector: Mapping[str, Any]) -> str:
-    """What a review says of fields, as the text of a query."""
+    """The field selector of a review, as the text of a query."""
     if raw := selector.get("rawSelector"):
         return str(raw)
-    # Only what narrows a request down to one value matters to who may make it.
+    # Only requirements that allow a single value matter to authorizers: as upstream.
     single = [each for each in selector.get("requirements") or () if each.get("operator") == "In"]
     terms = [Term(each.get("key", ""), each["values"][0]) for each in single if len(each.get("values") or ()) == 1]
     return ",".join(map(str, terms))
 
 
-def _require(call: Call, found: Sequence[FieldError]) -> None:
+def _require(call: ApiCall, found: Sequence[FieldError]) -> None:
     if found:
         raise ApiError(invalid_status(call.kind.kind, call.kind.group, "", found))
 
@@ -166,7 +168,7 @@ def _attribute_problems(spec: Mapping[str, Any]) -> list[FieldError]:
     return []
 
 
-def _subject_problems(call: Call, spec: Mapping[str, Any]) -> Iterator[FieldError]:
+def _subject_problems(call: ApiCall, spec: Mapping[str, Any]) -> Iterator[FieldError]:
     if not spec.get("user") and not spec.get("groups"):
         yield invalid(_SPEC / "user", "", "at least one of user or group must be specified")
     if call.kind.kind != "LocalSubjectAccessReview":

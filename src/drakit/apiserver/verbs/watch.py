@@ -1,9 +1,9 @@
-"""Follow what happens to objects.
+"""Watch objects.
 
 In:  the events of the store under one prefix.
-Out: ADDED, MODIFIED, DELETED as the selection sees them (what stops matching is DELETED), BOOKMARK, ERROR.
+Out: ADDED, MODIFIED, DELETED, BOOKMARK, ERROR. An object that stops matching the selection is DELETED to this watch.
 
-A watch that has nothing to say sleeps on the store and on one deadline. An event is encoded once, however many watch.
+An idle watch waits for the store and for one deadline. An event is encoded once, however many clients watch.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from drakit.api.exchange import EventStream, WatchEvent
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError, too_new, too_old, translate
 from drakit.apiserver.requests.options import ListOptions, list_options
-from drakit.apiserver.storage.objects import Kept, KeptObject
-from drakit.apiserver.storage.objectstore import Keeper
-from drakit.apiserver.verbs.context import Call, Machinery
-from drakit.apiserver.verbs.selection import Selection
+from drakit.apiserver.storage.objects import ObjectContent, StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.selection import SelectionPredicate
 from drakit.base.clock import Clock
-from drakit.store import Compacted, Event, FutureRevision, StoreClosed, Watch, WatcherTooSlow
+from drakit.store import Compacted, FutureRevision, StoreClosed, StoreEvent, StoreWatch, WatcherTooSlow
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 BOOKMARK_SECONDS = 60.0
@@ -31,28 +31,36 @@ LONGEST_SECONDS = 3600.0
 SHORTEST_DEFAULT = 1800.0
 INITIAL_END = "k8s.io/initial-events-end"
 _BATCH = 500
+"""Initial objects sent in one piece."""
 
-Encode = Callable[[str, Kept], bytes]
-Step = tuple[str, Kept]
+Encode = Callable[[str, StoredObject], bytes]
+Step = tuple[str, StoredObject]
+"""The type of an event and its object, not encoded yet."""
 
 
 class ObjectStream(EventStream):
-    """A watch over the objects of one kind. Invariant: every step comes in revision order, none twice."""
+    """A watch over the objects of one kind. Invariant: events come in the order of revisions, none twice."""
 
     def __init__(
-        self, call: Call, keeper: Keeper, clock: Clock, selection: Selection, options: ListOptions, seconds: float
+        self,
+        call: ApiCall,
+        objects: ObjectStore,
+        clock: Clock,
+        selection: SelectionPredicate,
+        options: ListOptions,
+        seconds: float,
     ) -> None:
         self.kind: Kind = call.kind
         self.version = call.version
         self.sent = 0
-        self._keeper = keeper
+        self._objects = objects
         self._clock = clock
         self._selection = selection
         self._options = options
         self._deadline = clock.monotonic() + seconds
-        self._watch: Watch | None = None
+        self._watch: StoreWatch | None = None
         self._after = 0
-        self._initial: list[Kept] = []
+        self._initial: list[StoredObject] = []
         self._error: ApiError | None = None
         self._alarm: asyncio.Future[None] | None = None
         self._reader: asyncio.Task[object] | None = None
@@ -62,13 +70,13 @@ class ObjectStream(EventStream):
         self.on_close: Callable[[int], None] | None = None
 
     def encode_with(self, encode: Encode, mark: dict[str, object]) -> None:
-        """Send something else than the object itself: a Table, its metadata. `mark` is what bookmarks are then."""
+        """Send something else than objects: tables, metadata. `mark` is the head of bookmarks in that form."""
         self._encode = encode
         self._mark = mark
 
     async def open(self) -> None:
-        """Find the place to start from; what is wrong with it becomes the first and only event."""
-        store, options = self._keeper.store, self._options
+        """Find the revision to start after. If that is impossible, the first and only event is the ERROR."""
+        store, options = self._objects.store, self._options
         place = self._selection.key or self._selection.prefix
         wanted, current = options.revision, await store.revision()
         try:
@@ -76,10 +84,10 @@ class ObjectStream(EventStream):
                 if wanted > current:
                     raise FutureRevision(wanted, current)
                 page = await store.list(place)
-                kept = (self._keeper.kept(self.kind, record) for record in page.records)
-                self._initial = [each for each in kept if self._selection.matches(each)]
+                stored = (self._objects.from_record(self.kind, record) for record in page.records)
+                self._initial = [each for each in stored if self._selection.matches(each)]
                 wanted = page.revision
-            # A version from the future is waited for, as long as the watch lasts.
+            # A revision from the future is no error for a watch: events up to it are skipped (see `_step`).
             self._after = wanted or current
             self._watch = await store.watch(place, after=min(self._after, current))
         except Compacted as error:
@@ -99,15 +107,19 @@ class ObjectStream(EventStream):
                 yield self._event(step)
 
     async def close(self) -> None:
+        """Idempotent. A reader that waits gets no more events, and ends."""
         watch, self._watch = self._watch, None
         alarm, self._alarm = self._alarm, None
-        if alarm is not None:
-            alarm.cancel()
+        done, self.on_close = self.on_close, None
+        # The alarm comes last. Its end takes a turn of the loop, in which somebody else may close this stream as well
+        # and rely on the watch being closed.
         if watch is not None:
             await watch.close()
-        done, self.on_close = self.on_close, None
         if done is not None:
             done(self.sent)
+        if alarm is not None:
+            alarm.cancel()
+            await asyncio.gather(alarm, return_exceptions=True)
 
     async def _batches(self) -> AsyncIterator[list[Step | bytes]]:
         try:
@@ -125,7 +137,7 @@ class ObjectStream(EventStream):
     def _initial_batches(self) -> Iterator[list[Step | bytes]]:
         initial, self._initial = self._initial, []
         for start in range(0, len(initial), _BATCH):
-            yield [(ADDED, kept) for kept in initial[start : start + _BATCH]]
+            yield [(ADDED, stored) for stored in initial[start : start + _BATCH]]
         if self._options.initial_events and self._options.bookmarks and self._watch is not None:
             yield [self._bookmark(self._watch.progress, end=True)]
 
@@ -151,10 +163,11 @@ class ObjectStream(EventStream):
         left = self._deadline - self._clock.monotonic()
         return min(left, BOOKMARK_SECONDS) if self._options.bookmarks else left
 
-    async def _take(self, watch: Watch) -> tuple[Event, ...] | None:
-        """The next events; none when the alarm rings first. Cancelling a read of the store loses nothing.
+    async def _take(self, watch: StoreWatch) -> tuple[StoreEvent, ...] | None:
+        """The next events; None when it is time for a bookmark, or to end.
 
-        The alarm outlives many reads, so that an event costs no task and no timer of its own.
+        One alarm serves many reads, so that an event costs no task and no timer of its own. The alarm cancels the
+        read; a cancelled read of the store loses no event.
         """
         if self._alarm is None:
             self._alarm = asyncio.ensure_future(self._clock.sleep(self._pause()))
@@ -166,6 +179,7 @@ class ObjectStream(EventStream):
         try:
             return await watch.take()
         except asyncio.CancelledError:
+            # Only if the alarm alone cancelled us. Otherwise somebody wants this task to end.
             if self._rung and self._reader is not None and self._reader.uncancel() == 0:
                 return None
             raise
@@ -177,25 +191,25 @@ class ObjectStream(EventStream):
             self._alarm, self._rung = None, True
             self._reader.cancel()
 
-    def _step(self, event: Event) -> Step | None:
-        """What an event is to this selection; none when it is nothing."""
+    def _step(self, event: StoreEvent) -> Step | None:
+        """The event as this selection sees it; None when neither state of the object matches."""
         if event.revision <= self._after:
             return None
-        selection, keeper = self._selection, self._keeper
-        before = event.previous is not None and selection.matches(keeper.kept(self.kind, event.previous))
+        selection, objects = self._selection, self._objects
+        before = event.previous is not None and selection.matches(objects.from_record(self.kind, event.previous))
         if event.record is None:
-            return (DELETED, keeper.departed(self.kind, event)) if before else None
-        kept = keeper.kept(self.kind, event.record)
-        if selection.matches(kept):
-            return (MODIFIED if before else ADDED), kept
+            return (DELETED, objects.from_deletion(self.kind, event)) if before else None
+        stored = objects.from_record(self.kind, event.record)
+        if selection.matches(stored):
+            return (MODIFIED if before else ADDED), stored
         return (DELETED, self._left(event)) if before else None
 
-    def _left(self, event: Event) -> Kept:
-        """An object that no longer matches goes as it was when it last did, at the revision of the change."""
-        return Kept(self.kind, event.key, event.previous_value or b"", event.revision)
+    def _left(self, event: StoreEvent) -> StoredObject:
+        """The object as it was when it last matched, at the revision of the change: as upstream."""
+        return StoredObject(self.kind, event.key, event.previous_value or b"", event.revision)
 
-    def _plain(self, type_: str, kept: Kept) -> bytes:
-        return kept.line(self.version, type_)
+    def _plain(self, type_: str, stored: StoredObject) -> bytes:
+        return stored.line(self.version, type_)
 
     def _bookmark(self, revision: int, *, end: bool = False) -> bytes:
         metadata: dict[str, object] = {"resourceVersion": str(max(revision, self._after)), "creationTimestamp": None}
@@ -208,20 +222,18 @@ class ObjectStream(EventStream):
 
     def _event(self, step: Step | bytes) -> WatchEvent:
         if not isinstance(step, bytes):
-            return WatchEvent(step[0], KeptObject(step[1], self.version), str(step[1].revision))
+            return WatchEvent(step[0], ObjectContent(step[1], self.version), str(step[1].revision))
         if self._error is not None:
             return WatchEvent(ERROR, None, status=self._error.status)
         metadata = msgspec.json.decode(step)["object"]["metadata"]
         return WatchEvent(BOOKMARK, None, metadata["resourceVersion"], initial_end="annotations" in metadata)
 
 
-async def watch(machinery: Machinery, call: Call) -> ObjectStream:
-    """Handle a watch of a collection, or of one object of it."""
+async def watch(context: ServerContext, call: ApiCall) -> ObjectStream:
+    """Handle a watch of a collection or of one object."""
     options = list_options(call.request, watch=True)
-    selection = Selection(call.kind, call.target.group_version, call.namespace, call.name, options)
-    stream = ObjectStream(
-        call, machinery.keeper, machinery.clock, selection, options, _seconds(options, machinery.random)
-    )
+    selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, call.name, options)
+    stream = ObjectStream(call, context.objects, context.clock, selection, options, _seconds(options, context.random))
     try:
         await stream.open()
     except Exception as error:
@@ -230,7 +242,7 @@ async def watch(machinery: Machinery, call: Call) -> ObjectStream:
 
 
 def _seconds(options: ListOptions, random: Random) -> float:
-    """How long the watch lasts: as asked, else some random time, so that not all come back at once."""
+    """How long the watch lasts: as asked, else a random time, so that not all clients come back at once."""
     if options.timeout:
         return max(0.0, min(float(options.timeout), LONGEST_SECONDS))
     return SHORTEST_DEFAULT * (1 + random.random())

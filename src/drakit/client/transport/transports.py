@@ -10,15 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from drakit.api.exchange import Request, Response, User
-
-
-class Handler(Protocol):
-    """Whoever answers requests in this process: an API server, or something that looks like one."""
-
-    async def handle(self, request: Request) -> Response:
-        """Never raises for what the request asks: that is a Status."""
-        ...
+from drakit.api.exchange import Handler, Request, Response, User
 
 
 class Transport(Handler, Protocol):

@@ -18,7 +18,7 @@ from drakit.scheduler.framework.extended import ExtendedResources, NoDevices
 from drakit.scheduler.framework.nodes import Nodes
 
 T = TypeVar("T")
-Record = Callable[[Pod, str, str, str], None]
+RecordEvent = Callable[[Pod, str, str, str], None]
 """Tell people of a pod: (pod, type, reason, message). Returns at once; the event is written behind the bindings."""
 
 
@@ -43,7 +43,7 @@ class Handle:
         registry: CollectorRegistry,
         random: Random,
         new_uid: Callable[[], str],
-        record: Record = _nobody_listens,
+        record: RecordEvent = _nobody_listens,
     ) -> None:
         self.client = client
         self.informers = informers

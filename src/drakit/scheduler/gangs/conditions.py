@@ -19,7 +19,7 @@ from drakit.api.text.times import format_time
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.client import POD_GROUPS, Client, NotFound
-from drakit.scheduler.writing import Writers
+from drakit.scheduler.writers import Writers
 
 log = logging.getLogger("drakit.scheduler")
 

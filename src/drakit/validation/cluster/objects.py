@@ -20,13 +20,15 @@ from drakit.api import (
     RoleBinding,
     Secret,
 )
+from drakit.api.objects.apps import DaemonSet, Deployment
 from drakit.api.registry import Kind
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, forbidden, invalid, required, too_long
 from drakit.base.quantity import Quantity
+from drakit.validation.cluster.apps import check_daemon_set, check_deployment, check_selector_update
 from drakit.validation.cluster.rbac import check_binding, check_binding_update, check_role
 from drakit.validation.context import Context
-from drakit.validation.fields.metadata import IMMUTABLE, NameRule, check_labels, check_metadata, check_metadata_update
+from drakit.validation.fields.metadata import NameRule, check_labels, check_metadata, check_metadata_update
 from drakit.validation.pods.resourcenames import is_quota_standard, is_standard, is_whole_number
 from drakit.validation.pods.spec import check_pod_spec
 
@@ -63,8 +65,8 @@ def check_object_update(new: Partial[Any], old: Partial[Any], _ctx: Context) -> 
         yield from content(new)
     if isinstance(new.view, ConfigMap | Secret):
         yield from _check_frozen(new, old)
-    if isinstance(new.view, ReplicaSet) and new.view.spec.selector != old.view.spec.selector:
-        yield invalid(_SPEC / "selector", new.document["spec"].get("selector"), IMMUTABLE)
+    if isinstance(new.view, ReplicaSet | Deployment | DaemonSet):
+        yield from check_selector_update(new, old)
     if isinstance(new.view, RoleBinding | ClusterRoleBinding):
         yield from check_binding_update(new.view, old.view)
     if new.document.get("kind") == "PriorityClass" and _value(new) != _value(old):
@@ -179,6 +181,8 @@ _CONTENT: Mapping[str, Callable[[Partial[Any]], Iterator[FieldError]]] = {
     "ConfigMap": _check_data,
     "Secret": _check_data,
     "ReplicaSet": _check_replica_set,
+    "Deployment": check_deployment,
+    "DaemonSet": check_daemon_set,
     "PriorityClass": _check_priority,
     "Lease": _check_lease,
     "Role": _check_role,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
-from drakit.apiserver.storage.objects import Plain
-from drakit.apiserver.storage.objectstore import Keeper, prefix_of
+from drakit.apiserver.storage.objectstore import ObjectStore, prefix_of
 
 T = TypeVar("T")
 
@@ -20,8 +20,8 @@ T = TypeVar("T")
 class Catalogue(Generic[T]):
     """Invariant: `_read` holds what was made of each object that was there when the store stood at `_seen` or later."""
 
-    def __init__(self, keeper: Keeper, kind: Kind, read: Callable[[Plain], T]) -> None:
-        self._keeper = keeper
+    def __init__(self, objects: ObjectStore, kind: Kind, read: Callable[[Plain], T]) -> None:
+        self._objects = objects
         self._kind = kind
         self._prefix = prefix_of(kind)
         self._make = read
@@ -29,14 +29,14 @@ class Catalogue(Generic[T]):
         self._read: dict[int, T] = {}
 
     async def all(self) -> Sequence[T]:
-        written = await self._keeper.store.written(self._prefix)
+        written = await self._objects.store.last_write_revision(self._prefix)
         if written != self._seen:
-            page = await self._keeper.store.list(self._prefix)
+            page = await self._objects.store.list(self._prefix)
             known = self._read
             self._read = {
                 record.revision: known[record.revision]
                 if record.revision in known
-                else self._make(self._keeper.kept(self._kind, record).document)
+                else self._make(self._objects.from_record(self._kind, record).document)
                 for record in page.records
             }
             self._seen = written

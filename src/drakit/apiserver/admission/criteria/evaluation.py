@@ -17,7 +17,7 @@ from drakit.apiserver.admission.criteria.expressions import (
     Evaluation,
     Failure,
 )
-from drakit.apiserver.admission.criteria.registrations import FAIL, MatchCondition, Policy, Validation
+from drakit.apiserver.admission.criteria.registrations import FAIL, AdmissionPolicy, MatchCondition, Validation
 from drakit.base.errors import summary
 from drakit.cel import BOOL, STRING, Value, type_name
 from drakit.cel.checking.types import NULL
@@ -26,7 +26,7 @@ MAX_MESSAGE = 5 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Violation:
     """Something is wrong. `index` is that of the validation."""
 
     message: str
@@ -35,11 +35,11 @@ class Decision:
 
 
 @dataclass(slots=True)
-class Verdicts:
+class PolicyResult:
     """`decisions` lead to what the binding says, `faults` of the policy itself to a refusal."""
 
-    decisions: list[Decision] = field(default_factory=list)
-    faults: list[Decision] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    faults: list[Violation] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
 
 
@@ -67,10 +67,10 @@ class Conditions:
         return not failures
 
 
-class Judge:
+class CompiledPolicy:
     """Invariant: expressions are compiled when the policy is read, never while a request waits."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: AdmissionPolicy) -> None:
         self.name = policy.metadata.name
         self.spec = policy.spec
         params = policy.spec.param_kind is not None
@@ -97,14 +97,14 @@ class Judge:
             for each in spec.audit_annotations
         ]
 
-    def verdicts(self, values: Mapping[str, Value], *, quick: bool) -> Verdicts:
-        found = Verdicts()
+    def evaluate(self, values: Mapping[str, Value], *, quick: bool) -> PolicyResult:
+        found = PolicyResult()
         try:
             if not self._conditions.hold(values, quick=quick):
                 return found
             self._validate(values, found, quick=quick)
         except Failure as failure:
-            found.decisions = [Decision(failure.message)] if self._fails else []
+            found.violations = [Violation(failure.message)] if self._fails else []
             return found
         self._annotate(values, found, quick=quick)
         return found
@@ -113,7 +113,7 @@ class Judge:
     def _fails(self) -> bool:
         return self.spec.failure_policy == FAIL
 
-    def _validate(self, values: Mapping[str, Value], found: Verdicts, *, quick: bool) -> None:
+    def _validate(self, values: Mapping[str, Value], found: PolicyResult, *, quick: bool) -> None:
         """Raise Failure when the budget is gone: then nothing that was found before counts."""
         evaluation = Evaluation(values, BUDGET, self._variables, quick=quick)
         failed: list[tuple[int, Validation, Compiled | None]] = []
@@ -125,14 +125,14 @@ class Judge:
                 if failure.spent:
                     raise
                 if self._fails:
-                    found.decisions.append(Decision(failure.message, index=index))
+                    found.violations.append(Violation(failure.message, index=index))
         messages = Evaluation(values, evaluation.left, self._variables, quick=quick)
         for index, validation, wording in failed:
             said = _message(messages, validation, wording)
-            found.decisions.append(Decision(said, validation.reason or "", index))
-        found.decisions.sort(key=lambda decision: decision.index)
+            found.violations.append(Violation(said, validation.reason or "", index))
+        found.violations.sort(key=lambda violation: violation.index)
 
-    def _annotate(self, values: Mapping[str, Value], found: Verdicts, *, quick: bool) -> None:
+    def _annotate(self, values: Mapping[str, Value], found: PolicyResult, *, quick: bool) -> None:
         evaluation = Evaluation(values, BUDGET, self._variables, quick=quick)
         for key, expression in self._annotations:
             try:
@@ -144,7 +144,7 @@ class Judge:
                     )
             except Failure as failure:
                 if self._fails:
-                    found.faults.append(Decision(failure.message))
+                    found.faults.append(Violation(failure.message))
             else:
                 if value and value.strip():
                     found.annotations[key] = value.strip()

@@ -17,7 +17,7 @@ EQUIVALENT = "Equivalent"
 IF_NEEDED = "IfNeeded"
 
 
-class Rule(Model):
+class RuleWithOperations(Model):
     """Which requests; `*` stands for all. `resource_names` only in policies."""
 
     api_groups: tuple[str, ...] = ()
@@ -31,8 +31,8 @@ class Rule(Model):
 class MatchResources(Model):
     namespace_selector: LabelSelector = LabelSelector()
     object_selector: LabelSelector = LabelSelector()
-    resource_rules: tuple[Rule, ...] = ()
-    exclude_resource_rules: tuple[Rule, ...] = ()
+    resource_rules: tuple[RuleWithOperations, ...] = ()
+    exclude_resource_rules: tuple[RuleWithOperations, ...] = ()
     match_policy: str = EQUIVALENT
 
 
@@ -41,7 +41,7 @@ class MatchCondition(Model):
     expression: str = ""
 
 
-class Variable(Model):
+class PolicyVariable(Model):
     name: str = ""
     expression: str = ""
 
@@ -67,13 +67,13 @@ class PolicySpec(Model):
     param_kind: ParamKind | None = None
     match_constraints: MatchResources = MatchResources()
     match_conditions: tuple[MatchCondition, ...] = ()
-    variables: tuple[Variable, ...] = ()
+    variables: tuple[PolicyVariable, ...] = ()
     validations: tuple[Validation, ...] = ()
     audit_annotations: tuple[AuditAnnotation, ...] = ()
     failure_policy: str = FAIL
 
 
-class Policy(Model):
+class AdmissionPolicy(Model):
     metadata: ObjectMeta = ObjectMeta()
     spec: PolicySpec = PolicySpec()
 
@@ -92,7 +92,7 @@ class BindingSpec(Model):
     validation_actions: tuple[str, ...] = ()
 
 
-class Binding(Model):
+class PolicyBinding(Model):
     metadata: ObjectMeta = ObjectMeta()
     spec: BindingSpec = BindingSpec()
 
@@ -115,7 +115,7 @@ class ClientConfig(Model):
 class Webhook(Model):
     name: str = ""
     client_config: ClientConfig = ClientConfig()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RuleWithOperations, ...] = ()
     failure_policy: str = FAIL
     match_policy: str = EQUIVALENT
     namespace_selector: LabelSelector = LabelSelector()

@@ -16,7 +16,7 @@ from drakit.apiserver.admission.criteria.registrations import (
     IGNORE,
     MatchCondition,
     MatchResources,
-    Rule,
+    RuleWithOperations,
 )
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, duplicate, invalid, not_supported, required, too_many
@@ -53,7 +53,7 @@ def _check_names(given: Sequence[str], path: Path) -> Iterator[FieldError]:
             yield duplicate(path[index], name)
 
 
-def check_rule(rule: Rule, path: Path) -> Iterator[FieldError]:
+def check_rule(rule: RuleWithOperations, path: Path) -> Iterator[FieldError]:
     yield from _check_list(rule.operations, path / "operations", "operations")
     for index, operation in enumerate(rule.operations):
         if operation not in OPERATIONS:

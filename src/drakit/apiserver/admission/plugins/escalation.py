@@ -13,11 +13,11 @@ from typing import Any
 
 from drakit.api.objects.plain import from_plain
 from drakit.api.objects.rbac import PolicyRule, RoleRef
-from drakit.apiserver.admission.chain import DELETE, Change, Plugin
+from drakit.apiserver.admission.chain import DELETE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.auth.authorization import Attributes, Authorizer, Decision
 from drakit.apiserver.auth.rbac.authorizer import MASTERS
 from drakit.apiserver.auth.rbac.coverage import describe, missing_rights, quoted
-from drakit.apiserver.auth.rbac.policy import GROUP, Policy
+from drakit.apiserver.auth.rbac.policy import GROUP, RolePolicy
 from drakit.apiserver.auth.rbac.wellformed import problems
 from drakit.apiserver.auth.roles.bootstrap import kind_of
 from drakit.apiserver.failures import ApiError
@@ -33,16 +33,16 @@ _EVERYTHING = (
 )
 
 
-class NoEscalation(Plugin):
+class NoEscalation(AdmissionPlugin):
     """Not a plugin that can be switched off: without it roles would mean nothing."""
 
     name = "RBACEscalation"
 
-    def __init__(self, policy: Policy, authorizer: Authorizer) -> None:
+    def __init__(self, policy: RolePolicy, authorizer: Authorizer) -> None:
         self._policy = policy
         self._authorizer = authorizer
 
-    async def admit(self, change: Change) -> None:
+    async def admit(self, change: ObjectChange) -> None:
         if change.kind.group != GROUP or change.operation == DELETE or change.new is None:
             return
         if MASTERS in change.user.groups or _only_housekeeping(change.new, _old(change)):
@@ -52,13 +52,13 @@ class NoEscalation(Plugin):
         else:
             await self._check_binding(change, change.new)
 
-    async def validate(self, change: Change) -> None:
+    async def validate(self, change: ObjectChange) -> None:
         if change.kind.group == GROUP and change.new is not None:
             found = list(problems(change.kind.kind, change.new, _old(change)))
             if found:
                 raise ApiError(status.invalid(change.kind.kind, GROUP, change.name, found))
 
-    async def _check_role(self, change: Change, new: Mapping[str, Any]) -> None:
+    async def _check_role(self, change: ObjectChange, new: Mapping[str, Any]) -> None:
         if await self._may(change, "escalate", change.kind.plural, change.name):
             return
         self._confirm(change, _rules(new))
@@ -67,7 +67,7 @@ class NoEscalation(Plugin):
             if missing_rights(held, _EVERYTHING):
                 raise change.forbid("must have cluster-admin privileges to use the aggregationRule")
 
-    async def _check_binding(self, change: Change, new: Mapping[str, Any]) -> None:
+    async def _check_binding(self, change: ObjectChange, new: Mapping[str, Any]) -> None:
         reference = from_plain(RoleRef, new.get("roleRef") or {})
         if reference.kind not in _ROLES or reference.api_group != GROUP:
             return  # such a binding grants nothing, and is refused as invalid
@@ -79,7 +79,7 @@ class NoEscalation(Plugin):
             raise not_found(kind, reference.name)
         self._confirm(change, rules)
 
-    def _confirm(self, change: Change, wanted: Iterable[PolicyRule]) -> None:
+    def _confirm(self, change: ObjectChange, wanted: Iterable[PolicyRule]) -> None:
         user = change.user
         missing = missing_rights(list(self._policy.rules(user, change.namespace)), wanted)
         if missing:
@@ -88,7 +88,7 @@ class NoEscalation(Plugin):
                 f"{who} is attempting to grant RBAC permissions not currently held:\n{describe(missing)}"
             )
 
-    async def _may(self, change: Change, verb: str, resource: str, name: str) -> bool:
+    async def _may(self, change: ObjectChange, verb: str, resource: str, name: str) -> bool:
         asked = Attributes(
             user=change.user, verb=verb, group=GROUP, version="*", resource=resource,
             namespace=change.namespace, name=name,
@@ -96,7 +96,7 @@ class NoEscalation(Plugin):
         return (await self._authorizer.authorize(asked)).decision is Decision.ALLOW
 
 
-def _old(change: Change) -> Mapping[str, Any] | None:
+def _old(change: ObjectChange) -> Mapping[str, Any] | None:
     return change.old.document if change.old is not None else None
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from drakit.apiserver.admission.chain import CREATE, DELETE, UPDATE, Change, Plugin
+from drakit.api.objects.plain import Plain
+from drakit.apiserver.admission.chain import CREATE, DELETE, UPDATE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.admission.plugins.pod_references import first_reference
 from drakit.apiserver.auth.nodes.authorizer import LEASES, node_of
 from drakit.apiserver.auth.nodes.graph import MIRROR
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Kept, Plain
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore
 
 _POD = known_kind("v1", "Pod")
 _NODE = known_kind("v1", "Node")
@@ -37,14 +38,14 @@ _CLAIM_STATUS = {
     "nodeAllocatableResourceClaimStatuses": "node allocatable resource claim statuses",
 }
 
-Check = Callable[[str, Change], Awaitable[None]]
+Check = Callable[[str, ObjectChange], Awaitable[None]]
 
 
-class NodeRestriction(Plugin):
+class NodeRestriction(AdmissionPlugin):
     name = "NodeRestriction"
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
         self._checks: Mapping[tuple[str, str], Check] = {
             ("", "pods"): self._pod,
             ("", "nodes"): self._node,
@@ -53,7 +54,7 @@ class NodeRestriction(Plugin):
             ("resource.k8s.io", "resourceslices"): self._slice,
         }
 
-    async def admit(self, change: Change) -> None:
+    async def admit(self, change: ObjectChange) -> None:
         node = node_of(change.user)
         if node is None:
             return
@@ -63,7 +64,7 @@ class NodeRestriction(Plugin):
         if check is not None:
             await check(node, change)
 
-    async def _pod(self, node: str, change: Change) -> None:
+    async def _pod(self, node: str, change: ObjectChange) -> None:
         match change.subresource:
             case "":
                 await self._whole_pod(node, change)
@@ -76,7 +77,7 @@ class NodeRestriction(Plugin):
                 why = f"unexpected pod subresource \"{other}\", only 'status' and 'eviction' are allowed"
                 raise change.forbid(why)
 
-    async def _whole_pod(self, node: str, change: Change) -> None:
+    async def _whole_pod(self, node: str, change: ObjectChange) -> None:
         if change.operation == CREATE:
             _check_mirror(node, change)
             await self._check_owner(node, change)
@@ -88,7 +89,7 @@ class NodeRestriction(Plugin):
         elif _node_name(change.old) != node:
             raise change.forbid(f'node "{node}" can only delete pods with spec.nodeName set to itself')
 
-    async def _check_owner(self, node: str, change: Change) -> None:
+    async def _check_owner(self, node: str, change: ObjectChange) -> None:
         """A mirror pod belongs to its node, and goes with it."""
         owners = change.document["metadata"].get("ownerReferences") or []
         only = f'node "{node}" can only create pods with'
@@ -101,11 +102,11 @@ class NodeRestriction(Plugin):
             raise change.forbid(f"{only} a controller owner reference set to itself")
         if owner.get("blockOwnerDeletion"):
             raise change.forbid(f'node "{node}" must not set blockOwnerDeletion on an owner reference')
-        found = await self._keeper.get(_NODE, "", node)
+        found = await self._objects.get(_NODE, "", node)
         if owner.get("uid") != found.uid:
             raise change.forbid(f"node {node} UID mismatch: expected {owner.get('uid')} got {found.uid}")
 
-    async def _node(self, node: str, change: Change) -> None:
+    async def _node(self, node: str, change: ObjectChange) -> None:
         if change.name != node:
             raise change.forbid(f'node "{node}" is not allowed to modify node "{change.name}"')
         if change.operation == CREATE:
@@ -115,7 +116,7 @@ class NodeRestriction(Plugin):
         elif change.operation == UPDATE and change.old is not None:
             _check_node_update(node, change, change.document, change.old.document)
 
-    async def _account(self, node: str, change: Change) -> None:
+    async def _account(self, node: str, change: ObjectChange) -> None:
         """A node gets tokens for the pods that run on it, each bound to its pod."""
         if change.operation != CREATE or change.subresource != "token":
             return
@@ -124,7 +125,7 @@ class NodeRestriction(Plugin):
             raise change.forbid("node requested token not bound to a pod")
         if not bound.get("uid"):
             raise change.forbid("node requested token with a pod binding without a uid")
-        pod = await self._keeper.get(_POD, change.namespace, bound["name"])
+        pod = await self._objects.get(_POD, change.namespace, bound["name"])
         if bound["uid"] != pod.uid:
             raise change.forbid(
                 f"the UID in the bound object reference ({bound['uid']}) does not match the UID in record. The object "
@@ -133,13 +134,13 @@ class NodeRestriction(Plugin):
         if _node_name(pod) != node:
             raise change.forbid("node requested token bound to a pod scheduled on a different node")
 
-    async def _lease(self, node: str, change: Change) -> None:
+    async def _lease(self, node: str, change: ObjectChange) -> None:
         if change.namespace != LEASES:
             raise change.forbid(f'can only access leases in the "{LEASES}" system namespace')
         if change.name != node:
             raise change.forbid("can only access node lease with the same name as the requesting node")
 
-    async def _slice(self, node: str, change: Change) -> None:
+    async def _slice(self, node: str, change: ObjectChange) -> None:
         """Other writes are between authorization, which knows whose a slice is, and validation, which keeps it so."""
         if change.operation == CREATE and _node_name(change.document) != node:
             raise change.forbid("can only create ResourceSlice with the same NodeName as the requesting node")
@@ -147,7 +148,7 @@ class NodeRestriction(Plugin):
             raise change.forbid("can only delete ResourceSlice with the same NodeName as the requesting node")
 
 
-def _check_mirror(node: str, change: Change) -> None:
+def _check_mirror(node: str, change: ObjectChange) -> None:
     if MIRROR not in (change.document["metadata"].get("annotations") or {}):
         why = f'pod does not have "{MIRROR}" annotation, node "{node}" can only create mirror pods'
         raise change.forbid(why)
@@ -155,7 +156,7 @@ def _check_mirror(node: str, change: Change) -> None:
         raise change.forbid(f'node "{node}" can only create pods with spec.nodeName set to itself')
 
 
-def _check_status(node: str, change: Change) -> None:
+def _check_status(node: str, change: ObjectChange) -> None:
     if change.operation != UPDATE or change.old is None:
         raise change.forbid(f'unexpected operation "{change.operation}"')
     new, old = change.document, change.old.document
@@ -168,7 +169,7 @@ def _check_status(node: str, change: Change) -> None:
             raise change.forbid(f'node "{node}" cannot update {words}')
 
 
-def _check_node_update(node: str, change: Change, new: Plain, old: Plain) -> None:
+def _check_node_update(node: str, change: ObjectChange, new: Plain, old: Plain) -> None:
     before, after = old.get("spec") or {}, new.get("spec") or {}
     if after.get("configSource") and after["configSource"] != before.get("configSource"):
         raise change.forbid(f'node "{node}" is not allowed to update configSource to a new non-nil configSource')
@@ -207,6 +208,6 @@ def _part(document: Any, name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _node_name(found: Kept | Mapping[str, Any] | None) -> str:
-    document = found.document if isinstance(found, Kept) else found or {}
+def _node_name(found: StoredObject | Mapping[str, Any] | None) -> str:
+    document = found.document if isinstance(found, StoredObject) else found or {}
     return str((document.get("spec") or {}).get("nodeName") or "")

@@ -8,7 +8,7 @@ Out: a refusal when the pod's status says that claims hold a part of its node's 
 from __future__ import annotations
 
 from drakit.api.registry import Kind
-from drakit.apiserver.admission.chain import UPDATE, Change, Plugin
+from drakit.apiserver.admission.chain import UPDATE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.failures import ApiError
 from drakit.base import fields, status
 from drakit.base.fields import Path
@@ -17,13 +17,13 @@ _FIELD = "nodeAllocatableResourceClaimStatuses"
 _WHY = "pods with node allocatable resources from resource claims cannot be resized"
 
 
-class PodResizeValidator(Plugin):
+class PodResizeValidator(AdmissionPlugin):
     name = "PodResizeValidator"
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
         return kind.kind == "Pod" and operation == UPDATE and subresource == "resize"
 
-    async def validate(self, change: Change) -> None:
+    async def validate(self, change: ObjectChange) -> None:
         if change.kind.kind != "Pod" or change.subresource != "resize" or change.operation != UPDATE:
             return
         if (change.document.get("status") or {}).get(_FIELD):

@@ -7,12 +7,12 @@ Out: pods with priority and preemption policy; a refusal of names that nobody ha
 
 from __future__ import annotations
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
-from drakit.apiserver.admission.chain import CREATE, DELETE, Change, Plugin
+from drakit.apiserver.admission.chain import CREATE, DELETE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.admission.criteria.catalogues import Catalogue
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Plain
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objectstore import ObjectStore
 
 _POD = known_kind("v1", "Pod")
 _CLASS = known_kind("scheduling.k8s.io/v1", "PriorityClass")
@@ -21,19 +21,19 @@ _PREEMPTS = "PreemptLowerPriority"
 _KEPT = ("priority", "preemptionPolicy")
 
 
-class Priority(Plugin):
+class Priority(AdmissionPlugin):
     """The two classes of the system need no objects."""
 
     name = "Priority"
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
-        self._classes = Catalogue(keeper, _CLASS, lambda document: document)
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
+        self._classes = Catalogue(objects, _CLASS, lambda document: document)
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
         return (kind is _POD and not subresource) or (kind is _CLASS and operation != DELETE)
 
-    async def admit(self, change: Change) -> None:
+    async def admit(self, change: ObjectChange) -> None:
         if change.kind is not _POD or change.subresource or change.new is None:
             return
         if change.operation == CREATE:
@@ -41,7 +41,7 @@ class Priority(Plugin):
         elif change.old is not None:
             _keep(change, change.old.document["spec"])
 
-    async def validate(self, change: Change) -> None:
+    async def validate(self, change: ObjectChange) -> None:
         if change.kind is not _CLASS or change.operation == DELETE or not change.document.get("globalDefault"):
             return
         other = await self._default()
@@ -49,7 +49,7 @@ class Priority(Plugin):
             found = other["metadata"]["name"]
             raise change.forbid(f"PriorityClass {found} is already marked as default. Only one default can exist")
 
-    async def _complete(self, change: Change, spec: Plain) -> None:
+    async def _complete(self, change: ObjectChange, spec: Plain) -> None:
         name = spec.get("priorityClassName", "")
         found = await self._named(change, name) if name else await self._default() or {}
         value, policy = found.get("value", 0), found.get("preemptionPolicy") or _PREEMPTS
@@ -59,8 +59,8 @@ class Priority(Plugin):
         spec["priority"] = value
         spec["preemptionPolicy"] = policy
 
-    async def _named(self, change: Change, name: str) -> Plain:
-        found = await self._keeper.find(_CLASS, "", name)
+    async def _named(self, change: ObjectChange, name: str) -> Plain:
+        found = await self._objects.find(_CLASS, "", name)
         if found is not None:
             return found.document
         if name in _SYSTEM:
@@ -73,7 +73,7 @@ class Priority(Plugin):
         return min(chosen, key=lambda each: each.get("value", 0)) if chosen else None
 
 
-def _agree(change: Change, spec: Plain, value: int, policy: str) -> None:
+def _agree(change: ObjectChange, spec: Plain, value: int, policy: str) -> None:
     if spec.get("priority", value) != value:
         raise change.forbid(
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority "
@@ -86,7 +86,7 @@ def _agree(change: Change, spec: Plain, value: int, policy: str) -> None:
         )
 
 
-def _keep(change: Change, old: Plain) -> None:
+def _keep(change: ObjectChange, old: Plain) -> None:
     left_out = [name for name in _KEPT if name in old and name not in change.document["spec"]]
     if left_out:
         change.own("spec").update({name: old[name] for name in left_out})

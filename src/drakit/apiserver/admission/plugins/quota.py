@@ -16,13 +16,13 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from drakit.api import DeviceClass, Pod, ResourceClaim, ResourceQuota
-from drakit.api.objects.plain import from_plain
+from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
-from drakit.apiserver.admission.chain import CREATE, UPDATE, Change, Plugin
+from drakit.apiserver.admission.chain import CREATE, UPDATE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.failures import ApiError, internal
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Kept, Plain
-from drakit.apiserver.storage.objectstore import Conflict, Keeper, prefix_of
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.apiserver.storage.objectstore import Conflict, ObjectStore, prefix_of
 from drakit.base.quantity import ZERO, Quantity
 from drakit.base.structs import Model
 from drakit.quota import class_names, covers, excess, increase, owner_name, tracked, unknown, unspecified, usage
@@ -39,11 +39,11 @@ _GROWING = (("ResourceClaim", ""), ("Pod", "resize"), ("Pod", ""))
 Amounts = Mapping[str, Quantity]
 
 
-class ResourceQuotas(Plugin):
+class ResourceQuotas(AdmissionPlugin):
     name = "ResourceQuota"
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
@@ -54,8 +54,8 @@ class ResourceQuotas(Plugin):
             return not subresource
         return operation == UPDATE and (kind.kind, subresource) in _GROWING
 
-    async def validate(self, change: Change) -> None:
-        if not _handles(change) or not await self._keeper.store.count(prefix_of(_QUOTA, change.namespace)):
+    async def validate(self, change: ObjectChange) -> None:
+        if not _handles(change) or not await self._objects.store.count(prefix_of(_QUOTA, change.namespace)):
             return
         turn = self._turns.get(change.namespace)
         if turn is None:
@@ -63,7 +63,7 @@ class ResourceQuotas(Plugin):
         async with turn:
             await self._charge(change)
 
-    async def _charge(self, change: Change) -> None:
+    async def _charge(self, change: ObjectChange) -> None:
         """Charge every quota; whichever has changed meanwhile is looked at again, the others are done."""
         demand = await self._demand(change)
         charged: dict[str, Amounts] = {}
@@ -79,7 +79,9 @@ class ResourceQuotas(Plugin):
         await self._refund(change.namespace, charged)
         raise internal(f"quotas of namespace {change.namespace} are changing too fast to be charged")
 
-    async def _write(self, quotas: list[Kept], wanted: Mapping[str, Amounts], charged: dict[str, Amounts]) -> bool:
+    async def _write(
+        self, quotas: list[StoredObject], wanted: Mapping[str, Amounts], charged: dict[str, Amounts]
+    ) -> bool:
         """Whether all quotas are charged; those that are go into `charged`."""
         for quota in quotas:
             if wanted[quota.name]:
@@ -90,18 +92,18 @@ class ResourceQuotas(Plugin):
             charged[quota.name] = wanted[quota.name]
         return True
 
-    async def _add(self, quota: Kept, amounts: Amounts, sign: int = 1) -> None:
+    async def _add(self, quota: StoredObject, amounts: Amounts, sign: int = 1) -> None:
         used = dict(quota.document["status"].get("used") or {})
         for name, amount in amounts.items():
             before = Quantity.parse(used[name]) if name in used else ZERO
             used[name] = str(before + amount * sign)
         status = {**quota.document["status"], "used": dict(sorted(used.items()))}
-        await self._keeper.update(quota, {**quota.document, "status": status})
+        await self._objects.update(quota, {**quota.document, "status": status})
 
     async def _refund(self, namespace: str, charged: Mapping[str, Amounts]) -> None:
         for name, amounts in charged.items():
             for _ in range(TRIES if amounts else 0):
-                quota = await self._keeper.find(_QUOTA, namespace, name)
+                quota = await self._objects.find(_QUOTA, namespace, name)
                 if quota is None:
                     break
                 try:
@@ -110,11 +112,11 @@ class ResourceQuotas(Plugin):
                     continue
                 break
 
-    async def _quotas(self, namespace: str) -> list[Kept]:
-        page = await self._keeper.store.list(prefix_of(_QUOTA, namespace))
-        return [self._keeper.kept(_QUOTA, record) for record in page.records]
+    async def _quotas(self, namespace: str) -> list[StoredObject]:
+        page = await self._objects.store.list(prefix_of(_QUOTA, namespace))
+        return [self._objects.from_record(_QUOTA, record) for record in page.records]
 
-    async def _demand(self, change: Change) -> _Demand:
+    async def _demand(self, change: ObjectChange) -> _Demand:
         kind, replaced = change.kind, change.old if change.operation == UPDATE else None
         new = _model(kind, change.document)
         old = _model(kind, replaced.document) if replaced is not None else None
@@ -130,26 +132,26 @@ class ResourceQuotas(Plugin):
         """The device classes that a claim mentions. A claim's spec never changes: those of the old one are the same."""
         found: dict[str, DeviceClass] = {}
         for name in class_names(obj) if isinstance(obj, ResourceClaim) else ():
-            kept = await self._keeper.find(_CLASS, "", name)
-            if kept is not None and isinstance(kept.typed, DeviceClass):
-                found[name] = kept.typed
+            stored = await self._objects.find(_CLASS, "", name)
+            if stored is not None and isinstance(stored.typed, DeviceClass):
+                found[name] = stored.typed
         return found
 
     async def _owner(self, claim: ResourceClaim) -> Pod | None:
         """The pod for whose extended resources a claim was made, as far as the pod knows."""
         name, uid = owner_name(claim)
-        kept = await self._keeper.find(_POD, claim.metadata.namespace, name) if name else None
-        if kept is None or kept.uid != uid or not isinstance(kept.typed, Pod):
+        stored = await self._objects.find(_POD, claim.metadata.namespace, name) if name else None
+        if stored is None or stored.uid != uid or not isinstance(stored.typed, Pod):
             return None
-        made = kept.typed.status.extended_resource_claim_status
+        made = stored.typed.status.extended_resource_claim_status
         if made is not None:
-            return kept.typed if made.resource_claim_name == claim.metadata.name else None
-        return None if await self._has_claim(claim, uid) else kept.typed
+            return stored.typed if made.resource_claim_name == claim.metadata.name else None
+        return None if await self._has_claim(claim, uid) else stored.typed
 
     async def _has_claim(self, claim: ResourceClaim, uid: str) -> bool:
         """Whether the pod has another such claim already: what the pod counts makes room for one only."""
-        page = await self._keeper.store.list(prefix_of(_CLAIM, claim.metadata.namespace))
-        others = (self._keeper.kept(_CLAIM, record).typed for record in page.records)
+        page = await self._objects.store.list(prefix_of(_CLAIM, claim.metadata.namespace))
+        others = (self._objects.from_record(_CLAIM, record).typed for record in page.records)
         return any(
             isinstance(each, ResourceClaim) and owner_name(each)[1] == uid and each.metadata.name != claim.metadata.name
             for each in others
@@ -160,7 +162,13 @@ class _Demand:
     """What a change would add to a quota."""
 
     def __init__(
-        self, change: Change, new: Model, old: Model | None, after: Amounts, before: Amounts, classes: list[DeviceClass]
+        self,
+        change: ObjectChange,
+        new: Model,
+        old: Model | None,
+        after: Amounts,
+        before: Amounts,
+        classes: list[DeviceClass],
     ) -> None:
         self._change = change
         self._new = new
@@ -169,9 +177,9 @@ class _Demand:
         self._before = before
         self._classes = classes
 
-    def of(self, kept: Kept) -> Amounts:
+    def of(self, stored: StoredObject) -> Amounts:
         """The amounts to charge; a refusal when there is no room for them, or no telling."""
-        quota, kind = kept.typed, self._change.kind
+        quota, kind = stored.typed, self._change.kind
         if not isinstance(quota, ResourceQuota) or not covers(quota, self._new):
             return {}
         names = [name for name in quota.status.hard if tracked(name, kind.plural, kind.group, self._classes)]
@@ -186,7 +194,7 @@ class _Demand:
         return {name: amount for name, amount in added.items() if name in quota.status.hard}
 
 
-def _handles(change: Change) -> bool:
+def _handles(change: ObjectChange) -> bool:
     """An update of a pod counts when the pod gets into another scope."""
     if change.new is None:
         return False

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
-from drakit.apiserver.admission.chain import CREATE, Change, Plugin
+from drakit.apiserver.admission.chain import CREATE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.auth.nodes.graph import MIRROR
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Plain
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.base import names
 from drakit.base.clock import Clock
 
@@ -32,19 +32,19 @@ _ACCOUNT = known_kind("v1", "ServiceAccount")
 _CONTAINERS = ("initContainers", "containers")
 
 
-class ServiceAccount(Plugin):
+class ServiceAccountAdmission(AdmissionPlugin):
     name = "ServiceAccount"
     default = False
 
-    def __init__(self, keeper: Keeper, random: Random, clock: Clock) -> None:
-        self._keeper = keeper
+    def __init__(self, objects: ObjectStore, random: Random, clock: Clock) -> None:
+        self._objects = objects
         self._random = random
         self._clock = clock
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
         return kind.kind == "Pod" and operation == CREATE and not subresource
 
-    async def admit(self, change: Change) -> None:
+    async def admit(self, change: ObjectChange) -> None:
         if change.kind.kind != "Pod" or change.subresource or change.operation != CREATE:
             return
         if MIRROR in (change.document["metadata"].get("annotations") or {}):
@@ -59,18 +59,18 @@ class ServiceAccount(Plugin):
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [{"name": each.get("name", "")} for each in account["imagePullSecrets"]]
 
-    async def _account(self, change: Change, name: str) -> Plain:
-        found = await self._keeper.find(_ACCOUNT, change.namespace, name)
+    async def _account(self, change: ObjectChange, name: str) -> Plain:
+        found = await self._objects.find(_ACCOUNT, change.namespace, name)
         for pause in _PAUSES if name == DEFAULT else ():  # in a new namespace, it is about to be made
             if found is not None:
                 break
             await self._clock.sleep(pause)
-            found = await self._keeper.find(_ACCOUNT, change.namespace, name)
+            found = await self._objects.find(_ACCOUNT, change.namespace, name)
         if found is None:
             raise self._unknown(change, name)
         return found.document
 
-    def _unknown(self, change: Change, name: str) -> ApiError:
+    def _unknown(self, change: ObjectChange, name: str) -> ApiError:
         return change.forbid(
             f'error looking up service account {change.namespace}/{name}: serviceaccount "{name}" not found'
         )
@@ -119,7 +119,7 @@ def _token_sources() -> Plain:
     }
 
 
-def _check_mirror(change: Change, spec: Plain) -> None:
+def _check_mirror(change: ObjectChange, spec: Plain) -> None:
     if spec.get("serviceAccountName"):
         raise change.forbid("a mirror pod may not reference service accounts")
     if any(_secrets(spec)):

@@ -6,21 +6,21 @@ Out: the same, staying for five minutes on a node that is not ready or not reach
 
 from __future__ import annotations
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
-from drakit.apiserver.admission.chain import Change, Plugin
-from drakit.apiserver.storage.objects import Plain
+from drakit.apiserver.admission.chain import AdmissionPlugin, ObjectChange
 
 _SECONDS = 300
 _BAD_NODES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
-class DefaultTolerationSeconds(Plugin):
+class DefaultTolerationSeconds(AdmissionPlugin):
     name = "DefaultTolerationSeconds"
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
         return kind.kind == "Pod" and not subresource
 
-    async def admit(self, change: Change) -> None:
+    async def admit(self, change: ObjectChange) -> None:
         if change.kind.kind != "Pod" or change.subresource or change.new is None:
             return
         given: list[Plain] = change.new["spec"].get("tolerations") or []

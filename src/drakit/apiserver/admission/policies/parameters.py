@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind, find_kind
 from drakit.apiserver.admission.criteria.registrations import ParamKind, ParamRef
-from drakit.apiserver.storage.objects import Kept, Plain
-from drakit.apiserver.storage.objectstore import Keeper, prefix_of
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore, prefix_of
 from drakit.base import labels
 
 NONE: Sequence[Plain | None] = (None,)
@@ -19,8 +20,8 @@ _MISSING = "no params found for policy binding with `Deny` parameterNotFoundActi
 
 
 class Parameters:
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
 
     async def collect(
         self, wanted: ParamKind | None, reference: ParamRef | None, namespace: str
@@ -42,11 +43,11 @@ class Parameters:
         version = wanted.api_version.rpartition("/")[2]
         return [each.document_in(version) for each in found]
 
-    async def _found(self, kind: Kind, reference: ParamRef, namespace: str) -> list[Kept]:
+    async def _found(self, kind: Kind, reference: ParamRef, namespace: str) -> list[StoredObject]:
         if reference.selector is None:
-            kept = await self._keeper.find(kind, namespace, reference.name)
-            return [kept] if kept is not None else []
+            stored = await self._objects.find(kind, namespace, reference.name)
+            return [stored] if stored is not None else []
         selector = labels.from_struct(reference.selector)
-        page = await self._keeper.store.list(prefix_of(kind, namespace))
-        every = (self._keeper.kept(kind, record) for record in page.records)
+        page = await self._objects.store.list(prefix_of(kind, namespace))
+        every = (self._objects.from_record(kind, record) for record in page.records)
         return [each for each in every if selector.matches(each.labels)]

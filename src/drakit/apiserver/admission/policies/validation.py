@@ -16,8 +16,8 @@ from drakit.apiserver.admission.criteria.registrations import (
     ParamKind,
     ParamRef,
     PolicySpec,
+    PolicyVariable,
     Validation,
-    Variable,
 )
 from drakit.apiserver.admission.criteria.validation import (
     FAILURE_POLICIES,
@@ -88,7 +88,7 @@ class _Expressions:
             if annotation.key in keys[:index]:
                 yield duplicate(path[index] / "key", annotation.key)
 
-    def _variable(self, variable: Variable, path: Path) -> Iterator[FieldError]:
+    def _variable(self, variable: PolicyVariable, path: Path) -> Iterator[FieldError]:
         if not variable.name.strip():
             yield required(path / "name", "name is not specified")
         elif not _IDENTIFIER.fullmatch(variable.name) or variable.name in _RESERVED:

@@ -108,7 +108,7 @@ class Caller:
             writer.transport.abort()
 
     async def _answer(self, endpoint: Endpoint, reader: asyncio.StreamReader) -> bytes:
-        answer, left = _Answer(), self._max_answer
+        answer, left = _HttpAnswer(), self._max_answer
         parser = httptools.HttpResponseParser(answer)
         while not answer.complete:
             piece = await reader.read(_PIECE)
@@ -126,7 +126,7 @@ class Caller:
         return b"".join(answer.pieces)
 
 
-class _Answer:
+class _HttpAnswer:
     """What the parser tells."""
 
     def __init__(self) -> None:

@@ -15,20 +15,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from drakit.api.objects.plain import from_plain
+from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
-from drakit.apiserver.admission.chain import Change, Plugin
+from drakit.apiserver.admission.chain import AdmissionPlugin, ObjectChange
 from drakit.apiserver.admission.criteria.catalogues import Catalogue
 from drakit.apiserver.admission.criteria.evaluation import Conditions
 from drakit.apiserver.admission.criteria.expressions import Failure, as_value
 from drakit.apiserver.admission.criteria.matching import Matcher
-from drakit.apiserver.admission.criteria.offload import weigh
 from drakit.apiserver.admission.criteria.registrations import IF_NEEDED, IGNORE, Webhook, WebhookConfiguration
-from drakit.apiserver.admission.criteria.requests import Attempt, is_exempt
+from drakit.apiserver.admission.criteria.requests import AdmissionRequest, is_exempt
+from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.webhooks.caller import Caller, CallFailed
 from drakit.apiserver.admission.webhooks.reviews import (
-    Answer,
     ReviewInvalid,
+    ReviewResponse,
     chosen_version,
     question,
     read_answer,
@@ -38,9 +38,8 @@ from drakit.apiserver.failures import ApiError, bad_request, internal
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.patching.jsonpatches import apply_operations
 from drakit.apiserver.requests.bodies import incoming
-from drakit.apiserver.storage.objects import Plain
-from drakit.apiserver.storage.objectstore import Keeper
-from drakit.apiserver.strategies.base import keep
+from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.strategies.base import restore
 from drakit.base.clock import Clock
 
 log = logging.getLogger("drakit.apiserver.admission")
@@ -72,14 +71,17 @@ def _hooks(document: Plain) -> list[Hook]:
     return [Hook(found.metadata.name, index, webhook) for index, webhook in enumerate(found.webhooks)]
 
 
-class _Webhooks(Plugin):
+class _Webhooks(AdmissionPlugin):
     """What both kinds have in common: which webhooks to ask, and asking one."""
 
     mutating = False
 
-    def __init__(self, keeper: Keeper, kind: Kind, caller: Caller, new_uid: Callable[[], str]) -> None:
-        self._matcher = Matcher(keeper)
-        self._catalogue = Catalogue(keeper, kind, _hooks)
+    def __init__(
+        self, objects: ObjectStore, kind: Kind, caller: Caller, new_uid: Callable[[], str], worker: Worker
+    ) -> None:
+        self._worker = worker
+        self._matcher = Matcher(objects)
+        self._catalogue = Catalogue(objects, kind, _hooks)
         self._caller = caller
         self._new_uid = new_uid
 
@@ -90,44 +92,44 @@ class _Webhooks(Plugin):
         configurations = await self._catalogue.all()
         return [hook for hooks in configurations for hook in hooks] if configurations else []
 
-    async def _wanted(self, hook: Hook, attempt: Attempt) -> str | None:
+    async def _wanted(self, hook: Hook, request: AdmissionRequest) -> str | None:
         """The version in which a webhook wants to see the request; none when it does not."""
-        version = await self._matcher.version(hook.criteria, attempt)
+        version = await self._matcher.version(hook.criteria, request)
         if version is None or not hook.webhook.match_conditions:
             return version
         values = {
-            "object": as_value(attempt.new_in(version)),
-            "oldObject": as_value(attempt.old_in(version)),
-            "request": as_value(attempt.request(version)),
+            "object": as_value(request.new_in(version)),
+            "oldObject": as_value(request.old_in(version)),
+            "request": as_value(request.as_review(version)),
             "namespaceObject": None,
         }
         try:
-            return version if await weigh(partial(hook.conditions.hold, values)) else None
+            return version if await self._worker.run(partial(hook.conditions.hold, values)) else None
         except Failure as failure:
-            raise attempt.change.forbid(failure.message) from None
+            raise request.change.forbid(failure.message) from None
 
-    async def _ask(self, hook: Hook, attempt: Attempt, version: str) -> Answer | None:
+    async def _ask(self, hook: Hook, request: AdmissionRequest, version: str) -> ReviewResponse | None:
         """The answer of a webhook that allows the request; none when it failed and may."""
-        if attempt.change.dry_run and hook.webhook.side_effects not in _NO_EFFECTS:
+        if request.change.dry_run and hook.webhook.side_effects not in _NO_EFFECTS:
             raise bad_request(f'admission webhook "{hook.name}" does not support dry run')
         try:
-            answer = await self._answer(hook, attempt, version)
+            answer = await self._answer(hook, request, version)
         except CallFailed as error:
             _failed(hook, str(error))
             return None
-        attempt.change.annotations |= {f"{hook.name}/{key}": text for key, text in answer.audit_annotations.items()}
-        attempt.change.warnings.extend(_bounded(answer.warnings))
+        request.change.annotations |= {f"{hook.name}/{key}": text for key, text in answer.audit_annotations.items()}
+        request.change.warnings.extend(_bounded(answer.warnings))
         if not answer.allowed:
             raise refusal(hook.name, answer.status)
         return answer
 
-    async def _answer(self, hook: Hook, attempt: Attempt, version: str) -> Answer:
+    async def _answer(self, hook: Hook, request: AdmissionRequest, version: str) -> ReviewResponse:
         uid = self._new_uid()
         try:
             review_version = chosen_version(hook.webhook.admission_review_versions)
         except ReviewInvalid as error:
             raise CallFailed(f"could not create admission objects: {error}") from None
-        body = question(attempt, version, review_version, uid)
+        body = question(request, version, review_version, uid)
         try:
             data = await self._caller.post(hook.webhook.client_config, body, hook.webhook.timeout_seconds)
         except CallFailed as error:
@@ -156,17 +158,17 @@ def _failed(hook: Hook, why: str) -> None:
 class ValidatingWebhooks(_Webhooks):
     name = "ValidatingAdmissionWebhook"
 
-    def __init__(self, keeper: Keeper, caller: Caller, new_uid: Callable[[], str]) -> None:
-        super().__init__(keeper, known_kind(_GROUP, "ValidatingWebhookConfiguration"), caller, new_uid)
+    def __init__(self, objects: ObjectStore, caller: Caller, new_uid: Callable[[], str], worker: Worker) -> None:
+        super().__init__(objects, known_kind(_GROUP, "ValidatingWebhookConfiguration"), caller, new_uid, worker)
 
-    async def validate(self, change: Change) -> None:
+    async def validate(self, change: ObjectChange) -> None:
         """All are asked, whatever the first says; of several refusals the first in order is told."""
         hooks = await self._registered()
         if not hooks:
             return
-        attempt = Attempt(change)
-        wanted = [(hook, await self._wanted(hook, attempt)) for hook in hooks]
-        asked = [self._ask(hook, attempt, version) for hook, version in wanted if version is not None]
+        request = AdmissionRequest(change)
+        wanted = [(hook, await self._wanted(hook, request)) for hook in hooks]
+        asked = [self._ask(hook, request, version) for hook, version in wanted if version is not None]
         for outcome in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -191,35 +193,37 @@ class MutatingWebhooks(_Webhooks):
     name = "MutatingAdmissionWebhook"
     mutating = True
 
-    def __init__(self, keeper: Keeper, caller: Caller, new_uid: Callable[[], str], clock: Clock) -> None:
-        super().__init__(keeper, known_kind(_GROUP, "MutatingWebhookConfiguration"), caller, new_uid)
+    def __init__(
+        self, objects: ObjectStore, caller: Caller, new_uid: Callable[[], str], worker: Worker, clock: Clock
+    ) -> None:
+        super().__init__(objects, known_kind(_GROUP, "MutatingWebhookConfiguration"), caller, new_uid, worker)
         self._clock = clock
 
-    async def admit(self, change: Change) -> None:
+    async def admit(self, change: ObjectChange) -> None:
         hooks = await self._registered()
         if not hooks:
             return
-        attempt = Attempt(change)
+        request = AdmissionRequest(change)
         rounds = change.memory.setdefault(self.name, _Rounds())
         if change.repeated and rounds.left != change.new:
             rounds.changed()
         for hook in hooks:
             if not change.repeated or hook.key in rounds.again:
-                await self._admit(hook, attempt, rounds)
+                await self._admit(hook, request, rounds)
         rounds.left = copy.deepcopy(change.new)
 
-    async def _admit(self, hook: Hook, attempt: Attempt, rounds: _Rounds) -> None:
-        version = await self._wanted(hook, attempt)
+    async def _admit(self, hook: Hook, request: AdmissionRequest, rounds: _Rounds) -> None:
+        version = await self._wanted(hook, request)
         if version is None:
             return
-        answer = await self._ask(hook, attempt, version)
-        if answer is not None and self._patched(hook, attempt, version, answer):
+        answer = await self._ask(hook, request, version)
+        if answer is not None and self._patched(hook, request, version, answer):
             rounds.changed()
-            attempt.change.repeat = True
+            request.change.repeat = True
         if hook.webhook.reinvocation_policy == IF_NEEDED:
             rounds.asked.add(hook.key)
 
-    def _patched(self, hook: Hook, attempt: Attempt, version: str, answer: Answer) -> bool:
+    def _patched(self, hook: Hook, request: AdmissionRequest, version: str, answer: ReviewResponse) -> bool:
         """Put the webhook's patch on the object; whether that changed it."""
         try:
             operations = answer.operations()
@@ -228,9 +232,9 @@ class MutatingWebhooks(_Webhooks):
             return False
         if not operations:
             return False
-        change = attempt.change
-        before = attempt.new_in(version)
-        if change.new is None or before is None or attempt.posted:
+        change = request.change
+        before = request.new_in(version)
+        if change.new is None or before is None or request.posted:
             raise internal(
                 f'admission webhook "{hook.name}" attempted to modify the object, which is not supported for this '
                 "operation"
@@ -238,10 +242,10 @@ class MutatingWebhooks(_Webhooks):
         result = self._applied(hook, change, version, before, operations)
         change.new.clear()
         change.new.update(result)
-        attempt.changed()
-        return attempt.new_in(version) != before
+        request.changed()
+        return request.new_in(version) != before
 
-    def _applied(self, hook: Hook, change: Change, version: str, before: Plain, operations: list[Plain]) -> Plain:
+    def _applied(self, hook: Hook, change: ObjectChange, version: str, before: Plain, operations: list[Plain]) -> Plain:
         try:
             result = apply_operations(before, operations)
             document = incoming(change.kind, version, result, self._clock.now(), strict=False).document
@@ -251,5 +255,5 @@ class MutatingWebhooks(_Webhooks):
         if any(metadata.get(name) != before["metadata"].get(name) for name in _IDENTITY):
             raise internal(f'admission webhook "{hook.name}" attempted to change the identity of the object')
         for name in _SERVER_SET:
-            keep(metadata, before["metadata"], name)
+            restore(metadata, before["metadata"], name)
         return document

@@ -1,6 +1,6 @@
 """AdmissionReview: the question that a webhook is asked, and its answer.
 
-In:  an Attempt; the bytes that came back.
+In:  an AdmissionRequest; the bytes that came back.
 Out: a review to send; what the answer says, once it is known to be an answer to that question.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from drakit.api.objects.plain import from_plain
-from drakit.apiserver.admission.criteria.requests import Attempt
+from drakit.apiserver.admission.criteria.requests import AdmissionRequest
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.storage.objects import encode_document
 from drakit.base import status
@@ -31,7 +31,7 @@ class ReviewInvalid(ValueError):
     """The answer is no answer to the question."""
 
 
-class Result(Model):
+class ReviewStatus(Model):
     """Why a webhook said no; what it sends of a Status."""
 
     message: str = ""
@@ -40,10 +40,10 @@ class Result(Model):
     details: StatusDetails | None = None
 
 
-class Answer(Model):
+class ReviewResponse(Model):
     uid: str = ""
     allowed: bool = False
-    status: Result | None = None
+    status: ReviewStatus | None = None
     patch: str = ""
     patch_type: str | None = None
     audit_annotations: Mapping[str, str] = {}
@@ -67,7 +67,7 @@ class Answer(Model):
 class _Review(Model):
     kind: str = ""
     api_version: str = ""
-    response: Answer | None = None
+    response: ReviewResponse | None = None
 
 
 def chosen_version(accepted: Sequence[str]) -> str:
@@ -78,21 +78,21 @@ def chosen_version(accepted: Sequence[str]) -> str:
     raise ReviewInvalid(f"webhook does not accept known AdmissionReview versions ({', '.join(VERSIONS)})")
 
 
-def question(attempt: Attempt, version: str, review_version: str, uid: str) -> bytes:
+def question(request: AdmissionRequest, version: str, review_version: str, uid: str) -> bytes:
     review = {
         "kind": _KIND,
         "apiVersion": f"{_GROUP}/{review_version}",
         "request": {
             "uid": uid,
-            **attempt.request(version),
-            "object": attempt.new_in(version),
-            "oldObject": attempt.old_in(version),
+            **request.as_review(version),
+            "object": request.new_in(version),
+            "oldObject": request.old_in(version),
         },
     }
     return encode_document(review)
 
 
-def read_answer(data: bytes, review_version: str, uid: str, *, mutating: bool) -> Answer:
+def read_answer(data: bytes, review_version: str, uid: str, *, mutating: bool) -> ReviewResponse:
     """Raise ReviewInvalid for what is no review, or not the one that was asked for."""
     try:
         review = from_plain(_Review, msgspec.json.decode(data))
@@ -107,7 +107,7 @@ def read_answer(data: bytes, review_version: str, uid: str, *, mutating: bool) -
     return answer
 
 
-def _check(review: _Review, answer: Answer, uid: str) -> None:
+def _check(review: _Review, answer: ReviewResponse, uid: str) -> None:
     if answer.uid != uid:
         raise ReviewInvalid(f'expected response.uid="{uid}", got "{answer.uid}"')
     if (review.api_version, review.kind) != (f"{_GROUP}/v1", _KIND):
@@ -115,7 +115,7 @@ def _check(review: _Review, answer: Answer, uid: str) -> None:
         raise ReviewInvalid(f"expected webhook response of {expected}, got {found}")
 
 
-def _check_patch(answer: Answer, *, mutating: bool) -> None:
+def _check_patch(answer: ReviewResponse, *, mutating: bool) -> None:
     if not mutating:
         if answer.patch:
             raise ReviewInvalid("validating webhook may not return response.patch")
@@ -127,9 +127,9 @@ def _check_patch(answer: Answer, *, mutating: bool) -> None:
         raise ReviewInvalid("webhook returned response.patchType but not response.patch")
 
 
-def refusal(webhook: str, result: Result | None) -> ApiError:
+def refusal(webhook: str, result: ReviewStatus | None) -> ApiError:
     """What the client is told when a webhook says no: never a success, whatever code it sent."""
-    found = result or Result()
+    found = result or ReviewStatus()
     denied = f'admission webhook "{webhook}" denied the request'
     why = found.message or found.reason
     message = f"{denied}: {why}" if why else f"{denied} without explanation"

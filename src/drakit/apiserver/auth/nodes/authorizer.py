@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from drakit.api.exchange import User
-from drakit.apiserver.auth.authorization import Attributes, Decision, Verdict
+from drakit.apiserver.auth.authorization import Attributes, AuthorizationResult, Decision
 from drakit.apiserver.auth.nodes.graph import Relations
-from drakit.apiserver.auth.rbac.rules import Rule
+from drakit.apiserver.auth.rbac.rules import CompiledRule
 from drakit.base import fieldselectors
 from drakit.base.errors import UsageError
 
@@ -20,8 +20,8 @@ PREFIX = "system:node:"
 LEASES = "kube-node-lease"
 _READ = ("get", "list", "watch")
 _OWN = ("get", "create", "update", "patch", "delete")
-_ALLOW = Verdict(Decision.ALLOW)
-_NO_OPINION = Verdict(Decision.NO_OPINION)
+_ALLOW = AuthorizationResult(Decision.ALLOW)
+_NO_OPINION = AuthorizationResult(Decision.NO_OPINION)
 
 
 def node_of(user: User) -> str | None:
@@ -34,10 +34,10 @@ def node_of(user: User) -> str | None:
 class NodeAuthorizer:
     """`rules` are those of the role `system:node`: they hold for what is not divided between nodes."""
 
-    def __init__(self, relations: Relations, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, relations: Relations, rules: tuple[CompiledRule, ...]) -> None:
         self._relations = relations
         self._rules = rules
-        self._divided: Mapping[tuple[str, str], Callable[[str, Attributes], Verdict]] = {
+        self._divided: Mapping[tuple[str, str], Callable[[str, Attributes], AuthorizationResult]] = {
             ("", "secrets"): self._read,
             ("", "configmaps"): self._read,
             ("", "persistentvolumeclaims"): self._get,
@@ -51,10 +51,10 @@ class NodeAuthorizer:
             ("storage.k8s.io", "volumeattachments"): self._get,
         }
 
-    async def authorize(self, attributes: Attributes) -> Verdict:
+    async def authorize(self, attributes: Attributes) -> AuthorizationResult:
         return self.decide(attributes)
 
-    def decide(self, asked: Attributes) -> Verdict:
+    def decide(self, asked: Attributes) -> AuthorizationResult:
         node = node_of(asked.user)
         if node is None:
             return _NO_OPINION
@@ -65,21 +65,21 @@ class NodeAuthorizer:
             return divided(node, asked)
         return _ALLOW if any(rule.allows(asked) for rule in self._rules) else _NO_OPINION
 
-    def _related(self, node: str, asked: Attributes) -> Verdict:
+    def _related(self, node: str, asked: Attributes) -> AuthorizationResult:
         if not asked.name:
             return _unless("No Object name found")
         if self._relations.related(node, asked.resource, asked.namespace, asked.name):
             return _ALLOW
         return _unless(f"no relationship found between node '{node}' and this object")
 
-    def _get(self, node: str, asked: Attributes) -> Verdict:
+    def _get(self, node: str, asked: Attributes) -> AuthorizationResult:
         if asked.verb != "get":
             return _unless("can only get individual resources of this type")
         if asked.subresource:
             return _unless("cannot get subresource")
         return self._related(node, asked)
 
-    def _read(self, node: str, asked: Attributes) -> Verdict:
+    def _read(self, node: str, asked: Attributes) -> AuthorizationResult:
         if asked.verb not in _READ:
             return _unless("can only read resources of this type")
         if asked.subresource:
@@ -88,7 +88,7 @@ class NodeAuthorizer:
             return _unless("can only read namespaced object of this type")
         return self._related(node, asked)
 
-    def _account(self, node: str, asked: Attributes) -> Verdict:
+    def _account(self, node: str, asked: Attributes) -> AuthorizationResult:
         if asked.verb == "get" and not asked.subresource:
             return self._read(node, asked)
         if asked.verb != "create" or not asked.name:
@@ -97,7 +97,7 @@ class NodeAuthorizer:
             return _unless("can only create token subresource of serviceaccount")
         return self._related(node, asked)
 
-    def _lease(self, node: str, asked: Attributes) -> Verdict:
+    def _lease(self, node: str, asked: Attributes) -> AuthorizationResult:
         if asked.verb not in _OWN:
             return _unless("can only get, create, update, patch, or delete a node lease")
         if asked.namespace != LEASES:
@@ -107,7 +107,7 @@ class NodeAuthorizer:
             return _unless("can only access node lease with the same name as the requesting node")
         return _ALLOW
 
-    def _slice(self, node: str, asked: Attributes) -> Verdict:
+    def _slice(self, node: str, asked: Attributes) -> AuthorizationResult:
         if asked.subresource:
             return _unless("cannot authorize ResourceSlice subresources")
         if asked.verb == "create":
@@ -123,7 +123,7 @@ class NodeAuthorizer:
             "delete, deletecollection"
         )
 
-    def _node(self, node: str, asked: Attributes) -> Verdict:
+    def _node(self, node: str, asked: Attributes) -> AuthorizationResult:
         if asked.subresource == "status" and asked.verb in ("update", "patch"):
             return _ALLOW
         if asked.subresource:
@@ -137,7 +137,7 @@ class NodeAuthorizer:
         what = f"'{asked.name}'" if asked.name else "all nodes"
         return _unless(f"node '{node}' cannot read {what}, only its own Node object")
 
-    def _pod(self, node: str, asked: Attributes) -> Verdict:
+    def _pod(self, node: str, asked: Attributes) -> AuthorizationResult:
         if (asked.subresource, asked.verb) in _POD_WRITES:
             return _ALLOW
         if asked.subresource or asked.verb not in _READ:
@@ -165,5 +165,5 @@ def _selects(asked: Attributes, node: str) -> bool:
     return any(term.equal and term.field == "spec.nodeName" and term.value == node for term in selector.terms)
 
 
-def _unless(reason: str) -> Verdict:
-    return Verdict(Decision.NO_OPINION, reason)
+def _unless(reason: str) -> AuthorizationResult:
+    return AuthorizationResult(Decision.NO_OPINION, reason)

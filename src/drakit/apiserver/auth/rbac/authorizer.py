@@ -10,44 +10,44 @@ from __future__ import annotations
 from typing import Any
 
 from drakit.api.exchange import User
-from drakit.apiserver.auth.authorization import Attributes, Decision, Verdict
-from drakit.apiserver.auth.rbac.policy import Policy
+from drakit.apiserver.auth.authorization import Attributes, AuthorizationResult, Decision
+from drakit.apiserver.auth.rbac.policy import RolePolicy
 from drakit.base.errors import summary
 
 MASTERS = "system:masters"
-_ALLOW = Verdict(Decision.ALLOW)
-_NO_OPINION = Verdict(Decision.NO_OPINION)
+_ALLOW = AuthorizationResult(Decision.ALLOW)
+_NO_OPINION = AuthorizationResult(Decision.NO_OPINION)
 _REMEMBERED = 65_536
 
 
 class Masters:
     """Members of `system:masters` may do everything, whatever the roles say: nobody can lock them out."""
 
-    async def authorize(self, attributes: Attributes) -> Verdict:
+    async def authorize(self, attributes: Attributes) -> AuthorizationResult:
         return self.decide(attributes)
 
-    def decide(self, asked: Attributes) -> Verdict:
+    def decide(self, asked: Attributes) -> AuthorizationResult:
         return _ALLOW if MASTERS in asked.user.groups else _NO_OPINION
 
 
 class RoleBased:
-    """Invariant: `_verdicts` are those of the policy's generation `_generation`.
+    """Invariant: `_results` are those of the policy's generation `_generation`.
 
     They are kept without the name of the object, unless a rule goes by names (none stands for that): so whoever guesses
     names fills no memory, and a scheduler that meets a new claim meets a known answer.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: RolePolicy) -> None:
         self.policy = policy
         self._generation = policy.generation
-        self._verdicts: dict[tuple[Any, ...], Verdict | None] = {}
+        self._results: dict[tuple[Any, ...], AuthorizationResult | None] = {}
 
-    async def authorize(self, attributes: Attributes) -> Verdict:
+    async def authorize(self, attributes: Attributes) -> AuthorizationResult:
         return self.decide(attributes)
 
-    def decide(self, asked: Attributes) -> Verdict:
-        if self._generation != self.policy.generation or len(self._verdicts) >= _REMEMBERED:
-            self._verdicts.clear()
+    def decide(self, asked: Attributes) -> AuthorizationResult:
+        if self._generation != self.policy.generation or len(self._results) >= _REMEMBERED:
+            self._results.clear()
             self._generation = self.policy.generation
         user = asked.user
         key = (
@@ -55,9 +55,9 @@ class RoleBased:
             asked.path if not asked.resource else "",
         )  # fmt: skip
         try:
-            found = self._verdicts[key]
+            found = self._results[key]
         except KeyError:
-            found = self._verdicts[key] = None if self._goes_by_name(asked) else self._evaluate(asked)
+            found = self._results[key] = None if self._goes_by_name(asked) else self._evaluate(asked)
         return found if found is not None else self._evaluate(asked)
 
     def _goes_by_name(self, asked: Attributes) -> bool:
@@ -68,14 +68,14 @@ class RoleBased:
                     return rule.names is not None
         return False
 
-    def _evaluate(self, asked: Attributes) -> Verdict:
+    def _evaluate(self, asked: Attributes) -> AuthorizationResult:
         missing = []
         for grant in self.policy.grants(asked.user, asked.namespace):
             if grant.rules is None:
                 missing.append(grant.missing)
             elif any(rule.allows(asked) for rule in grant.rules):
-                return Verdict(Decision.ALLOW, f"RBAC: allowed by {grant}")
-        return Verdict(Decision.NO_OPINION, f"RBAC: {summary(missing)}") if missing else _NO_OPINION
+                return AuthorizationResult(Decision.ALLOW, f"RBAC: allowed by {grant}")
+        return AuthorizationResult(Decision.NO_OPINION, f"RBAC: {summary(missing)}") if missing else _NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
         """Rules on resources, rules on paths, and what could not be resolved."""

@@ -16,7 +16,7 @@ import msgspec
 from drakit.api.exchange import User
 from drakit.api.objects.plain import from_plain
 from drakit.api.objects.rbac import ClusterRoleBinding, PolicyRule, RoleBinding, RoleRef, Subject
-from drakit.apiserver.auth.rbac.rules import Rule, compile_rules
+from drakit.apiserver.auth.rbac.rules import CompiledRule, compile_rules
 
 GROUP = "rbac.authorization.k8s.io"
 ACCOUNT_PREFIX = "system:serviceaccount:"
@@ -25,7 +25,7 @@ SubjectKey = tuple[str, str]
 """`User` or `Group`, and the name: a user may be called like a group."""
 
 
-class Binding(msgspec.Struct, frozen=True):
+class IndexedBinding(msgspec.Struct, frozen=True):
     """A RoleBinding, or, without a namespace, a ClusterRoleBinding."""
 
     namespace: str
@@ -42,9 +42,9 @@ class Binding(msgspec.Struct, frozen=True):
 class Grant(msgspec.Struct, frozen=True):
     """What one binding gives a user: rules, or a role that is not there."""
 
-    binding: Binding
+    binding: IndexedBinding
     subject: Subject
-    rules: tuple[Rule, ...] | None
+    rules: tuple[CompiledRule, ...] | None
 
     def __str__(self) -> str:
         binding, role = self.binding, self.binding.role
@@ -63,13 +63,13 @@ class Grant(msgspec.Struct, frozen=True):
         return f'{subject.kind} "{subject.name}"'
 
 
-class Policy:
+class RolePolicy:
     """Invariant: `_by_subject` names each binding under each of its subjects, and nothing else."""
 
     def __init__(self) -> None:
         self.generation = 0
-        self._roles: dict[tuple[str, str], tuple[Rule, ...]] = {}
-        self._bindings: dict[tuple[str, str], Binding] = {}
+        self._roles: dict[tuple[str, str], tuple[CompiledRule, ...]] = {}
+        self._bindings: dict[tuple[str, str], IndexedBinding] = {}
         self._by_subject: dict[tuple[str, SubjectKey], set[str]] = {}
         self._grants: dict[tuple[str, tuple[str, ...], str], tuple[Grant, ...]] = {}
 
@@ -120,7 +120,7 @@ class Policy:
                 binding = self._bindings[place, name]
                 yield Grant(binding, binding.subject_of(user), self._rules(binding.role, place))
 
-    def _rules(self, reference: RoleRef, namespace: str) -> tuple[Rule, ...] | None:
+    def _rules(self, reference: RoleRef, namespace: str) -> tuple[CompiledRule, ...] | None:
         if reference.kind == "Role":
             return self._roles.get((namespace, reference.name)) if namespace else None
         return self._roles.get(("", reference.name)) if reference.kind == "ClusterRole" else None
@@ -128,7 +128,7 @@ class Policy:
     def _bind(self, key: tuple[str, str], kind: str, document: Mapping[str, Any]) -> None:
         model: type[RoleBinding | ClusterRoleBinding] = RoleBinding if kind == "RoleBinding" else ClusterRoleBinding
         view = from_plain(model, document)
-        binding = self._bindings[key] = Binding(*key, view.role_ref, view.subjects)
+        binding = self._bindings[key] = IndexedBinding(*key, view.role_ref, view.subjects)
         for subject in _subjects(binding):
             self._by_subject.setdefault((key[0], subject), set()).add(key[1])
 
@@ -158,5 +158,5 @@ def subject_key(subject: Subject, namespace: str) -> SubjectKey:
     return "User", f"{ACCOUNT_PREFIX}{subject.namespace or namespace}:{subject.name}"
 
 
-def _subjects(binding: Binding) -> set[SubjectKey]:
+def _subjects(binding: IndexedBinding) -> set[SubjectKey]:
     return {subject_key(subject, binding.namespace) for subject in binding.subjects}

@@ -16,7 +16,7 @@ from drakit.apiserver.auth.authorization import Attributes
 ANY = "*"
 
 
-class Rule(msgspec.Struct, frozen=True, gc=False):
+class CompiledRule(msgspec.Struct, frozen=True, gc=False):
     """A policy rule, ready to be asked. No set at all (none) stands for everything."""
 
     source: PolicyRule
@@ -50,9 +50,9 @@ class Rule(msgspec.Struct, frozen=True, gc=False):
         return f"{asked.resource}/{subresource}" in self.resources or f"*/{subresource}" in self.resources
 
 
-def compile_rule(rule: PolicyRule) -> Rule:
+def compile_rule(rule: PolicyRule) -> CompiledRule:
     prefixes = tuple(path.rstrip(ANY) for path in rule.non_resource_urls if path.endswith(ANY))
-    return Rule(
+    return CompiledRule(
         source=rule,
         verbs=_choice(rule.verbs),
         groups=_choice(rule.api_groups),
@@ -63,7 +63,7 @@ def compile_rule(rule: PolicyRule) -> Rule:
     )
 
 
-def compile_rules(rules: Iterable[PolicyRule]) -> tuple[Rule, ...]:
+def compile_rules(rules: Iterable[PolicyRule]) -> tuple[CompiledRule, ...]:
     return tuple(map(compile_rule, rules))
 
 

@@ -17,7 +17,7 @@ from drakit.apiserver.auth.identities import CONTROLLER_MANAGER, SCHEDULER, SYST
 from drakit.apiserver.auth.rbac.authorizer import MASTERS
 from drakit.apiserver.auth.rbac.coverage import missing_rights
 from drakit.apiserver.auth.rbac.policy import GROUP
-from drakit.apiserver.auth.rbac.rules import Rule, compile_rules
+from drakit.apiserver.auth.rbac.rules import CompiledRule, compile_rules
 from drakit.apiserver.auth.roles.builders import (
     AUTOUPDATE,
     READ,
@@ -54,7 +54,7 @@ def default_objects(gates: FeatureGates) -> Iterator[Document]:
     yield from _leader_election()
 
 
-def node_role() -> tuple[Rule, ...]:
+def node_role() -> tuple[CompiledRule, ...]:
     return compile_rules(from_plain(PolicyRule, rule) for rule in node_rules())
 
 

@@ -34,6 +34,16 @@ def _general() -> dict[str, list[Document]]:
         "clusterrole-aggregation-controller": [
             on(f"escalate {READ} {UPDATE}", "rbac.authorization.k8s.io", "clusterroles")
         ],
+        "daemon-set-controller": [
+            on(READ, "apps extensions", "daemonsets"),
+            on("update", "apps extensions", "daemonsets/status"),
+            on("update", "apps extensions", "daemonsets/finalizers"),
+            on("list watch", "core", "nodes"),
+            on(_POD_OWNER, "core", "pods"),
+            on("create", "core", "pods/binding"),
+            on(f"{READ} create delete {UPDATE}", "apps", "controllerrevisions"),
+            EVENTS,
+        ],
         "deployment-controller": [
             on(f"{READ} update", "apps extensions", "deployments"),
             on("update", "apps extensions", "deployments/status"),

@@ -98,8 +98,8 @@ def _everybody() -> Iterator[Document]:
     pages = "/openapi /openapi/* /api /api/* /apis /apis/*"
     yield cluster_role("system:discovery", [at("get", f"{_HEALTH} {version} {pages}")])
     yield cluster_role("system:public-info-viewer", [at("get", f"{_HEALTH} {version}")])
-    figures = "/metrics /metrics/slis /livez/* /readyz/* /healthz/* /flagz /statusz"
-    yield cluster_role("system:monitoring", [at("get", f"{_HEALTH} {figures}"), on("get", "core", "nodes/metrics")])
+    metrics = "/metrics /metrics/slis /livez/* /readyz/* /healthz/* /flagz /statusz"
+    yield cluster_role("system:monitoring", [at("get", f"{_HEALTH} {metrics}"), on("get", "core", "nodes/metrics")])
     yield cluster_role(
         "system:basic-user",
         [

@@ -14,7 +14,7 @@ from drakit.api.registry import Kind
 from drakit.api.text.times import parse_time
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.follower import Follower
-from drakit.apiserver.storage.objectstore import Keeper
+from drakit.apiserver.storage.objectstore import ObjectStore
 
 LEEWAY = timedelta(seconds=60)
 """An object that is being deleted counts as long as this: its pods have something to finish."""
@@ -22,11 +22,11 @@ LEEWAY = timedelta(seconds=60)
 KINDS = tuple(known_kind("v1", name) for name in ("ServiceAccount", "Pod", "Node", "Secret"))
 
 
-class Living:
+class BoundObjects:
     """Knows nothing before `start`: then no token is good."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._follower = Follower(keeper, KINDS, self)
+    def __init__(self, objects: ObjectStore) -> None:
+        self._follower = Follower(objects, KINDS, self)
         self._started = False
         self._objects: dict[tuple[str, str, str], tuple[str, str]] = {}
 
@@ -37,8 +37,8 @@ class Living:
             await self._follower.start()
 
     async def stop(self) -> None:
-        if self._started:
-            await self._follower.stop()
+        """Idempotent."""
+        await self._follower.stop()
 
     def put(self, kind: Kind, document: Mapping[str, Any]) -> None:
         metadata = document["metadata"]

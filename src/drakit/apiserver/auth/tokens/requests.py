@@ -12,8 +12,8 @@ import msgspec
 
 from drakit.apiserver.failures import ApiError, bad_request
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objects import Kept
-from drakit.apiserver.storage.objectstore import Keeper, conflict
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore, conflict
 from drakit.base import fields, status
 from drakit.base.fields import Path
 
@@ -31,7 +31,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     uid: str = ""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class TokenRequestSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The spec of a TokenRequest."""
 
     audiences: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class _Meta(msgspec.Struct, frozen=True):
 
 class _Request(msgspec.Struct, frozen=True):
     metadata: _Meta = _Meta()
-    spec: Wanted = Wanted()
+    spec: TokenRequestSpec = TokenRequestSpec()
 
 
 class Bound(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class Bound(msgspec.Struct, frozen=True):
         return {kind: {"name": name, "uid": uid} if uid else {"name": name} for kind, name, uid in self.objects}
 
 
-def read_request(body: Any, namespace: str, name: str) -> Wanted:
+def read_request(body: Any, namespace: str, name: str) -> TokenRequestSpec:
     if body is not None and not isinstance(body, dict):
         raise bad_request("expected a TokenRequest")
     try:
@@ -86,7 +86,7 @@ def _check_seconds(seconds: int) -> None:
         raise _invalid("", fields.invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
 
 
-async def bind(keeper: Keeper, wanted: Wanted, namespace: str, name: str) -> Bound:
+async def bind(objects: ObjectStore, wanted: TokenRequestSpec, namespace: str, name: str) -> Bound:
     """Find the object that the token is to end with."""
     reference = wanted.bound_object_ref
     if reference is None:
@@ -95,7 +95,7 @@ async def bind(keeper: Keeper, wanted: Wanted, namespace: str, name: str) -> Bou
     if group or reference.kind not in _KINDS:
         raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={reference.kind}")
     kind = known_kind("v1", reference.kind)
-    found = await keeper.get(kind, namespace if kind.namespaced else "", reference.name)
+    found = await objects.get(kind, namespace if kind.namespaced else "", reference.name)
     if reference.uid and reference.uid != found.uid:
         raise conflict(
             kind,
@@ -103,13 +103,13 @@ async def bind(keeper: Keeper, wanted: Wanted, namespace: str, name: str) -> Bou
             f"the UID in the bound object reference ({reference.uid}) does not match the UID in record. "
             "The object might have been deleted and then recreated",
         )
-    objects = [(reference.kind.lower(), found.name, found.uid)]
+    bound = [(reference.kind.lower(), found.name, found.uid)]
     if kind.kind == "Pod":
-        objects += await _node_of(keeper, found, name)
-    return Bound(tuple(objects))
+        bound += await _node_of(objects, found, name)
+    return Bound(tuple(bound))
 
 
-async def _node_of(keeper: Keeper, pod: Kept, account: str) -> list[tuple[str, str, str]]:
+async def _node_of(objects: ObjectStore, pod: StoredObject, account: str) -> list[tuple[str, str, str]]:
     spec = pod.document["spec"]
     if spec.get("serviceAccountName", "") != account:
         raise bad_request(
@@ -117,7 +117,7 @@ async def _node_of(keeper: Keeper, pod: Kept, account: str) -> list[tuple[str, s
         )
     if not spec.get("nodeName"):
         return []
-    node = await keeper.find(known_kind("v1", "Node"), "", spec["nodeName"])
+    node = await objects.find(known_kind("v1", "Node"), "", spec["nodeName"])
     return [("node", spec["nodeName"], node.uid if node else "")]
 
 

@@ -18,8 +18,8 @@ from drakit.api.exchange import User
 from drakit.api.text.times import format_time
 from drakit.apiserver.auth.identities import NODE_NAME, account
 from drakit.apiserver.auth.rbac.coverage import quoted
-from drakit.apiserver.auth.tokens.boundobjects import Living
-from drakit.apiserver.auth.tokens.requests import Bound, Wanted
+from drakit.apiserver.auth.tokens.boundobjects import BoundObjects
+from drakit.apiserver.auth.tokens.requests import Bound, TokenRequestSpec
 from drakit.base.clock import Clock
 
 _ALGORITHM = "ES256"
@@ -28,7 +28,7 @@ _INVALIDATED = "service account token has been invalidated"
 _REMEMBERED = 4096
 
 
-class Refused(Exception):
+class TokenRefused(Exception):
     """A token of this server that is not good, or not good any more; the text says why."""
 
 
@@ -45,7 +45,7 @@ class ServiceAccountTokens:
         issuer: str,
         audiences: Sequence[str],
         clock: Clock,
-        living: Living,
+        bound_objects: BoundObjects,
         new_id: Callable[[], str],
     ) -> None:
         self.audiences = tuple(audiences)
@@ -53,13 +53,15 @@ class ServiceAccountTokens:
         self._key = key
         self._issuer = issuer
         self._clock = clock
-        self._living = living
+        self._bound_objects = bound_objects
         self._new_id = new_id
         self._verified: dict[str, Mapping[str, Any]] = {}
 
-    async def issue(self, namespace: str, name: str, uid: str, wanted: Wanted, bound: Bound) -> dict[str, Any]:
+    async def issue(
+        self, namespace: str, name: str, uid: str, wanted: TokenRequestSpec, bound: Bound
+    ) -> dict[str, Any]:
         """The TokenRequest with its status."""
-        await self._living.start()
+        await self._bound_objects.start()
         audiences = list(wanted.audiences or self.audiences)
         now = self._clock.now()
         ends = now + timedelta(seconds=wanted.expiration_seconds)
@@ -91,7 +93,7 @@ class ServiceAccountTokens:
         """The service account of a token that this server takes; none for any other token."""
         try:
             found = self.examine(token, self.audiences)
-        except Refused:
+        except TokenRefused:
             return None
         return found[0] if found else None
 
@@ -103,7 +105,7 @@ class ServiceAccountTokens:
         meant = [each for each in audiences if each in claims["aud"]]
         if not meant:
             own, wanted = quoted(claims["aud"]), quoted(audiences)
-            raise Refused(f"token audiences {own} is invalid for the target audiences {wanted}")
+            raise TokenRefused(f"token audiences {own} is invalid for the target audiences {wanted}")
         self._check(claims)
         return _user(claims), meant
 
@@ -134,19 +136,19 @@ class ServiceAccountTokens:
     def _check(self, claims: Mapping[str, Any]) -> None:
         now = self._clock.now()
         if now.timestamp() >= claims["exp"]:
-            raise Refused("service account token has expired")
+            raise TokenRefused("service account token has expired")
         if now.timestamp() < claims["nbf"]:
-            raise Refused("service account token is not valid yet")
+            raise TokenRefused("service account token is not valid yet")
         private = claims["kubernetes.io"]
         namespace, owner = private["namespace"], private["serviceaccount"]
-        if not self._living.has("ServiceAccount", namespace, owner["name"], owner["uid"], now):
-            raise Refused(f"service account {namespace}/{owner['name']} has been deleted")
+        if not self._bound_objects.has("ServiceAccount", namespace, owner["name"], owner["uid"], now):
+            raise TokenRefused(f"service account {namespace}/{owner['name']} has been deleted")
         for kind, place in (("Secret", namespace), ("Pod", namespace), ("Node", "")):
             bound = private.get(kind.lower())
             # The node of a pod is told for information: the pod stands for both.
             told = kind == "Node" and "pod" in private
-            if bound and not told and not self._living.has(kind, place, bound["name"], bound["uid"], now):
-                raise Refused(_INVALIDATED)
+            if bound and not told and not self._bound_objects.has(kind, place, bound["name"], bound["uid"], now):
+                raise TokenRefused(_INVALIDATED)
 
 
 def _user(claims: Mapping[str, Any]) -> User:
