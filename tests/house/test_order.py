@@ -25,7 +25,12 @@ ORDER = {
     "cel": "trace → program → generation, stack → evaluation → cost → library → checking, operators → syntax → values → errors",  # noqa: E501
     "client": "accounts, events → front → subresources → client → transport, watch, discovery, queries → access, decoder, failures, keys, patches, resources, verbosity",  # noqa: E501
     "controllers": "composition → daemonsets, deployments → nodes, podgroups, poolstatus, quotas, replicasets, serviceaccounts → claims, eviction, garbage → context, disruption, intorpercent, templatehash, tolerations",  # noqa: E501
-    "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles → plugins → dynamicresources, podgroups, queue → cache, config, metrics, writers → framework",  # noqa: E501
+    "allocator": "allocation → results → search → inventory",
+    "allocator/inventory": "counts → inventory → ledger, nodes, taintrules → pools → contents, tables → selectors, usage → shapes, attributes, capacity",  # noqa: E501
+    "allocator/results": "messages → explanation, outcomes → remedies, builder → reasons",
+    "allocator/search": "cache → solver → search → bounds, checks → state, symmetry → options, spare, reader → answer, layouts → plans → constraints",  # noqa: E501
+    "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles, plugins → dynamicresources, queue → cache, metrics, podgroups, writers → framework → config",  # noqa: E501
+    "scheduler/dynamicresources": "plugin → hints, explanation → extended → points → nodeallocatable → state",
     "validation": "rules, disabled → cluster, resource → pods → context, fields",
 }
 
