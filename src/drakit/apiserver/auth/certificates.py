@@ -1,8 +1,7 @@
 """Certificates that the server makes for itself: a CA, a server certificate, client certificates.
 
 In:  a directory, and the names and addresses that the server is reached by.
-Out: PEM files; private keys readable by their owner alone. What is there and still good is kept, so that clients go on
-     trusting a restarted server.
+Out: PEM files; only their owner can read private keys. Valid files are kept, so that clients trust a restarted server.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class Authority:
-    """A CA in a directory: made on first use, kept from then on."""
+    """A CA in a directory, created on first use."""
 
     def __init__(self, directory: Path, now: datetime) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -42,14 +41,14 @@ class Authority:
         self._now = now
         if not _still_good(self.files, now):
             if _damaged(self.files):
-                # Clients trust it: another one in its place is for its owner to decide.
+                # Clients trust this CA. Whether to replace it is the owner's decision.
                 raise ValueError(f"{self.files.certificate} and {self.files.key} are damaged, or not of one another")
             self._create()
         self._certificate = read_certificate(self.files.certificate)
         self._key = read_key(self.files.key)
 
     def server(self, hosts: Sequence[str]) -> Pair:
-        """A certificate for these names and addresses; a kept one that covers them all is used again."""
+        """A certificate for these names and addresses. One on disk that covers them all is used again."""
         files = Pair(self.directory / "server.crt", self.directory / "server.key")
         if _still_good(files, self._now) and self._issued(files) and _covers(files, hosts):
             return files
@@ -157,7 +156,7 @@ def _there(files: Pair) -> bool:
 
 
 def _damaged(files: Pair) -> bool:
-    """Whether two files are there that make no pair: a crash between writing one and the other leaves such."""
+    """Whether both files exist and do not belong together: a crash between writing them leaves that."""
     if not _there(files):
         return False
     try:
@@ -196,7 +195,7 @@ def _write(files: Pair, certificate: x509.Certificate, key: ec.EllipticCurvePriv
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that its owner alone can read: never readable by others, not even for a moment."""
+    """Write a file that only its owner can read, at no moment anybody else."""
     temporary = path.with_name(path.name + ".new")
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

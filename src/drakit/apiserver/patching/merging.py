@@ -1,4 +1,4 @@
-"""Merge what a client applies into an object, and take fields out of it again.
+"""Merge an applied object into the live one, and remove fields from an object.
 
 In:  an atom and plain values.
 Out: new values; the arguments stay as they are.
@@ -16,7 +16,7 @@ from drakit.apiserver.patching.fieldsets import FieldSet, below, has
 
 
 def merge(atom: Atom, live: Any, applied: Any) -> Any:
-    """The live value with the applied one over it: maps key by key, lists element by element, the rest whole."""
+    """Lay the applied value over the live one: maps key by key, lists element by element; other values replace."""
     if live is MISSING or applied is MISSING:
         return live if applied is MISSING else applied
     form = form_of(atom, applied if applied is not None else live)
@@ -52,7 +52,7 @@ def _merge_lists(form: ListAtom, live: list[Any], applied: list[Any]) -> list[An
 
 
 def _interleave(live: list[str], applied: list[str]) -> list[str]:
-    """Applied elements in the order of the apply, live ones as near to their neighbours as that allows."""
+    """Applied elements keep the order of the apply; other live elements stay next to their neighbours."""
     wanted, known = set(applied), set(live)
     shared = iter([element for element in applied if element in known])
     upcoming = next(shared, None)
@@ -70,7 +70,7 @@ def _interleave(live: list[str], applied: list[str]) -> list[str]:
 
 
 def remove(atom: Atom, value: Any, fields: FieldSet) -> Any:
-    """The value without these fields. What becomes empty by that is null."""
+    """The value without these fields. A container that becomes empty becomes null."""
     form = form_of(atom, value)
     if isinstance(form, MapAtom) and isinstance(value, Mapping):
         return None if form.atomic or not value else _remove_from_map(form, value, fields) or None
@@ -104,7 +104,7 @@ def _remove_from_list(form: ListAtom, items: list[Any], fields: FieldSet) -> lis
 
 
 def with_containers(atom: Atom, fields: FieldSet) -> FieldSet:
-    """The set, and every field of a struct that leads to one of its fields."""
+    """The set, and in addition every struct field that contains one of its fields."""
     result: FieldSet = {}
     for element, node in fields.items():
         if element == ".":

@@ -144,7 +144,7 @@ def _node_wide(item: Plain, _now: datetime) -> list[Any]:
 
 
 def _event(item: Plain, now: datetime) -> list[Any]:
-    """Of either group: the newer one calls things by other names."""
+    """An event of either group: they have different field names."""
     first = age(item.get("firstTimestamp") or item.get("deprecatedFirstTimestamp") or item.get("eventTime"), now)
     stamp = item.get("lastTimestamp") or item.get("deprecatedLastTimestamp")
     last = age(stamp, now) if stamp else first
