@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from drakit.api import Kind, decode_plain
+from drakit.api.schemas.compiler import shape_of
 from drakit.api.schemas.shapes import (
     AnyShape,
     BoolShape,
@@ -22,7 +23,6 @@ from drakit.api.schemas.shapes import (
     TextShape,
     TimeShape,
 )
-from drakit.api.schemas.shaping import shape_of
 from drakit.api.schemas.structshapes import StructShape
 from drakit.api.text.times import canonical_micro_time
 

@@ -11,8 +11,8 @@ import pytest
 from msgspec import inspect
 
 from drakit.api import KINDS, Kind, schemas
+from drakit.api.schemas.compiler import shape_of
 from drakit.api.schemas.shapes import ListShape, MapShape, Shape
-from drakit.api.schemas.shaping import shape_of
 from drakit.api.schemas.structshapes import StructShape
 
 ROOT = Path(__file__).parents[2]

@@ -24,7 +24,7 @@ from drakit.api import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from drakit.api.exchange import EventStream, Outcome, Request, Response, WatchEvent
+from drakit.api.exchange import EventStream, Request, Response, StatusContent, WatchEvent
 from drakit.apiserver import Server, Settings, build_server
 from drakit.apiserver.http.listener import Listener, Security, bind
 from drakit.base import status
@@ -121,7 +121,7 @@ class Flaky:
             return answer
         if self.refuse(request):
             refusal = status.invalid("ListOptions", "meta.k8s.io", "", ())
-            return Response(code=refusal.code, content=Outcome(refusal))
+            return Response(code=refusal.code, content=StatusContent(refusal))
         response = await self.server.handle(request)
         if isinstance(response.content, EventStream):
             cut = _Cut(response.content)

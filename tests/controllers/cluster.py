@@ -21,7 +21,7 @@ from drakit.apiserver.auth.identities import CONTROLLER_MANAGER, controller
 from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client, InProcess, Resource, Transport
-from drakit.client.asking import document_in
+from drakit.client.queries import document_in
 from drakit.controllers.composition import ALL, Controllers, Make
 from drakit.store import MemoryStore
 

@@ -23,8 +23,8 @@ ORDER = {
     "apiserver/auth": "tokens, roles, impersonation → identities → nodes → rbac → authentication, audit, certificates → authorization, users",  # noqa: E501
     "api": "podclaims, codec, exchange → requests, versions, registry, schemas → footprint, release → objects → text",
     "cel": "trace → program → generation, stack → evaluation → cost → library → checking, operators → syntax → values → errors",  # noqa: E501
-    "client": "accounts, recording → front → subresources → client → transport, watching, discovery, asking → access, decoding, failures, keys, patching, resources, verbosity",  # noqa: E501
-    "controllers": "composition → daemonsets, deployments, nodes, podgroups, poolstatus, quotas, serviceaccounts → claims, eviction, garbage, replicasets → disruption, intorpercent, setting, templatehash, tolerating",  # noqa: E501
+    "client": "accounts, events → front → subresources → client → transport, watch, discovery, queries → access, decoder, failures, keys, patches, resources, verbosity",  # noqa: E501
+    "controllers": "composition → daemonsets, deployments → nodes, podgroups, poolstatus, quotas, replicasets, serviceaccounts → claims, eviction, garbage → context, disruption, intorpercent, templatehash, tolerations",  # noqa: E501
     "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles → plugins → dynamicresources, podgroups, queue → cache, config, metrics, writers → framework",  # noqa: E501
     "validation": "rules, disabled → cluster, resource → pods → context, fields",
 }

@@ -85,7 +85,7 @@ class Document(Content):
         return msgspec.json.encode(self.document) + b"\n"
 
 
-class Outcome(Content):
+class StatusContent(Content):
     """A Status: why it failed, or that it is done."""
 
     __slots__ = ("status",)

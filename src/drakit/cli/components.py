@@ -42,7 +42,7 @@ class Surroundings:
 
     @property
     def registry(self) -> CollectorRegistry:
-        """Figures in it are on the server's `/metrics`."""
+        """Metrics in it are on the server's `/metrics`."""
         return self.server.registry
 
     @classmethod

@@ -13,7 +13,7 @@ from drakit.client.access.endpoint import Access, Certificate, Credentials, Trus
 from drakit.client.access.incluster import in_cluster
 from drakit.client.access.kubeconfig import Kubeconfig, load_kubeconfig
 from drakit.client.client import Client
-from drakit.client.decoding import Listed
+from drakit.client.decoder import Listed
 from drakit.client.failures import (
     AlreadyExists,
     Answered,
@@ -33,7 +33,7 @@ from drakit.client.failures import (
     Unauthorized,
 )
 from drakit.client.keys import Key, key_of, metadata_of
-from drakit.client.patching import APPLY, JSON_PATCH, MERGE, STRATEGIC
+from drakit.client.patches import APPLY, JSON_PATCH, MERGE, STRATEGIC
 from drakit.client.resources import (
     CLAIMS,
     CLASSES,
@@ -67,10 +67,10 @@ from drakit.client.resources import (
     resource_named,
     resource_of,
 )
-from drakit.client.subresources import Token, bind, evict, get_scale, request_token, set_scale
+from drakit.client.subresources import IssuedToken, bind, evict, get_scale, request_token, set_scale
 from drakit.client.transport.transports import InProcess, Transport
 from drakit.client.verbosity import V, set_verbosity
-from drakit.client.watching import ADDED, BOOKMARK, DELETED, MODIFIED, Change, Watch
+from drakit.client.watch import ADDED, BOOKMARK, DELETED, MODIFIED, Watch, WatchedChange
 
 __all__ = [
     "ADDED",
@@ -112,7 +112,6 @@ __all__ = [
     "AlreadyExists",
     "Answered",
     "Certificate",
-    "Change",
     "Client",
     "Conflict",
     "ConnectionFailed",
@@ -125,6 +124,7 @@ __all__ = [
     "Handler",
     "InProcess",
     "Invalid",
+    "IssuedToken",
     "Key",
     "Kubeconfig",
     "Listed",
@@ -135,13 +135,13 @@ __all__ = [
     "Resource",
     "ServerTimeout",
     "ServerUnavailable",
-    "Token",
     "TooManyRequests",
     "Transport",
     "Trust",
     "Unauthorized",
     "V",
     "Watch",
+    "WatchedChange",
     "basic",
     "bearer",
     "bind",

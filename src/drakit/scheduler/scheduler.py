@@ -23,7 +23,7 @@ from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client, V
-from drakit.client.recording import WARNING
+from drakit.client.events import WARNING
 from drakit.informers import Informers, QueueClosed
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.cache.nominations import Nominations

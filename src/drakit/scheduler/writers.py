@@ -17,7 +17,7 @@ from zlib import crc32
 from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.client import Client
-from drakit.client.recording import Recorder
+from drakit.client.events import EventRecorder
 
 log = logging.getLogger("drakit.scheduler")
 
@@ -106,13 +106,13 @@ class Events:
         self._client = client
         self._clock = clock
         self._writers = writers
-        self._recorders: dict[str, Recorder] = {}
+        self._recorders: dict[str, EventRecorder] = {}
 
     def record(self, pod: Pod, type_: str, reason: str, message: str) -> None:
         name = pod.spec.scheduler_name
         recorder = self._recorders.get(name)
         if recorder is None:
-            recorder = self._recorders[name] = Recorder(self._client, self._clock, name)
+            recorder = self._recorders[name] = EventRecorder(self._client, self._clock, name)
         self.later(pod, partial(recorder.tell, "Pod", "v1", pod, reason, cut(message), type_=type_))
 
     def later(self, pod: Pod, write: Write) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.patching import FieldTracker
 from tests.apiserver.patching.tracked import update

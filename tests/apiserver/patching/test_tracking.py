@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.patching import FieldTracker, manager_name, read_applied
 from tests.apiserver.patching.tracked import update

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from drakit.apiserver import Settings, build_server
 from drakit.client import PODS, SERVICE_ACCOUNTS, Client, InProcess
-from drakit.store import MemoryStore, Page
+from drakit.store import MemoryStore, RecordPage
 from tests.apiserver.calls import on_loop
 
 Plain = dict[str, Any]
@@ -100,6 +100,6 @@ async def test_a_struct_that_shares_its_spec_with_the_stored_claim_changes_only_
         assert owned["f:finalizers"] == {".": {}, 'v:"example.com/f"': {}}
 
 
-def store_value(page: Page) -> Plain:
+def store_value(page: RecordPage) -> Plain:
     value: Plain = msgspec.json.decode(page.records[0].value)
     return value

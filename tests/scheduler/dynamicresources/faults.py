@@ -9,7 +9,7 @@ from random import Random
 
 import msgspec
 
-from drakit.api.exchange import Outcome, Request, Response
+from drakit.api.exchange import Request, Response, StatusContent
 from drakit.apiserver.auth.identities import SCHEDULER
 from drakit.base.status import failure
 from drakit.client import Client, ConnectionFailed, InProcess
@@ -55,7 +55,7 @@ def answer(code: int, reason: str) -> Fault:
     """The server says no, and has done nothing."""
 
     async def fault(request: Request, go: Callable[[], Awaitable[Response]]) -> Response:
-        return Response(code=code, content=Outcome(failure(code, reason, f"injected {reason}")))
+        return Response(code=code, content=StatusContent(failure(code, reason, f"injected {reason}")))
 
     return fault
 

@@ -24,8 +24,8 @@ from drakit.api.objects.partial import Partial
 from drakit.api.objects.plain import from_plain, to_json, to_plain
 from drakit.api.objects.workloads import Workload
 from drakit.api.registry import Kind, find_kind, kind_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.api.schemas.shapes import Log, Place, path_of
-from drakit.api.schemas.shaping import shape_of
 from drakit.api.text import jsontext, yamltext
 from drakit.api.text.jsontext import Repeated, parse_json_documents
 from drakit.api.text.problems import (

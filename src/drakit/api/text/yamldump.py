@@ -39,8 +39,3 @@ def dump_yaml(value: Any) -> str:
     except RecursionError:  # nobody indents hundreds of levels; JSON is YAML, too
         return msgspec.json.encode(value).decode() + "\n"
     return text
-
-
-def dump_yaml_documents(values: list[Any]) -> str:
-    """Several documents, separated by `---`."""
-    return "---\n".join(dump_yaml(value) for value in values)

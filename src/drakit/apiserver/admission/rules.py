@@ -24,6 +24,7 @@ from drakit.base import status
 from drakit.base.fields import FieldError
 from drakit.base.gates import FeatureGates
 from drakit.base.structs import Model
+from drakit.base.wellknown import ADMIN_ACCESS_LABEL
 from drakit.validation import (
     Context,
     drop_deallocated_devices,
@@ -34,7 +35,6 @@ from drakit.validation import (
     validate_update,
 )
 
-ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 _NAMESPACE = known_kind("v1", "Namespace")
 _ADMIN_KINDS = ("ResourceClaim", "ResourceClaimTemplate")
 _NONE: frozenset[str] = frozenset()
@@ -96,7 +96,7 @@ class ObjectRules:
         if change.kind.kind not in _ADMIN_KINDS:
             return None
         namespace = await self._objects.find(_NAMESPACE, "", change.namespace)
-        return namespace is not None and namespace.labels.get(ADMIN_ACCESS) == "true"
+        return namespace is not None and namespace.labels.get(ADMIN_ACCESS_LABEL) == "true"
 
 
 def _empty_lists(change: ObjectChange) -> frozenset[str]:

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from drakit.api.exchange import EventStream, Handler, Outcome, Raw, Request, Response
+from drakit.api.exchange import EventStream, Handler, Raw, Request, Response, StatusContent
 from drakit.apiserver.failures import ApiError, bad_request, request_timeout, too_large
 from drakit.apiserver.http import compression as compressing
 from drakit.apiserver.requests.bodies import MAX_BODY
@@ -53,7 +53,7 @@ class Application:
         except _Disconnected:
             return
         except ApiError as error:
-            await _send(Response(code=error.status.code, content=Outcome(error.status)), send)
+            await _send(Response(code=error.status.code, content=StatusContent(error.status)), send)
             return
         response = await self._handle(request)
         if isinstance(response.content, EventStream):
@@ -67,7 +67,7 @@ class Application:
                 return await self._server.handle(request)
         except TimeoutError:
             answer = request_timeout().status
-            return Response(code=answer.code, content=Outcome(answer))
+            return Response(code=answer.code, content=StatusContent(answer))
 
     async def _stream(self, response: Response, stream: EventStream, receive: Receive, send: Send) -> None:
         """Send events until the watch ends, the client disconnects, or it does not read what is sent."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.patching.atoms import Atom, atom_of
 from drakit.apiserver.patching.comparing import Comparison, compare, fields_of, taken_by
 from drakit.apiserver.patching.entries import Manager, OwnedFields, Owners

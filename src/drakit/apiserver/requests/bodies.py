@@ -18,7 +18,7 @@ from drakit.api.codec.protobuf import decode_protobuf
 from drakit.api.exchange import Request
 from drakit.api.objects.plain import Plain, to_plain
 from drakit.api.registry import Kind, find_kind
-from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.api.text.problems import Malformed
 from drakit.api.versions.defaults import set_defaults
 from drakit.apiserver.failures import ApiError, bad_request, too_large, unsupported_media_type

@@ -27,7 +27,7 @@ _VALIDATIONS = ("Ignore", "Warn", "Strict")
 
 
 class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
-    labels: labels.Selector = labels.EVERYTHING
+    labels: labels.LabelMatcher = labels.EVERYTHING
     fields: fieldselectors.FieldSelector = fieldselectors.EVERYTHING
     watch: bool = False
     bookmarks: bool = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from drakit.api.registry import Kind
-from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.objectstore import KeyExists
 from drakit.apiserver.verbs.context import ServerContext

@@ -13,7 +13,7 @@ from typing import Any
 from drakit.api.objects.plain import from_plain
 from drakit.api.objects.rbac import AggregationRule
 from drakit.api.registry import Kind
-from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.auth.roles.bootstrap import completed, default_objects, kind_of
 from drakit.apiserver.auth.roles.builders import Document
 from drakit.apiserver.storage.objectstore import Conflict, KeyExists, prefix_of

@@ -16,7 +16,7 @@ from typing import Self
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from drakit.api.exchange import Outcome, Raw, Request, Response, User
+from drakit.api.exchange import Raw, Request, Response, StatusContent, User
 from drakit.api.registry import deprecation
 from drakit.apiserver import metrics
 from drakit.apiserver.admission.criteria.worker import Worker
@@ -265,5 +265,5 @@ def _failed(error: Exception, warnings: list[str]) -> Response:
     if answer.status.code == 500 and not isinstance(error, ApiError):
         log.exception("request failed", exc_info=error)
     return Response(
-        code=answer.status.code, content=Outcome(answer.status), headers=answer.headers, warnings=tuple(warnings)
+        code=answer.status.code, content=StatusContent(answer.status), headers=answer.headers, warnings=tuple(warnings)
     )

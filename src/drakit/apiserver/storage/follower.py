@@ -17,7 +17,7 @@ from drakit.api.registry import Kind
 from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import ObjectStore, prefix_of
 from drakit.base.errors import Retryable
-from drakit.store import Compacted, Event, StoreClosed, WatcherTooSlow
+from drakit.store import Compacted, StoreClosed, StoreEvent, WatcherTooSlow
 
 log = logging.getLogger("drakit.apiserver.auth")
 _V2 = logging.INFO - 2  # what `-v 2` lets through
@@ -93,7 +93,7 @@ class Follower:
                 await asyncio.sleep(_RETRY_SECONDS)
             revision = None
 
-    def _apply(self, kind: Kind, event: Event) -> None:
+    def _apply(self, kind: Kind, event: StoreEvent) -> None:
         if event.record is not None:
             self._take(kind, self._objects.from_record(kind, event.record))
             return

@@ -24,7 +24,7 @@ from drakit.api.objects.meta import ObjectMeta
 from drakit.api.objects.partial import Partial
 from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
-from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.api.versions.conversion import from_internal
 from drakit.apiserver.kinds.events import CORE, from_core
 from drakit.apiserver.patching.entries import Owners, read_owners

@@ -15,7 +15,7 @@ from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.storage.objects import NOTHING_PRECOMPUTED, Precomputed, StoredObject, storage_form
 from drakit.base import status
-from drakit.store import Conflict, Event, KeyExists, KeyNotFound, Record, Store
+from drakit.store import Conflict, KeyExists, KeyNotFound, Record, Store, StoreEvent
 
 CACHED = 131_072
 SUPERSEDED = 4_096
@@ -63,7 +63,7 @@ class ObjectStore:
             return found
         return self._remember(StoredObject(kind, record.key, record.value, record.revision))
 
-    def from_deletion(self, kind: Kind, event: Event) -> StoredObject:
+    def from_deletion(self, kind: Kind, event: StoreEvent) -> StoredObject:
         """The object that an event deleted: its last content, at the revision of the deletion."""
         found = self._cache.get(event.revision)
         if found is not None:

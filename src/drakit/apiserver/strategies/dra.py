@@ -8,8 +8,7 @@ from typing import Any
 from drakit.api.objects.plain import Plain
 from drakit.apiserver.strategies.base import KindStrategy, dotted
 from drakit.base.fields import quote
-
-PODGROUP_FINALIZER = "scheduling.k8s.io/podgroup-protection"
+from drakit.base.wellknown import PODGROUP_FINALIZER
 
 
 class ClassStrategy(KindStrategy):

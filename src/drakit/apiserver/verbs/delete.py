@@ -23,9 +23,7 @@ from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.write import repeat_on_conflict
 from drakit.base import status
-
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
+from drakit.base.wellknown import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -147,8 +145,8 @@ def _hurry(context: ServerContext, metadata: Plain, grace: int | None) -> None:
 
 def _finalizers(current: list[str], propagation: str) -> list[str]:
     """Set the garbage collector's finalizer that the propagation policy asks for, and drop the other."""
-    others = [name for name in current if name not in (ORPHAN, FOREGROUND)]
-    added = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND]}.get(propagation, [])
+    others = [name for name in current if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
+    added = {"Orphan": [ORPHAN_FINALIZER], "Foreground": [FOREGROUND_FINALIZER]}.get(propagation, [])
     return others + added
 
 

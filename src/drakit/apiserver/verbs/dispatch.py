@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from drakit.api.exchange import JSON, Outcome, Response
+from drakit.api.exchange import JSON, Response, StatusContent
 from drakit.apiserver.admission.chain import CREATE
 from drakit.apiserver.auth.tokens import requests as tokenrequests
 from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens
@@ -187,4 +187,4 @@ def _success(code: int, details: StatusDetails | None, call: ApiCall) -> Respons
         details=details,
         code=0 if code == 200 else code,
     )
-    return Response(code=code, content=Outcome(done), content_type=JSON, warnings=tuple(call.warnings))
+    return Response(code=code, content=StatusContent(done), content_type=JSON, warnings=tuple(call.warnings))

@@ -20,7 +20,7 @@ from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.selection import SelectionPredicate
 from drakit.base import status
 from drakit.base.status import ListMeta
-from drakit.store import Compacted, KeyNotFound, Page, Record
+from drakit.store import Compacted, KeyNotFound, Record, RecordPage
 
 _CHUNK = 2_000
 """Records read at a time when a selection may leave few of them."""
@@ -160,7 +160,7 @@ def _page(
     version: str,
     selection: SelectionPredicate,
     found: list[StoredObject],
-    page: Page,
+    page: RecordPage,
     last: Record,
     unread: int,
 ) -> ListContent:

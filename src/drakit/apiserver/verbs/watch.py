@@ -23,7 +23,7 @@ from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.selection import SelectionPredicate
 from drakit.base.clock import Clock
-from drakit.store import Compacted, Event, FutureRevision, StoreClosed, Watch, WatcherTooSlow
+from drakit.store import Compacted, FutureRevision, StoreClosed, StoreEvent, StoreWatch, WatcherTooSlow
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 BOOKMARK_SECONDS = 60.0
@@ -58,7 +58,7 @@ class ObjectStream(EventStream):
         self._selection = selection
         self._options = options
         self._deadline = clock.monotonic() + seconds
-        self._watch: Watch | None = None
+        self._watch: StoreWatch | None = None
         self._after = 0
         self._initial: list[StoredObject] = []
         self._error: ApiError | None = None
@@ -163,7 +163,7 @@ class ObjectStream(EventStream):
         left = self._deadline - self._clock.monotonic()
         return min(left, BOOKMARK_SECONDS) if self._options.bookmarks else left
 
-    async def _take(self, watch: Watch) -> tuple[Event, ...] | None:
+    async def _take(self, watch: StoreWatch) -> tuple[StoreEvent, ...] | None:
         """The next events; None when it is time for a bookmark, or to end.
 
         One alarm serves many reads, so that an event costs no task and no timer of its own. The alarm cancels the
@@ -191,7 +191,7 @@ class ObjectStream(EventStream):
             self._alarm, self._rung = None, True
             self._reader.cancel()
 
-    def _step(self, event: Event) -> Step | None:
+    def _step(self, event: StoreEvent) -> Step | None:
         """The event as this selection sees it; None when neither state of the object matches."""
         if event.revision <= self._after:
             return None
@@ -204,7 +204,7 @@ class ObjectStream(EventStream):
             return (MODIFIED if before else ADDED), stored
         return (DELETED, self._left(event)) if before else None
 
-    def _left(self, event: Event) -> StoredObject:
+    def _left(self, event: StoreEvent) -> StoredObject:
         """The object as it was when it last matched, at the revision of the change: as upstream."""
         return StoredObject(self.kind, event.key, event.previous_value or b"", event.revision)
 

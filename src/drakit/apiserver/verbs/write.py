@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
-from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.admission import rules
 from drakit.apiserver.admission.chain import CREATE, UPDATE, ObjectChange
 from drakit.apiserver.failures import ApiError, bad_request

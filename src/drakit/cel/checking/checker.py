@@ -19,8 +19,8 @@ from drakit.cel.checking.types import (
     NULL,
     STRING,
     UINT,
-    Kind,
     Type,
+    TypeKind,
     is_dynamic,
     list_of,
     map_of,
@@ -30,7 +30,18 @@ from drakit.cel.checking.types import (
 )
 from drakit.cel.checking.unify import Substitution, most_general
 from drakit.cel.errors import CompileError, Issue
-from drakit.cel.syntax.ast import Call, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select, StructExpr, Tree
+from drakit.cel.syntax.ast import (
+    CallExpr,
+    Comprehension,
+    Expr,
+    Ident,
+    ListExpr,
+    Literal,
+    MapExpr,
+    Select,
+    StructExpr,
+    Tree,
+)
 from drakit.cel.syntax.source import Source
 from drakit.cel.values import Uint
 
@@ -93,7 +104,7 @@ class _Checker:
                 t = self._ident(expr)
             case Select():
                 t = self._select(expr)
-            case Call():
+            case CallExpr():
                 t = self._call(expr)
             case ListExpr():
                 t = self._list(expr)
@@ -148,16 +159,16 @@ class _Checker:
     def _field(self, expr: Expr, operand: Expr, name: str, *, optional: bool) -> Type:
         held, was_optional = unwrapped(self.known.resolve(self.visit(operand)))
         t = ERROR
-        if held.kind is Kind.MAP:
+        if held.kind is TypeKind.MAP:
             t = held.params[1]
-        elif held.kind is Kind.STRUCT:
+        elif held.kind is TypeKind.STRUCT:
             fields = self.environment.structs.get(held.name, {})
             t = fields[name] if name in fields else self._report(expr, f"undefined field '{name}'")
-        elif held.kind is Kind.PARAM:
+        elif held.kind is TypeKind.PARAM:
             self.known.assignable(DYN, held)
             t = DYN
         else:
-            if not is_dynamic(held) and held.kind is not Kind.ERROR:
+            if not is_dynamic(held) and held.kind is not TypeKind.ERROR:
                 self._report(expr, f"type '{held}' does not support field selection")
             t = DYN
         t = optional_of(t) if optional or was_optional else t
@@ -165,7 +176,7 @@ class _Checker:
 
     # --- calls
 
-    def _call(self, expr: Call) -> Type:
+    def _call(self, expr: CallExpr) -> Type:
         if expr.function == "_?._":
             return self._optional_select(expr)
         for arg in expr.args:
@@ -184,17 +195,17 @@ class _Checker:
         function = functions.get(expr.function)
         return self._undeclared(expr) if function is None else self._resolve(expr, function)
 
-    def _undeclared(self, expr: Call) -> Type:
+    def _undeclared(self, expr: CallExpr) -> Type:
         return self._report(expr, f"undeclared reference to '{expr.function}' (in container '')")
 
-    def _optional_select(self, expr: Call) -> Type:
+    def _optional_select(self, expr: CallExpr) -> Type:
         operand, name = expr.args
         self.types[name.id] = STRING
         self.overloads[expr.id] = ("select_optional_field",)
         assert isinstance(name, Literal)  # noqa: S101 - the parser builds it so
         return self._field(expr, operand, str(name.value), optional=True)
 
-    def _resolve(self, expr: Call, function: Function) -> Type:
+    def _resolve(self, expr: CallExpr, function: Function) -> Type:
         given = [self.types[e.id] for e in ([expr.target] if expr.target is not None else []) + expr.args]
         if function.name in {"_&&_", "_||_"}:
             return self._logical(expr, function, given)
@@ -217,7 +228,7 @@ class _Checker:
         self.overloads[expr.id] = tuple(matching)
         return result
 
-    def _logical(self, expr: Call, function: Function, given: list[Type]) -> Type:
+    def _logical(self, expr: CallExpr, function: Function, given: list[Type]) -> Type:
         self.overloads[expr.id] = (function.overloads[0].id,)
         wrong = False
         for arg, t in zip(expr.args, given, strict=True):
@@ -233,7 +244,7 @@ class _Checker:
         def renew(t: Type) -> Type:
             if t.closed:
                 return t
-            if t.kind is Kind.PARAM:
+            if t.kind is TypeKind.PARAM:
                 if t.name not in names:
                     names[t.name] = self.known.fresh()
                 return names[t.name]
@@ -241,7 +252,7 @@ class _Checker:
 
         return [renew(t) for t in types]
 
-    def _no_overload(self, expr: Call, name: str, given: list[Type]) -> Type:
+    def _no_overload(self, expr: CallExpr, name: str, given: list[Type]) -> Type:
         types = [str(self.known.resolve(t, free_as_dyn=True)) for t in given]
         first = "" if expr.target is None else f"{types.pop(0)}."
         signature = f"{first}({', '.join(types)})"
@@ -300,11 +311,11 @@ class _Checker:
         """The types of the iteration variables."""
         two = bool(expr.variable2)
         match over.kind:
-            case Kind.LIST:
+            case TypeKind.LIST:
                 first, second = (INT, over.params[0]) if two else (over.params[0], ERROR)
-            case Kind.MAP:
+            case TypeKind.MAP:
                 first, second = over.params
-            case Kind.DYN | Kind.ERROR | Kind.PARAM:
+            case TypeKind.DYN | TypeKind.ERROR | TypeKind.PARAM:
                 self.known.assignable(DYN, over)
                 first = second = DYN
             case _:

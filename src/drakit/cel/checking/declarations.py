@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from drakit.cel.checking.types import Kind, Type, is_dynamic
+from drakit.cel.checking.types import Type, TypeKind, is_dynamic
 from drakit.cel.errors import no_such_overload
 from drakit.cel.syntax.parser import Macro
 from drakit.cel.values import Value, keys, type_name
@@ -106,13 +106,13 @@ def collected(functions: Iterable[Function]) -> dict[str, Function]:
 
 def accepts(wanted: Type, value: Value) -> bool:
     """Whether a value may stand where a type is declared, judged by the first element of lists and maps."""
-    if is_dynamic(wanted) or wanted.kind is Kind.PARAM:
+    if is_dynamic(wanted) or wanted.kind is TypeKind.PARAM:
         return True
     if type_name(value) != wanted.name:
         return False
-    if wanted.kind is Kind.LIST and value:
+    if wanted.kind is TypeKind.LIST and value:
         return accepts(wanted.params[0], value[0])
-    if wanted.kind is Kind.MAP and value:
+    if wanted.kind is TypeKind.MAP and value:
         key, held = next(zip(keys(value), value.values(), strict=False))
         return accepts(wanted.params[0], key) and accepts(wanted.params[1], held)
     return True

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 
-class Kind(Enum):
+class TypeKind(Enum):
     ANY = auto()
     BOOL = auto()
     BYTES = auto()
@@ -34,25 +34,25 @@ class Type:
     `closed` says that no type parameter is left in it: nothing that is learned later can change it.
     """
 
-    kind: Kind
+    kind: TypeKind
     name: str
     params: tuple[Type, ...] = ()
     closed: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        closed = self.kind is not Kind.PARAM and all(part.closed for part in self.params)
+        closed = self.kind is not TypeKind.PARAM and all(part.closed for part in self.params)
         object.__setattr__(self, "closed", closed)
 
     def __str__(self) -> str:
         """The type as error messages spell it."""
         match self.kind:
-            case Kind.ANY:
+            case TypeKind.ANY:
                 return "any"
-            case Kind.ERROR:
+            case TypeKind.ERROR:
                 return "!error!"
-            case Kind.NULL:
+            case TypeKind.NULL:
                 return "null"
-            case Kind.DURATION | Kind.TIMESTAMP:
+            case TypeKind.DURATION | TypeKind.TIMESTAMP:
                 return self.name.rpartition(".")[2].lower()
         if not self.params:
             return self.name
@@ -66,56 +66,56 @@ class Type:
         return f"{self.name}({', '.join(part.full_name for part in self.params)})"
 
 
-ANY = Type(Kind.ANY, "google.protobuf.Any")
-BOOL = Type(Kind.BOOL, "bool")
-BYTES = Type(Kind.BYTES, "bytes")
-DOUBLE = Type(Kind.DOUBLE, "double")
-DURATION = Type(Kind.DURATION, "google.protobuf.Duration")
-DYN = Type(Kind.DYN, "dyn")
-ERROR = Type(Kind.ERROR, "error")
-INT = Type(Kind.INT, "int")
-NULL = Type(Kind.NULL, "null_type")
-STRING = Type(Kind.STRING, "string")
-TIMESTAMP = Type(Kind.TIMESTAMP, "google.protobuf.Timestamp")
-TYPE = Type(Kind.TYPE, "type")
-UINT = Type(Kind.UINT, "uint")
+ANY = Type(TypeKind.ANY, "google.protobuf.Any")
+BOOL = Type(TypeKind.BOOL, "bool")
+BYTES = Type(TypeKind.BYTES, "bytes")
+DOUBLE = Type(TypeKind.DOUBLE, "double")
+DURATION = Type(TypeKind.DURATION, "google.protobuf.Duration")
+DYN = Type(TypeKind.DYN, "dyn")
+ERROR = Type(TypeKind.ERROR, "error")
+INT = Type(TypeKind.INT, "int")
+NULL = Type(TypeKind.NULL, "null_type")
+STRING = Type(TypeKind.STRING, "string")
+TIMESTAMP = Type(TypeKind.TIMESTAMP, "google.protobuf.Timestamp")
+TYPE = Type(TypeKind.TYPE, "type")
+UINT = Type(TypeKind.UINT, "uint")
 
 
 def list_of(element: Type) -> Type:
-    return Type(Kind.LIST, "list", (element,))
+    return Type(TypeKind.LIST, "list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    return Type(Kind.MAP, "map", (key, value))
+    return Type(TypeKind.MAP, "map", (key, value))
 
 
 def optional_of(value: Type) -> Type:
-    return Type(Kind.OPAQUE, "optional_type", (value,))
+    return Type(TypeKind.OPAQUE, "optional_type", (value,))
 
 
 def type_of(value: Type) -> Type:
-    return Type(Kind.TYPE, "type", (value,))
+    return Type(TypeKind.TYPE, "type", (value,))
 
 
 def param(name: str) -> Type:
-    return Type(Kind.PARAM, name)
+    return Type(TypeKind.PARAM, name)
 
 
 def struct(name: str) -> Type:
-    return Type(Kind.STRUCT, name)
+    return Type(TypeKind.STRUCT, name)
 
 
 def opaque(name: str, *params: Type) -> Type:
-    return Type(Kind.OPAQUE, name, params)
+    return Type(TypeKind.OPAQUE, name, params)
 
 
 def is_dynamic(t: Type) -> bool:
     """Whether only the value decides."""
-    return t.kind is Kind.DYN or t.kind is Kind.ANY
+    return t.kind is TypeKind.DYN or t.kind is TypeKind.ANY
 
 
 def is_optional(t: Type) -> bool:
-    return t.kind is Kind.OPAQUE and t.name == "optional_type"
+    return t.kind is TypeKind.OPAQUE and t.name == "optional_type"
 
 
 def unwrapped(t: Type) -> tuple[Type, bool]:
@@ -127,6 +127,6 @@ def equivalent(a: Type, b: Type) -> bool:
     """Equal but for the names of type parameters."""
     if a.kind is not b.kind or len(a.params) != len(b.params):
         return False
-    if a.kind is not Kind.PARAM and a.name != b.name:
+    if a.kind is not TypeKind.PARAM and a.name != b.name:
         return False
     return all(map(equivalent, a.params, b.params))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drakit.cel.checking.types import DYN, Kind, Type, is_dynamic
+from drakit.cel.checking.types import DYN, Type, TypeKind, is_dynamic
 
-_NULLABLE = frozenset({Kind.OPAQUE, Kind.STRUCT, Kind.ANY, Kind.DURATION, Kind.TIMESTAMP})
-_NESTED = frozenset({Kind.OPAQUE, Kind.LIST, Kind.MAP, Kind.TYPE})
+_NULLABLE = frozenset({TypeKind.OPAQUE, TypeKind.STRUCT, TypeKind.ANY, TypeKind.DURATION, TypeKind.TIMESTAMP})
+_NESTED = frozenset({TypeKind.OPAQUE, TypeKind.LIST, TypeKind.MAP, TypeKind.TYPE})
 
 
 class Substitution:
@@ -24,7 +24,7 @@ class Substitution:
     def fresh(self) -> Type:
         """A type parameter that nothing is known of."""
         self._count += 1
-        return Type(Kind.PARAM, f"_var{self._count}")
+        return Type(TypeKind.PARAM, f"_var{self._count}")
 
     def assignable(self, t1: Type, t2: Type) -> bool:
         """Whether a t1 may stand where a t2 is wanted; if so, parameters are bound."""
@@ -48,9 +48,9 @@ class Substitution:
         """The type with all known parameters filled in."""
         if t.closed:
             return t
-        while t.kind is Kind.PARAM and (found := self._known.get(t.name)) is not None:
+        while t.kind is TypeKind.PARAM and (found := self._known.get(t.name)) is not None:
             t = found
-        if t.kind is Kind.PARAM:
+        if t.kind is TypeKind.PARAM:
             return DYN if free_as_dyn else t
         if t.closed:
             return t
@@ -61,20 +61,20 @@ class Substitution:
         self._known[parameter.name] = t
 
     def _assignable(self, t1: Type, t2: Type) -> bool:
-        if t2.kind is Kind.PARAM:
+        if t2.kind is TypeKind.PARAM:
             valid, bound = self._substitute(t1, t2)
             if valid or bound:
                 return valid
-        if t1.kind is Kind.PARAM:
+        if t1.kind is TypeKind.PARAM:
             return self._substitute(t2, t1)[0]
-        if is_dynamic(t1) or is_dynamic(t2) or Kind.ERROR in {t1.kind, t2.kind}:
+        if is_dynamic(t1) or is_dynamic(t2) or TypeKind.ERROR in {t1.kind, t2.kind}:
             return True
-        if t1.kind is Kind.NULL:
+        if t1.kind is TypeKind.NULL:
             return _takes_null(t2)
-        if t2.kind is Kind.NULL:
+        if t2.kind is TypeKind.NULL:
             return _takes_null(t1)
-        if t1.kind is Kind.TYPE:
-            return t2.kind is Kind.TYPE
+        if t1.kind is TypeKind.TYPE:
+            return t2.kind is TypeKind.TYPE
         if t1.kind is not t2.kind or t1.name != t2.name or len(t1.params) != len(t2.params):
             return False
         return all(self._assignable(a, b) for a, b in zip(t1.params, t2.params, strict=True))
@@ -103,7 +103,7 @@ class Substitution:
             return True
         if parameter == within:
             return False
-        if within.kind is Kind.PARAM:
+        if within.kind is TypeKind.PARAM:
             known = self._known.get(within.name)
             return known is None or self._free_of(parameter, known)
         return all(self._free_of(parameter, p) for p in within.params)
@@ -115,11 +115,11 @@ def most_general(t1: Type, t2: Type) -> Type:
 
 def _as_general(t1: Type, t2: Type) -> bool:
     """Whether t1 says no more than t2."""
-    if is_dynamic(t1) or t1.kind is Kind.PARAM:
+    if is_dynamic(t1) or t1.kind is TypeKind.PARAM:
         return True
-    if is_dynamic(t2) or t2.kind is Kind.PARAM or t1.kind is not t2.kind:
+    if is_dynamic(t2) or t2.kind is TypeKind.PARAM or t1.kind is not t2.kind:
         return False
-    if t1.kind is Kind.TYPE:
+    if t1.kind is TypeKind.TYPE:
         return True
     if t1.kind in _NESTED:
         same = t1.name == t2.name and len(t1.params) == len(t2.params)
@@ -128,4 +128,4 @@ def _as_general(t1: Type, t2: Type) -> bool:
 
 
 def _takes_null(t: Type) -> bool:
-    return t.kind in _NULLABLE or t.kind is Kind.NULL
+    return t.kind in _NULLABLE or t.kind is TypeKind.NULL

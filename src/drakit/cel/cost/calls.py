@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from drakit.cel.checking.types import Kind, Type
+from drakit.cel.checking.types import Type, TypeKind
 from drakit.cel.cost.sizes import LIST_COST, REGEX, TRAVERSAL, UNBOUNDED, UNKNOWN, Size, plus, scaled, times
 from drakit.cel.syntax.ast import Expr, Literal
 
@@ -127,7 +127,7 @@ def _scan(target: Argument | None, _: Arguments) -> CallCost | None:
     if element is None:
         return CallCost(scaled(size.high, TRAVERSAL))
     each = 1
-    if element[0].kind in {Kind.STRING, Kind.BYTES}:
+    if element[0].kind in {TypeKind.STRING, TypeKind.BYTES}:
         each = plus(each, scaled(element[1].high, TRAVERSAL))
     return CallCost(times(size.high, each))
 
@@ -223,7 +223,7 @@ def _equality(args: Arguments) -> CallCost | None:
     left, right = (argument.type for argument in args)
     if left != right:
         return None
-    if left.name in _CONSTANT_EQUALITY and left.kind in {Kind.STRUCT, Kind.OPAQUE}:
+    if left.name in _CONSTANT_EQUALITY and left.kind in {TypeKind.STRUCT, TypeKind.OPAQUE}:
         return CallCost(1)
     if left.name == "kubernetes.NamedFormat":
         return CallCost(scaled(_MAX_FORMAT_SIZE, TRAVERSAL))

@@ -10,20 +10,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from drakit.cel.checking.checker import Checked
-from drakit.cel.checking.types import Kind, Type, is_optional
+from drakit.cel.checking.types import Type, TypeKind, is_optional
 from drakit.cel.cost.calls import Argument, CallCost, estimate_call
 from drakit.cel.cost.sizes import LIST_COST, MAP_COST, UNBOUNDED, UNKNOWN, EntrySize, Size, plus, times
-from drakit.cel.syntax.ast import ACCUMULATOR, Call, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select
+from drakit.cel.syntax.ast import ACCUMULATOR, CallExpr, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select
 from drakit.cel.values import Uint
 
 Path = tuple[str, ...]
 SizeOf = Callable[[Path], Size | None]
 
-_SCALARS = frozenset({Kind.BOOL, Kind.DOUBLE, Kind.DURATION, Kind.INT, Kind.TIMESTAMP, Kind.UINT})
+_SCALARS = frozenset(
+    {TypeKind.BOOL, TypeKind.DOUBLE, TypeKind.DURATION, TypeKind.INT, TypeKind.TIMESTAMP, TypeKind.UINT}
+)
 _OPTIONAL_STEPS = frozenset(
     {"select_optional_field", "map_optindex_optional_value", "optional_orValue_value", "optional_value"}
 )
-_SELECTABLE = frozenset({Kind.MAP, Kind.STRUCT, Kind.PARAM})
+_SELECTABLE = frozenset({TypeKind.MAP, TypeKind.STRUCT, TypeKind.PARAM})
 
 
 def estimate(checked: Checked, size_of: SizeOf, *, through_optionals: bool = False) -> int:
@@ -62,7 +64,7 @@ class _Estimator:
                 return 1
             case Select():
                 return self._select(expr)
-            case Call():
+            case CallExpr():
                 return self._call(expr)
             case ListExpr():
                 return self._list(expr)
@@ -129,7 +131,7 @@ class _Estimator:
         self.paths[expr.id] = (*self._path(expr.operand), expr.name)
         return total
 
-    def _call(self, expr: Call) -> int:
+    def _call(self, expr: CallExpr) -> int:
         if expr.function == "dyn":
             return self._dyn(expr)
         costs, arguments = [], []
@@ -156,13 +158,13 @@ class _Estimator:
             self.sizes[expr.id] = result
         return plus(total, worst)
 
-    def _indexed(self, expr: Call, overload: str) -> Size | None:
+    def _indexed(self, expr: CallExpr, overload: str) -> Size | None:
         entries = self._entries(expr.args[0])
         step = "@items" if overload == "index_list" else "@values"
         self.paths[expr.id] = (*self._path(expr.args[0]), step)
         return None if entries is None else entries.value
 
-    def _through_optional(self, expr: Call, overload: str) -> Size | None:
+    def _through_optional(self, expr: CallExpr, overload: str) -> Size | None:
         if overload == "optional_orValue_value" and expr.target is not None:
             return self._size_or_unknown(expr.target).union(self._size_or_unknown(expr.args[0]))
         held = expr.target if expr.target is not None else expr.args[0]
@@ -173,7 +175,7 @@ class _Estimator:
         return self._size(expr) if self.paths.get(expr.id) else self._size(held)
 
     def _overload(
-        self, expr: Call, overload: str, target: Argument | None, args: list[Argument], costs: list[int]
+        self, expr: CallExpr, overload: str, target: Argument | None, args: list[Argument], costs: list[int]
     ) -> CallCost:
         """The cost of a call with its arguments, but without its target."""
         before = min(sum(costs), UNBOUNDED)
@@ -193,7 +195,7 @@ class _Estimator:
         call = estimate_call(expr.function, overload, target, args, self.checked.environment.call_costs)
         return CallCost(plus(before, call.cost), call.size)
 
-    def _dyn(self, expr: Call) -> int:
+    def _dyn(self, expr: CallExpr) -> int:
         total = plus(1, self.cost(expr.args[0]))
         self._copy_sizes(expr, expr.args[0])
         return total
@@ -233,7 +235,7 @@ class _Estimator:
 
     def _push_iteration(self, expr: Comprehension) -> None:
         entries = self._entries(expr.range)
-        over_list = entries.is_list if entries else self.checked.types[expr.range.id].kind is Kind.LIST
+        over_list = entries.is_list if entries else self.checked.types[expr.range.id].kind is TypeKind.LIST
         key, value = (entries.key, entries.value) if entries else (None, None)
         path = self._path(expr.range)
         keys = _Local((*path, "@indices" if over_list else "@keys"), key, None)

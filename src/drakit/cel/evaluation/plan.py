@@ -14,6 +14,7 @@ from drakit.cel.checking.declarations import implementation, is_variadic
 from drakit.cel.cost.meter import Meter
 from drakit.cel.errors import EvalError
 from drakit.cel.evaluation.steps import (
+    Activation,
     Choice,
     Computed,
     Constant,
@@ -24,15 +25,14 @@ from drakit.cel.evaluation.steps import (
     Logical,
     MapStep,
     Membership,
-    Path,
     PathStep,
     Qualifier,
-    Scope,
     Step,
-    Variable,
+    ValuePath,
+    VariablePath,
 )
 from drakit.cel.library.patterns import pattern
-from drakit.cel.syntax.ast import Call, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select
+from drakit.cel.syntax.ast import CallExpr, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select
 from drakit.cel.values import TypeValue, Uint, Value
 
 _CONVERSIONS = frozenset(["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"])
@@ -56,7 +56,7 @@ def plan(checked: Checked) -> Step:
 
 def evaluate(step: Step, variables: dict[str, Value], meter: Meter) -> Value:
     """Run the steps on variables; the result may be an EvalError."""
-    return step.value(Scope(variables, meter))
+    return step.value(Activation(variables, meter))
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class _Planner:
                 return self._name(expr)
             case Select():
                 return self._select(expr)
-            case Call():
+            case CallExpr():
                 return self._call(expr)
             case ListExpr():
                 return self._list(expr)
@@ -87,7 +87,7 @@ class _Planner:
         known = self.checked.environment.types.get(name)
         if known is not None and name not in self.bound and name not in self.checked.environment.variables:
             return Constant(expr.id, TypeValue(known.name))
-        return PathStep(Variable(expr.id, name))
+        return PathStep(VariablePath(expr.id, name))
 
     def _select(self, expr: Select) -> Step:
         if expr.id in self.checked.names:
@@ -96,7 +96,7 @@ class _Planner:
         path.extend(Qualifier(expr.id, expr.name, test=expr.test_only))
         return PathStep(path, test=expr.id if expr.test_only else None)
 
-    def _call(self, expr: Call) -> Step:
+    def _call(self, expr: CallExpr) -> Step:
         parts = ([expr.target] if expr.target is not None else []) + expr.args
         args = [self.step(part) for part in parts]
         match expr.function:
@@ -117,7 +117,7 @@ class _Planner:
                     return step
         return self._invocation(expr, args)
 
-    def _invocation(self, expr: Call, args: list[Step]) -> Step:
+    def _invocation(self, expr: CallExpr, args: list[Step]) -> Step:
         function = self.checked.environment.functions[expr.function]
         overloads = self.checked.overloads[expr.id]
         overload = overloads[0] if len(overloads) == 1 else ""
@@ -161,8 +161,8 @@ class _Planner:
         return Fold(expr.id, over, expr.variable, expr.variable2, expr.accumulator, init, *parts, grows)
 
 
-def _nowhere() -> Scope:
-    return Scope({}, Meter())
+def _nowhere() -> Activation:
+    return Activation({}, Meter())
 
 
 def _all_constant(parts: Sequence[Step]) -> bool:
@@ -176,16 +176,16 @@ def _computed(step: Step, expr: Expr) -> Value:
     return value
 
 
-def _path_of(step: Step) -> Path:
+def _path_of(step: Step) -> ValuePath:
     """The path of a step, to be made longer; another step becomes the start of a new one."""
     return step.path if isinstance(step, PathStep) else Computed(step.id, step)
 
 
-def _branch(step: Step) -> Path:
+def _branch(step: Step) -> ValuePath:
     return step.path if isinstance(step, PathStep) else Computed(step.id, step)
 
 
-def _indexed(expr: Call, args: list[Step], *, optional: bool) -> Step:
+def _indexed(expr: CallExpr, args: list[Step], *, optional: bool) -> Step:
     container, index = args
     path = _path_of(container)
     if isinstance(index, Constant):

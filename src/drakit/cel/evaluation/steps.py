@@ -21,7 +21,7 @@ from drakit.cel.operators import element, element_if_present, text_of
 from drakit.cel.values import NONE, GrowingList, GrowingMap, Optional, Value, keys, map_key, type_name
 
 
-class Scope:
+class Activation:
     """The variables of an evaluation."""
 
     def __init__(self, variables: dict[str, Value], meter: Meter) -> None:
@@ -40,7 +40,7 @@ class Step(ABC):
     id: int
 
     @abstractmethod
-    def value(self, scope: Scope) -> Value:
+    def value(self, scope: Activation) -> Value:
         """Compute it, and tell the meter."""
 
 
@@ -49,7 +49,7 @@ class Constant(Step):
     id: int
     held: Value
 
-    def value(self, scope: Scope) -> Value:
+    def value(self, scope: Activation) -> Value:
         scope.meter.pushed(self.id, self.held)
         return self.held
 
@@ -66,13 +66,13 @@ class Invocation(Step):
     variadic: bool
     strict: bool = True
 
-    def value(self, scope: Scope) -> Value:
+    def value(self, scope: Activation) -> Value:
         result = self._result(scope)
         scope.meter.charge_call(self.function, self.overload, [arg.id for arg in self.args], result)
         scope.meter.pushed(self.id, result)
         return result
 
-    def _result(self, scope: Scope) -> Value:
+    def _result(self, scope: Activation) -> Value:
         values: list[Value] = []
         for arg in self.args:
             values.append(arg.value(scope))
@@ -97,7 +97,7 @@ class Membership(Step):
     arg: Step
     test: Callable[[Value], bool]
 
-    def value(self, scope: Scope) -> Value:
+    def value(self, scope: Activation) -> Value:
         value = self.arg.value(scope)
         result = value if value.__class__ is EvalError else self.test(value)
         scope.meter.pushed(self.id, result)
@@ -113,7 +113,7 @@ class Fallback(Step):
     other: Step
     unwrap: bool
 
-    def value(self, scope: Scope) -> Value:
+    def value(self, scope: Activation) -> Value:
         result = self.optional.value(scope)
         if result.__class__ is Optional:
             if not result.present:
@@ -132,13 +132,13 @@ class Logical(Step):
     terms: Sequence[Step]
     decisive: bool
 
-    def value(self, scope: Scope) -> Value:
+    def value(self, scope: Activation) -> Value:
         result = self._result(scope)
         scope.meter.drop(*(term.id for term in self.terms))
         scope.meter.pushed(self.id, result)
         return result
 
-    def _result(self, scope: Scope) -> Value:
+    def _result(self, scope: Activation) -> Value:
         error: EvalError | None = None
         for term in self.terms:
             value = term.value(scope)
@@ -155,14 +155,14 @@ class ListStep(Step):
     elements: Sequence[Step]
     optional: frozenset[int]
 
-    def value(self, scope: Scope) -> Value:
+    def value(self, scope: Activation) -> Value:
         result = self._result(scope)
         scope.meter.take([part.id for part in self.elements])
         scope.meter.cost += LIST_COST
         scope.meter.pushed(self.id, result)
         return result
 
-    def _result(self, scope: Scope) -> Value:
+    def _result(self, scope: Activation) -> Value:
         held: list[Value] = []
         for index, part in enumerate(self.elements):
             value = part.value(scope)
@@ -185,14 +185,14 @@ class MapStep(Step):
     id: int
     entries: Sequence[tuple[Step, Step, bool]]
 
-    def value(self, scope: Scope) -> Value:
+    def value(self, scope: Activation) -> Value:
         result = self._result(scope)
         scope.meter.take([part.id for key, value, _ in self.entries for part in (key, value)])
         scope.meter.cost += MAP_COST
         scope.meter.pushed(self.id, result)
         return result
 
-    def _result(self, scope: Scope) -> Value:
+    def _result(self, scope: Activation) -> Value:
         held: dict[Any, Any] = {}
         for key_step, value_step, optional in self.entries:
             key = key_step.value(scope)
@@ -221,11 +221,11 @@ class Qualifier:
 
     id: int
     key: Value = None
-    path: Path | None = None
+    path: ValuePath | None = None
     optional: bool = False
     test: bool = False
 
-    def apply(self, scope: Scope, container: Value, *, if_present: bool) -> tuple[Value, bool]:
+    def apply(self, scope: Activation, container: Value, *, if_present: bool) -> tuple[Value, bool]:
         """The element (an EvalError where there is none) and whether it is there."""
         key = self.key if self.path is None else self.path.resolve(scope)
         try:
@@ -247,7 +247,7 @@ class Qualifier:
         return value, present
 
 
-class Path(ABC):
+class ValuePath(ABC):
     """Where a value comes from, before it is looked at as a step of its own."""
 
     @property
@@ -256,7 +256,7 @@ class Path(ABC):
         """The node that the cost of the path is told under."""
 
     @abstractmethod
-    def resolve(self, scope: Scope) -> Value:
+    def resolve(self, scope: Activation) -> Value:
         """The value at its end, or the error on the way."""
 
     @abstractmethod
@@ -264,7 +264,7 @@ class Path(ABC):
         """Go one hop further."""
 
 
-def _qualified(scope: Scope, value: Value, qualifiers: Sequence[Qualifier]) -> Value:
+def _qualified(scope: Activation, value: Value, qualifiers: Sequence[Qualifier]) -> Value:
     """Follow the hops; from the first optional one on, what is missing gives none instead of an error."""
     optional = value.__class__ is Optional
     if optional:
@@ -282,7 +282,7 @@ def _qualified(scope: Scope, value: Value, qualifiers: Sequence[Qualifier]) -> V
 
 
 @dataclass(slots=True)
-class Variable(Path):
+class VariablePath(ValuePath):
     ident: int
     name: str
     qualifiers: list[Qualifier] = field(default_factory=list)
@@ -291,7 +291,7 @@ class Variable(Path):
     def id(self) -> int:
         return self.qualifiers[-1].id if self.qualifiers else self.ident
 
-    def resolve(self, scope: Scope) -> Value:
+    def resolve(self, scope: Activation) -> Value:
         value = scope.lookup(self.name)
         if value.__class__ is EvalError or not self.qualifiers:
             return value
@@ -302,7 +302,7 @@ class Variable(Path):
 
 
 @dataclass(slots=True)
-class Computed(Path):
+class Computed(ValuePath):
     """A path that starts at the result of another step."""
 
     ident: int
@@ -313,7 +313,7 @@ class Computed(Path):
     def id(self) -> int:
         return self.qualifiers[-1].id if self.qualifiers else self.ident
 
-    def resolve(self, scope: Scope) -> Value:
+    def resolve(self, scope: Activation) -> Value:
         value = self.operand.value(scope)
         if value.__class__ is EvalError or not self.qualifiers:
             return value
@@ -324,19 +324,19 @@ class Computed(Path):
 
 
 @dataclass(slots=True)
-class Choice(Path):
+class Choice(ValuePath):
     """`c ? a : b`; hops behind it belong to both branches."""
 
     ident: int
     condition: Step
-    then: Path
-    other: Path
+    then: ValuePath
+    other: ValuePath
 
     @property
     def id(self) -> int:
         return self.then.id if self.then.id == self.other.id else self.ident
 
-    def resolve(self, scope: Scope) -> Value:
+    def resolve(self, scope: Activation) -> Value:
         value = self.condition.value(scope)
         if value is True:
             return self.then.resolve(scope)
@@ -352,7 +352,7 @@ class Choice(Path):
 class PathStep(Step):
     """A path as a step; a presence test costs no look of its own."""
 
-    def __init__(self, path: Path, *, test: int | None = None) -> None:
+    def __init__(self, path: ValuePath, *, test: int | None = None) -> None:
         self.path = path
         self._test = test
 
@@ -360,7 +360,7 @@ class PathStep(Step):
     def id(self) -> int:  # type: ignore[override]
         return self.path.id if self._test is None else self._test
 
-    def value(self, scope: Scope) -> Value:
+    def value(self, scope: Activation) -> Value:
         result = self.path.resolve(scope)
         if self._test is not None and result.__class__ is Optional:
             result = result.present
@@ -379,10 +379,10 @@ class PathStep(Step):
 # --- folds
 
 
-class FoldScope(Scope):
+class FoldActivation(Activation):
     """The accumulator, computed when first asked for, and the iteration variables, until the result is asked for."""
 
-    def __init__(self, fold: Fold, outer: Scope) -> None:
+    def __init__(self, fold: Fold, outer: Activation) -> None:
         self.meter = outer.meter
         self._fold = fold
         self._outer = outer
@@ -429,20 +429,20 @@ class Fold(Step):
     result: Step
     grows: bool
 
-    def value(self, scope: Scope) -> Value:
+    def value(self, scope: Activation) -> Value:
         result = self._folded(scope)
         scope.meter.drop(self.range.id)
         scope.meter.pushed(self.id, result)
         return result
 
-    def _folded(self, scope: Scope) -> Value:
+    def _folded(self, scope: Activation) -> Value:
         over = self.range.value(scope)
         if over.__class__ is EvalError:
             return over
         pairs = iterated(over, two=bool(self.variable2))
         if isinstance(pairs, EvalError):
             return pairs
-        inner = FoldScope(self, scope)
+        inner = FoldActivation(self, scope)
         for inner.first, inner.second in pairs:
             if self.condition.value(inner) is False:
                 break

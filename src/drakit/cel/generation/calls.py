@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from drakit.cel import operators
 from drakit.cel.checking.declarations import Overload, implementation
-from drakit.cel.checking.types import BOOL, STRING, Kind, Type, is_dynamic, is_optional
+from drakit.cel.checking.types import BOOL, STRING, Type, TypeKind, is_dynamic, is_optional
 from drakit.cel.errors import EvalError
 from drakit.cel.generation import operators as inline
 from drakit.cel.generation.honesty import Unsuited
-from drakit.cel.generation.writer import Code
+from drakit.cel.generation.writer import Fragment
 from drakit.cel.library.patterns import pattern
 from drakit.cel.library.quantities import QUANTITY
-from drakit.cel.syntax.ast import Call, Expr, ListExpr, Literal
+from drakit.cel.syntax.ast import CallExpr, Expr, ListExpr, Literal
 from drakit.cel.values import weight
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _STRING_TESTS = {"startsWith": "{0}.startswith({1})", "endsWith": "{0}.endswith(
 _CONTAINS_IN_ORDER = "{0}.__contains__({1})"  # where the error of the text must come before that of the part
 
 
-def emit_call(gen: Generator, expr: Call) -> Code:
+def emit_call(gen: Generator, expr: CallExpr) -> Fragment:
     """A call that is neither logical nor a choice."""
     match expr.function:
         case "_[?_]" | "_?._":
@@ -48,7 +48,7 @@ def emit_call(gen: Generator, expr: Call) -> Code:
     return _operator(gen, expr, args) or _library(gen, expr, args)
 
 
-def _folded(gen: Generator, expr: Call, args: list[Code]) -> Code | None:
+def _folded(gen: Generator, expr: CallExpr, args: list[Fragment]) -> Fragment | None:
     """The value of a constant call; one that fails is left to fail at run time, where `||` may absorb it."""
     if expr.function in _NEVER_FOLDED or sum(weight(arg.value, _MAX_FOLDED) for arg in args) > _MAX_FOLDED:
         return None
@@ -60,7 +60,7 @@ def _folded(gen: Generator, expr: Call, args: list[Code]) -> Code | None:
     return gen.writer.constant(value, gen.type_of(expr))
 
 
-def _operator(gen: Generator, expr: Call, args: list[Code]) -> Code | None:
+def _operator(gen: Generator, expr: CallExpr, args: list[Fragment]) -> Fragment | None:
     writer, name, t = gen.writer, expr.function, gen.type_of(expr)
     match name:
         case "_==_":
@@ -85,19 +85,19 @@ def _operator(gen: Generator, expr: Call, args: list[Code]) -> Code | None:
 # --- functions of the libraries
 
 
-def _library(gen: Generator, expr: Call, args: list[Code]) -> Code:
+def _library(gen: Generator, expr: CallExpr, args: list[Fragment]) -> Fragment:
     writer, t = gen.writer, gen.type_of(expr)
     raises = any(arg.raises for arg in args)
     all_strings = all(arg.type == STRING for arg in args)
-    if expr.function == "size" and args[0].type.kind in {Kind.STRING, Kind.BYTES, Kind.LIST, Kind.MAP}:
-        return Code(f"len({args[0].text})", t, raises)
+    if expr.function == "size" and args[0].type.kind in {TypeKind.STRING, TypeKind.BYTES, TypeKind.LIST, TypeKind.MAP}:
+        return Fragment(f"len({args[0].text})", t, raises)
     if expr.function in _STRING_TESTS and all_strings:
         backwards = expr.function == "contains" and args[0].raises and args[1].raises
         template = _CONTAINS_IN_ORDER if backwards else _STRING_TESTS[expr.function]
-        return Code(template.format(args[0].text, args[1].text), BOOL, raises)
+        return Fragment(template.format(args[0].text, args[1].text), BOOL, raises)
     if expr.function == "matches" and all_strings and args[1].constant:
         search = writer.known(pattern(args[1].value).search)
-        return Code(f"({search}({args[0].text}) is not None)", BOOL, raises)
+        return Fragment(f"({search}({args[0].text}) is not None)", BOOL, raises)
     function = gen.checked.environment.functions[expr.function]
     overloads = gen.checked.overloads[expr.id]
     overload = function.overload(overloads[0])
@@ -107,13 +107,13 @@ def _library(gen: Generator, expr: Call, args: list[Code]) -> Code:
     return writer.call(implementation(function, overloads), *args, t=t)
 
 
-def _settled(overload: Overload, args: list[Code]) -> bool:
+def _settled(overload: Overload, args: list[Fragment]) -> bool:
     """Whether the static types leave nothing to look at."""
     return all(_fits(wanted, arg.type) for wanted, arg in zip(overload.args, args, strict=True))
 
 
 def _fits(wanted: Type, given: Type) -> bool:
-    if wanted.kind is Kind.PARAM or is_dynamic(wanted):
+    if wanted.kind is TypeKind.PARAM or is_dynamic(wanted):
         return True
     if wanted.kind is not given.kind or wanted.name != given.name:
         return False
@@ -123,7 +123,7 @@ def _fits(wanted: Type, given: Type) -> bool:
 # --- quantities
 
 
-def _compared_quantities(gen: Generator, expr: Call) -> Code | None:
+def _compared_quantities(gen: Generator, expr: CallExpr) -> Fragment | None:
     """`a.compareTo(b) >= 0`, `a.isLessThan(b)`: one comparison of amounts."""
     symbol = _QUANTITY_ORDER.get(expr.function)
     call: Expr = expr
@@ -132,15 +132,15 @@ def _compared_quantities(gen: Generator, expr: Call) -> Code | None:
         if symbol is None or not _is_zero(expr.args[1]):
             return None
         call = expr.args[0]
-        if not isinstance(call, Call) or call.function != "compareTo":
+        if not isinstance(call, CallExpr) or call.function != "compareTo":
             return None
-    if not isinstance(call, Call) or call.target is None:
+    if not isinstance(call, CallExpr) or call.target is None:
         return None
     if gen.type_of(call.target) != QUANTITY or gen.type_of(call.args[0]) != QUANTITY:
         return None
     left, right = gen.operands([call.target, call.args[0]])
     amount = gen.writer.known(right.value.nanos) if right.constant else f"{right.text}.nanos"
-    return Code(f"({left.text}.nanos {symbol} {amount})", BOOL, left.raises or right.raises)
+    return Fragment(f"({left.text}.nanos {symbol} {amount})", BOOL, left.raises or right.raises)
 
 
 def _is_zero(expr: Expr) -> bool:
@@ -150,18 +150,18 @@ def _is_zero(expr: Expr) -> bool:
 # --- optionals
 
 
-def _plain_access(gen: Generator, expr: Expr) -> tuple[Code, Code] | None:
+def _plain_access(gen: Generator, expr: Expr) -> tuple[Fragment, Fragment] | None:
     """Container and key of `m.?key` on a map that is a plain dict with string keys."""
-    if not isinstance(expr, Call) or expr.function not in {"_[?_]", "_?._"}:
+    if not isinstance(expr, CallExpr) or expr.function not in {"_[?_]", "_?._"}:
         return None
     held = gen.type_of(expr.args[0])
-    if held.kind is not Kind.MAP or held.params[1].kind is Kind.MAP or gen.type_of(expr.args[1]) != STRING:
+    if held.kind is not TypeKind.MAP or held.params[1].kind is TypeKind.MAP or gen.type_of(expr.args[1]) != STRING:
         return None
     container, key = gen.operands(expr.args)
     return container, key
 
 
-def _container_and_key(gen: Generator, parts: list[Expr]) -> list[Code]:
+def _container_and_key(gen: Generator, parts: list[Expr]) -> list[Fragment]:
     """A key is not looked at when the container is an optional that holds nothing, so its error does not count then."""
     held = gen.type_of(parts[0])
     if isinstance(parts[1], Literal) or not (is_dynamic(held) or is_optional(held)):
@@ -173,13 +173,13 @@ def _container_and_key(gen: Generator, parts: list[Expr]) -> list[Code]:
     return gen.operands(parts)
 
 
-def _optional_access(gen: Generator, expr: Call) -> Code:
+def _optional_access(gen: Generator, expr: CallExpr) -> Fragment:
     container, key = _container_and_key(gen, expr.args)
-    raises = container.type.kind is not Kind.MAP or is_dynamic(key.type)
+    raises = container.type.kind is not TypeKind.MAP or is_dynamic(key.type)
     return gen.writer.call(operators.optional_element, container, key, t=gen.type_of(expr), raises=raises)
 
 
-def _fallback(gen: Generator, expr: Call) -> Code:
+def _fallback(gen: Generator, expr: CallExpr) -> Fragment:
     t = gen.type_of(expr)
     assert expr.target is not None  # noqa: S101 - the checker resolved a method
     simple = expr.function == "hasValue" or (expr.function == "orValue" and isinstance(expr.args[0], Literal))
@@ -187,18 +187,18 @@ def _fallback(gen: Generator, expr: Call) -> Code:
         container, key = plain
         raises = container.raises or key.raises
         if expr.function == "hasValue":
-            return Code(f"({key.text} in {container.text})", BOOL, raises)
+            return Fragment(f"({key.text} in {container.text})", BOOL, raises)
         default = gen.expr(expr.args[0])
-        return Code(f"{container.text}.get({key.text}, {default.text})", t, raises)
+        return Fragment(f"{container.text}.get({key.text}, {default.text})", t, raises)
     optional = gen.expr(expr.target)
     if expr.function == "hasValue":
         if is_optional(optional.type):
-            return Code(f"{optional.text}.present", BOOL, optional.raises)
+            return Fragment(f"{optional.text}.present", BOOL, optional.raises)
         return _library(gen, expr, [optional])
     return _chosen(gen, expr, optional, t)
 
 
-def _chosen(gen: Generator, expr: Call, optional: Code, t: Type) -> Code:
+def _chosen(gen: Generator, expr: CallExpr, optional: Fragment, t: Type) -> Fragment:
     """`or` and `orValue`: the right side is only computed when the left holds nothing."""
     writer, result = gen.writer, gen.writer.name()
     given = writer.spilled(optional).text
@@ -206,4 +206,4 @@ def _chosen(gen: Generator, expr: Call, optional: Code, t: Type) -> Code:
         writer.line(f"{result} = {given}.held" if expr.function == "orValue" else f"{result} = {given}")
     with writer.indented("else:"):
         writer.line(f"{result} = {gen.expr(expr.args[0]).text}")
-    return Code(result, t, raises=False, atom=True)
+    return Fragment(result, t, raises=False, atom=True)

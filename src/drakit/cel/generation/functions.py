@@ -17,14 +17,14 @@ from typing import Any
 
 from drakit.cel import operators
 from drakit.cel.checking.checker import Checked
-from drakit.cel.checking.types import BOOL, Kind, Type, is_optional
+from drakit.cel.checking.types import BOOL, Type, TypeKind, is_optional
 from drakit.cel.errors import EvalError
 from drakit.cel.generation.calls import emit_call
 from drakit.cel.generation.honesty import Unsuited, require_honest_types
 from drakit.cel.generation.loops import emit_comprehension
 from drakit.cel.generation.operators import as_bool, select
-from drakit.cel.generation.writer import Code, Writer
-from drakit.cel.syntax.ast import Call, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select, walk
+from drakit.cel.generation.writer import Fragment, Writer
+from drakit.cel.syntax.ast import CallExpr, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select, walk
 from drakit.cel.values import NONE, Optional, TypeValue, Value, map_key
 
 ERRORS = (EvalError, KeyError)
@@ -70,8 +70,8 @@ class Generator:
 
     checked: Checked
     writer: Writer = field(default_factory=Writer)
-    scope: dict[str, Code] = field(default_factory=dict)
-    shared: dict[Lookup, Code] = field(default_factory=dict)
+    scope: dict[str, Fragment] = field(default_factory=dict)
+    shared: dict[Lookup, Fragment] = field(default_factory=dict)
 
     def bind_argument(self, variable: str, attribute: str) -> None:
         # The attribute's name is the host's, never the expression's.
@@ -79,7 +79,7 @@ class Generator:
             raise ValueError(attribute)
         self.writer.line(f"{variable}_ = argument.{attribute}")
         declared = self.checked.environment.variables[variable]
-        self.scope[variable] = Code(f"{variable}_", declared, raises=False, atom=True)
+        self.scope[variable] = Fragment(f"{variable}_", declared, raises=False, atom=True)
 
     def share_lookups(self) -> None:
         """Look up at once what is looked up more than once and cannot fail: `device.attributes["a"]`."""
@@ -87,16 +87,18 @@ class Generator:
         folds = [node for node in nodes if isinstance(node, Comprehension)]
         if any(name in self.scope for node in folds for name in (node.accumulator, node.variable, node.variable2)):
             return  # a variable is bound anew somewhere: the same text may stand for two things
-        found = [(key, node) for node in nodes if isinstance(node, Call) and (key := self._lookup(node)) is not None]
+        found = [
+            (key, node) for node in nodes if isinstance(node, CallExpr) and (key := self._lookup(node)) is not None
+        ]
         uses = Counter(key for key, _ in found)
         for key, node in found:
             if uses[key] > 1 and key not in self.shared:
                 self.shared[key] = self.writer.spilled(emit_call(self, node))
 
-    def _lookup(self, expr: Call) -> Lookup | None:
+    def _lookup(self, expr: CallExpr) -> Lookup | None:
         """Variable, field and key of a lookup in a map of the host's that answers every lookup."""
         match expr:
-            case Call(function="_[_]", args=[Select(operand=Ident()) as held, Literal(value=str() as key)]):
+            case CallExpr(function="_[_]", args=[Select(operand=Ident()) as held, Literal(value=str() as key)]):
                 variable = self.checked.names[held.operand.id]
                 return (variable, held.name, key) if self.is_total(held) else None
         return None
@@ -125,7 +127,7 @@ class Generator:
     def type_of(self, expr: Expr) -> Type:
         return self.checked.types[expr.id]
 
-    def expr(self, expr: Expr) -> Code:
+    def expr(self, expr: Expr) -> Fragment:
         match expr:
             case Literal():
                 return self.writer.constant(expr.value, self.type_of(expr))
@@ -133,7 +135,7 @@ class Generator:
                 return self._name(expr)
             case Select():
                 return self._select(expr)
-            case Call():
+            case CallExpr():
                 return self._call(expr)
             case ListExpr():
                 return self._list(expr)
@@ -143,9 +145,9 @@ class Generator:
                 return emit_comprehension(self, expr)
         raise TypeError(type(expr))
 
-    def operands(self, exprs: list[Expr]) -> list[Code]:
+    def operands(self, exprs: list[Expr]) -> list[Fragment]:
         """All operands; what needs statements comes after what stood before it, also when that can raise."""
-        codes: list[Code] = []
+        codes: list[Fragment] = []
         for part in exprs:
             mark = len(self.writer.lines)
             code = self.expr(part)
@@ -157,13 +159,13 @@ class Generator:
             codes.append(code)
         return codes
 
-    def _name(self, expr: Expr) -> Code:
+    def _name(self, expr: Expr) -> Fragment:
         name = self.checked.names[expr.id]
         if name in self.scope:
             return self.scope[name]
         return self.writer.constant(TypeValue(self.checked.environment.types[name].name), self.type_of(expr))
 
-    def _select(self, expr: Select) -> Code:
+    def _select(self, expr: Select) -> Fragment:
         if expr.id in self.checked.names:
             return self._name(expr)
         container = self.expr(expr.operand)
@@ -173,9 +175,9 @@ class Generator:
             return select(self.writer, container, key, self.type_of(expr), total=total)
         if is_optional(container.type):
             found = self.writer.call(operators.optional_element, container, key)
-            return Code(f"{found.text}.present", BOOL, raises=True)
-        if container.type.kind is Kind.MAP and container.type.params[1].kind is not Kind.MAP:
-            return Code(f"({key.text} in {container.text})", BOOL, container.raises)
+            return Fragment(f"{found.text}.present", BOOL, raises=True)
+        if container.type.kind is TypeKind.MAP and container.type.params[1].kind is not TypeKind.MAP:
+            return Fragment(f"({key.text} in {container.text})", BOOL, container.raises)
         return self.writer.call(_has, container, key, t=BOOL)
 
     def is_total(self, expr: Expr) -> bool:
@@ -183,9 +185,9 @@ class Generator:
         if not isinstance(expr, Select):
             return False
         holder = self.type_of(expr.operand)
-        return holder.kind is Kind.STRUCT and (holder.name, expr.name) in self.checked.environment.total
+        return holder.kind is TypeKind.STRUCT and (holder.name, expr.name) in self.checked.environment.total
 
-    def _call(self, expr: Call) -> Code:
+    def _call(self, expr: CallExpr) -> Fragment:
         if self.shared and (key := self._lookup(expr)) is not None and key in self.shared:
             return self.shared[key]
         match expr.function:
@@ -197,7 +199,7 @@ class Generator:
                 return self._conditional(expr)
         return emit_call(self, expr)
 
-    def _conditional(self, expr: Call) -> Code:
+    def _conditional(self, expr: CallExpr) -> Fragment:
         writer, t = self.writer, self.type_of(expr)
         condition = as_bool(writer, self.expr(expr.args[0]))
         with writer.captured() as then_lines:
@@ -206,7 +208,7 @@ class Generator:
             other = self.expr(expr.args[2])
         raises = condition.raises or then.raises or other.raises
         if not then_lines and not other_lines:
-            return Code(f"({then.text} if {condition.text} else {other.text})", t, raises)
+            return Fragment(f"({then.text} if {condition.text} else {other.text})", t, raises)
         name = writer.name()
         with writer.indented(f"if {condition.text}:"):
             writer.place(then_lines)
@@ -214,22 +216,22 @@ class Generator:
         with writer.indented("else:"):
             writer.place(other_lines)
             writer.line(f"{name} = {other.text}")
-        return Code(name, t, raises=False, atom=True)
+        return Fragment(name, t, raises=False, atom=True)
 
-    def _logical(self, expr: Call, decisive: str) -> Code:
+    def _logical(self, expr: CallExpr, decisive: str) -> Fragment:
         """`&&` and `||`. An error waits until all terms have had their chance to decide."""
         writer = self.writer
-        terms: list[tuple[Code, list[tuple[int, str]]]] = []
+        terms: list[tuple[Fragment, list[tuple[int, str]]]] = []
         for part in expr.args:
             with writer.captured() as lines:
                 term = as_bool(writer, self.expr(part))
             terms.append((term, lines))
         if not any(lines for _, lines in terms) and not any(term.raises for term, _ in terms[:-1]):
             word = " and " if decisive == "False" else " or "
-            return Code(f"({word.join(term.text for term, _ in terms)})", BOOL, terms[-1][0].raises)
+            return Fragment(f"({word.join(term.text for term, _ in terms)})", BOOL, terms[-1][0].raises)
         return self._staged(terms, decisive)
 
-    def _staged(self, terms: list[tuple[Code, list[tuple[int, str]]]], decisive: str) -> Code:
+    def _staged(self, terms: list[tuple[Fragment, list[tuple[int, str]]]], decisive: str) -> Fragment:
         writer, result, error = self.writer, self.writer.name(), self.writer.name()
         level = writer.level
         proceed = f"if {result}:" if decisive == "False" else f"if not {result}:"
@@ -250,21 +252,21 @@ class Generator:
                 writer.line(f"{result} = {neutral}")
         writer.level = level
         writer.line(f"if {error} is not None and {result} is {neutral}: raise {error}")
-        return Code(result, BOOL, raises=False, atom=True)
+        return Fragment(result, BOOL, raises=False, atom=True)
 
     # --- literals
 
-    def _list(self, expr: ListExpr) -> Code:
+    def _list(self, expr: ListExpr) -> Fragment:
         codes, t = self.operands(expr.elements), self.type_of(expr)
         if not expr.optional and all(code.constant for code in codes):
             return self.writer.constant(tuple(code.value for code in codes), t)
         raises = any(code.raises for code in codes)
         inner = "".join(f"{code.text}, " for code in codes)
         if not expr.optional:
-            return Code(f"({inner})", t, raises)
-        return Code(f"{self.writer.known(_with_optionals)}(({inner}), {self.writer.known(expr.optional)})", t, True)
+            return Fragment(f"({inner})", t, raises)
+        return Fragment(f"{self.writer.known(_with_optionals)}(({inner}), {self.writer.known(expr.optional)})", t, True)
 
-    def _map(self, expr: MapExpr) -> Code:
+    def _map(self, expr: MapExpr) -> Fragment:
         codes, t = self.operands([part for e in expr.entries for part in (e.key, e.value)]), self.type_of(expr)
         optional = frozenset(index for index, entry in enumerate(expr.entries) if entry.optional)
         if not optional and all(code.constant for code in codes):
@@ -272,7 +274,7 @@ class Generator:
             return self.writer.constant({map_key(key.value): value.value for key, value in pairs}, t)
         inner = "".join(f"{code.text}, " for code in codes)
         text = f"{self.writer.known(_mapped)}(({inner}), {self.writer.known(optional)})"
-        return Code(text, t, bool(optional) or any(code.raises for code in codes))
+        return Fragment(text, t, bool(optional) or any(code.raises for code in codes))
 
 
 _BUILTINS = {"len": len, "enumerate": enumerate, "tuple": tuple, "dict": dict, "Exception": Exception}

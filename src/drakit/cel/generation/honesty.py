@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from drakit.cel.checking.checker import Checked
 from drakit.cel.checking.declarations import Overload
-from drakit.cel.checking.types import Kind, Type, is_dynamic, is_optional
-from drakit.cel.syntax.ast import Call, walk
+from drakit.cel.checking.types import Type, TypeKind, is_dynamic, is_optional
+from drakit.cel.syntax.ast import CallExpr, walk
 
 
 class Unsuited(Exception):
@@ -24,11 +24,11 @@ class Unsuited(Exception):
 
 def require_honest_types(checked: Checked) -> None:
     for node in walk(checked.tree.root):
-        if isinstance(node, Call) and _misleads(checked, node):
+        if isinstance(node, CallExpr) and _misleads(checked, node):
             raise Unsuited
 
 
-def _misleads(checked: Checked, call: Call) -> bool:
+def _misleads(checked: Checked, call: CallExpr) -> bool:
     """Whether a call may come to a value that its static type denies."""
     types, target = checked.types, call.target
     if call.function in {"or", "orValue"} and target is not None and not is_optional(types[target.id]):
@@ -57,11 +57,11 @@ def _unseen(wanted: Type, given: Type) -> Iterator[str]:
 
 
 def _is_open(t: Type) -> bool:
-    return is_dynamic(t) or t.kind is Kind.NULL
+    return is_dynamic(t) or t.kind is TypeKind.NULL
 
 
 def _names(t: Type) -> Iterator[str]:
-    if t.kind is Kind.PARAM:
+    if t.kind is TypeKind.PARAM:
         yield t.name
     for inner in t.params:
         yield from _names(inner)
@@ -69,7 +69,7 @@ def _names(t: Type) -> Iterator[str]:
 
 def _places(declared: Type, actual: Type) -> Iterator[tuple[str, Type]]:
     """Each type parameter of a declared type with what stands in its place."""
-    if declared.kind is Kind.PARAM:
+    if declared.kind is TypeKind.PARAM:
         yield declared.name, actual
     for inner, t in zip(declared.params, actual.params, strict=False):
         yield from _places(inner, t)

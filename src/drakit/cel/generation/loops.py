@@ -10,19 +10,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from drakit.cel.checking.declarations import implementation
-from drakit.cel.checking.types import BOOL, DYN, INT, STRING, Kind, Type
+from drakit.cel.checking.types import BOOL, DYN, INT, STRING, Type, TypeKind
 from drakit.cel.evaluation.steps import iterated
 from drakit.cel.generation.operators import as_bool, membership
-from drakit.cel.generation.writer import Code, Lines
+from drakit.cel.generation.writer import Fragment, Lines
 from drakit.cel.library.insertion import MAP_INSERT, inserted, inserted_all
-from drakit.cel.syntax.ast import Call, Comprehension, Expr, Ident, ListExpr, Literal, walk
+from drakit.cel.syntax.ast import CallExpr, Comprehension, Expr, Ident, ListExpr, Literal, walk
 from drakit.cel.values import GrowingMap, Value, keys
 
 if TYPE_CHECKING:
     from drakit.cel.generation.functions import Generator
 
 
-def emit_comprehension(gen: Generator, expr: Comprehension) -> Code:
+def emit_comprehension(gen: Generator, expr: Comprehension) -> Fragment:
     if expr.macro == "bind":
         return _bind(gen, expr)
     if (member := _member(gen, expr)) is not None:
@@ -36,12 +36,12 @@ def emit_comprehension(gen: Generator, expr: Comprehension) -> Code:
         return _collected(gen, expr, header)
 
 
-def _member(gen: Generator, expr: Comprehension) -> Code | None:
+def _member(gen: Generator, expr: Comprehension) -> Fragment | None:
     """`["a", "b"].exists(x, x == y)` with a `y` that does not depend on x: y is one of them."""
     if expr.macro != "exists" or expr.variable2 or not isinstance(expr.range, ListExpr) or not expr.range.elements:
         return None
     body = _arguments(expr.step)[1]
-    if not isinstance(body, Call) or body.function != "_==_":
+    if not isinstance(body, CallExpr) or body.function != "_==_":
         return None
     variable, wanted = body.args
     is_variable = isinstance(variable, Ident) and variable.name == expr.variable
@@ -68,7 +68,7 @@ class _Scoped:
         self._gen.scope = self._before
 
 
-def _bind(gen: Generator, expr: Comprehension) -> Code:
+def _bind(gen: Generator, expr: Comprehension) -> Fragment:
     """`cel.bind`: computed at once; an error is only raised where the name is used."""
     writer = gen.writer
     with writer.captured() as lines:
@@ -85,11 +85,11 @@ def _bind(gen: Generator, expr: Comprehension) -> Code:
         with writer.indented("except ERRORS as caught:"):
             writer.line(f"{error} = caught")
         used = f"({name} if {error} is None else {writer.known(_throw)}({error}))"
-        gen.scope[expr.accumulator] = Code(used, init.type)
+        gen.scope[expr.accumulator] = Fragment(used, init.type)
         return _result(gen, expr)
 
 
-def _result(gen: Generator, expr: Comprehension) -> Code:
+def _result(gen: Generator, expr: Comprehension) -> Fragment:
     code = gen.expr(expr.result)
     return code.typed(gen.type_of(expr)) if code.dynamic else code
 
@@ -103,16 +103,16 @@ def _loop(gen: Generator, expr: Comprehension) -> str:
     writer = gen.writer
     over = gen.expr(expr.range)
     first, second = writer.name(), writer.name()
-    known: tuple[Type, ...] = over.type.params if over.type.kind in {Kind.LIST, Kind.MAP} else (DYN, DYN)
+    known: tuple[Type, ...] = over.type.params if over.type.kind in {TypeKind.LIST, TypeKind.MAP} else (DYN, DYN)
     if expr.variable2:
-        is_list = over.type.kind is Kind.LIST
+        is_list = over.type.kind is TypeKind.LIST
         types = (INT, known[0]) if is_list else known
         source = f"enumerate({over.text})" if is_list else f"{writer.known(_pairs)}({over.text})"
-        gen.scope[expr.variable] = Code(first, types[0], raises=False, atom=True)
-        gen.scope[expr.variable2] = Code(second, types[1], raises=False, atom=True)
+        gen.scope[expr.variable] = Fragment(first, types[0], raises=False, atom=True)
+        gen.scope[expr.variable2] = Fragment(second, types[1], raises=False, atom=True)
         return f"for {first}, {second} in {source}:"
-    gen.scope[expr.variable] = Code(first, known[0], raises=False, atom=True)
-    if over.type.kind is Kind.LIST or (over.type.kind is Kind.MAP and known[0] == STRING):
+    gen.scope[expr.variable] = Fragment(first, known[0], raises=False, atom=True)
+    if over.type.kind is TypeKind.LIST or (over.type.kind is TypeKind.MAP and known[0] == STRING):
         return f"for {first} in {over.text}:"
     return f"for {first} in {writer.known(_elements)}({over.text}):"
 
@@ -132,7 +132,7 @@ def _elements(over: Value) -> Any:
     return _throw(iterated(over, two=False))  # type: ignore[arg-type]
 
 
-def _quantifier(gen: Generator, expr: Comprehension, header: str) -> Code:
+def _quantifier(gen: Generator, expr: Comprehension, header: str) -> Fragment:
     writer, result, error = gen.writer, gen.writer.name(), gen.writer.name()
     decisive, neutral = ("False", "True") if expr.macro == "all" else ("True", "False")
     with writer.captured() as lines:
@@ -153,7 +153,7 @@ def _quantifier(gen: Generator, expr: Comprehension, header: str) -> Code:
             _decide(gen, stop, result, decisive)
     if guarded:
         writer.line(f"if {error} is not None and {result} is {neutral}: raise {error}")
-    return Code(result, BOOL, raises=False, atom=True)
+    return Fragment(result, BOOL, raises=False, atom=True)
 
 
 def _decide(gen: Generator, stop: str, result: str, decisive: str) -> None:
@@ -162,7 +162,7 @@ def _decide(gen: Generator, stop: str, result: str, decisive: str) -> None:
         gen.writer.line("break")
 
 
-def _exists_one(gen: Generator, expr: Comprehension, header: str) -> Code:
+def _exists_one(gen: Generator, expr: Comprehension, header: str) -> Fragment:
     writer, count = gen.writer, gen.writer.name()
     writer.line(f"{count} = 0")
     with writer.captured() as lines:
@@ -170,17 +170,17 @@ def _exists_one(gen: Generator, expr: Comprehension, header: str) -> Code:
         with writer.indented(f"if {body.text}:"):
             writer.line(f"{count} += 1")
     _looped(gen, header, lines, error=writer.name() if body.raises or len(lines) > 2 else "")
-    return Code(f"({count} == 1)", BOOL, raises=False)
+    return Fragment(f"({count} == 1)", BOOL, raises=False)
 
 
-def _collected(gen: Generator, expr: Comprehension, header: str) -> Code:
+def _collected(gen: Generator, expr: Comprehension, header: str) -> Fragment:
     """`map`, `filter` and the transforms: an element or entry for each element that passes."""
     writer, result, error = gen.writer, gen.writer.name(), ""
     makes_map = expr.macro in {"transformMap", "transformMapEntry"}
     writer.line(f"{result} = {writer.known(GrowingMap)}()" if makes_map else f"{result} = []")
     step = expr.step
     with writer.captured() as lines:
-        if isinstance(step, Call) and step.function == "_?_:_":
+        if isinstance(step, CallExpr) and step.function == "_?_:_":
             condition = as_bool(writer, gen.expr(step.args[0]))
             error = writer.name() if condition.raises or lines else ""
             writer.line(f"if {condition.text}{f' and {error} is None' if error else ''}:")
@@ -188,7 +188,7 @@ def _collected(gen: Generator, expr: Comprehension, header: str) -> Code:
             step = step.args[1]
         _grow(gen, step, result, makes_map=makes_map)
     _looped(gen, header, lines, error)
-    return Code(f"{'dict' if makes_map else 'tuple'}({result})", gen.type_of(expr), raises=False)
+    return Fragment(f"{'dict' if makes_map else 'tuple'}({result})", gen.type_of(expr), raises=False)
 
 
 def _looped(gen: Generator, header: str, lines: Lines, error: str) -> None:
@@ -220,11 +220,11 @@ def _insert(gen: Generator, step: Expr, result: str) -> None:
     _, *parts = _arguments(step)
     codes = gen.operands(parts)
     insert: Callable[..., Value] = inserted if len(parts) == 2 else inserted_all
-    if len(parts) == 1 and codes[0].type.kind is not Kind.MAP:
+    if len(parts) == 1 and codes[0].type.kind is not TypeKind.MAP:
         insert = implementation(gen.checked.environment.functions[MAP_INSERT], gen.checked.overloads[step.id])
     gen.writer.line(f"{gen.writer.known(insert)}({result}, {', '.join(code.text for code in codes)})")
 
 
 def _arguments(step: Expr) -> list[Expr]:
-    assert isinstance(step, Call)  # noqa: S101 - macros fold with calls
+    assert isinstance(step, CallExpr)  # noqa: S101 - macros fold with calls
     return step.args

@@ -17,7 +17,7 @@ Lines = list[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class Fragment:
     """A Python expression. `atom`: a name, free to repeat. `constant`: its value is known, and is `value`."""
 
     text: str
@@ -31,7 +31,7 @@ class Code:
     def dynamic(self) -> bool:
         return is_dynamic(self.type)
 
-    def typed(self, t: Type) -> Code:
+    def typed(self, t: Type) -> Fragment:
         return replace(self, type=t)
 
 
@@ -77,19 +77,19 @@ class Writer:
         self.names[name] = value
         return name
 
-    def constant(self, value: Value, t: Type) -> Code:
+    def constant(self, value: Value, t: Type) -> Fragment:
         if value is None or value is True or value is False:
-            return Code(repr(value), t, raises=False, atom=True, constant=True, value=value)
-        return Code(self.known(value), t, raises=False, atom=True, constant=True, value=value)
+            return Fragment(repr(value), t, raises=False, atom=True, constant=True, value=value)
+        return Fragment(self.known(value), t, raises=False, atom=True, constant=True, value=value)
 
-    def spilled(self, code: Code, at: int | None = None) -> Code:
+    def spilled(self, code: Fragment, at: int | None = None) -> Fragment:
         """The same value under a name; computed now, or before the statement at an index."""
         if code.atom:
             return code
         name = self.name()
         self.lines.insert(len(self.lines) if at is None else at, (self.level, f"{name} = {code.text}"))
-        return Code(name, code.type, raises=False, atom=True)
+        return Fragment(name, code.type, raises=False, atom=True)
 
-    def call(self, function: object, *args: Code, t: Type = DYN, raises: bool = True) -> Code:
+    def call(self, function: object, *args: Fragment, t: Type = DYN, raises: bool = True) -> Fragment:
         text = f"{self.known(function)}({', '.join(arg.text for arg in args)})"
-        return Code(text, t, raises or any(arg.raises for arg in args))
+        return Fragment(text, t, raises or any(arg.raises for arg in args))

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from drakit.cel.checking.checker import Checked
 from drakit.cel.checking.types import Type, equivalent, unwrapped
 from drakit.cel.errors import CompileError, EvalError, Issue
-from drakit.cel.library.formatting import FormatFault, check_format
+from drakit.cel.library.format import FormatFault, check_format
 from drakit.cel.library.patterns import pattern
 from drakit.cel.library.times import parse_duration, parse_timestamp
-from drakit.cel.syntax.ast import Call, Expr, ListExpr, Literal, MapExpr, children
+from drakit.cel.syntax.ast import CallExpr, Expr, ListExpr, Literal, MapExpr, children
 from drakit.cel.syntax.source import Source
 
 _LITERAL_CHECKS: dict[str, Callable[[str], object]] = {
@@ -39,7 +39,7 @@ def _faults(checked: Checked) -> Iterator[tuple[Expr, str]]:
     stack: list[tuple[Expr, bool]] = [(checked.tree.root, False)]
     while stack:
         node, in_format = stack.pop()
-        if isinstance(node, Call):
+        if isinstance(node, CallExpr):
             yield from _call_faults(checked, node)
             in_format = in_format or node.function == "format"
         elif not in_format:
@@ -47,7 +47,7 @@ def _faults(checked: Checked) -> Iterator[tuple[Expr, str]]:
         stack.extend((child, in_format) for child in children(node))
 
 
-def _call_faults(checked: Checked, call: Call) -> Iterator[tuple[Expr, str]]:
+def _call_faults(checked: Checked, call: CallExpr) -> Iterator[tuple[Expr, str]]:
     check = _LITERAL_CHECKS.get(call.function)
     first = call.args[0] if call.args else None
     if check is not None and isinstance(first, Literal) and isinstance(first.value, str):

@@ -36,7 +36,7 @@ class Select(Expr):
 
 
 @dataclass(slots=True)
-class Call(Expr):
+class CallExpr(Expr):
     """A function, an operator (`_+_`), or a method when `target` is set. `_&&_` and `_||_` take two or more terms."""
 
     function: str
@@ -51,7 +51,7 @@ class ListExpr(Expr):
 
 
 @dataclass(slots=True)
-class Entry:
+class MapEntry:
     offset: int
     key: Expr
     value: Expr
@@ -60,7 +60,7 @@ class Entry:
 
 @dataclass(slots=True)
 class MapExpr(Expr):
-    entries: list[Entry]
+    entries: list[MapEntry]
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class Tree:
     """A parsed expression. `macro_calls` keeps, per unfolded macro, the call that the author wrote."""
 
     root: Expr
-    macro_calls: dict[int, Call] = field(default_factory=dict)
+    macro_calls: dict[int, CallExpr] = field(default_factory=dict)
 
 
 def children(expr: Expr) -> Iterator[Expr]:
@@ -97,7 +97,7 @@ def children(expr: Expr) -> Iterator[Expr]:
     match expr:
         case Select():
             yield expr.operand
-        case Call():
+        case CallExpr():
             if expr.target is not None:
                 yield expr.target
             yield from expr.args

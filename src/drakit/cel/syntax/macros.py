@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 from drakit.cel.syntax.ast import (
     ACCUMULATOR,
-    Call,
+    CallExpr,
     Comprehension,
-    Entry,
     Expr,
     Ident,
     ListExpr,
     Literal,
+    MapEntry,
     MapExpr,
     Select,
     StructExpr,
@@ -163,7 +163,7 @@ def _opt_map(name: str) -> Macro:
 
 
 def _sort_by(p: Parser, target: Expr | None, args: list[Expr], at: int) -> Expr:
-    if not isinstance(target, ListExpr | Select | Ident | Comprehension | Call):
+    if not isinstance(target, ListExpr | Select | Ident | Comprehension | CallExpr):
         message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
         raise MacroError(target or args[0], message)
     keys = _listing("map", two=False)(p, p.ident(at, SORT_INPUT), args, at)
@@ -181,13 +181,13 @@ def copied(p: Parser, expr: Expr) -> Expr:
             return p.ident(expr.offset, expr.name)
         case Select():
             return Select(p.new_id(), expr.offset, copied(p, expr.operand), expr.name, expr.test_only)
-        case Call():
+        case CallExpr():
             target = None if expr.target is None else copied(p, expr.target)
             return p.call(expr.offset, expr.function, *(copied(p, arg) for arg in expr.args), target=target)
         case ListExpr():
             return ListExpr(p.new_id(), expr.offset, [copied(p, e) for e in expr.elements], expr.optional)
         case MapExpr():
-            entries = [Entry(e.offset, copied(p, e.key), copied(p, e.value), e.optional) for e in expr.entries]
+            entries = [MapEntry(e.offset, copied(p, e.key), copied(p, e.value), e.optional) for e in expr.entries]
             return MapExpr(p.new_id(), expr.offset, entries)
         case StructExpr():
             return StructExpr(p.new_id(), expr.offset, expr.name, [(n, copied(p, v)) for n, v in expr.entries])

@@ -14,13 +14,13 @@ from typing import TypeVar
 
 from drakit.cel.errors import CompileError
 from drakit.cel.syntax.ast import (
-    Call,
+    CallExpr,
     Comprehension,
-    Entry,
     Expr,
     Ident,
     ListExpr,
     Literal,
+    MapEntry,
     MapExpr,
     Select,
     StructExpr,
@@ -81,7 +81,7 @@ class Parser:
         self._next_id = 0
         self._nesting = 0
         self._heights: dict[int, int] = {}  # node id -> how deep, counted as upstream's reader counts
-        self._macro_calls: dict[int, Call] = {}
+        self._macro_calls: dict[int, CallExpr] = {}
         self._closed: set[int] = set()  # ids of what stood in brackets: `(a && b) && c` keeps its shape
 
     def run(self) -> Tree:
@@ -111,8 +111,8 @@ class Parser:
     def ident(self, offset: int, name: str) -> Ident:
         return Ident(self.new_id(), offset, name)
 
-    def call(self, offset: int, function: str, *args: Expr, target: Expr | None = None) -> Call:
-        return Call(self.new_id(), offset, function, target, list(args))
+    def call(self, offset: int, function: str, *args: Expr, target: Expr | None = None) -> CallExpr:
+        return CallExpr(self.new_id(), offset, function, target, list(args))
 
     def list_of(self, offset: int, *elements: Expr) -> ListExpr:
         return ListExpr(self.new_id(), offset, list(elements))
@@ -176,8 +176,8 @@ class Parser:
         right, left = terms.pop(), terms.pop()
         name = operator_name(operator.text)
         logical = operator.text in {"&&", "||"}
-        chain = logical and isinstance(left, Call) and left.function == name and left.id not in self._closed
-        if chain and isinstance(left, Call):  # a && b && c is one node of three terms
+        chain = logical and isinstance(left, CallExpr) and left.function == name and left.id not in self._closed
+        if chain and isinstance(left, CallExpr):  # a && b && c is one node of three terms
             left.args.append(right)
             terms.append(self._measured(left, *left.args))
         else:
@@ -247,7 +247,7 @@ class Parser:
         return opening, args
 
     def _macro_or_call(self, offset: int, name: str, target: Expr | None, args: list[Expr]) -> Expr:
-        written = Call(0, offset, name, target, list(args))
+        written = CallExpr(0, offset, name, target, list(args))
         macro = self._macros.get((name, len(args), target is not None))
         if macro is None:
             return self.call(offset, name, *args, target=target)
@@ -352,7 +352,7 @@ class Parser:
 
     def _map(self, opening: Token) -> Expr:
         tokens = self._tokens
-        entries: list[Entry] = []
+        entries: list[MapEntry] = []
         tokens.enter("}", ",")
         if tokens.expect_operand("}", ",", "?"):
             while not tokens.at("}", ","):
@@ -360,7 +360,7 @@ class Parser:
                 tokens.enter(":")
                 key = self._expression()
                 colon = tokens.leave(":")
-                entries.append(Entry(colon.offset, key, self._expression(), optional))
+                entries.append(MapEntry(colon.offset, key, self._expression(), optional))
                 if not tokens.expect_more("}") or not tokens.accept(","):
                     break
             tokens.accept(",")

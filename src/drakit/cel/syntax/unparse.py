@@ -5,7 +5,18 @@ Invariant: parsing the text gives the same tree, but for ids and places.
 
 from __future__ import annotations
 
-from drakit.cel.syntax.ast import Call, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select, StructExpr, Tree
+from drakit.cel.syntax.ast import (
+    CallExpr,
+    Comprehension,
+    Expr,
+    Ident,
+    ListExpr,
+    Literal,
+    MapExpr,
+    Select,
+    StructExpr,
+    Tree,
+)
 from drakit.cel.values import Uint, Value
 
 _TERNARY, _OR, _AND, _RELATION, _SUM, _PRODUCT, _UNARY, _MEMBER = range(8)
@@ -67,7 +78,7 @@ class _Unparser:
             case Select():
                 chosen = f"{self.text(expr.operand, _MEMBER)}.{expr.name}"
                 return _MEMBER, f"has({chosen})" if expr.test_only else chosen
-            case Call():
+            case CallExpr():
                 return self._call(expr)
             case ListExpr():
                 marks = ("?" if index in expr.optional else "" for index in range(len(expr.elements)))
@@ -89,7 +100,7 @@ class _Unparser:
         )
         return f"{{{', '.join(entries)}}}"
 
-    def _call(self, expr: Call) -> tuple[int, str]:
+    def _call(self, expr: CallExpr) -> tuple[int, str]:
         if expr.target is not None:
             return _MEMBER, f"{self.text(expr.target, _MEMBER)}.{expr.function}({self._arguments(expr)})"
         if expr.function in _INFIX:
@@ -115,12 +126,12 @@ class _Unparser:
         signed = isinstance(expr, Literal) and expr.value.__class__ in {int, float}
         return f"({text})" if signed or text.startswith("-") else text
 
-    def _infix(self, expr: Call) -> tuple[int, str]:
+    def _infix(self, expr: CallExpr) -> tuple[int, str]:
         symbol, strength = _INFIX[expr.function]
         logical = strength in {_OR, _AND}
         first = strength + 1 if logical else strength
         parts = [self.text(expr.args[0], first), *(self.text(arg, strength + 1) for arg in expr.args[1:])]
         return strength, f" {symbol} ".join(parts)
 
-    def _arguments(self, expr: Call) -> str:
+    def _arguments(self, expr: CallExpr) -> str:
         return ", ".join(self.text(arg, _TERNARY) for arg in expr.args)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from drakit.base.errors import UsageError
 
 
-class Entry(NamedTuple):
+class KubeconfigEntry(NamedTuple):
     """A named cluster, user or context, and where it stands."""
 
     file: Path

@@ -27,7 +27,7 @@ _SECONDS = 60.0
 _LAST_SECONDS = 1.0
 
 
-class Program(msgspec.Struct, frozen=True, kw_only=True):
+class ExecCommand(msgspec.Struct, frozen=True, kw_only=True):
     """`environment` is the whole environment that it runs in, its own variables included."""
 
     command: str
@@ -62,7 +62,7 @@ class _Held(msgspec.Struct, frozen=True):
 class ExecPlugin:
     """Runs the program when its answer is needed, once however many wait for it."""
 
-    def __init__(self, program: Program, clock: Clock, *, seconds: float = _SECONDS) -> None:
+    def __init__(self, program: ExecCommand, clock: Clock, *, seconds: float = _SECONDS) -> None:
         """`seconds` is how long the program may take, by the real clock."""
         self._program = program
         self._seconds = seconds

@@ -18,8 +18,8 @@ from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
 from drakit.client.access.credentials import Files, Fixed, basic, bearer
 from drakit.client.access.endpoint import Access, Certificate, Credentials, Trust
-from drakit.client.access.entries import Entry, describe
-from drakit.client.access.execplugin import VERSIONS, ExecPlugin, Program
+from drakit.client.access.entries import KubeconfigEntry, describe
+from drakit.client.access.execplugin import VERSIONS, ExecCommand, ExecPlugin
 
 _SCHEMES = ("http", "https", "unix")
 _PROXY_SCHEMES = ("http", "https")
@@ -30,7 +30,7 @@ class Kubeconfig:
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = tuple(paths)
-        self._entries: dict[tuple[str, str], Entry] = {}
+        self._entries: dict[tuple[str, str], KubeconfigEntry] = {}
         self.current = ""
         found = [path for path in self._paths if path.exists()]
         if not found:
@@ -50,7 +50,7 @@ class Kubeconfig:
         """
         entry = self._context(context)
         cluster = self._of(entry, "cluster", "clusters")
-        user = self._of(entry, "user", "users") if entry.text("user") else Entry(entry.file, "user", {})
+        user = self._of(entry, "user", "users") if entry.text("user") else KubeconfigEntry(entry.file, "user", {})
         return Access(
             server=_server(cluster),
             trust=_trust(cluster),
@@ -61,7 +61,7 @@ class Kubeconfig:
             compress=not cluster.flag("disable-compression"),
         )
 
-    def _context(self, name: str) -> Entry:
+    def _context(self, name: str) -> KubeconfigEntry:
         wanted = name or self.current
         if not wanted:
             raise UsageError(f"{self._paths[0]}: current-context: it is not set, and no context was named")
@@ -72,7 +72,7 @@ class Kubeconfig:
             raise UsageError(f"{self._paths[0]}: {where}: there is no context {wanted!r}; there are {known}")
         return found
 
-    def _of(self, context: Entry, name: str, section: str) -> Entry:
+    def _of(self, context: KubeconfigEntry, name: str, section: str) -> KubeconfigEntry:
         wanted = context.text(name)
         found = self._entries.get((section, wanted))
         if found is None:
@@ -94,7 +94,7 @@ class Kubeconfig:
                 values = item.get(field) or {}
                 if not isinstance(values, dict):
                     raise UsageError(f"{path}: {place}.{field}: expected a map, found {describe(values)}")
-                self._entries.setdefault((section, name), Entry(path, f"{place}.{field}", values))
+                self._entries.setdefault((section, name), KubeconfigEntry(path, f"{place}.{field}", values))
 
 
 def load_kubeconfig(
@@ -133,14 +133,14 @@ def _items(path: Path, document: Mapping[str, Any], section: str) -> list[dict[s
     return items
 
 
-def _server(cluster: Entry) -> str:
+def _server(cluster: KubeconfigEntry) -> str:
     server = cluster.text("server")
     if not _is_address(server, _SCHEMES):
         raise cluster.wrong("server", f"expected https://host:port, found {describe(server)}")
     return server
 
 
-def _proxy(cluster: Entry) -> str:
+def _proxy(cluster: KubeconfigEntry) -> str:
     proxy = cluster.text("proxy-url")
     if proxy and not _is_address(proxy, _PROXY_SCHEMES):
         raise cluster.wrong("proxy-url", f"expected http://host:port, found {describe(proxy)}")
@@ -156,7 +156,7 @@ def _is_address(text: str, schemes: Sequence[str]) -> bool:
     return parts.scheme in schemes and bool(parts.path if parts.scheme == "unix" else parts.hostname)
 
 
-def _trust(cluster: Entry) -> Trust:
+def _trust(cluster: KubeconfigEntry) -> Trust:
     insecure = cluster.flag("insecure-skip-tls-verify")
     ca = cluster.data("certificate-authority")
     if insecure and ca:
@@ -164,7 +164,9 @@ def _trust(cluster: Entry) -> Trust:
     return Trust(ca=ca, insecure=insecure, server_name=cluster.text("tls-server-name"))
 
 
-def _credentials(user: Entry, cluster: Entry, clock: Clock, environment: Mapping[str, str]) -> Credentials:
+def _credentials(
+    user: KubeconfigEntry, cluster: KubeconfigEntry, clock: Clock, environment: Mapping[str, str]
+) -> Credentials:
     """A certificate goes with any of the others; of these, a token file counts before a token."""
     if user.values.get("exec") is not None:
         return ExecPlugin(_program(user, cluster, environment), clock)
@@ -193,7 +195,7 @@ def _credentials(user: Entry, cluster: Entry, clock: Clock, environment: Mapping
     return Files(clock, token=token_file, certificate=read if has_certificate else None, headers=headers)
 
 
-def _certificate(user: Entry) -> Certificate | None:
+def _certificate(user: KubeconfigEntry) -> Certificate | None:
     certificate, key = user.data("client-certificate"), user.data("client-key")
     if bool(certificate) != bool(key):
         missing = "client-key" if certificate else "client-certificate"
@@ -201,9 +203,9 @@ def _certificate(user: Entry) -> Certificate | None:
     return Certificate(certificate, key) if certificate else None
 
 
-def _program(user: Entry, cluster: Entry, environment: Mapping[str, str]) -> Program:
+def _program(user: KubeconfigEntry, cluster: KubeconfigEntry, environment: Mapping[str, str]) -> ExecCommand:
     values = user.values["exec"]
-    entry = Entry(user.file, f"{user.field}.exec", values if isinstance(values, dict) else {})
+    entry = KubeconfigEntry(user.file, f"{user.field}.exec", values if isinstance(values, dict) else {})
     if not entry.text("command"):
         raise entry.wrong("command", "expected the name of a program")
     version = entry.text("apiVersion")
@@ -211,7 +213,7 @@ def _program(user: Entry, cluster: Entry, environment: Mapping[str, str]) -> Pro
         raise entry.wrong("apiVersion", f"expected {' or '.join(VERSIONS)}, found {describe(version)}")
     if entry.text("interactiveMode") == "Always":
         raise entry.wrong("interactiveMode", "the program wants to ask somebody, and nobody is there")
-    return Program(
+    return ExecCommand(
         command=_command(entry),
         arguments=entry.texts("args"),
         environment={**environment, **_variables(entry)},
@@ -222,13 +224,13 @@ def _program(user: Entry, cluster: Entry, environment: Mapping[str, str]) -> Pro
     )
 
 
-def _command(entry: Entry) -> str:
+def _command(entry: KubeconfigEntry) -> str:
     """A program with a directory in its name is relative to the kubeconfig, any other is looked for."""
     command = entry.text("command")
     return str(entry.file.parent / command) if "/" in command else command
 
 
-def _variables(entry: Entry) -> dict[str, str]:
+def _variables(entry: KubeconfigEntry) -> dict[str, str]:
     variables = entry.values.get("env") or []
     if not isinstance(variables, list):
         raise entry.wrong("env", f"expected a list, found {describe(variables)}")
@@ -241,7 +243,7 @@ def _variables(entry: Entry) -> dict[str, str]:
     return found
 
 
-def _cluster_info(cluster: Entry) -> dict[str, Any]:
+def _cluster_info(cluster: KubeconfigEntry) -> dict[str, Any]:
     info: dict[str, Any] = {"server": cluster.text("server")}
     ca = cluster.data("certificate-authority")
     if ca:
@@ -260,7 +262,7 @@ def _cluster_info(cluster: Entry) -> dict[str, Any]:
     return info
 
 
-def _impersonation(user: Entry) -> dict[str, str]:
+def _impersonation(user: KubeconfigEntry) -> dict[str, str]:
     name = user.header("as")
     headers = {"impersonate-user": name} if name else {}
     if uid := user.header("as-uid"):
@@ -270,7 +272,7 @@ def _impersonation(user: Entry) -> dict[str, str]:
     extra = user.values.get("as-user-extra") or {}
     if not isinstance(extra, dict):
         raise user.wrong("as-user-extra", f"expected a map, found {describe(extra)}")
-    entry = Entry(user.file, f"{user.field}.as-user-extra", extra)
+    entry = KubeconfigEntry(user.file, f"{user.field}.as-user-extra", extra)
     for key in extra:
         if not isinstance(key, str):
             raise user.wrong("as-user-extra", f"expected names, found {describe(key)}")

@@ -16,7 +16,7 @@ from drakit.api.exchange import EventStream, OneObject, WatchEvent
 from drakit.api.objects.plain import from_json, from_plain
 from drakit.api.registry import Kind, find_kind
 from drakit.base.structs import Model
-from drakit.client.decoding import internal_form
+from drakit.client.decoder import internal_form
 from drakit.client.failures import ConnectionFailed, decode_status
 
 INITIAL_END = "k8s.io/initial-events-end"

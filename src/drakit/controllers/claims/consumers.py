@@ -20,7 +20,6 @@ from drakit.api.objects.partial import Partial
 from drakit.client import POD_GROUPS, PODS, Client
 from drakit.informers import Informer
 
-FINALIZER = "resource.kubernetes.io/delete-protection"
 MOST_CONSUMERS = 256
 
 

@@ -19,12 +19,21 @@ from drakit.api.objects.partial import Partial
 from drakit.base.errors import DrakitError, Retryable
 from drakit.base.labels import from_struct
 from drakit.client import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS, Key, V, key_of
-from drakit.client.recording import NORMAL, WARNING
-from drakit.controllers.daemonsets.nodes import HASH, OnePod, OneSet, Placement, node_of, owner_of, placement, pod_for
+from drakit.client.events import NORMAL, WARNING
+from drakit.controllers.context import ControllerContext
+from drakit.controllers.daemonsets.nodes import (
+    HASH,
+    DaemonPlacement,
+    OnePod,
+    OneSet,
+    node_of,
+    owner_of,
+    placement,
+    pod_for,
+)
 from drakit.controllers.daemonsets.revisions import Revisions
 from drakit.controllers.daemonsets.updates import Steps, fill, is_current, is_going, is_surging, roll
-from drakit.controllers.replicasets.choosing import available_in, ready_since
-from drakit.controllers.setting import Setting
+from drakit.controllers.replicasets.selection import available_in, ready_since
 from drakit.informers import Informer, Result, by_controller
 
 log = logging.getLogger("drakit.controllers")
@@ -37,7 +46,7 @@ _FAILED_PAUSE_MAX = 900.0
 
 
 class DaemonSetController:
-    def __init__(self, setting: Setting, *, workers: int = 2) -> None:
+    def __init__(self, setting: ControllerContext, *, workers: int = 2) -> None:
         self._client = setting.client_of(COMPONENT)
         self._clock = setting.clock
         self._recorder = setting.recorder(self._client, COMPONENT)
@@ -79,7 +88,7 @@ class DaemonSetController:
     def _cached(self, daemon_set: OneSet) -> list[OnePod]:
         return self._pods.cache.by("controller", daemon_set.view.metadata.uid)
 
-    async def _step(self, daemon_set: OneSet, placements: Mapping[str, Placement], hashed: str) -> float:
+    async def _step(self, daemon_set: OneSet, placements: Mapping[str, DaemonPlacement], hashed: str) -> float:
         """Make and delete pods; the seconds until a failed pod may have its successor, else zero."""
         desired = sum(place.run for place in placements.values())
         steps = self._plan(daemon_set, placements, self._cached(daemon_set), hashed, desired)
@@ -97,7 +106,12 @@ class DaemonSetController:
         return await self._make(daemon_set, steps.make, hashed)
 
     def _plan(
-        self, daemon_set: OneSet, placements: Mapping[str, Placement], pods: Iterable[OnePod], hashed: str, desired: int
+        self,
+        daemon_set: OneSet,
+        placements: Mapping[str, DaemonPlacement],
+        pods: Iterable[OnePod],
+        hashed: str,
+        desired: int,
     ) -> Steps:
         by_node = defaultdict(list)
         for pod in pods:
@@ -156,7 +170,7 @@ class DaemonSetController:
         return wait
 
     async def _tell(
-        self, daemon_set: OneSet, placements: Mapping[str, Placement], pods: Iterable[OnePod], hashed: str
+        self, daemon_set: OneSet, placements: Mapping[str, DaemonPlacement], pods: Iterable[OnePod], hashed: str
     ) -> float:
         """Write the status if it has changed; the seconds until it changes without anything happening, else zero."""
         now, seconds = self._clock.now(), daemon_set.view.spec.min_ready_seconds

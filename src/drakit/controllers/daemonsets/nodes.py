@@ -21,32 +21,32 @@ _EXECUTE = ("not-ready", "unreachable")
 _SCHEDULE = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 
 
-class Placement(NamedTuple):
+class DaemonPlacement(NamedTuple):
     run: bool
     """A pod should be made here."""
     keep: bool
     """A pod that is here may stay: a NoSchedule taint keeps new pods away and leaves running ones alone."""
 
 
-def placement(daemon_set: OneSet, node: OneNode) -> Placement:
+def placement(daemon_set: OneSet, node: OneNode) -> DaemonPlacement:
     spec, labels = daemon_set.view.spec.template.spec, node.view.metadata.labels
     name = node.view.metadata.name
     if spec.node_name and spec.node_name != name:
-        return Placement(False, False)
+        return DaemonPlacement(False, False)
     if any(labels.get(key) != value for key, value in spec.node_selector.items()):
-        return Placement(False, False)
+        return DaemonPlacement(False, False)
     affinity = spec.affinity.node_affinity if spec.affinity else None
     terms = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     if terms is not None and not matches(terms, name=name, labels=labels):
-        return Placement(False, False)
+        return DaemonPlacement(False, False)
     tolerations = (*spec.tolerations, *_tolerations(host_network=_uses_host_network(daemon_set)))
     taints = node.view.spec.taints
     if untolerated(taints, tolerations) is None:
-        return Placement(True, True)
+        return DaemonPlacement(True, True)
     driven_out = any(
         taint.effect == NO_EXECUTE and not any(tolerates(each, taint) for each in tolerations) for taint in taints
     )
-    return Placement(False, not driven_out)
+    return DaemonPlacement(False, not driven_out)
 
 
 def _uses_host_network(daemon_set: OneSet) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from drakit.controllers.daemonsets.nodes import HASH, OnePod, OneSet, Placement
+from drakit.controllers.daemonsets.nodes import HASH, DaemonPlacement, OnePod, OneSet
 from drakit.controllers.intorpercent import scaled
 
 
@@ -24,7 +24,7 @@ class Steps(msgspec.Struct):
 Pods = Mapping[str, Sequence[OnePod]]
 
 
-def fill(placements: Mapping[str, Placement], pods: Pods, *, surging: bool) -> Steps:
+def fill(placements: Mapping[str, DaemonPlacement], pods: Pods, *, surging: bool) -> Steps:
     """One pod where one is wanted, none where not. Of several, the oldest stays (two, while one takes over)."""
     steps = Steps()
     for node, here in pods.items():

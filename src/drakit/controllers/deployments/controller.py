@@ -17,7 +17,8 @@ from drakit.api import Pod, ReplicaSet
 from drakit.api.objects.partial import Partial
 from drakit.base.labels import from_struct
 from drakit.client import DEPLOYMENTS, PODS, REPLICA_SETS, AlreadyExists, Key, V
-from drakit.client.recording import NORMAL
+from drakit.client.events import NORMAL
+from drakit.controllers.context import ControllerContext
 from drakit.controllers.deployments import rollout, status
 from drakit.controllers.deployments.replicasets import (
     REVISION,
@@ -33,7 +34,6 @@ from drakit.controllers.deployments.replicasets import (
     size_of,
     sized,
 )
-from drakit.controllers.setting import Setting
 from drakit.controllers.templatehash import template_hash
 from drakit.informers import Informer, Result, by_controller
 
@@ -44,7 +44,7 @@ COMPONENT = "deployment-controller"
 
 
 class DeploymentController:
-    def __init__(self, setting: Setting, *, workers: int = 2) -> None:
+    def __init__(self, setting: ControllerContext, *, workers: int = 2) -> None:
         self._client = setting.client_of(COMPONENT)
         self._clock = setting.clock
         self._recorder = setting.recorder(self._client, COMPONENT)

@@ -17,7 +17,7 @@ from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.client import Client, V
-from drakit.client.recording import NORMAL
+from drakit.client.events import NORMAL
 from drakit.scheduler.cycles.conditions import nominated
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed, of_chosen
 from drakit.scheduler.cycles.failures import Failures, patch_status

@@ -15,7 +15,7 @@ from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.client import PODS, STRATEGIC, Client, Conflict, Key, NotFound, V
-from drakit.client.recording import WARNING
+from drakit.client.events import WARNING
 from drakit.informers import Informers
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.cache.nominations import Nominations

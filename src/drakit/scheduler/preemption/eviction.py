@@ -15,7 +15,7 @@ from typing import Any
 from drakit.api.objects.pods import Pod
 from drakit.api.text.times import format_time
 from drakit.client import PODS, STRATEGIC, Conflict, Key, NotFound
-from drakit.client.recording import NORMAL
+from drakit.client.events import NORMAL
 from drakit.scheduler.framework import Handle
 
 DISRUPTION_TARGET = "DisruptionTarget"

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from drakit.api import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, invalid, not_supported, required
-from drakit.validation.fields.naming import check_subdomain
-from drakit.validation.fields.rendering import as_go
+from drakit.validation.fields.gonames import as_go
+from drakit.validation.fields.names import check_subdomain
 
 GROUP = "rbac.authorization.k8s.io"
 SUBJECTS = ("ServiceAccount", "User", "Group")

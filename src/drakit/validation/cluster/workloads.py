@@ -34,7 +34,7 @@ from drakit.validation.fields.declared import (
     check_short_name,
 )
 from drakit.validation.fields.metadata import IMMUTABLE, check_metadata, check_metadata_update
-from drakit.validation.fields.naming import check_label_key
+from drakit.validation.fields.names import check_label_key
 from drakit.validation.fields.sequences import each, each_once
 
 TEMPLATES = 8

@@ -8,8 +8,6 @@ from typing import Any
 from drakit.api import Partial, Pod
 from drakit.base.gates import FeatureGates
 
-Plain = Mapping[str, Any]
-
 _FIELDS = (
     ("GenericWorkload", "spec", "schedulingGroup"),
     ("DRAExtendedResource", "status", "extendedResourceClaimStatus"),
@@ -18,7 +16,7 @@ _FIELDS = (
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _HEALTH = "allocatedResourcesStatus"
 
-Drop = Callable[[Plain], Plain]
+Drop = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def drop_pod_fields(new: Partial[Pod], old: Partial[Pod] | None, gates: FeatureGates) -> Partial[Pod]:
@@ -33,33 +31,33 @@ def drop_pod_fields(new: Partial[Pod], old: Partial[Pod] | None, gates: FeatureG
     return new if document == new.document else Partial.of(Pod, document)
 
 
-def _part(document: Plain, name: str) -> Plain:
-    part: Plain = document.get(name) or {}
+def _part(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part: Mapping[str, Any] = document.get(name) or {}
     return part
 
 
-def _without(entry: Plain, name: str) -> Plain:
+def _without(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return {key: value for key, value in entry.items() if key != name}
 
 
-def _each_status(document: Plain, drop: Drop) -> Plain:
+def _each_status(document: Mapping[str, Any], drop: Drop) -> Mapping[str, Any]:
     """The pod after `drop` was there at the status of each container."""
     status = _part(document, "status")
     changed = {name: [drop(entry) for entry in status[name]] for name in _STATUSES if status.get(name)}
     return {**document, "status": {**status, **changed}} if changed else document
 
 
-def _drop_health(status: Plain) -> Plain:
+def _drop_health(status: Mapping[str, Any]) -> Mapping[str, Any]:
     return _without(status, _HEALTH)
 
 
-def _drop_messages(status: Plain) -> Plain:
+def _drop_messages(status: Mapping[str, Any]) -> Mapping[str, Any]:
     if not status.get(_HEALTH):
         return status
     return {**status, _HEALTH: [_silent(resource) for resource in status[_HEALTH]]}
 
 
-def _silent(resource: Plain) -> Plain:
+def _silent(resource: Mapping[str, Any]) -> Mapping[str, Any]:
     if not resource.get("resources"):
         return resource
     return {**resource, "resources": [_without(device, "message") for device in resource["resources"]]}

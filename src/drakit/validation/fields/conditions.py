@@ -8,7 +8,7 @@ from drakit.api import Condition
 from drakit.api.text.times import ZERO_TIME
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, duplicate, invalid, not_supported, required, too_long
-from drakit.validation.fields.naming import check_label_key
+from drakit.validation.fields.names import check_label_key
 
 STATUSES = ("False", "True", "Unknown")
 REASON_LENGTH = 1024

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, invalid, too_long
 from drakit.base.structs import Model
-from drakit.validation.fields.naming import POOL_LENGTH
+from drakit.validation.fields.names import POOL_LENGTH
 
 _CASELESS = (
     "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', "

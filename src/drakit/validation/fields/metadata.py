@@ -13,7 +13,8 @@ from typing import Any
 from drakit.api import ManagedFieldsEntry, ObjectMeta, OwnerReference
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, forbidden, invalid, not_supported, required, too_long
-from drakit.validation.fields.rendering import as_go
+from drakit.base.wellknown import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
+from drakit.validation.fields.gonames import as_go
 
 NameRule = Callable[[str], list[str]]
 
@@ -37,9 +38,7 @@ _SHORT = 512
 """Longer keys are not remembered: they are no good anyway."""
 MANAGER_LENGTH = 128
 SUBRESOURCE_LENGTH = 256
-_ORPHAN = "orphan"
-_FOREGROUND = "foregroundDeletion"
-_STANDARD_FINALIZERS = ("kubernetes", _ORPHAN, _FOREGROUND)
+_STANDARD_FINALIZERS = ("kubernetes", ORPHAN_FINALIZER, FOREGROUND_FINALIZER)
 _UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualified"
 
 
@@ -225,8 +224,8 @@ def _check_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldEr
     for finalizer in finalizers:
         if not _is_key(finalizer):
             yield from (invalid(path, finalizer, message) for message in names.check_qualified_name(finalizer))
-    if _ORPHAN in finalizers and _FOREGROUND in finalizers:
-        detail = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
+    if ORPHAN_FINALIZER in finalizers and FOREGROUND_FINALIZER in finalizers:
+        detail = f"finalizer {ORPHAN_FINALIZER} and {FOREGROUND_FINALIZER} cannot be both set"
         yield invalid(path, list(finalizers), detail)
 
 

@@ -17,7 +17,7 @@ from drakit.base.nodeselectors import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
 )
-from drakit.validation.fields.naming import check_label_key, check_label_value, check_subdomain
+from drakit.validation.fields.names import check_label_key, check_label_value, check_subdomain
 from drakit.validation.fields.sequences import each
 
 _BAD_OPERATOR = "not a valid selector operator"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from drakit.api import Container, ContainerClaim, Quantity, ResourceRequirements
 from drakit.base import names
 from drakit.base.fields import ErrorKind, FieldError, Path, duplicate, invalid, required
-from drakit.validation.fields.naming import check_label
+from drakit.validation.fields.names import check_label
 from drakit.validation.pods.resourcenames import (
     HUGE_PAGES,
     is_container_standard,

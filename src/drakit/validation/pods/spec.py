@@ -15,10 +15,10 @@ from drakit.api.objects.plain import from_json, to_json
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from drakit.base.taints import EQUAL, EXISTS, NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
 from drakit.validation.context import REMEMBERED_SIZE, Context
+from drakit.validation.fields.gonames import as_go
 from drakit.validation.fields.metadata import check_form, check_labels, check_metadata, check_metadata_update
-from drakit.validation.fields.naming import check_label, check_label_key, check_label_value, check_subdomain
+from drakit.validation.fields.names import check_label, check_label_key, check_label_value, check_subdomain
 from drakit.validation.fields.nodeselectors import check_node_selector, check_term
-from drakit.validation.fields.rendering import as_go
 from drakit.validation.pods.containers import check_containers, check_resources
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")

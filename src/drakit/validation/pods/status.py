@@ -19,7 +19,7 @@ from drakit.base import names
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
 from drakit.validation.context import Context
 from drakit.validation.fields.metadata import check_metadata_update, immutable
-from drakit.validation.fields.naming import check_label, check_subdomain
+from drakit.validation.fields.names import check_label, check_subdomain
 from drakit.validation.pods.resourcenames import is_native
 
 HEALTH = ("Healthy", "Unhealthy", "Unknown")

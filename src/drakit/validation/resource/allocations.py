@@ -26,10 +26,10 @@ from drakit.base.fields import FieldError, Path, forbidden, invalid, not_support
 from drakit.validation.context import Context
 from drakit.validation.fields.conditions import check_conditions
 from drakit.validation.fields.metadata import check_metadata_update, immutable
-from drakit.validation.fields.naming import check_driver, check_label, check_pool, check_share
+from drakit.validation.fields.names import check_driver, check_label, check_pool, check_share
 from drakit.validation.fields.nodeselectors import check_node_selector
 from drakit.validation.fields.sequences import each, each_once
-from drakit.validation.resource.binding import check_binding_conditions
+from drakit.validation.resource.bindingconditions import check_binding_conditions
 from drakit.validation.resource.claims import (
     ADMIN_DENIED,
     RequestNames,

@@ -24,6 +24,7 @@ from drakit.api import (
 from drakit.api.objects.plain import from_json, to_json
 from drakit.base.fields import FieldError, Path, forbidden, invalid, not_supported, required
 from drakit.base.gates import FeatureGates
+from drakit.base.wellknown import ADMIN_ACCESS_LABEL
 from drakit.validation.context import REMEMBERED_SIZE, Context
 from drakit.validation.fields.metadata import (
     check_form,
@@ -32,7 +33,7 @@ from drakit.validation.fields.metadata import (
     check_template_metadata,
     immutable,
 )
-from drakit.validation.fields.naming import check_class, check_fully_qualified, check_label
+from drakit.validation.fields.names import check_class, check_fully_qualified, check_label
 from drakit.validation.fields.sequences import each, each_once
 from drakit.validation.resource.expressions import check_selectors
 from drakit.validation.resource.opaque import check_configuration
@@ -42,8 +43,7 @@ REQUESTS = 32
 ALTERNATIVES = 8
 CONSTRAINTS = 32
 CONFIGURATIONS = 32
-ADMIN_LABEL = "resource.kubernetes.io/admin-access"
-ADMIN_DENIED = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
+ADMIN_DENIED = f"admin access to devices requires the `{ADMIN_ACCESS_LABEL}: true` label on the containing namespace"
 _ONE_OF = "exactly one of `exactly` or `firstAvailable` is required"
 _NO_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 

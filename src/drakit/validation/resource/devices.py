@@ -19,7 +19,8 @@ from drakit.api import (
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, invalid, not_found, required, too_long
 from drakit.validation.context import Context
-from drakit.validation.fields.naming import (
+from drakit.validation.fields.gonames import as_go, set_fields
+from drakit.validation.fields.names import (
     QUALIFIED_LENGTH,
     check_label,
     check_qualified,
@@ -27,10 +28,9 @@ from drakit.validation.fields.naming import (
     is_qualified,
 )
 from drakit.validation.fields.nodeselectors import check_node_selector
-from drakit.validation.fields.rendering import as_go, set_fields
 from drakit.validation.fields.sequences import cut, each, each_entry, each_once
 from drakit.validation.pods.resourcenames import is_native
-from drakit.validation.resource.binding import check_binding_conditions
+from drakit.validation.resource.bindingconditions import check_binding_conditions
 from drakit.validation.resource.policies import check_capacity
 from drakit.validation.resource.taints import check_taint
 

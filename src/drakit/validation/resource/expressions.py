@@ -52,23 +52,23 @@ def check_expression(text: str, path: Path, ctx: Context) -> Iterator[FieldError
         yield forbidden(path, "too complex, exceeds cost limit")
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class CompileResult(msgspec.Struct, frozen=True):
     """What the compiler says about an expression: nothing, when it is good."""
 
     fault: str = ""
     too_costly: bool = False
 
 
-def judge_expression(text: str, gates: FeatureGates) -> Verdict:
+def judge_expression(text: str, gates: FeatureGates) -> CompileResult:
     """Compile an expression, or remember what came of it. From any thread."""
     return _judge(text, gates.enabled("DRAListTypeAttributes"), gates.enabled("DRAConsumableCapacity"))
 
 
 @lru_cache(maxsize=VERDICTS)
-def _judge(text: str, list_attributes: bool, consumable_capacity: bool) -> Verdict:
+def _judge(text: str, list_attributes: bool, consumable_capacity: bool) -> CompileResult:
     """Only the verdict is kept: of a text that somebody tries, a program can be a hundred times as large."""
     try:
         selector = Selector(text, list_attributes=list_attributes, consumable_capacity=consumable_capacity)
     except SelectorInvalid as error:
-        return Verdict(fault=str(error))
-    return Verdict(too_costly=selector.max_cost > EXPRESSION_COST)
+        return CompileResult(fault=str(error))
+    return CompileResult(too_costly=selector.max_cost > EXPRESSION_COST)

@@ -9,7 +9,7 @@ import msgspec
 
 from drakit.api import OpaqueDeviceConfiguration
 from drakit.base.fields import FieldError, Path, invalid, required, too_long
-from drakit.validation.fields.naming import check_driver
+from drakit.validation.fields.names import check_driver
 
 PARAMETERS_LENGTH = 10 * 1024
 DATA_LENGTH = 10 * 1024

@@ -16,8 +16,8 @@ from drakit.base.fields import FieldError, Path, invalid, required, too_long, to
 from drakit.validation.context import Context
 from drakit.validation.fields.conditions import check_conditions
 from drakit.validation.fields.declared import check_caseless_name, check_long_name, check_pool_name, check_range
+from drakit.validation.fields.gonames import as_go
 from drakit.validation.fields.metadata import IMMUTABLE, check_metadata, check_metadata_update
-from drakit.validation.fields.rendering import as_go
 from drakit.validation.fields.sequences import each, repeated
 
 LIMIT = 1000

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from drakit.api import CounterSet, Device, ResourcePool, ResourceSlice, ResourceSliceSpec
 from drakit.base.fields import FieldError, Path, invalid, required
 from drakit.validation.context import Context
+from drakit.validation.fields.gonames import as_go, set_fields
 from drakit.validation.fields.metadata import check_metadata, check_metadata_update, immutable
-from drakit.validation.fields.naming import check_driver, check_pool, check_subdomain
+from drakit.validation.fields.names import check_driver, check_pool, check_subdomain
 from drakit.validation.fields.nodeselectors import check_node_selector
-from drakit.validation.fields.rendering import as_go, set_fields
 from drakit.validation.fields.sequences import each_once
 from drakit.validation.resource.devices import check_counters, check_device, has_lists, is_attribute_list
 

@@ -9,7 +9,7 @@ from drakit.base.fields import FieldError, Path, too_many
 from drakit.validation.context import Context
 from drakit.validation.fields.conditions import check_conditions
 from drakit.validation.fields.metadata import check_metadata, check_metadata_update
-from drakit.validation.fields.naming import check_class, check_driver, check_label, check_pool
+from drakit.validation.fields.names import check_class, check_driver, check_label, check_pool
 from drakit.validation.resource.expressions import check_selectors
 from drakit.validation.resource.taints import check_taint
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from drakit.base.fields import FieldError, Path, invalid, not_supported, required
 from drakit.base.taints import DEVICE_EFFECTS, EQUAL, EXISTS, DeviceTaint, DeviceToleration
-from drakit.validation.fields.naming import check_label_key, check_label_value
+from drakit.validation.fields.names import check_label_key, check_label_value
 
 OPERATORS = (EQUAL, EXISTS)
 

@@ -12,10 +12,11 @@ from drakit.api import Pod, ResourceClaim, from_plain
 from drakit.api.objects.claims import AllocationResult, ResourceClaimConsumerReference
 from drakit.apiserver.auth.identities import SCHEDULER
 from drakit.base.errors import DrakitError
+from drakit.base.wellknown import CLAIM_FINALIZER
 from drakit.client import CLAIMS, PODS, QUOTAS, Client, Forbidden, InProcess
 from drakit.scheduler.dynamicresources.extended.requests import ResourceRequests, variant_of
 from drakit.scheduler.dynamicresources.extended.special import special_claim
-from drakit.scheduler.dynamicresources.extended.writes import FINALIZER, Writing
+from drakit.scheduler.dynamicresources.extended.writes import Writing
 from tests.controllers.cluster import Cluster, cluster, on_loop
 from tests.scheduler.dynamicresources.extended.faults import Faulty, written
 from tests.scheduler.dynamicresources.extended.making import GPU
@@ -40,7 +41,7 @@ class Desk:
     async def write_all(self) -> ResourceClaim:
         """As binding does."""
         made = await self.writing.create(self.pod, self.claim)
-        kept = replace(made, metadata=replace(made.metadata, finalizers=(FINALIZER,)))
+        kept = replace(made, metadata=replace(made.metadata, finalizers=(CLAIM_FINALIZER,)))
         made = await self.client.update(kept)
         user = ResourceClaimConsumerReference(resource="pods", name="p", uid=self.pod.metadata.uid)
         given = replace(made.status, allocation=ALLOCATION, reserved_for=(user,))

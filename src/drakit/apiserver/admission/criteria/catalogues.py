@@ -29,7 +29,7 @@ class Catalogue(Generic[T]):
         self._read: dict[int, T] = {}
 
     async def all(self) -> Sequence[T]:
-        written = await self._objects.store.written(self._prefix)
+        written = await self._objects.store.last_write_revision(self._prefix)
         if written != self._seen:
             page = await self._objects.store.list(self._prefix)
             known = self._read

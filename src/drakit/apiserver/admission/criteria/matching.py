@@ -14,7 +14,7 @@ from drakit.apiserver.admission.criteria.registrations import EQUIVALENT, MatchR
 from drakit.apiserver.admission.criteria.requests import NAMESPACE, AdmissionRequest
 from drakit.apiserver.storage.objectstore import ObjectStore, not_found
 from drakit.base import labels
-from drakit.base.labels import LabelSelector, Selector
+from drakit.base.labels import LabelMatcher, LabelSelector
 
 
 class Matcher:
@@ -89,7 +89,7 @@ def _selects(selector: LabelSelector, found: Iterable[Mapping[str, str]]) -> boo
     return not wanted.requirements or any(wanted.matches(each) for each in found)
 
 
-def _compiled(selector: LabelSelector) -> Selector:
+def _compiled(selector: LabelSelector) -> LabelMatcher:
     return _compile(_key(selector))
 
 
@@ -103,7 +103,7 @@ def _key(selector: LabelSelector) -> Key:
 
 
 @lru_cache(maxsize=1024)
-def _compile(key: Key) -> Selector:
+def _compile(key: Key) -> LabelMatcher:
     matches, expressions = key
     requirements = tuple(
         labels.LabelSelectorRequirement(key=name, operator=operator, values=values)

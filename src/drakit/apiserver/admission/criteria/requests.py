@@ -13,7 +13,7 @@ from typing import Any
 
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
-from drakit.api.schemas.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.admission.chain import CREATE, ObjectChange
 from drakit.apiserver.auth.users import user_info
 from drakit.apiserver.kinds.served import known_kind

@@ -15,9 +15,8 @@ from drakit.allocator import Inventory
 from drakit.allocator.inventory.counts import offers
 from drakit.api import DeviceClaim, ObjectMeta, OwnerReference, Pod, ResourceClaim, ResourceClaimSpec
 from drakit.api.podclaims import EXTENDED_RESOURCES
+from drakit.base.wellknown import EXTENDED_RESOURCE_ANNOTATION
 from drakit.scheduler.dynamicresources.extended.requests import ResourceRequests
-
-ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 
 
 def special_claim(pod: Pod, variant: ResourceRequests, uid: str) -> ResourceClaim:
@@ -27,7 +26,7 @@ def special_claim(pod: Pod, variant: ResourceRequests, uid: str) -> ResourceClai
         generate_name=f"{pod.metadata.name}-extended-resources-",
         namespace=pod.metadata.namespace,
         uid=uid,
-        annotations={ANNOTATION: "true"},
+        annotations={EXTENDED_RESOURCE_ANNOTATION: "true"},
         owner_references=(
             OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True),
         ),
@@ -47,7 +46,7 @@ def is_in_memory(claim: ResourceClaim) -> bool:
 def is_special_of(claim: ResourceClaim, pod: Pod) -> bool:
     """Whether a claim stands for the extended resources of this very pod."""
     owner = claim.metadata.controller
-    if owner is None or claim.metadata.annotations.get(ANNOTATION) != "true":
+    if owner is None or claim.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) != "true":
         return False
     return (owner.kind, owner.name, owner.uid) == ("Pod", pod.metadata.name, pod.metadata.uid)
 

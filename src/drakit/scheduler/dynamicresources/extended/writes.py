@@ -20,13 +20,13 @@ from prometheus_client import CollectorRegistry
 from drakit.api import Pod, ResourceClaim, ResourceClaimStatus, to_plain
 from drakit.api.objects.pods import ContainerExtendedResourceRequest, PodExtendedResourceClaimStatus
 from drakit.base.errors import DrakitError, Unavailable
+from drakit.base.wellknown import CLAIM_FINALIZER
 from drakit.client import CLAIMS, Client, Key, NotFound, RequestTimeout, ServerTimeout, key_of
 from drakit.scheduler.dynamicresources.extended.special import find_special, to_create
 from drakit.scheduler.metrics import ClaimMetrics
 
 log = logging.getLogger("drakit.scheduler")
 
-FINALIZER = "resource.kubernetes.io/delete-protection"
 FIELD = "extendedResourceClaimStatus"
 UndoStep = Callable[[], Awaitable[None]]
 ClaimChange = Callable[[ResourceClaim], ResourceClaim | None]
@@ -126,7 +126,7 @@ def _deallocated(claim: ResourceClaim) -> ResourceClaim | None:
 
 
 def _unprotected(claim: ResourceClaim) -> ResourceClaim | None:
-    kept = tuple(name for name in claim.metadata.finalizers if name != FINALIZER)
+    kept = tuple(name for name in claim.metadata.finalizers if name != CLAIM_FINALIZER)
     if len(kept) == len(claim.metadata.finalizers):
         return None
     return replace(claim, metadata=replace(claim.metadata, finalizers=kept))

@@ -17,6 +17,7 @@ from drakit.api.objects.claims import AllocationResult, ResourceClaim, ResourceC
 from drakit.api.requests import is_reserved_for
 from drakit.api.text.times import format_time
 from drakit.base.errors import DrakitError
+from drakit.base.wellknown import CLAIM_FINALIZER
 from drakit.client import (
     CLAIMS,
     PODS,
@@ -30,7 +31,6 @@ from drakit.client import (
 from drakit.scheduler.dynamicresources.state.context import PluginContext
 from drakit.scheduler.dynamicresources.state.needs import ClaimNeed
 
-FINALIZER = "resource.kubernetes.io/delete-protection"
 _TRIES = 5
 _FIRST_PAUSE = 0.01
 
@@ -91,9 +91,9 @@ def _check_consumer(context: PluginContext, namespace: str, consumer: ResourceCl
 
 
 async def _protect(context: PluginContext, claim: ResourceClaim) -> ResourceClaim:
-    if FINALIZER in claim.metadata.finalizers:
+    if CLAIM_FINALIZER in claim.metadata.finalizers:
         return claim
-    metadata = replace(claim.metadata, finalizers=(*claim.metadata.finalizers, FINALIZER))
+    metadata = replace(claim.metadata, finalizers=(*claim.metadata.finalizers, CLAIM_FINALIZER))
     return await context.client.update(replace(claim, metadata=metadata))
 
 
