@@ -113,11 +113,11 @@ def _empty_lists(change: ObjectChange) -> frozenset[str]:
 
 def typed(kind: Kind, document: Plain) -> Object:
     """The object as validation wants it: a struct; for a kind modelled in part, the document with its view."""
-    return from_plain(kind.model, document) if kind.whole else Partial.of(kind.model, document)
+    return from_plain(kind.model, document) if kind.fully_typed else Partial.of(kind.model, document)
 
 
 def typed_stored(stored: StoredObject) -> Object:
-    return stored.typed if stored.kind.whole else stored.partial
+    return stored.typed if stored.kind.fully_typed else stored.partial
 
 
 async def require(rules: WriteRules, change: ObjectChange) -> None:
