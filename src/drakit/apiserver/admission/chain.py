@@ -126,6 +126,7 @@ class Admission:
         asked = self._concerned(change).admitting
         for admit in asked:
             await admit(change)
+        # Twice at most: plugins that undo each other must not go on for ever.
         if change.repeat:
             change.repeated = True
             for admit in asked:
@@ -138,6 +139,7 @@ class Admission:
     def _concerned(self, change: ObjectChange) -> _PluginCalls:
         kind = change.kind
         about = (kind.group, kind.kind, change.operation, change.subresource)
+        # Computed once per kind, operation and subresource: most plugins concern few of them.
         asked = self._asked.get(about)
         if asked is None:
             able = [each for each in self.plugins if each.concerns(kind, change.operation, change.subresource)]

@@ -46,6 +46,7 @@ class ClaimStatusRules:
         return self._rules.drop_disabled(change)
 
     async def check(self, change: ObjectChange) -> Sequence[FieldError]:
+        # Before the rules run, which compile what is not in the cache on the event loop.
         await precompile_expressions(change, self._gates, self._worker)
         found = await self._rules.check(change)
         kind = change.kind
@@ -84,6 +85,7 @@ def _changes_binding(status: Mapping[str, Any], before: Mapping[str, Any]) -> bo
 def _differ(one: Any, two: Any) -> bool:
     if one is None or two is None:
         return one is not two
+    # Cheap comparison first: mostly the parts are equal, and then often the same object.
     return bool(one != two) and bool(bare(one) != bare(two))
 
 
@@ -103,6 +105,7 @@ async def _check_devices(
     drivers = changed_drivers(status.get("devices") or (), before.get("devices") or ())
     if not drivers:
         return []
+    # A driver on the node of the allocation needs the weaker right, any other one the stronger.
     verbs = [f"arbitrary-node:{asked.verb}"]
     if runs_on(asked.user, allocated_node(status.get("allocation") or {})):
         verbs.insert(0, f"associated-node:{asked.verb}")

@@ -60,6 +60,7 @@ class ObjectRules:
         self._objects = objects
 
     def drop_disabled(self, change: ObjectChange) -> bool:
+        # Made once here, used again by `check` unless the object changes in between.
         new = change.typed = typed(change.kind, change.document)
         old = typed_stored(change.old) if change.old is not None else None
         dropped = drop_disabled_fields(new, old, self._gates)
@@ -86,6 +87,7 @@ class ObjectRules:
         match change.subresource:
             case "status":
                 return validate_status_update(new, old, context)
+            # Upstream has no rules of update for these: the object must be valid as a new one, and change little.
             case "resize":
                 return (*validate_create(new, context), *check_resize(change.document, change.old.document))
             case "ephemeralcontainers":

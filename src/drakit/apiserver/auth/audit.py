@@ -48,6 +48,7 @@ class AuditLog:
     """Appends to a file that only its owner can read. A line that cannot be written is lost; an error is logged."""
 
     def __init__(self, path: Path, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
+        # Unbuffered appends: a line is in the file when the response is sent, and writers do not mix lines.
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._file: IO[bytes] = os.fdopen(descriptor, "ab", buffering=0)
         self._new_id = new_id
@@ -77,6 +78,7 @@ def describe(request: Request, info: RequestInfo | None, trail: Trail, code: int
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
+        # A watch is logged when it begins: its end may be an hour later.
         "stage": "ResponseStarted" if info and info.verb == "watch" else "ResponseComplete",
         "requestURI": request.path + (f"?{urlencode(request.query)}" if request.query else ""),
         "verb": info.verb if info else request.method.lower(),

@@ -74,6 +74,7 @@ class BearerTokens:
         for source in self._sources:
             if (user := source.user(token.strip())) is not None:
                 return user
+        # A token that nobody knows is an error, even if anonymous requests are allowed.
         raise unauthorized()
 
 
@@ -99,6 +100,7 @@ class Authentication:
         self._anonymous = anonymous
 
     def authenticate(self, request: Request) -> User:
+        # Set only by a client in this process. HTTP cannot set it.
         if request.user is not None:
             return authenticated(request.user)
         for authenticator in self._authenticators:

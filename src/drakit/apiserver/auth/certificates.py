@@ -21,7 +21,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 _CA_LIFE = timedelta(days=3650)
 _LIFE = timedelta(days=365)
 _RENEW = timedelta(days=30)
-_SKEW = timedelta(minutes=5)
+_SKEW = timedelta(minutes=5)  # valid from a little before now: clocks differ
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -190,12 +190,14 @@ def key_text(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(files: Pair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+    # The key first: a certificate without its key would count as damaged.
     write_private(files.key, key_text(key))
     files.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def write_private(path: Path, data: bytes) -> None:
     """Write a file that only its owner can read, at no moment anybody else."""
+    # A crash leaves the old file or the new one, never half of it.
     temporary = path.with_name(path.name + ".new")
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -84,6 +84,7 @@ def _described(name: str, schema: schemas.Schema) -> schemas.Schema:
     """The schema with our descriptions of its fields."""
     if not name.startswith(_PREFIXES):
         return schema
+    # Our own words: upstream's descriptions are not ours to copy.
     texts = describe(name.rpartition(".")[2])
     described = {**schema}
     if texts.get(""):

@@ -75,6 +75,7 @@ class _Comparing:
         if old is MISSING:
             insert(self.added, path, everything_in(atom, new))
             return
+        # Identity first: a write shares with the stored object what it does not change.
         if old is new or (len(path) < _COMPARED_WHOLE and new is not MISSING and old == new):
             return
         members = atom.members
@@ -98,7 +99,7 @@ class _Comparing:
             elif form is not None:
                 self._lists(form, old, new, path)
         if not path:
-            return
+            return  # the root is no field
         if new is MISSING:
             insert(self.removed, path)
         elif leaf and old != new:
@@ -231,6 +232,7 @@ def _collect(atom: Atom, value: Any, path: tuple[str, ...], result: FieldSet) ->
         for key, each in value.items():
             here = (*path, "f:" + key)
             _collect(form.at(key), each, here, result)
+            # Keys of a map are fields themselves; a field of a struct only if there is nothing below it.
             if each is None or each == {} or key not in form.fields:
                 insert(result, here)
     elif isinstance(form, ListAtom) and isinstance(value, list):

@@ -84,6 +84,7 @@ def read_owners(entries: Any, *, stored: bool = False) -> Owners:
         if entry.get("fieldsType") != "FieldsV1":
             raise ValueError(f"invalid fieldsType in managed fields entry {index}")
         operation = entry["operation"]
+        # One applier has one entry, whatever version it applies in. Updaters have one per version.
         known = version if operation == UPDATE else ""
         manager = Manager(entry.get("manager") or "", operation, known, entry.get("subresource") or "")
         fields = normalized(entry.get("fieldsV1") or {})

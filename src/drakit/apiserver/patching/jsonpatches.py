@@ -30,6 +30,7 @@ def apply_operations(live: Mapping[str, Any], operations: list[Any]) -> dict[str
     copied = 0
     try:
         for operation in operations:
+            # Measured before the copy is made: a few dozen copies of copies would fill the memory.
             if operation.get("op") == "copy":
                 copied += len(msgspec.json.encode(jsonpointer.resolve_pointer(result, operation["from"])))
             if copied > _MAX_COPIED:

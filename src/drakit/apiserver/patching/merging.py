@@ -25,6 +25,7 @@ def merge(atom: Atom, live: Any, applied: Any) -> Any:
         return merged | {key: each for key, each in applied.items() if key not in live}
     if isinstance(form, ListAtom) and form.type != ATOMIC and _both(list, live, applied):
         return _merge_lists(form, live, applied)
+    # Null in an apply means "I set nothing here" for a container, and removes a scalar.
     if applied is None and form is not None and not _atomic(form) and live:
         return live
     return applied
@@ -95,7 +96,7 @@ def _remove_from_list(form: ListAtom, items: list[Any], fields: FieldSet) -> lis
         try:
             element = element_of(form, item)
         except ElementError:
-            result.append(item)
+            result.append(item)  # nobody can own it, so nobody can remove it
             continue
         if not has(fields, element):
             rest = below(fields, element)

@@ -63,6 +63,7 @@ def own_create(target: WriteTarget, new: Document, owners: Owners) -> tuple[Owne
     """The owners of a new object, and the fields that its creator owns: those that an empty object does not have."""
     if owners:
         return own_update(target, _empty(target.api_version, target.kind), new, owners)
+    # The spec apart from the rest: only specs repeat, and are worth a cache.
     rest = dict(new)
     rest.pop(_SPEC, None)
     taken = _set_in(target.api_version, target.kind, rest)
@@ -116,6 +117,7 @@ def own_apply(
     time = previous.time if previous else None
     owners = {**owners, manager: OwnedFields(fields, target.api_version, time)}
     merged = merge(atom, live, applied)
+    # Prune before conflicts are looked for: a field that this manager gives up and nobody owns is removed without one.
     pruned = _prune(target, merged, owners, previous)
     remaining, _ = _release(target, live, pruned, owners, manager, force=force)
     return pruned, remaining
@@ -140,6 +142,7 @@ def _release(
         there = seen[owned.api_version]
         if there is None:
             continue  # its version is not served any more: as upstream, its fields are dropped
+        # Changed fields are lost to the writer and may conflict. Removed ones just end.
         lost = intersection(owned.fields, there.changed)
         if lost and not force:
             conflicts += [(manager, path) for path in paths(lost)]

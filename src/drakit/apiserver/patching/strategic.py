@@ -37,6 +37,7 @@ def strategic_merge(atom: Atom, live: Mapping[str, Any], patch: Mapping[str, Any
         return _directed(patch)
     result = _retained(live, patch)
     rest = {key: value for key, value in patch.items() if key != _RETAIN}
+    # Ordered lists first: they are merged with their order and leave the patch.
     for key in [each for each in rest if each.startswith(_ORDER)]:
         _ordered(atom, result, rest, _list_name(key, _ORDER), rest.pop(key))
     for key, value in rest.items():
@@ -127,6 +128,7 @@ def _merged_list(atom: Atom, live: list[Any], patch: list[Any]) -> list[Any]:
         raise StrategicError("cannot merge lists without merge key")
     base, additions = _without_directives(live, patch, key)
     merged = list(base)
+    # Reversed, so that of several elements with one key the first wins.
     places = {_rank(each[key]): index for index, each in reversed(list(enumerate(merged))) if key in each}
     for item in additions:
         value = _rank(_key_of(item, key))

@@ -96,7 +96,7 @@ class FieldTracker:
         """
         owners = self._owners_for_update(live, known, new)
         if not owners and live is not None:
-            return owners
+            return owners  # never tracked, or reset by a client: stays so until the first apply
         document = _without_managed(new)
         try:
             if live is None:
@@ -165,6 +165,7 @@ class FieldTracker:
         try:
             document, owners = own_apply(target, live, applied, owners, me, force=force)
         except ApplyConflicts as refused:
+            # Moving from client-side to server-side apply must not conflict with oneself.
             allowed = self._kubectl_owns(live) if manager == _KUBECTL else {}
             left = [(who, path) for who, path in refused.conflicts if not _contains(allowed, path)]
             if left:
@@ -172,6 +173,7 @@ class FieldTracker:
             document, owners = own_apply(target, live, applied, owners, me, force=True)
         if me in owners:
             fields = difference(owners[me].fields, _NEVER_OWNED)
+            # An apply without effect keeps its time, so that it writes nothing.
             time = now if document != live else owners[me].time
             owners = {**owners, me: OwnedFields(fields, target.api_version, time)}
             if not fields:

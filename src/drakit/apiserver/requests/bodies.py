@@ -143,6 +143,7 @@ def incoming(
     never text and has no duplicate fields; then the spec of a new object may come from the cache of equal specs.
     """
     document = _named(kind, version, plain)
+    # Only for new objects: an update shares its spec with the stored object anyway.
     text = specs.text_of(document) if clean and not known else b""
     if text and (spec := specs.find(kind, version, text)) is not None:
         known = {"spec": spec}
@@ -155,6 +156,7 @@ def incoming(
     needs_defaults = not (has_known_spec and _is_known(document, known))
     finished = set_defaults(decoded.object, now, has_spec_defaults=has_known_spec) if needs_defaults else decoded.object
     wire = _wire(decoded, finished, known)
+    # A spec with unknown fields must be decoded again, so that its warnings are given again.
     if text and not decoded.problems:
         specs.remember(kind, version, text, wire)
     completed = to_core(wire) if kind is CORE and version == GROUP_VERSION else wire
@@ -194,6 +196,7 @@ def _named(kind: Kind, version: str, plain: Any) -> Plain:
 
 def _check_kind(kind: Kind, expected: str, given: str, name: str) -> None:
     document = {"apiVersion": given, "kind": name}
+    # Upstream checks the parts of a type in this order, and has a message for each.
     found = find_kind(given, name.removesuffix("List"))
     if found is None:
         raise _unhandled(kind, document, f'no kind "{name}" is registered for version "{given}" {_SCHEME}')

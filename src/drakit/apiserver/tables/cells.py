@@ -51,6 +51,7 @@ def _status(item: Plain) -> Plain:
 
 
 def _claim(item: Plain, _now: datetime) -> list[Any]:
+    # Upstream's words: a claim may be `deleted,allocated,reserved` at the same time.
     states = ["deleted"] if (item.get("metadata") or {}).get("deletionTimestamp") else []
     status = _status(item)
     if status.get("allocation") is None:

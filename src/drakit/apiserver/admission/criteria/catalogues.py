@@ -32,6 +32,7 @@ class Catalogue(Generic[T]):
         written = await self._objects.store.last_write_revision(self._prefix)
         if written != self._seen:
             page = await self._objects.store.list(self._prefix)
+            # Objects of a known revision are not compiled again.
             known = self._read
             self._read = {
                 record.revision: known[record.revision]

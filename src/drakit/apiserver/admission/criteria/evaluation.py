@@ -61,7 +61,7 @@ class Conditions:
             except Failure as failure:
                 failures.append(failure.message)
                 if failure.spent:
-                    break
+                    break  # nothing more may be evaluated
         if failures and self._fails:
             raise Failure(summary(failures))
         return not failures
@@ -80,6 +80,7 @@ class CompiledPolicy:
         for each in policy.spec.variables:
             compiled = Compiled.of(each.expression, declared=declared, params=params)
             self._variables.append((each.name, compiled))
+            # A variable may use those before it, not those after it.
             declared = (*declared, (each.name, compiled.type))
         spec = policy.spec
         self._validations = [
@@ -126,10 +127,12 @@ class CompiledPolicy:
                     raise
                 if self._fails:
                     found.violations.append(Violation(failure.message, index=index))
+        # Messages are paid from what the validations have left, as upstream.
         messages = Evaluation(values, evaluation.left, self._variables, quick=quick)
         for index, validation, wording in failed:
             said = _message(messages, validation, wording)
             found.violations.append(Violation(said, validation.reason or "", index))
+        # Errors were found before failures: back into the order of the policy.
         found.violations.sort(key=lambda violation: violation.index)
 
     def _annotate(self, values: Mapping[str, Value], found: PolicyResult, *, quick: bool) -> None:

@@ -36,6 +36,7 @@ from drakit.cel import (
 PER_CALL = 1_000_000
 QUICK = 20_000
 """The cost that may be spent on the event loop: a few milliseconds."""
+# Upstream's limits: per policy and request, and per set of match conditions (a quarter of it).
 BUDGET = 10_000_000
 MATCH_BUDGET = 2_500_000
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -199,6 +200,7 @@ class Evaluation:
         try:
             value, cost = program.metered(self._values, limit=limit)
         except BudgetExceeded as error:
+            # Either the budget of the whole policy is exhausted, or this one expression is too expensive.
             if limit < PER_CALL:
                 raise self._exhausted() from None
             value, cost = EvalError(str(error)), PER_CALL

@@ -30,6 +30,7 @@ class Matcher:
         version: str | None = request.version
         if criteria.resource_rules:
             version = matched(criteria.resource_rules, criteria.match_policy, request)
+        # The cheap tests first: the namespace selector may need a read of the namespace.
         if version is None or not _selects(criteria.object_selector, request.labels()):
             return None
         return version if await self._in_namespace(criteria.namespace_selector, request) else None
@@ -41,6 +42,7 @@ class Matcher:
             return True
         if request.change.kind is NAMESPACE and not request.subresource and request.operation != DELETE:
             return wanted.matches(request.change.document["metadata"].get("labels") or {})
+        # A new or changed Namespace is judged by its new labels, everything else by the stored ones.
         namespace = await self._objects.find(NAMESPACE, "", request.namespace)
         if namespace is None:
             raise not_found(NAMESPACE, request.namespace)

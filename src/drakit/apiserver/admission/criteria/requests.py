@@ -47,6 +47,7 @@ class AdmissionRequest:
     def __init__(self, change: ObjectChange) -> None:
         self.change = change
         self.posted = _OWN_KINDS.get(change.subresource)
+        # A Binding is posted, though it updates the pod.
         self.operation = CREATE if self.posted else change.operation
         self.group = change.kind.group
         self.version = change.version

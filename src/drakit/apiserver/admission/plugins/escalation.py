@@ -61,7 +61,9 @@ class NoEscalation(AdmissionPlugin):
     async def _check_role(self, change: ObjectChange, new: Mapping[str, Any]) -> None:
         if await self._may(change, "escalate", change.kind.plural, change.name):
             return
+        # All rules of the role, not just the new ones: as upstream.
         self._confirm(change, _rules(new))
+        # What an aggregated role will contain is not known now.
         if _aggregates(new) or _aggregates(_old(change) or {}):
             held = list(self._policy.rules(change.user, ""))
             if missing_rights(held, _EVERYTHING):

@@ -54,6 +54,7 @@ class Priority(AdmissionPlugin):
         found = await self._named(change, name) if name else await self._default() or {}
         value, policy = found.get("value", 0), found.get("preemptionPolicy") or _PREEMPTS
         _agree(change, spec, value, policy)
+        # The default class is named in the pod: later changes of the default do not concern it.
         if found and not name:
             spec["priorityClassName"] = found["metadata"]["name"]
         spec["priority"] = value

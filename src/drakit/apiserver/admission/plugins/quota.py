@@ -55,8 +55,10 @@ class ResourceQuotas(AdmissionPlugin):
         return operation == UPDATE and (kind.kind, subresource) in _GROWING
 
     async def validate(self, change: ObjectChange) -> None:
+        # Counting keys is one look-up: most namespaces have no quota.
         if not _handles(change) or not await self._objects.store.count(prefix_of(_QUOTA, change.namespace)):
             return
+        # Weak values: the lock of a namespace lives as long as somebody holds or awaits it.
         turn = self._turns.get(change.namespace)
         if turn is None:
             turn = self._turns[change.namespace] = asyncio.Lock()
@@ -72,6 +74,7 @@ class ResourceQuotas(AdmissionPlugin):
             try:
                 wanted = {quota.name: demand.of(quota) for quota in quotas}
             except ApiError:
+                # One quota has no room: what was charged to others before is given back.
                 await self._refund(change.namespace, charged)
                 raise
             if change.dry_run or await self._write(quotas, wanted, charged):
@@ -187,6 +190,7 @@ class _Demand:
             return {}
         if why := unspecified(quota, self._new) or unknown(quota, names):
             raise self._change.forbid(why)
+        # A quota that did not count the old object is charged the full usage of the new one.
         counted = self._before if self._old is not None and covers(quota, self._old) else {}
         added = increase(self._after, counted)
         if over := excess(quota, added):

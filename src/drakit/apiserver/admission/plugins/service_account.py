@@ -52,7 +52,7 @@ class ServiceAccountAdmission(AdmissionPlugin):
             return
         spec = change.own("spec")
         spec["serviceAccountName"] = spec.get("serviceAccountName") or DEFAULT
-        spec["serviceAccount"] = spec["serviceAccountName"]
+        spec["serviceAccount"] = spec["serviceAccountName"]  # the deprecated name of the same field
         account = await self._account(change, spec["serviceAccountName"])
         if _automounts(account, spec):
             self._mount(spec)

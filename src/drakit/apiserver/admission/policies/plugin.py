@@ -75,6 +75,7 @@ class ValidatingAdmissionPolicies(AdmissionPlugin):
         return not is_exempt(kind)
 
     async def validate(self, change: ObjectChange) -> None:
+        # Mostly there are no policies: nothing else is computed then.
         policies = await self._policies.all()
         bindings = await self._bindings.all() if policies else ()
         if not bindings:
@@ -87,6 +88,7 @@ class ValidatingAdmissionPolicies(AdmissionPlugin):
                 for binding in bound:
                     await self._evaluate(policy, binding, request, version, outcome)
         _publish(change, outcome)
+        # All policies are evaluated for warnings and audit; the first denial is the answer.
         if outcome.denials:
             raise _refusal(change, *outcome.denials[0])
 

@@ -105,6 +105,7 @@ class Caller:
             await writer.drain()
             return await self._answer(endpoint, reader)
         finally:
+            # Not `close`: a webhook that does not finish the TLS shutdown would keep the connection.
             writer.transport.abort()
 
     async def _answer(self, endpoint: Endpoint, reader: asyncio.StreamReader) -> bytes:
@@ -116,6 +117,7 @@ class Caller:
                 raise CallFailed(f'Post "{endpoint.url}": unexpected EOF')
             if not piece:
                 break
+            # Counted with the head: a response without end must not fill the memory.
             left -= len(piece)
             if left < 0:
                 raise CallFailed(f'Post "{endpoint.url}": the answer is longer than {self._max_answer} bytes')

@@ -167,6 +167,7 @@ class ValidatingWebhooks(_Webhooks):
             return
         request = AdmissionRequest(change)
         wanted = [(hook, await self._wanted(hook, request)) for hook in hooks]
+        # Conditions one by one, because they run here; the calls together, because they wait.
         asked = [self._ask(hook, request, version) for hook, version in wanted if version is not None]
         for outcome in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(outcome, BaseException):
@@ -204,11 +205,13 @@ class MutatingWebhooks(_Webhooks):
             return
         request = AdmissionRequest(change)
         rounds = change.memory.setdefault(self.name, _Rounds())
+        # Another plugin changed the object after the first round of webhooks.
         if change.repeated and rounds.left != change.new:
             rounds.changed()
         for hook in hooks:
             if not change.repeated or hook.key in rounds.again:
                 await self._admit(hook, request, rounds)
+        # A copy: plugins change the object in place.
         rounds.left = copy.deepcopy(change.new)
 
     async def _admit(self, hook: Hook, request: AdmissionRequest, rounds: _Rounds) -> None:
@@ -253,6 +256,7 @@ class MutatingWebhooks(_Webhooks):
         metadata = document["metadata"]
         if any(metadata.get(name) != before["metadata"].get(name) for name in _IDENTITY):
             raise internal(f'admission webhook "{hook.name}" attempted to change the identity of the object')
+        # Silently, as upstream: webhooks often send back the object without these.
         for name in _SERVER_SET:
             restore(metadata, before["metadata"], name)
         return document

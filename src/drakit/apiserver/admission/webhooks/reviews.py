@@ -101,6 +101,7 @@ def read_answer(data: bytes, review_version: str, uid: str, *, mutating: bool) -
     answer = review.response
     if answer is None:
         raise ReviewInvalid("webhook response was absent")
+    # v1beta1 had fewer rules, and webhooks that rely on that.
     if review_version == "v1":
         _check(review, answer, uid)
         _check_patch(answer, mutating=mutating)

@@ -111,7 +111,7 @@ class NodeAuthorizer:
         if asked.subresource:
             return _unless("cannot authorize ResourceSlice subresources")
         if asked.verb == "create":
-            return _ALLOW
+            return _ALLOW  # NodeRestriction checks the node of the new slice
         if asked.verb in ("get", "update", "patch", "delete"):
             return self._related(node, asked)
         if asked.verb in ("watch", "list", "deletecollection"):

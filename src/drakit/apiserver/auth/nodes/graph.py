@@ -47,6 +47,7 @@ class Relations:
     def _add(self, source: Reference, node: str, found: frozenset[Reference]) -> None:
         self._sources[source] = (node, found)
         for each in found:
+            # Counted: a secret may be used by several pods of one node.
             counts = self._nodes.setdefault(each, {})
             counts[node] = counts.get(node, 0) + 1
 

@@ -47,6 +47,7 @@ class RoleBased:
         return self.decide(attributes)
 
     def decide(self, asked: Attributes) -> AuthorizationResult:
+        # One change of any role or binding empties the cache: changes are rare, requests are not.
         if self._generation != self.policy.generation or len(self._results) >= _REMEMBERED:
             self._results.clear()
             self._generation = self.policy.generation

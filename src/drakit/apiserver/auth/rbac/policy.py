@@ -114,6 +114,7 @@ class RolePolicy:
 
     def _resolve(self, user: User, namespace: str) -> Iterator[Grant]:
         subjects = subjects_of(user)
+        # Without duplicates: for a cluster-scoped request both are empty.
         for place in dict.fromkeys(("", namespace)):
             names: set[str] = set().union(*(self._by_subject.get((place, each), ()) for each in subjects))
             for name in sorted(names):
@@ -122,6 +123,7 @@ class RolePolicy:
 
     def _rules(self, reference: RoleRef, namespace: str) -> tuple[CompiledRule, ...] | None:
         if reference.kind == "Role":
+            # A ClusterRoleBinding cannot refer to a Role.
             return self._roles.get((namespace, reference.name)) if namespace else None
         return self._roles.get(("", reference.name)) if reference.kind == "ClusterRole" else None
 

@@ -104,6 +104,7 @@ async def bind(objects: ObjectStore, wanted: TokenRequestSpec, namespace: str, n
             "The object might have been deleted and then recreated",
         )
     bound = [(reference.kind.lower(), found.name, found.uid)]
+    # The node of the pod goes into the token too: drivers prove by it where they run.
     if kind.kind == "Pod":
         bound += await _node_of(objects, found, name)
     return Bound(tuple(bound))

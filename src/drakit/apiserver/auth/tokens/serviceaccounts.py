@@ -60,6 +60,7 @@ class ServiceAccountTokens:
         self, namespace: str, name: str, uid: str, wanted: TokenRequestSpec, bound: Bound
     ) -> dict[str, Any]:
         """The TokenRequest with its status."""
+        # From the first token on, what tokens are bound to is followed.
         await self._bound_objects.start()
         audiences = list(wanted.audiences or self.audiences)
         now = self._clock.now()
@@ -127,6 +128,7 @@ class ServiceAccountTokens:
             )  # fmt: skip
         except jwt.InvalidTokenError:
             return None
+        # Checking a signature is expensive, and a client sends the same token with every request.
         if len(self._verified) >= _REMEMBERED:
             self._verified.clear()
         self._verified[token] = claims
