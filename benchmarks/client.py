@@ -25,7 +25,7 @@ from drakit.apiserver.http.listener import Listener, Security, bind
 from drakit.base.clock import FakeClock, RealClock
 from drakit.client import CLAIMS, Access, Client, Fixed, InProcess, Trust
 from drakit.client.transport.http import Http
-from drakit.informers import ObjectCache, Informers, WorkQueue
+from drakit.informers import Informers, ObjectCache, WorkQueue
 from drakit.store import MemoryStore
 
 OBJECTS = 10_000

@@ -25,6 +25,7 @@ ORDER = {
     "cel": "trace → program → generation, stack → evaluation → cost → library → checking, operators → syntax → values → errors",  # noqa: E501
     "client": "accounts, events → front → subresources → client → transport, watch, discovery, queries → access, decoder, failures, keys, patches, resources, verbosity",  # noqa: E501
     "controllers": "composition → daemonsets, deployments → nodes, podgroups, poolstatus, quotas, replicasets, serviceaccounts → claims, eviction, garbage → context, disruption, intorpercent, templatehash, tolerations",  # noqa: E501
+    "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles → plugins → dynamicresources, podgroups, queue → cache, config, metrics, writers → framework",  # noqa: E501
     "validation": "rules, disabled → cluster, resource → pods → context, fields",
 }
 
@@ -78,7 +79,7 @@ def test_each_part_imports_only_what_stands_to_its_right(room: str) -> None:
     wrong = [
         f"{source}: {part} -> {target}"
         for source, part, target in edges(room)
-        if part != target and place[part] >= place[target]
+        if part != target and {part, target} <= place.keys() and place[part] >= place[target]
     ]
     assert wrong == []
 

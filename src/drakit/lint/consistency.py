@@ -18,7 +18,7 @@ def check_pools(cluster: Cluster) -> Iterator[Draft]:
     for manifest in cluster.of(ResourceSlice):
         owners.setdefault((manifest.view.spec.driver, manifest.view.spec.pool.name), manifest)
     for key, pool in cluster.inventory.pools.items():
-        views = [pool.view(cluster.inventory.place(node)) for node in cluster.nodes] + [pool.foreign]
+        views = [pool.view(cluster.inventory.labels_of(node)) for node in cluster.nodes] + [pool.foreign]
         reasons = dict.fromkeys(view.reason for view in views if view is not None and view.problem is not None)
         for reason in reasons:
             message = f"pool {key[1]} of driver {key[0]} cannot be used: {reason}"

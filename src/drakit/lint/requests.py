@@ -8,7 +8,7 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from drakit.allocator import Allocator, Verdict
+from drakit.allocator import Allocator, SearchResult
 from drakit.api import EXACT_COUNT, DeviceClaim, ResourceClaim, ResourceClaimSpec
 from drakit.lint.attributes import ATTRIBUTE, CAPACITY, Name, missing, names_in, names_of
 from drakit.lint.cluster import Asked, ClaimRequests, Cluster, passes
@@ -133,7 +133,7 @@ def _fits(cluster: Cluster, devices: DeviceClaim) -> bool | None:
     claim = ResourceClaim(spec=ResourceClaimSpec(devices=devices))
     steps = count()
     allocator = Allocator(cluster.inventory, [claim], expired=lambda: next(steps) > SEARCH_STEPS)
-    verdicts = [allocator.answer(node).verdict for node in cluster.nodes]
-    if Verdict.FOUND in verdicts:
+    results = [allocator.answer(node).result for node in cluster.nodes]
+    if SearchResult.FOUND in results:
         return True
-    return False if set(verdicts) <= {Verdict.NONE, Verdict.CONSTRAINT} else None
+    return False if set(results) <= {SearchResult.NONE, SearchResult.CONSTRAINT} else None

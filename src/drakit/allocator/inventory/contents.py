@@ -1,138 +1,140 @@
-"""Contents: the devices of a pool without their names, shared by all pools that are alike.
+"""Device lists: the devices of a pool without their names, shared by all pools that are alike.
 
 In:  shapes and taints of the devices of a view, in order.
-Out: a Content, and what selectors and constraints make of its devices as bit sets and rows of values. Each is found out
-     once per content and holds for every plan that asks the same.
+Out: a DeviceList; which of its devices selectors match, as bit sets, and rows of attribute values. Each is found out
+     once per list and holds for every plan that asks the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from drakit.allocator.inventory.shapes import Build, CounterKey, Shape
-from drakit.allocator.search.constraints import Values, attribute_values
+from drakit.allocator.inventory.attributes import Values, attribute_values
+from drakit.allocator.inventory.selectors import DeviceSelectors
+from drakit.allocator.inventory.shapes import CounterKey, DeviceResources, DeviceShape
 from drakit.api import DeviceTaint
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from drakit.allocator.inventory.selectors import Selection
-    from drakit.allocator.search.constraints import Constraint
 
 Taints = tuple[tuple[DeviceTaint, ...], ...]
 _MAX_REMEMBERED = 256
-_MAX_READINGS = 20_000
+_MAX_RESULTS = 20_000
 
 
-class Problem(Enum):
+class PoolProblem(Enum):
     """Why no device of a pool can be used."""
 
     INCOMPLETE = "incomplete"
     INVALID = "invalid"
 
 
-class Question:
-    """What a plan wants to know of contents: which devices its selectors accept, which values are compared."""
+class DeviceQuery:
+    """What a plan asks of device lists: which devices its selectors match, which attribute values are compared.
 
-    __slots__ = ("attributes", "key", "selections")
+    `attributes` are names, each with whether list values can be compared.
+    """
 
-    def __init__(self, selections: Sequence[Selection], constraints: Sequence[Constraint]) -> None:
-        self.selections = tuple(selections)
-        self.attributes = tuple((each.attribute, each.lists) for each in constraints)
+    __slots__ = ("attributes", "key", "selectors")
+
+    def __init__(self, selectors: Sequence[DeviceSelectors], attributes: Sequence[tuple[str, bool]]) -> None:
+        self.selectors = tuple(selectors)
+        self.attributes = tuple(attributes)
         # One text, because a text remembers its hash.
-        self.key = "\n\0\0".join((*(each.key for each in selections), *map(str, self.attributes)))
+        self.key = "\n\0\0".join((*(each.key for each in selectors), *map(str, self.attributes)))
 
 
-class Reading:
-    """The answer of contents to a question. It says nothing but who answers alike: those of one makeup share it.
+class QueryResult:
+    """What a query found in a device list, known by identity alone: lists that answer alike share one object.
 
-    A plan asks one question, so contents with the same reading are the same to it.
+    A plan has one query, so lists with the same result are the same to it.
     """
 
     __slots__ = ()
 
 
-class Makeup:
-    """All of a content that does not hang on attributes. Interned; there are as many as there are kinds of machines."""
+class PoolResources:
+    """A device list without attributes. Interned; there are as many as there are kinds of machines.
 
-    __slots__ = ("__weakref__", "builds", "counters", "reachable", "readings", "taints")
+    The bits of `reachable` are the devices whose own node selection includes the node.
+    """
+
+    __slots__ = ("__weakref__", "_results", "counters", "devices", "reachable", "taints")
 
     def __init__(
-        self, builds: tuple[Build, ...], taints: Taints, reachable: int, counters: tuple[CounterKey, ...]
+        self, devices: tuple[DeviceResources, ...], taints: Taints, reachable: int, counters: tuple[CounterKey, ...]
     ) -> None:
-        self.builds = builds
+        self.devices = devices
         self.taints = taints
         self.reachable = reachable
         self.counters = counters
-        self.readings: dict[object, Reading] = {}
+        self._results: dict[object, QueryResult] = {}
 
-    def reading(self, key: object) -> Reading:
-        found = self.readings.get(key)
+    def result(self, key: object) -> QueryResult:
+        found = self._results.get(key)
         if found is None:
-            if len(self.readings) >= _MAX_READINGS:
-                self.readings.clear()
-            found = self.readings[key] = Reading()
+            if len(self._results) >= _MAX_RESULTS:
+                self._results.clear()
+            found = self._results[key] = QueryResult()
         return found
 
 
-class Content:
+class DeviceList:
     """What a search can tell of a pool. Interned.
 
-    Devices whose own node selection leaves a node out are listed all the same, as selectors run on them first; the bits
-    of `reachable` are those of the other ones.
+    Devices whose own node selection leaves a node out are listed all the same, as selectors run on them first.
     """
 
-    __slots__ = ("__weakref__", "_readings", "_values", "_verdicts", "makeup", "problem", "shapes")
+    __slots__ = ("__weakref__", "_matches", "_results", "_values", "problem", "resources", "shapes")
 
-    def __init__(self, shapes: tuple[Shape, ...], makeup: Makeup, problem: Problem | None = None) -> None:
+    def __init__(
+        self, shapes: tuple[DeviceShape, ...], resources: PoolResources, problem: PoolProblem | None = None
+    ) -> None:
         self.shapes = shapes
-        self.makeup = makeup
+        self.resources = resources
         self.problem = problem
-        self._readings: dict[str, Reading] = {}
-        self._verdicts: dict[str, tuple[int, int]] = {}
+        self._results: dict[str, QueryResult] = {}
+        self._matches: dict[str, tuple[int, int]] = {}
         self._values: dict[tuple[str, bool], tuple[Values | None, ...]] = {}
 
     @property
     def taints(self) -> Taints:
-        return self.makeup.taints
+        return self.resources.taints
 
     @property
     def reachable(self) -> int:
-        return self.makeup.reachable
+        return self.resources.reachable
 
-    def reading(self, question: Question) -> Reading:
-        found = self._readings.get(question.key)
+    def result(self, query: DeviceQuery) -> QueryResult:
+        found = self._results.get(query.key)
         if found is None:
-            if len(self._readings) >= _MAX_REMEMBERED:
-                self._readings.clear()
-            found = self._readings[question.key] = self._read(question)
+            if len(self._results) >= _MAX_REMEMBERED:
+                self._results.clear()
+            found = self._results[query.key] = self._ask(query)
         return found
 
-    def _read(self, question: Question) -> Reading:
+    def _ask(self, query: DeviceQuery) -> QueryResult:
         key = (
             self.problem,
-            tuple([self.verdicts(each) for each in question.selections]),
-            tuple([self.values(name, lists=lists) for name, lists in question.attributes]),
+            tuple([self.matches(each) for each in query.selectors]),
+            tuple([self.values(name, lists=lists) for name, lists in query.attributes]),
         )
-        return self.makeup.reading(key)
+        return self.resources.result(key)
 
-    def verdicts(self, selection: Selection) -> tuple[int, int]:
-        """The devices that the selectors accept, and those on which one of them fails."""
-        found = self._verdicts.get(selection.key)
+    def matches(self, selectors: DeviceSelectors) -> tuple[int, int]:
+        """The devices that the selectors match, and those on which one of them fails."""
+        found = self._matches.get(selectors.key)
         if found is None:
-            if len(self._verdicts) >= _MAX_REMEMBERED:
-                self._verdicts.clear()
-            found = self._verdicts[selection.key] = self._judge(selection)
+            if len(self._matches) >= _MAX_REMEMBERED:
+                self._matches.clear()
+            found = self._matches[selectors.key] = self._check(selectors)
         return found
 
-    def _judge(self, selection: Selection) -> tuple[int, int]:
+    def _check(self, selectors: DeviceSelectors) -> tuple[int, int]:
         matching = failing = 0
         for position, shape in enumerate(self.shapes):
-            verdict = selection.verdict(shape)
-            matching |= verdict.matches << position
-            failing |= verdict.fails << position
+            result = selectors.check(shape)
+            matching |= result.matches << position
+            failing |= result.fails << position
         return matching, failing
 
     def values(self, attribute: str, *, lists: bool) -> tuple[Values | None, ...]:
@@ -148,36 +150,36 @@ class Content:
         return found
 
 
-def unusable(problem: Problem) -> Content:
-    """The content of a pool that serves nobody."""
-    return Content((), _NOTHING, problem)
+def unusable(problem: PoolProblem) -> DeviceList:
+    """The list of a pool that serves nobody."""
+    return DeviceList((), _NOTHING, problem)
 
 
-_NOTHING = Makeup((), (), 0, ())
-EMPTY = Content((), _NOTHING)
+_NOTHING = PoolResources((), (), 0, ())
+EMPTY = DeviceList((), _NOTHING)
 
 
-class Contents:
-    """The contents in use; one that no view holds any more is forgotten."""
+class DeviceLists:
+    """The lists in use; one that no view holds any more is forgotten."""
 
     def __init__(self) -> None:
-        self._known: WeakValueDictionary[object, Content] = WeakValueDictionary()
-        self._makeups: WeakValueDictionary[object, Makeup] = WeakValueDictionary()
+        self._known: WeakValueDictionary[object, DeviceList] = WeakValueDictionary()
+        self._resources: WeakValueDictionary[object, PoolResources] = WeakValueDictionary()
 
     def of(
-        self, shapes: tuple[Shape, ...], taints: Taints, reachable: int, counters: tuple[CounterKey, ...]
-    ) -> Content:
-        makeup = self._makeup(tuple(shape.build for shape in shapes), taints, reachable, counters)
-        content = self._known.get((shapes, makeup))
-        if content is None:
-            content = self._known[shapes, makeup] = Content(shapes, makeup)
-        return content
+        self, shapes: tuple[DeviceShape, ...], taints: Taints, reachable: int, counters: tuple[CounterKey, ...]
+    ) -> DeviceList:
+        resources = self._resources_of(tuple(shape.resources for shape in shapes), taints, reachable, counters)
+        found = self._known.get((shapes, resources))
+        if found is None:
+            found = self._known[shapes, resources] = DeviceList(shapes, resources)
+        return found
 
-    def _makeup(
-        self, builds: tuple[Build, ...], taints: Taints, reachable: int, counters: tuple[CounterKey, ...]
-    ) -> Makeup:
-        key = (builds, taints, reachable, counters)
-        makeup = self._makeups.get(key)
-        if makeup is None:
-            makeup = self._makeups[key] = Makeup(*key)
-        return makeup
+    def _resources_of(
+        self, devices: tuple[DeviceResources, ...], taints: Taints, reachable: int, counters: tuple[CounterKey, ...]
+    ) -> PoolResources:
+        key = (devices, taints, reachable, counters)
+        resources = self._resources.get(key)
+        if resources is None:
+            resources = self._resources[key] = PoolResources(*key)
+        return resources

@@ -7,7 +7,7 @@ Out: per pool what is held. It is derived from claims alone, kept up to date cla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,9 +15,9 @@ from typing import NamedTuple
 from drakit.allocator.inventory.pools import PoolKey, PoolView
 from drakit.allocator.inventory.shapes import CounterKey
 from drakit.allocator.inventory.tables import Table
+from drakit.allocator.inventory.usage import Amounts, Usage
 from drakit.api import AllocationResult, DeviceRequestAllocationResult, ResourceClaim
 
-Amounts = tuple[tuple[str, int], ...]
 _MAX_VIEWS = 64  # a pool that is published anew leaves old views behind
 
 
@@ -30,21 +30,6 @@ class Holding(NamedTuple):
     request: str
     share: str | None
     consumed: Amounts
-
-
-class Usage:
-    """What is in use of one view, by position. `key` is equal exactly when a search cannot tell two usages apart."""
-
-    __slots__ = ("busy", "key", "left", "shares")
-
-    def __init__(self, busy: int, shares: Mapping[int, Mapping[str, int]], left: Mapping[CounterKey, int]) -> None:
-        self.busy = busy
-        self.shares = shares
-        self.left = left
-        self.key: object = busy
-        if shares or left:
-            amounts = tuple((position, tuple(sorted(used.items()))) for position, used in sorted(shares.items()))
-            self.key = (busy, amounts, tuple(left.values()))
 
 
 class PoolUse:
@@ -111,13 +96,6 @@ class PoolUse:
 UNUSED = PoolUse({})
 
 
-def idle(view: PoolView) -> Usage:
-    """The usage of a view of which nothing is held. It is kept with the view, and goes with it."""
-    if view.idle is None:
-        view.idle = Usage(0, {}, view.counters)
-    return view.idle
-
-
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """What one claim holds, grouped by pool."""
@@ -126,18 +104,18 @@ class _Entry:
 
 
 class Ledger:
-    """Device use by pool. `consumable` says whether shares are known; when they are not, a share is a whole device."""
+    """Device use by pool. `consumable` says whether shares are known; when they are not, a share is a whole device.
+
+    Writers return the pools whose use they changed.
+    """
 
     def __init__(
         self,
         claims: Iterable[ResourceClaim] = (),
         *,
         consumable: bool = True,
-        on_change: Callable[[PoolKey], None] | None = None,
     ) -> None:
-        """`on_change` is told of each pool whose use changes; not of the changes of a fork."""
         self.consumable = consumable
-        self._on_change = on_change
         self.pools: Table[PoolKey, PoolUse] = Table()
         self._stored: Table[str, _Entry] = Table()
         self._in_flight: Table[str, _Entry] = Table()
@@ -162,24 +140,24 @@ class Ledger:
     def usage(self, view: PoolView) -> Usage:
         """What is in use of a view, devices on other nodes included as far as they drain its counters."""
         use = self.pools.rows.get(view.key)
-        return idle(view) if use is None else use.usage(view)
+        return view.idle if use is None else use.usage(view)
 
-    def put(self, claim: ResourceClaim) -> None:
+    def put(self, claim: ResourceClaim) -> Iterable[PoolKey]:
         """Take in a claim as it is stored now; one without an allocation holds nothing."""
         entry = self._entry(claim, claim.status.allocation)
-        self._replace(self._stored, uid_of(claim), entry if entry.pools else None)
+        return self._replace(self._stored, uid_of(claim), entry if entry.pools else None)
 
-    def remove(self, uid: str) -> None:
+    def remove(self, uid: str) -> Iterable[PoolKey]:
         """Forget a claim that is gone."""
-        self._replace(self._stored, uid, None)
+        return self._replace(self._stored, uid, None)
 
-    def begin(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
+    def begin(self, claim: ResourceClaim, allocation: AllocationResult) -> Iterable[PoolKey]:
         """Count an allocation that is about to be stored. It hides what is stored for the claim until `end`."""
-        self._replace(self._in_flight, uid_of(claim), self._entry(claim, allocation))
+        return self._replace(self._in_flight, uid_of(claim), self._entry(claim, allocation))
 
-    def end(self, uid: str) -> None:
+    def end(self, uid: str) -> Iterable[PoolKey]:
         """The allocation in flight was stored, or given up: what is stored counts again."""
-        self._replace(self._in_flight, uid, None)
+        return self._replace(self._in_flight, uid, None)
 
     def in_flight(self, uid: str) -> bool:
         return uid in self._in_flight
@@ -200,16 +178,19 @@ class Ledger:
         consumed = tuple(amounts) if share is not None else ()
         return Holding(name, uid_of(claim), number, result.request, share, consumed)
 
-    def _replace(self, table: Table[str, _Entry], uid: str, entry: _Entry | None) -> None:
+    def _replace(self, table: Table[str, _Entry], uid: str, entry: _Entry | None) -> Iterable[PoolKey]:
+        """The pools whose use changed by that."""
         before = self._effective(uid)
         if entry is None:
             table.drop(uid)
         else:
             table.put(uid, entry)
         after = self._effective(uid)
-        if before != after:  # an allocation that was in flight and is stored now changes nothing
-            self._charge(before, add=False)
-            self._charge(after, add=True)
+        if before == after:  # an allocation that was in flight and is stored now changes nothing
+            return ()
+        self._charge(before, add=False)
+        self._charge(after, add=True)
+        return {key for each in (before, after) if each is not None for key in each.pools}
 
     def _effective(self, uid: str) -> _Entry | None:
         return self._in_flight.get(uid) or self._stored.get(uid)
@@ -221,8 +202,6 @@ class Ledger:
                 self.pools.put(key, use)
             else:
                 self.pools.drop(key)
-            if self._on_change is not None:
-                self._on_change(key)
 
 
 def uid_of(claim: ResourceClaim) -> str:

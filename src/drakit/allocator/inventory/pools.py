@@ -12,36 +12,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from drakit.allocator.inventory.contents import EMPTY, Content, Contents, Problem, unusable
-from drakit.allocator.inventory.shapes import CounterKey, Shape, Shapes, counter_use
+from drakit.allocator.inventory.contents import EMPTY, DeviceList, DeviceLists, PoolProblem, unusable
+from drakit.allocator.inventory.shapes import CounterKey, DeviceShape, DeviceShapes, counter_use
+from drakit.allocator.inventory.usage import Usage
 from drakit.api import Device, DeviceTaint, NodeSelector, ResourceSlice
 from drakit.base.nodeselectors import matches
 
-if TYPE_CHECKING:
-    from drakit.allocator.inventory.ledger import Usage
-
 PoolKey = tuple[str, str]
 Views = tuple["PoolView", ...]
-TaintsOf = Callable[[ResourceSlice, Device, Shape], tuple[DeviceTaint, ...]]
+TaintsOf = Callable[[ResourceSlice, Device, DeviceShape], tuple[DeviceTaint, ...]]
 Consumes = Mapping[CounterKey, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A node, as far as slices ask for it."""
+class NodeLabels:
+    """A node, as far as slices select by it."""
 
     name: str
     labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What building a view needs beside the slices. Replaced, never changed, when a taint rule changes."""
+class PoolSettings:
+    """What a view is built with beside the slices. Immutable: a taint rule that changes gives other settings."""
 
-    shapes: Shapes
-    contents: Contents
+    shapes: DeviceShapes
+    contents: DeviceLists
     taints_of: TaintsOf
     partitions: bool
 
@@ -51,19 +48,19 @@ class PoolView:
 
     __slots__ = (
         "__dict__",
+        "_idle",
         "binding",
         "consumers",
         "content",
         "counters",
         "devices",
-        "idle",
         "key",
         "reason",
         "several_terms",
         "slices",
     )
 
-    def __init__(self, key: PoolKey, *, problem: Problem | None = None, reason: str = "") -> None:
+    def __init__(self, key: PoolKey, *, problem: PoolProblem | None = None, reason: str = "") -> None:
         self.key = key
         self.reason = reason
         self.content = unusable(problem) if problem else EMPTY
@@ -75,11 +72,18 @@ class PoolView:
         self.binding = False
         # Whether some node selector has more terms than an allocation can tell.
         self.several_terms = False
-        self.idle: Usage | None = None
+        self._idle: Usage | None = None
 
     @property
-    def problem(self) -> Problem | None:
+    def problem(self) -> PoolProblem | None:
         return self.content.problem
+
+    @property
+    def idle(self) -> Usage:
+        """The usage of a view of which nobody holds anything."""
+        if self._idle is None:
+            self._idle = Usage(0, {}, self.counters)
+        return self._idle
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -90,7 +94,7 @@ class PoolView:
 class Pool:
     """All slices of one driver and pool name, whatever their generation. Immutable; views are made when first seen."""
 
-    def __init__(self, key: PoolKey, slices: Iterable[ResourceSlice], settings: Settings) -> None:
+    def __init__(self, key: PoolKey, slices: Iterable[ResourceSlice], settings: PoolSettings) -> None:
         self.key = key
         self.slices = tuple(sorted(slices, key=_name))
         self.settings = settings
@@ -106,15 +110,12 @@ class Pool:
     def foreign(self) -> PoolView | None:
         """What a node sees that has no slice here: counters are seen from everywhere, devices are not."""
         seen = [each for each in self.slices if each.spec.node_name and self._announces(each)]
-        return self._build(seen, Place("", {})) if seen else None
+        return self._build(seen, NodeLabels("", {})) if seen else None
 
-    def replaced(self, slices: Iterable[ResourceSlice]) -> Pool:
-        return Pool(self.key, slices, self.settings)
-
-    def resettled(self, settings: Settings) -> Pool:
+    def with_settings(self, settings: PoolSettings) -> Pool:
         return Pool(self.key, self.slices, settings)
 
-    def view(self, node: Place) -> PoolView | None:
+    def view(self, node: NodeLabels) -> PoolView | None:
         """The pool as this node sees it; None when it sees nothing, or only what a newer generation replaces."""
         seen = tuple(number for number, each in enumerate(self.slices) if self._visible(each, node))
         if not seen:
@@ -128,7 +129,7 @@ class Pool:
     def _announces(self, each: ResourceSlice) -> bool:
         return self.settings.partitions and bool(each.spec.shared_counters)
 
-    def _visible(self, each: ResourceSlice, node: Place) -> bool:
+    def _visible(self, each: ResourceSlice, node: NodeLabels) -> bool:
         spec = each.spec
         if not self.settings.partitions and (spec.per_device_node_selection is not None or spec.shared_counters):
             return False
@@ -138,7 +139,7 @@ class Pool:
             return accessible(node, spec.node_name, spec.node_selector, all_nodes=spec.all_nodes)
         return bool(spec.per_device_node_selection) and any(_reaches(device, node) for device in spec.devices)
 
-    def _reachable(self, mine: Sequence[ResourceSlice], node: Place) -> int:
+    def _reachable(self, mine: Sequence[ResourceSlice], node: NodeLabels) -> int:
         """One bit per device of the slices that select nodes per device; all that tells two nodes apart."""
         bits, position = 0, 0
         for each in mine:
@@ -148,7 +149,7 @@ class Pool:
                     position += 1
         return bits
 
-    def _build(self, visible: Sequence[ResourceSlice], node: Place) -> PoolView | None:
+    def _build(self, visible: Sequence[ResourceSlice], node: NodeLabels) -> PoolView | None:
         generation = max(each.spec.pool.generation for each in visible)
         mine = [each for each in visible if each.spec.pool.generation == generation]
         if _counts(mine) == {len(mine)}:
@@ -159,34 +160,34 @@ class Pool:
         counts = _counts(whole)
         if len(counts) > 1:
             told = ", ".join(map(str, sorted(counts)))
-            return self._unusable(Problem.INVALID, f"its slices disagree on resourceSliceCount: {told}")
+            return self._unusable(PoolProblem.INVALID, f"its slices disagree on resourceSliceCount: {told}")
         (count,) = counts
         if len(whole) > count:
             return self._unusable(
-                Problem.INVALID, f"it has {len(whole)} slices, more than its resourceSliceCount {count}"
+                PoolProblem.INVALID, f"it has {len(whole)} slices, more than its resourceSliceCount {count}"
             )
         if len(whole) < count:
-            return self._unusable(Problem.INCOMPLETE, f"{len(whole)} of its {count} slices are published")
+            return self._unusable(PoolProblem.INCOMPLETE, f"{len(whole)} of its {count} slices are published")
         return self._assemble(mine, whole, node)
 
-    def _unusable(self, problem: Problem, reason: str) -> PoolView:
+    def _unusable(self, problem: PoolProblem, reason: str) -> PoolView:
         return PoolView(self.key, problem=problem, reason=reason)
 
-    def _assemble(self, mine: Sequence[ResourceSlice], whole: Sequence[ResourceSlice], node: Place) -> PoolView:
+    def _assemble(self, mine: Sequence[ResourceSlice], whole: Sequence[ResourceSlice], node: NodeLabels) -> PoolView:
         view = PoolView(self.key)
         listed = [(each, device) for each in mine if not self._announces(each) for device in each.spec.devices]
         if name := _first_repeated(device.name for _, device in listed):
-            return self._unusable(Problem.INVALID, f"duplicate device name {name}")
+            return self._unusable(PoolProblem.INVALID, f"duplicate device name {name}")
         if self.settings.partitions and (reason := _take_counters(view, mine, whole)):
-            return self._unusable(Problem.INVALID, reason)
+            return self._unusable(PoolProblem.INVALID, reason)
         view.devices = tuple(device for _, device in listed)
         view.slices = tuple(each for each, _ in listed)
         view.content = self._content(view, node)
         view.several_terms = any(_has_several_terms(each, device) for each, device in listed)
-        view.binding = any(shape.build.binding for shape in view.content.shapes)
+        view.binding = any(shape.resources.binding for shape in view.content.shapes)
         return view
 
-    def _content(self, view: PoolView, node: Place) -> Content:
+    def _content(self, view: PoolView, node: NodeLabels) -> DeviceList:
         made, taints_of = self.settings.shapes, self.settings.taints_of
         listed = list(zip(view.slices, view.devices, strict=True))
         shapes = tuple(made.of(self.key[0], device) for device in view.devices)
@@ -198,7 +199,9 @@ class Pool:
         return self.settings.contents.of(shapes, taints, reachable, tuple(view.counters))
 
 
-def accessible(node: Place, node_name: str | None, selector: NodeSelector | None, *, all_nodes: bool | None) -> bool:
+def accessible(
+    node: NodeLabels, node_name: str | None, selector: NodeSelector | None, *, all_nodes: bool | None
+) -> bool:
     """Whether a node may use what names a node, all nodes, or a selector; the first that is set counts."""
     if node_name:
         return node.name == node_name
@@ -207,7 +210,7 @@ def accessible(node: Place, node_name: str | None, selector: NodeSelector | None
     return selector is not None and matches(selector, name=node.name, labels=node.labels)
 
 
-def _reaches(device: Device, node: Place) -> bool:
+def _reaches(device: Device, node: NodeLabels) -> bool:
     return accessible(node, device.node_name, device.node_selector, all_nodes=device.all_nodes)
 
 

@@ -1,12 +1,13 @@
-"""Shapes: what a selector, a constraint or a counter can tell of a device, without its name and place.
+"""Shapes: what a selector, a constraint or a counter can tell of a device, without its name and node.
 
 In:  devices of slices.
-Out: one Shape for all devices that are alike, so that an expression runs once per shape and not once per device.
+Out: one DeviceShape for all devices that are alike, so that an expression runs once per shape and not once per device.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -14,17 +15,26 @@ import msgspec
 from drakit.api import Device, to_json
 from drakit.selectors import BoundDevice, bind
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from drakit.allocator.inventory.selectors import Verdict
-
 CounterKey = tuple[str, str]
-_MAX_VERDICTS = 512
+"""(counter set, counter)"""
+_MAX_RESULTS = 512
 
 
-class Build:
-    """What a device is made of, whatever its attributes say. Interned like shapes, and far fewer."""
+@dataclass(frozen=True, slots=True)
+class SelectorResult:
+    """What the selectors of a class and a request say of one shape.
+
+    `refused_by` is the position of the selector that did not match; `error` is set when it could not be evaluated.
+    """
+
+    matches: bool
+    refused_by: int = -1
+    error: str = ""
+    fails: bool = False
+
+
+class DeviceResources:
+    """A device without its attributes: capacity, sharing, counters. Interned like shapes, and far fewer."""
 
     __slots__ = ("__weakref__", "binding", "capacity", "consumes", "shared")
 
@@ -35,19 +45,17 @@ class Build:
         self.consumes = counter_use(device)
 
 
-class Shape:
-    """Interned: two devices of the same shape have the same object.
+class DeviceShape:
+    """Interned: two devices of the same shape have the same object."""
 
-    `verdicts` remembers selections by their texts. It lives here so that it goes when the last such device goes.
-    """
+    __slots__ = ("__weakref__", "_bound", "_results", "device", "driver", "resources")
 
-    __slots__ = ("__weakref__", "_bound", "build", "device", "driver", "verdicts")
-
-    def __init__(self, driver: str, device: Device, build: Build) -> None:
+    def __init__(self, driver: str, device: Device, resources: DeviceResources) -> None:
         self.driver = driver
         self.device = device
-        self.build = build
-        self.verdicts: dict[str, Verdict] = {}
+        self.resources = resources
+        # By the texts of the selectors. It lives here so that it goes when the last such device goes.
+        self._results: dict[str, SelectorResult] = {}
         self._bound: BoundDevice | None = None
 
     @property
@@ -57,20 +65,23 @@ class Shape:
             self._bound = bind(self.driver, self.device)
         return self._bound
 
-    def remember(self, key: str, verdict: Verdict) -> None:
-        if len(self.verdicts) >= _MAX_VERDICTS:
-            self.verdicts.clear()
-        self.verdicts[key] = verdict
+    def known_result(self, key: str) -> SelectorResult | None:
+        return self._results.get(key)
+
+    def remember(self, key: str, result: SelectorResult) -> None:
+        if len(self._results) >= _MAX_RESULTS:
+            self._results.clear()
+        self._results[key] = result
 
 
-class Shapes:
+class DeviceShapes:
     """The shapes in use; a shape that no pool holds any more is forgotten."""
 
     def __init__(self) -> None:
-        self._known: WeakValueDictionary[tuple[str, bytes, bytes], Shape] = WeakValueDictionary()
-        self._builds: WeakValueDictionary[bytes, Build] = WeakValueDictionary()
+        self._known: WeakValueDictionary[tuple[str, bytes, bytes], DeviceShape] = WeakValueDictionary()
+        self._resources: WeakValueDictionary[bytes, DeviceResources] = WeakValueDictionary()
 
-    def of(self, driver: str, device: Device) -> Shape:
+    def of(self, driver: str, device: Device) -> DeviceShape:
         plain = msgspec.structs.replace(
             device, name="", node_name=None, node_selector=None, all_nodes=None, taints=(), binds_to_node=None
         )
@@ -78,14 +89,14 @@ class Shapes:
         key = (driver, made, to_json(Device(name="", attributes=plain.attributes)))
         shape = self._known.get(key)
         if shape is None:
-            shape = self._known[key] = Shape(driver, plain, self._build(made, plain))
+            shape = self._known[key] = DeviceShape(driver, plain, self._resources_of(made, plain))
         return shape
 
-    def _build(self, key: bytes, plain: Device) -> Build:
-        build = self._builds.get(key)
-        if build is None:
-            build = self._builds[key] = Build(plain)
-        return build
+    def _resources_of(self, key: bytes, plain: Device) -> DeviceResources:
+        resources = self._resources.get(key)
+        if resources is None:
+            resources = self._resources[key] = DeviceResources(plain)
+        return resources
 
     def __len__(self) -> int:
         return len(self._known)

@@ -61,7 +61,7 @@ class Table(Generic[K, V]):
             self.rows, self._borrowed = dict(self.rows), False
 
 
-class Cache(Generic[K, V]):
+class SharedCache(Generic[K, V]):
     """What was worked out per key, shared by forks for as long as they agree.
 
     Invariant: forks that share `rows` would work out the same value for every key. Whoever fills in a row does it for
@@ -74,9 +74,9 @@ class Cache(Generic[K, V]):
         self.rows: dict[K, V] = {} if rows is None else rows
         self._shared = shared
 
-    def fork(self) -> Cache[K, V]:
+    def fork(self) -> SharedCache[K, V]:
         self._shared = True
-        return Cache(self.rows, shared=True)
+        return SharedCache(self.rows, shared=True)
 
     def forget(self, key: K) -> None:
         if self._shared:

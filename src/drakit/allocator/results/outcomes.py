@@ -11,14 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from drakit.allocator.results.reasons import Reasons
 from drakit.api import AllocationResult
-
-if TYPE_CHECKING:
-    from drakit.allocator.results.reasons import Reasons
-
-Build = Callable[[], tuple[AllocationResult, ...]]
 
 
 class Allocated:
@@ -29,7 +24,7 @@ class Allocated:
 
     __slots__ = ("_build", "_made", "node", "steps")
 
-    def __init__(self, node: str, build: Build, steps: int = 0) -> None:
+    def __init__(self, node: str, build: Callable[[], tuple[AllocationResult, ...]], steps: int = 0) -> None:
         self.node = node
         self.steps = steps
         self._build = build

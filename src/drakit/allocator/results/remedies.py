@@ -6,13 +6,13 @@ Out: changes that were tried on a fork of the inventory, and worked: nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from drakit.allocator.results.outcomes import Allocated
+from drakit.allocator.inventory.inventory import Inventory
+from drakit.allocator.results.reasons import Remedy
 from drakit.api import (
     Device,
     DeviceClaim,
@@ -28,26 +28,16 @@ from drakit.api import (
 )
 from drakit.base.taints import EXISTS, untolerated
 
-if TYPE_CHECKING:
-    from drakit.allocator.inventory.inventory import Inventory
-
-_MAX_CHECKS = 32
 _NEW = "one-more"
 
 Asked = ExactDeviceRequest | DeviceSubRequest
+Fits = Callable[[Inventory, Sequence[ResourceClaim], str], bool]
+"""Whether claims can be allocated on a node: a search that gives up soon."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """`kind` is device, toleration, selector or constraint; `text` completes "it would fit with …"."""
-
-    kind: str
-    text: str
-
-
-def find_remedies(inventory: Inventory, claims: Sequence[ResourceClaim], node: str) -> Iterator[Remedy]:
+def find_remedies(inventory: Inventory, claims: Sequence[ResourceClaim], node: str, fits: Fits) -> Iterator[Remedy]:
     """Every kind of single change that helps, for claims with exactly one request."""
-    trial = _Trial(inventory, tuple(claims), node)
+    trial = _Trial(inventory, tuple(claims), node, fits)
     single = [number for number, claim in enumerate(claims) if len(claim.spec.devices.requests) == 1]
     if single:
         yield from trial.one_more_device()
@@ -70,6 +60,7 @@ class _Trial:
     inventory: Inventory
     claims: tuple[ResourceClaim, ...]
     node: str
+    fits: Fits
 
     def changes_of(self, number: int) -> Iterator[Remedy]:
         """Changes to one claim, or to the class that it asks for."""
@@ -165,11 +156,7 @@ class _Trial:
         return (*self.claims[:number], changed, *self.claims[number + 1 :])
 
     def _fits(self, inventory: Inventory, claims: Sequence[ResourceClaim]) -> bool:
-        from drakit.allocator.allocation import Allocator
-
-        checks = iter(range(_MAX_CHECKS))
-        allocator = Allocator(inventory, claims, expired=lambda: next(checks, None) is None)
-        return isinstance(allocator.allocate(self.node, new_uid=str), Allocated)
+        return self.fits(inventory, claims, self.node)
 
 
 def _of(asked: Asked) -> str:

@@ -7,48 +7,21 @@ Out: the devices worth trying for a request, whether a subtree is hopeless, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import accumulate
 from operator import or_
-from typing import TYPE_CHECKING
 
-from drakit.allocator.search.constraints import Constraint, Values
-from drakit.allocator.search.layouts import Amounts, Layout, bits_of
+from drakit.allocator.inventory.attributes import Values
+from drakit.allocator.search.constraints import Constraint
+from drakit.allocator.search.layouts import Layout
+from drakit.allocator.search.options import Option, option_of
 from drakit.allocator.search.plans import MAX_RESULTS
+from drakit.allocator.search.state import SearchState
 from drakit.allocator.search.symmetry import Symmetry
-
-if TYPE_CHECKING:
-    from drakit.allocator.search.search import Search
-
 
 # Per request, per alternative: the devices that may be had, and how many are wanted.
 Offers = Sequence[Sequence[tuple[int, int]]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Option:
-    """An alternative on a layout. `takes` holds, for shared devices, what one share consumes."""
-
-    index: int
-    claim: int
-    request: int
-    count: int
-    takes_all: bool
-    admin: bool
-    selected: int
-    failing: int
-    usable: int
-    constraints: tuple[Constraint, ...]
-    takes: dict[int, Amounts]
-    # Per budget of counters, what the k cheapest devices take of it at least, for every k.
-    drains: Mapping[tuple[int, ...], tuple[int, ...]]
-
-    def least(self, budget: tuple[int, ...], devices: int) -> int:
-        """What that many devices take of a budget at least; devices beyond those that exist take nothing more."""
-        sums = self.drains.get(budget, (0,))
-        return sums[min(devices, len(sums) - 1)]
 
 
 class Outlook:
@@ -62,7 +35,7 @@ class Outlook:
         self.bounded = bounded
         plan = layout.plan
         self.options = tuple(
-            tuple(_option(layout, each.index, held) for each in request.alternatives) for request in plan.requests
+            tuple(option_of(layout, each.index, held) for each in request.alternatives) for request in plan.requests
         )
         self.claims = tuple(request.claim for request in plan.requests)
         self.claim_starts = frozenset(
@@ -86,7 +59,7 @@ class Outlook:
         everywhere = all(clean) or not self.can_exceed
         return [everywhere and all(clean[request:]) for request in range(len(clean))]
 
-    def _safe_until(self, search: Search, request: int) -> int:
+    def _safe_until(self, search: SearchState, request: int) -> int:
         """The first request from here on that may abort in this state; up to it, a subtree may be cut.
 
         What a selector fails on is out of reach once it is taken, and further down more is taken, never less.
@@ -169,7 +142,7 @@ class Outlook:
 
     # Candidates
 
-    def candidates(self, search: Search, option: Option) -> int:
+    def candidates(self, search: SearchState, option: Option) -> int:
         """The devices that may be taken now, or on which a selector fails; the other ones would be passed over."""
         blocked = search.mine[option.claim] if option.admin else search.held | search.taken
         usable = option.usable & self.compatible(search, option)
@@ -177,7 +150,7 @@ class Outlook:
             usable &= ~self._unaffordable(search, option)
         return (usable | option.failing) & ~blocked
 
-    def _unaffordable(self, search: Search, option: Option) -> int:
+    def _unaffordable(self, search: SearchState, option: Option) -> int:
         """The devices for which counters or capacity do not suffice now, and so never will further down."""
         unaffordable = search.spent(option)
         for counter in search.short:
@@ -186,7 +159,7 @@ class Outlook:
                     unaffordable |= devices
         return unaffordable
 
-    def compatible(self, search: Search, option: Option) -> int:
+    def compatible(self, search: SearchState, option: Option) -> int:
         """The devices that the constraints accept in their present state."""
         mask = -1
         for each in option.constraints:
@@ -204,7 +177,7 @@ class Outlook:
 
     # Bounds: each says True only when no solution can be below
 
-    def hopeless(self, search: Search, request: int) -> bool:
+    def hopeless(self, search: SearchState, request: int) -> bool:
         """Whether some request from here on cannot be served by what is free now."""
         if not self.bounded:
             return False
@@ -215,22 +188,22 @@ class Outlook:
             return True
         return self._unalignable(search, request, until)
 
-    def _used_up(self, search: Search, future: _Future) -> bool:
+    def _used_up(self, search: SearchState, future: _Future) -> bool:
         """Whether all that is free is too little for all that is wanted."""
         if future.needs and (future.wanted & ~search.held & ~search.taken).bit_count() < future.needs:
             return True
         return any(_rest(search, budget) < amount for budget, amount in future.drains)
 
-    def _servable(self, search: Search, request: int) -> bool:
+    def _servable(self, search: SearchState, request: int) -> bool:
         return any(self._may_serve(search, option) for option in self.options[request])
 
-    def _may_serve(self, search: Search, option: Option) -> bool:
+    def _may_serve(self, search: SearchState, option: Option) -> bool:
         candidates = self.candidates(search, option)
         if option.takes_all:
             return bool(option.selected) and not option.selected & ~candidates
         return candidates.bit_count() >= option.count
 
-    def too_few(self, search: Search, option: Option, have: int, left: int) -> bool:
+    def too_few(self, search: SearchState, option: Option, have: int, left: int) -> bool:
         """Whether `left` cannot hold the devices that are still needed, or a later request goes without.
 
         Where `left` does not suffice, later requests are not reached at all: what may abort there does not matter.
@@ -241,7 +214,7 @@ class Outlook:
             have > 0 and self._strands(search, option.request)
         )
 
-    def _strands(self, search: Search, request: int) -> bool:
+    def _strands(self, search: SearchState, request: int) -> bool:
         """Whether the devices taken for one request leave a later one without."""
         until = self._safe_until(search, request + 1)
         # Where nothing could ever abort, requests that these devices do not concern were looked at before.
@@ -250,7 +223,7 @@ class Outlook:
             return True
         return bool(later) and self._unalignable(search, request + 1, until)
 
-    def _unalignable(self, search: Search, request: int, until: int) -> bool:
+    def _unalignable(self, search: SearchState, request: int, until: int) -> bool:
         """Whether some constraint cannot hold between the requests up to one that may abort."""
         for constraint, under in self.future[request].spans:
             options = [self.options[each] for each in under if each < until]
@@ -273,7 +246,7 @@ class Outlook:
         offered = reduce(or_, (devices for each in offers for devices, _ in each), 0)
         return self._different(constraint, state, offered) >= wanted
 
-    def _insufficient(self, search: Search, option: Option, needed: int, left: int) -> bool:
+    def _insufficient(self, search: SearchState, option: Option, needed: int, left: int) -> bool:
         if left.bit_count() < needed:
             return True
         if any(_rest(search, budget) < option.least(budget, needed) for budget in option.drains):
@@ -299,7 +272,7 @@ class Outlook:
 
     # Memory
 
-    def key(self, search: Search, option: Option, left: int) -> object:
+    def key(self, search: SearchState, option: Option, left: int) -> object:
         """What the future depends on: what may still be taken, and where constraints, counters and shares stand."""
         future = self.future[option.request]
         free = future.wanted & ~search.held & ~search.taken
@@ -331,12 +304,12 @@ class _Future:
     spans: tuple[tuple[Constraint, tuple[int, ...]], ...]
 
 
-def _rest(search: Search, budget: tuple[int, ...]) -> int:
+def _rest(search: SearchState, budget: tuple[int, ...]) -> int:
     """What is left of a budget. A counter below zero takes nothing from the others."""
     return sum(max(search.left[counter], 0) for counter in budget)
 
 
-def _shares(search: Search) -> Sequence[object]:
+def _shares(search: SearchState) -> Sequence[object]:
     return tuple(
         sorted(
             (device, search.charged.get(device, 0), tuple(sorted(drawn.items())))
@@ -345,7 +318,7 @@ def _shares(search: Search) -> Sequence[object]:
     )
 
 
-def _may_abort(option: Option, search: Search | None = None) -> bool:
+def _may_abort(option: Option, search: SearchState | None = None) -> bool:
     """Whether an option may end the search: ever, or in the state of a search and below."""
     if option.takes_all and option.constraints:
         return True
@@ -353,54 +326,3 @@ def _may_abort(option: Option, search: Search | None = None) -> bool:
         return bool(option.failing)
     blocked = search.mine[option.claim] if option.admin else search.held | search.taken
     return bool(option.failing & ~blocked)
-
-
-def outlook_of(layout: Layout, held: int) -> Outlook:
-    """The outlook of a search. It differs only in those devices on which selectors fail."""
-    hidden = held & reduce(or_, layout.failing, 0)
-    found = layout.outlooks.get(hidden)
-    if found is None:
-        found = layout.outlooks[hidden] = Outlook(layout, hidden)
-    return found
-
-
-def _option(layout: Layout, index: int, held: int) -> Option:
-    each = layout.plan.alternatives[index]
-    selected = layout.selected[index]
-    count = selected.bit_count() if each.takes_all else each.count
-    takes = {
-        position: trait.takes[index] or ()
-        for position, trait in enumerate(layout.traits)
-        if trait.shared and selected >> position & 1
-    }
-    return Option(
-        index=index,
-        claim=each.claim,
-        request=each.request,
-        count=count,
-        takes_all=each.takes_all,
-        admin=each.admin,
-        selected=selected,
-        failing=0 if each.takes_all else layout.failing[index] & (-1 if each.admin else ~held),
-        usable=layout.usable[index],
-        constraints=each.constraints,
-        takes=takes,
-        drains=dict(_drains(layout, selected, count)),
-    )
-
-
-def _drains(layout: Layout, devices: int, count: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The budgets that no choice of that many devices can avoid to touch. Shared devices count as free: their counters
-    may be charged already.
-    """
-    takers: dict[tuple[int, ...], dict[int, int]] = {}
-    for device in bits_of(devices):
-        for counter, amount in () if layout.traits[device].shared else layout.consumes[device]:
-            for budget in layout.budgets_of[counter]:
-                amounts = takers.setdefault(budget, {})
-                amounts[device] = amounts.get(device, 0) + amount
-    total = devices.bit_count()
-    for budget, amounts in takers.items():
-        free = total - len(amounts)
-        if free < count:
-            yield budget, tuple(accumulate([0] * free + sorted(amounts.values()), initial=0))

@@ -6,17 +6,17 @@ Out: the answer when a check fails: the attempt is refused, or the node cannot b
 
 from __future__ import annotations
 
+from drakit.allocator.search.answer import NodeAnswer, SearchResult
 from drakit.allocator.search.layouts import Layout, bits_of
-from drakit.allocator.search.plans import MAX_RESULTS, AllCheck, LimitCheck, Refusal
-from drakit.allocator.search.search import Answer, Verdict
+from drakit.allocator.search.plans import MAX_RESULTS, AllCheck, InvalidClaim, LimitCheck
 
 
-def precheck(layout: Layout) -> Answer | None:
+def precheck(layout: Layout) -> NodeAnswer | None:
     """The first check that fails decides."""
     for check in layout.plan.checks:
         match check:
-            case Refusal():
-                return Answer(Verdict.REFUSED, claim=check.claim, message=check.message)
+            case InvalidClaim():
+                return NodeAnswer(SearchResult.REFUSED, claim=check.claim, message=check.message)
             case AllCheck():
                 failed = _check_all(layout, check)
             case LimitCheck():
@@ -26,22 +26,22 @@ def precheck(layout: Layout) -> Answer | None:
     return None
 
 
-def _check_all(layout: Layout, check: AllCheck) -> Answer | None:
+def _check_all(layout: Layout, check: AllCheck) -> NodeAnswer | None:
     """`All` has a meaning only when every pool is whole and every selector can be evaluated."""
     index = check.alternative.index
-    for number, (profile, offset) in enumerate(zip(layout.profiles, layout.offsets, strict=True)):
-        if profile.problem:
-            return Answer(Verdict.POOL, alternative=index, subject=number)
-        failing = layout.failing[index] >> offset & (1 << len(profile.traits)) - 1
+    for number, (pool, offset) in enumerate(zip(layout.pools, layout.offsets, strict=True)):
+        if pool.problem:
+            return NodeAnswer(SearchResult.POOL, alternative=index, subject=number)
+        failing = layout.failing[index] >> offset & (1 << len(pool.devices)) - 1
         if failing:
-            return Answer(Verdict.SELECTOR, alternative=index, subject=offset + next(bits_of(failing)))
+            return NodeAnswer(SearchResult.SELECTOR, alternative=index, subject=offset + next(bits_of(failing)))
     return None
 
 
-def _check_limit(layout: Layout, check: LimitCheck) -> Answer | None:
+def _check_limit(layout: Layout, check: LimitCheck) -> NodeAnswer | None:
     least = sum(
         min(layout.selected[each.index].bit_count() if each.takes_all else each.count for each in request.alternatives)
         for request in layout.plan.requests
         if request.claim == check.claim
     )
-    return Answer(Verdict.LIMIT, claim=check.claim, subject=least) if least > MAX_RESULTS else None
+    return NodeAnswer(SearchResult.LIMIT, claim=check.claim, subject=least) if least > MAX_RESULTS else None

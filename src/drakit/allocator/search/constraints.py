@@ -1,7 +1,7 @@
 """Constraints between the devices of a claim: one attribute that all share, or that differs between all.
 
-In:  a claim's constraints and the attributes of devices.
-Out: per device the set of values that count, and the rule that folds one device more into the state so far.
+In:  a claim's constraints and the attribute values of devices.
+Out: the rule that folds one device more into the state so far.
 
 A state is None before the first device. States are immutable: taking a device back is going back to the state before.
 Invariant: a device that is refused in a state is refused in every state that follows from it. The search relies on it.
@@ -9,18 +9,16 @@ Invariant: a device that is refused in a state is refused in every state that fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drakit.api import DeviceAttribute, DeviceConstraint
-
-Value = tuple[str, int | bool | str]
-Values = frozenset[Value]
-UNCOMPARABLE: Values = frozenset()
+from drakit.allocator.inventory.attributes import Values
+from drakit.api import DeviceConstraint
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constraint:
+    """`distinct`: values differ (distinctAttribute); otherwise they match (matchAttribute)."""
+
     index: int
     claim: int
     attribute: str
@@ -56,40 +54,3 @@ class Constraint:
         if state is None:
             return values
         return state | values if values and not state & values else None
-
-
-def attribute_values(
-    driver: str, attributes: Mapping[str, DeviceAttribute], name: str, *, lists: bool
-) -> Values | None:
-    """The values of a fully qualified attribute; None when the device does not have it.
-
-    A name without a domain belongs to the driver's domain. Values of different types are never equal.
-    """
-    found = attributes.get(name)
-    if found is None:
-        domain, _, short = name.partition("/")
-        found = attributes.get(short) if domain == driver else None
-    if found is None:
-        return None
-    return _values(found, lists=lists)
-
-
-def _values(found: DeviceAttribute, *, lists: bool) -> Values:
-    if lists:
-        for kind, many in (
-            ("int", found.ints),
-            ("bool", found.bools),
-            ("string", found.strings),
-            ("version", found.versions),
-        ):
-            if many:
-                return frozenset((kind, each) for each in many)
-    for kind, one in (
-        ("string", found.string),
-        ("int", found.int_),
-        ("bool", found.bool_),
-        ("version", found.version),
-    ):
-        if one is not None:
-            return frozenset({(kind, one)})
-    return UNCOMPARABLE

@@ -1,35 +1,29 @@
-"""Profiles: a pool in the terms of one plan, so that pools which a plan cannot tell apart are one and the same.
+"""Layouts: the devices of a node in the terms of one plan. Nodes that a plan cannot tell apart have the same layout.
 
 In:  a plan and the views of a node.
-Out: per device a Trait (which alternatives select it, on which they fail, what it costs), per pool a Profile, and for
-     the pools of a node a Layout: bit sets over all its devices. Each is made once and shared by all nodes alike.
+Out: per device DeviceTraits (which alternatives select it, on which they fail, what it costs), per pool PoolTraits, and
+     for the pools of a node a Layout: bit sets over all its devices. Each is made once and shared by all nodes alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from drakit.allocator.inventory.attributes import Values
 from drakit.allocator.inventory.capacity import consumption
-from drakit.allocator.search.constraints import Values
+from drakit.allocator.inventory.contents import DeviceList, PoolProblem, QueryResult
+from drakit.allocator.inventory.pools import Views
+from drakit.allocator.inventory.shapes import CounterKey, DeviceResources, DeviceShape
+from drakit.allocator.inventory.usage import Amounts
+from drakit.allocator.search.plans import Alternative, Plan
+from drakit.api import DeviceTaint
 from drakit.base.taints import untolerated
-
-if TYPE_CHECKING:
-    from drakit.allocator.inventory.contents import Content, Problem
-    from drakit.allocator.inventory.pools import PoolView
-    from drakit.allocator.inventory.shapes import Build, CounterKey, Shape
-    from drakit.allocator.search.bounds import Outlook
-    from drakit.allocator.search.plans import Alternative, Plan
-    from drakit.allocator.search.search import Answer
-    from drakit.api import DeviceTaint
-
-Amounts = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Trait:
+class DeviceTraits:
     """A device as one plan sees it; the bits stand for the plan's alternatives.
 
     selected: every selector matches, the node may use it, and empty it is large enough.
@@ -48,111 +42,90 @@ class Trait:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Profile:
+class PoolTraits:
     """A pool as one plan sees it. Interned: equal pools are one object."""
 
-    traits: tuple[Trait, ...]
+    devices: tuple[DeviceTraits, ...]
     counters: tuple[CounterKey, ...]
-    problem: Problem | None
+    problem: PoolProblem | None
 
 
-def _profile_of(plan: Plan, content: Content) -> Profile:
-    traits = tuple(_trait_of(plan, content, position) for position in range(len(content.shapes)))
-    key = (tuple(map(id, traits)), content.makeup.counters, content.problem)
-    found = plan.profiles.get(key)
-    if found is None:
-        found = plan.profiles[key] = Profile(traits, content.makeup.counters, content.problem)
-    return found
-
-
-def _trait_of(plan: Plan, content: Content, position: int) -> Trait:
-    made = _make_trait(
-        plan,
-        content.shapes[position],
-        tuple(content.values(each.attribute, lists=each.lists)[position] for each in plan.constraints),
-        content.taints[position],
-        reachable=bool(content.reachable >> position & 1),
-    )
-    return plan.traits.setdefault(made, made)
-
-
-def _make_trait(
-    plan: Plan, shape: Shape, values: tuple[Values | None, ...], taints: tuple[DeviceTaint, ...], *, reachable: bool
-) -> Trait:
-    features, build = plan.features, shape.build
-    shared = build.shared and features.consumable
+def _traits_of(
+    plan: Plan,
+    shape: DeviceShape,
+    values: tuple[Values | None, ...],
+    taints: tuple[DeviceTaint, ...],
+    *,
+    reachable: bool,
+) -> DeviceTraits:
+    features, resources = plan.features, shape.resources
+    shared = resources.shared and features.consumable
     selected = failing = usable = 0
     takes: list[Amounts | None] = []
-    for each in plan.alternatives if features.binding or not build.binding else ():
-        verdict = each.selection.verdict(shape)
-        taken = _taken(each, build) if features.consumable else ()
+    for each in plan.alternatives if features.binding or not resources.binding else ():
+        result = each.selectors.check(shape)
+        taken = _taken(each, resources) if features.consumable else ()
         takes.append(taken)
         bit = 1 << each.index
-        if verdict.fails:
+        if result.fails:
             failing |= bit
-        elif verdict.matches and reachable and taken is not None:
+        elif result.matches and reachable and taken is not None:
             selected |= bit
             tainted = features.taints and untolerated(taints, each.tolerations) is not None
-            if not tainted and (features.partitions or not build.consumes):
+            if not tainted and (features.partitions or not resources.consumes):
                 usable |= bit
-    return Trait(
+    return DeviceTraits(
         selected,
         failing,
         usable,
         values,
-        tuple(build.consumes.items()) if features.partitions else (),
+        tuple(resources.consumes.items()) if features.partitions else (),
         shared,
-        tuple((name, each.value.nanos) for name, each in build.capacity.items()) if shared else (),
+        tuple((name, each.value.nanos) for name, each in resources.capacity.items()) if shared else (),
         tuple(takes) if shared else (),
     )
 
 
-def _taken(wanted: Alternative, build: Build) -> Amounts | None:
-    amounts = consumption(wanted.capacity, build.capacity)
+def _taken(wanted: Alternative, resources: DeviceResources) -> Amounts | None:
+    amounts = consumption(wanted.capacity, resources.capacity)
     return None if amounts is None else tuple((name, amount.nanos) for name, amount in amounts.items())
 
 
 class Layout:
     """The devices of a node in the order of evaluation, as one plan sees them. Bit i stands for device i.
 
-    `answers` remembers searches by what is in use, `left` the devices that they leave free; like everything here they
-    are the same for all nodes that look alike.
+    `offsets` are the positions of the first device of each pool, `pool_of` the pool of each device. The bit sets
+    `selected`, `failing` and `usable` are by alternative.
     """
 
-    def __init__(self, plan: Plan, profiles: tuple[Profile, ...]) -> None:
+    def __init__(self, plan: Plan, pools: tuple[PoolTraits, ...]) -> None:
         self.plan = plan
-        self.profiles = profiles
-        self.traits = tuple(trait for profile in profiles for trait in profile.traits)
+        self.pools = pools
+        self.traits = tuple(traits for pool in pools for traits in pool.devices)
         self.offsets: list[int] = []
         self.pool_of: list[int] = []
-        for number, profile in enumerate(profiles):
+        for number, pool in enumerate(pools):
             self.offsets.append(len(self.pool_of))
-            self.pool_of += [number] * len(profile.traits)
-        # What comes before any search: an answer that no use of devices can change.
-        self.checked = False
-        self.refusal: Answer | None = None
-        self.outlooks: dict[int, Outlook] = {}
-        self.answers: dict[object, Answer] = {}
-        self.left: dict[object, int] = {}
+            self.pool_of += [number] * len(pool.devices)
 
-    def mask(self, bits: str, alternative: int) -> int:
-        """The devices whose trait has the bit of the alternative set."""
-        found = 0
-        for position, trait in enumerate(self.traits):
-            found |= (getattr(trait, bits) >> alternative & 1) << position
-        return found
+    def _by_alternative(self, bits: Sequence[int]) -> tuple[int, ...]:
+        """From the alternatives of each device, the devices of each alternative."""
+        return tuple(
+            sum((each >> alternative.index & 1) << position for position, each in enumerate(bits))
+            for alternative in self.plan.alternatives
+        )
 
     @cached_property
     def selected(self) -> tuple[int, ...]:
-        return tuple(self.mask("selected", each.index) for each in self.plan.alternatives)
+        return self._by_alternative([each.selected for each in self.traits])
 
     @cached_property
     def failing(self) -> tuple[int, ...]:
-        return tuple(self.mask("failing", each.index) for each in self.plan.alternatives)
+        return self._by_alternative([each.failing for each in self.traits])
 
     @cached_property
     def usable(self) -> tuple[int, ...]:
-        return tuple(self.mask("usable", each.index) for each in self.plan.alternatives)
+        return self._by_alternative([each.usable for each in self.traits])
 
     @cached_property
     def shared(self) -> int:
@@ -162,7 +135,7 @@ class Layout:
     @cached_property
     def counters(self) -> tuple[tuple[int, CounterKey], ...]:
         """All counters of the node's pools, by position of the pool."""
-        return tuple((number, key) for number, profile in enumerate(self.profiles) for key in profile.counters)
+        return tuple((number, key) for number, pool in enumerate(self.pools) for key in pool.counters)
 
     @cached_property
     def consumes(self) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -237,17 +210,51 @@ class Layout:
         return tuple(map(tuple, found))
 
 
-def layout_of(plan: Plan, views: tuple[PoolView, ...]) -> Layout:
-    """The layout of a node's views, remembered with the plan."""
-    question = plan.question
-    readings = tuple([view.content.reading(question) for view in views])
-    found = plan.layouts.get(readings)
-    if found is None:
-        profiles = tuple(_profile_of(plan, view.content) for view in views)
-        # Readings that differ may come to the same for this plan.
-        found = plan.layouts[readings] = plan.layouts.get(profiles) or Layout(plan, profiles)
-        plan.layouts[profiles] = found
-    return found
+class Layouts:
+    """The layouts of one plan. Traits and layouts are interned: what is equal is one object."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._traits: dict[DeviceTraits, DeviceTraits] = {}
+        self._pools: dict[object, PoolTraits] = {}
+        self._by_results: dict[tuple[QueryResult, ...], Layout] = {}
+        self._by_pools: dict[tuple[PoolTraits, ...], Layout] = {}
+
+    def of(self, views: Views) -> Layout:
+        query = self._plan.query
+        results = tuple([view.content.result(query) for view in views])
+        found = self._by_results.get(results)
+        if found is None:
+            pools = tuple(self._pool(view.content) for view in views)
+            # Query results that differ may come to the same for this plan.
+            found = self._by_results[results] = self._by_pools.get(pools) or Layout(self._plan, pools)
+            self._by_pools[pools] = found
+        return found
+
+    def __len__(self) -> int:
+        return max(len(self._traits), len(self._pools), len(self._by_results))
+
+    def clear(self) -> None:
+        for each in (self._traits, self._pools, self._by_results, self._by_pools):
+            each.clear()  # type: ignore[attr-defined]
+
+    def _pool(self, content: DeviceList) -> PoolTraits:
+        traits = tuple(self._device(content, position) for position in range(len(content.shapes)))
+        key = (tuple(map(id, traits)), content.resources.counters, content.problem)
+        found = self._pools.get(key)
+        if found is None:
+            found = self._pools[key] = PoolTraits(traits, content.resources.counters, content.problem)
+        return found
+
+    def _device(self, content: DeviceList, position: int) -> DeviceTraits:
+        made = _traits_of(
+            self._plan,
+            content.shapes[position],
+            tuple(content.values(each.attribute, lists=each.lists)[position] for each in self._plan.constraints),
+            content.taints[position],
+            reachable=bool(content.reachable >> position & 1),
+        )
+        return self._traits.setdefault(made, made)
 
 
 def bits_of(mask: int) -> Iterator[int]:

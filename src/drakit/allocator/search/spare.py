@@ -1,4 +1,4 @@
-"""Sparing: how many devices an allocation leaves free, of those that the claims could use.
+"""Spare devices: how many devices an allocation leaves free, of those that the claims could use.
 
 In:  a node's layout, what is in use there, and the answer that was found for it.
 Out: a number by which nodes that fit can be compared. Nothing is searched.
@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drakit.allocator.inventory.ledger import Usage
+from drakit.allocator.inventory.usage import Usage
+from drakit.allocator.search.answer import NodeAnswer
 from drakit.allocator.search.layouts import Layout, bits_of
-from drakit.allocator.search.search import Answer
 
 
-def devices_left(layout: Layout, usages: Sequence[Usage], answer: Answer) -> int:
+def devices_left(layout: Layout, usages: Sequence[Usage], answer: NodeAnswer) -> int:
     """The devices that are free once the answer has been carried out."""
     alternatives = layout.plan.alternatives
     useful = 0
@@ -35,9 +35,7 @@ def devices_left(layout: Layout, usages: Sequence[Usage], answer: Answer) -> int
 def _busy(layout: Layout, usages: Sequence[Usage]) -> int:
     busy = 0
     for offset, usage in zip(layout.offsets, usages, strict=True):
-        busy |= usage.busy << offset
-        for position in usage.shares:
-            busy |= 1 << offset + position
+        busy |= usage.held << offset
     return busy
 
 

@@ -19,7 +19,7 @@ from drakit.allocator.search.layouts import Layout
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DeviceGroup:
     """The kinds of a group as bit sets, and its counters, both in the order in which they first appear."""
 
     kinds: tuple[int, ...]
@@ -29,7 +29,7 @@ class Group:
 class Symmetry:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        alike: dict[object, list[Group]] = {}
+        alike: dict[object, list[DeviceGroup]] = {}
         for members in self._connected():
             alike.setdefault(self._signature(members), []).append(self._group(members))
         self._classes = tuple(tuple(groups) for groups in alike.values())
@@ -86,7 +86,7 @@ class Symmetry:
             listed.append((trait.selected, trait.failing, trait.usable, trait.values, use))
         return layout.pool_of[members[0]], tuple(listed)
 
-    def _group(self, members: list[int]) -> Group:
+    def _group(self, members: list[int]) -> DeviceGroup:
         layout = self._layout
         kinds: dict[object, int] = {}
         counters: dict[int, None] = {}
@@ -95,10 +95,10 @@ class Symmetry:
             key = position if trait.shared else id(trait)
             kinds[key] = kinds.get(key, 0) | 1 << position
             counters |= dict.fromkeys(counter for counter, _ in layout.consumes[position])
-        return Group(tuple(kinds.values()), tuple(counters))
+        return DeviceGroup(tuple(kinds.values()), tuple(counters))
 
 
-def _state(group: Group, left: int, free: int, counters: Sequence[int]) -> tuple[int, ...]:
+def _state(group: DeviceGroup, left: int, free: int, counters: Sequence[int]) -> tuple[int, ...]:
     state = [counters[counter] for counter in group.counters]
     for kind in group.kinds:
         state.append((left & kind).bit_count())

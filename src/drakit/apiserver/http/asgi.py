@@ -1,9 +1,9 @@
-"""The server over HTTP: an ASGI application that parses, streams and does nothing else.
+"""The server over HTTP: an ASGI application that parses requests and writes responses.
 
 In:  ASGI messages.
-Out: the same server's responses, in bytes.
+Out: the handler's responses, in bytes.
 
-A client that stalls or goes away costs nothing: bodies and writes have a deadline, a watch ends with its connection.
+A client that stalls or goes away costs nothing: bodies and writes have deadlines, a watch ends with its connection.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _NO_CACHE = (b"cache-control", b"no-cache, private")
 
 
 class Application:
-    """One ASGI application for one server."""
+    """The ASGI application of one handler."""
 
     def __init__(self, server: Handler) -> None:
         self._server = server
         self._draining = asyncio.Event()
 
     def drain(self) -> None:
-        """The server is about to stop: watches end, so that nobody waits for them."""
+        """End all watches: the listener is about to stop and would wait for them."""
         self._draining.set()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -70,7 +70,7 @@ class Application:
             return Response(code=answer.code, content=StatusContent(answer))
 
     async def _stream(self, response: Response, stream: EventStream, receive: Receive, send: Send) -> None:
-        """Send events until the watch ends, or the client goes, or it does not read what is sent."""
+        """Send events until the watch ends, the client disconnects, or it does not read what is sent."""
         tasks = [
             asyncio.ensure_future(_write(response, stream, send)),
             asyncio.ensure_future(_left(receive)),
@@ -84,15 +84,19 @@ class Application:
             await asyncio.gather(*tasks, return_exceptions=True)
             await stream.close()
         if self._draining.is_set():
+            # The end of the body: without it the connection would count as broken, and not be closed in peace.
             await send({"type": "http.response.body", "body": b""})
 
 
 class _Disconnected(Exception):
-    """The client went away in the middle of its request."""
+    """The client disconnected in the middle of its request."""
 
 
 def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """A header that comes several times is one list, as HTTP says; the groups to act as are kept apart by lines."""
+    """Join headers that come several times by commas, as HTTP says.
+
+    Impersonation headers are joined by line ends instead: a group's name may contain a comma, never a line end.
+    """
     headers: dict[str, str] = {}
     for name, value in raw:
         key, text = name.decode("latin-1"), value.decode("latin-1")
@@ -121,7 +125,7 @@ async def _request(scope: Message, receive: Receive) -> Request:
 
 
 async def _body(headers: dict[str, str], receive: Receive) -> bytes:
-    """The whole body, as long as it is small enough and comes in time."""
+    """The body. Raise 413 when it is too large, 504 when it does not come in time."""
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > MAX_BODY:
         raise too_large(MAX_BODY)
@@ -145,7 +149,7 @@ async def _body(headers: dict[str, str], receive: Receive) -> bytes:
 
 
 def _headers(response: Response, *, length: int | None) -> Headers:
-    # Of an answer that has not changed there is nothing to describe: caches would take it for the content's.
+    # 304 has no content: caches would take its type and length for those of the content that they have.
     headers: Headers = [] if response.code == 304 else [(b"content-type", response.content_type.encode())]
     headers += [(name.encode(), value.encode()) for name, value in response.headers]
     if not any(name == "cache-control" for name, _ in response.headers):
@@ -164,7 +168,7 @@ def warning_header(text: str) -> bytes:
 
 
 async def _coded(response: Response, request: Request, scope: Message) -> Response:
-    """The answer, compressed for a client that is far away and can read that."""
+    """The response, compressed if the client accepts that and is on another machine."""
     accepted = request.headers.get("accept-encoding", "")
     peer = (scope.get("client") or (None,))[0]
     if not accepted or response.code == 304:
@@ -203,5 +207,6 @@ async def _write(response: Response, stream: EventStream, send: Send) -> None:
 
 
 async def _left(receive: Receive) -> None:
+    """Return when the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass

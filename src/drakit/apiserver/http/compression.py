@@ -1,10 +1,10 @@
-"""Long answers to clients far away, in fewer bytes.
+"""Compress long responses to clients on other machines.
 
-In:  an answer's bytes, what the client accepts, and where it is.
-Out: the same, compressed, when that is worth it.
+In:  the bytes of a response, what the client accepts, and the address of the client.
+Out: the bytes, compressed when that pays.
 
-Compressing a long list takes longer than making it: to a client on this machine, which is the usual one, it would only
-be slower. To others an answer of a certain size is sent faster so, as Kubernetes does.
+Compressing a long list takes more time than making it. For a client on this machine, the usual one, that is a loss. For
+others a response of a certain size arrives sooner; Kubernetes has the same limit.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _FASTEST = 1
 
 
 def wanted(accept_encoding: str, peer: str | None, size: int) -> bool:
-    """Whether an answer of this size to this peer should be compressed; no peer is one on a Unix socket."""
+    """Whether to compress a response of this size for this peer. None is a peer on a Unix socket."""
     return size > SMALLEST and peer is not None and not _is_here(peer) and _accepts_gzip(accept_encoding)
 
 
 async def compress(body: bytes) -> bytes:
-    """In a thread: others are answered meanwhile."""
+    """Compress in a thread, so that other requests are answered meanwhile."""
     return await asyncio.to_thread(gzip.compress, body, _FASTEST, mtime=0)
 
 

@@ -1,7 +1,7 @@
-"""What is served, told to clients: the old documents per group and version, and all in one (aggregated, v2).
+"""Discovery: the documents per group and version, and the aggregated ones (v2).
 
 In:  the served kinds.
-Out: documents that change only when the server starts anew, with an ETag where clients ask for one.
+Out: documents that stay the same until the server restarts; the aggregated ones with an ETag.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ NEIGHBOURS = {
     "discovery.k8s.io": ("v1",),
     "flowcontrol.apiserver.k8s.io": ("v1",),
 }
-"""Groups that every Kubernetes API server announces and that have no kinds here: the plain documents list them, empty,
-so that clients which compare the list with a cluster's find it. The aggregated document has only what is served."""
+"""Groups of every Kubernetes API server that have no kinds here. The plain documents list them, empty, for clients that
+compare the list with that of a cluster. The aggregated document has only what is served."""
 
+# The order in which a real server lists its groups: kubectl prints them in the order that it gets.
 _ORDER = (
     *("apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io"),
     *("autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"),
@@ -55,7 +56,7 @@ class Discovery:
         self._served = served
 
     def answer(self, request: Request, address: str = "") -> Response | None:
-        """The document of a path; none when there is none."""
+        """The document of a path; None when the path has no discovery document."""
         parts = [part for part in request.path.split("/") if part]
         accept = request.headers.get("accept", "")
         match parts:

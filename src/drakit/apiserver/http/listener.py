@@ -1,7 +1,7 @@
 """Listen on a socket: TLS, connections, signals.
 
 In:  a server, an address, certificates.
-Out: HTTP until somebody says stop; then requests under way may finish, watches end at once.
+Out: HTTP until `stop`. Then requests in flight may finish; watches end at once.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Protocol(HttpToolsProtocol):
-    """HTTP/1.1 that knows the client's certificate, and hangs up on those who keep it waiting.
+    """HTTP/1.1 with the client's certificate, and with limits for slow and large clients.
 
-    uvicorn bounds neither the time nor the size of a request's head, nor what comes after the answer to a body that is
-    too large; and what a client does not read it would keep for ever.
+    uvicorn limits neither the time nor the size of a request's head, nor the rest of a body after the response to it.
+    It also buffers for ever what a client does not read.
     """
 
     _waiting: asyncio.TimerHandle | None = None
-    """For the end of a head."""
+    """Fires when the head of a request takes too long."""
     _stalling: asyncio.TimerHandle | None = None
-    """For a client to read."""
+    """Fires when the client has not read for too long."""
     _unread = 0
     _surplus = 0
 
@@ -57,7 +57,7 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._waiting is not None:
-            if self._head > HEADER_BYTES:  # all that came before, and still no end of the head
+            if self._head > HEADER_BYTES:  # so much has come, and the head has not ended
                 self._hang_up()
                 return
             self._head += len(data)
@@ -98,7 +98,7 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _await_reader(self) -> None:
-        """Look again later: a client that has read nothing by then reads no more."""
+        """Look again later. A client that has read nothing until then is disconnected."""
         self._unread = self.transport.get_write_buffer_size()
         self._stalling = self.loop.call_later(STALL_SECONDS, self._check_reader)
 
@@ -129,13 +129,13 @@ class Protocol(HttpToolsProtocol):
 
 
 class Security(msgspec.Struct, frozen=True):
-    """The server's certificate, and the CAs whose client certificates it takes for what they say."""
+    """The server's certificate, and the CAs whose client certificates it accepts."""
 
     certificate: Pair
     client_cas: tuple[Path, ...] = ()
 
     def context(self) -> ssl.SSLContext:
-        """Raise UsageError for a file that is not what it should be."""
+        """Raise UsageError for a file that is missing or is no certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
@@ -154,11 +154,11 @@ class Security(msgspec.Struct, frozen=True):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; port zero is any that is free."""
+    """A listening socket. Port 0 takes any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Connections inherit it. Without it the body of an answer waits 40 ms for the client's acknowledgement of the head.
+    # Connections inherit it. Without it, the body of a response waits 40 ms for the acknowledgement of its head.
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         bound.bind((host, port))
@@ -171,7 +171,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def bind_unix(path: Path) -> socket.socket:
-    """A socket in the file system, for its owner alone. A stale one of an earlier run is replaced, no other."""
+    """A socket in the file system that only its owner may use. A stale socket of an earlier run is replaced."""
     if path.is_socket() and not _answers(path):
         path.unlink()
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -196,7 +196,7 @@ def _answers(path: Path) -> bool:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Says when it has started, and lets the application know before it waits for connections to end."""
+    """Tells when it listens, and drains the application before it waits for connections to end."""
 
     def __init__(self, config: uvicorn.Config, application: Application) -> None:
         super().__init__(config)
@@ -213,7 +213,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class Listener:
-    """Serves one socket. `serve` returns when `stop` was called."""
+    """Serves one socket. `serve` returns after `stop`."""
 
     def __init__(self, server: Handler, bound: socket.socket, security: Security | None = None) -> None:
         application = Application(server)
@@ -245,9 +245,9 @@ class Listener:
 
     @contextlib.contextmanager
     def stopped_by_signals(self) -> Iterator[None]:
-        """SIGTERM and SIGINT stop it; what the caller has opened is still there to be closed.
+        """SIGTERM and SIGINT call `stop`. The caller can then close what it has opened.
 
-        uvicorn's own way would raise the signal again in the end, and leave no time for that.
+        uvicorn's own handling would raise the signal again at the end, and leave no time for that.
         """
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
@@ -259,13 +259,13 @@ class Listener:
                 loop.remove_signal_handler(number)
 
     def stop(self) -> None:
-        """Let requests under way finish; when asked a second time, do not even wait for those."""
+        """Let requests in flight finish. A second call does not wait for them."""
         self._uvicorn.force_exit = self._uvicorn.should_exit
         self._uvicorn.should_exit = True
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Serve in the background as long as the context is open."""
+        """Serve in the background while the context is open."""
         task = asyncio.create_task(self.serve())
         try:
             started = asyncio.create_task(self._uvicorn.listening.wait())

@@ -1,1 +1,1 @@
-"""Which kinds are served in which versions, and of which Kubernetes release the server is."""
+"""Which kinds are served in which versions, and which Kubernetes release the server behaves like."""

@@ -1,10 +1,10 @@
-"""Events in their two groups: one object, two spellings.
+"""Events in their two groups: the same object with other field names.
 
 In:  an event of events.k8s.io/v1, or the core one that is stored.
 Out: the same event in the other form.
 
-The server treats `events.k8s.io/v1` as one more version of the core Event: whoever writes in one group is read in the
-other.
+The server treats `events.k8s.io/v1` as one more version of the core Event: an event that is written in one group can be
+read in the other.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _CORE_NAMES = {new: core for core, new in _NAMES.items()}
 
 
 def from_core(event: Plain) -> Plain:
-    return dict(zip(map(_NAMES.get, event, event), event.values(), strict=True))
+    return {_NAMES.get(name, name): value for name, value in event.items()}
 
 
 def to_core(event: Plain) -> Plain:
-    return {**dict(zip(map(_CORE_NAMES.get, event, event), event.values(), strict=True)), "apiVersion": "v1"}
+    return {_CORE_NAMES.get(name, name): value for name, value in event.items()} | {"apiVersion": "v1"}
 
 
 def core_field(name: str) -> str:
-    """A field to select by, as the core group calls it."""
+    """The name of a selectable field in the core group."""
     head, dot, rest = name.partition(".")
     return _CORE_NAMES.get(head, head) + dot + rest

@@ -31,7 +31,7 @@ def served_kinds(runtime_config: str = "") -> Served:
 
 
 def known_kind(group_version: str, kind: str) -> Kind:
-    """A kind that is always there."""
+    """A kind that is always registered; KeyError is a mistake in the code."""
     found = find_kind(group_version, kind)
     if found is None:
         raise KeyError(f"{group_version} has no kind {kind}")
@@ -39,7 +39,7 @@ def known_kind(group_version: str, kind: str) -> Kind:
 
 
 def order_of(group_version: str) -> tuple[str, int, int, int]:
-    """Groups by name; in a group stable versions before beta before alpha, newer before older."""
+    """Sort key: groups by name; in a group GA before beta before alpha, newer before older."""
     group, _, version = group_version.rpartition("/")
     found = _VERSION.fullmatch(version)
     if not found:

@@ -16,7 +16,6 @@ from drakit.api.schemas import Schema
 
 ATOMIC = "atomic"
 KEYED = "map"
-SET = "set"
 
 
 class Atom:

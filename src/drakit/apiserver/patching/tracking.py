@@ -89,11 +89,6 @@ class FieldTracker:
         self._target = WriteTarget(api_version, kind, reach_of(kind, subresource), convert)
         self._subresource = subresource
 
-    def update(self, live: Document | None, new: Document, *, manager: str, now: str) -> dict[str, Any]:
-        """The new object with its managedFields after a create (`live` is None), update or plain patch."""
-        owners = self.owners_after(live, _owners_of(live), new, manager=manager, now=now)
-        return _with_managed(_without_managed(new), owners)
-
     def owners_after(self, live: Document | None, known: Owners, new: Document, *, manager: str, now: str) -> Owners:
         """Who owns what after a create (`live` is None), update or plain patch; `known` are the owners of `live`.
 
@@ -226,24 +221,6 @@ def _without_server_set(fields: FieldSet) -> FieldSet:
 
 def _but(fields: FieldSet, names: Set[str]) -> FieldSet:
     return {name: fields[name] for name in fields.keys() - names} if fields.keys() & names else dict(fields)
-
-
-def keep_times_if_idle(live: Document, new: dict[str, Any]) -> dict[str, Any]:
-    """The new object, with the live one's times in managedFields if nothing else differs: then nothing is written."""
-    old, fresh = _managed(live), _managed(new)
-    if not old or not fresh or old == fresh or len(old) != len(fresh):
-        return new
-    if [_timeless(each) for each in old] != [_timeless(each) for each in fresh]:
-        return new
-    return {**new, "metadata": {**new["metadata"], "managedFields": old}} if _rest(live) == _rest(new) else new
-
-
-def _timeless(entry: Document) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if key != "time"}
-
-
-def _rest(document: Document) -> dict[str, Any]:
-    return _without_managed(document)
 
 
 def _managed(document: Document) -> Any:

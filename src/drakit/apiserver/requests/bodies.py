@@ -1,7 +1,7 @@
-"""What a client sends: bytes to an object of the kind that its path names.
+"""Read what a client sends: from bytes to an object of the kind that the path names.
 
 In:  a body in JSON, YAML or, for a few kinds, protobuf; or an object, from a client in this process.
-Out: the object in its storage version with defaults, and the warnings that go with it. What cannot be read is 400.
+Out: the object in its storage version with defaults, and warnings. 400 for what cannot be decoded.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ def media_type(request: Request) -> str:
 
 
 def read_body(request: Request, old: StoredObject | None = None) -> Any:
-    """The body as plain data; none when there is no body.
+    """The body as plain data; None when there is no body.
 
-    A struct, from a client in this process, may share parts with the stored object that it was made of.
+    A client in this process may send a struct that it made of the stored one. Parts that it did not replace are taken
+    from the stored document.
     """
     sent = request.document
     if isinstance(sent, Model):
@@ -82,7 +83,7 @@ def read_body(request: Request, old: StoredObject | None = None) -> Any:
 
 
 def read_as(model: type[T], kind: str, plain: Any) -> T:
-    """A small object that is no kind of its own: a Scale, a Binding; 400 when it has another form."""
+    """A small object that is not stored: a Scale, a Binding. 400 when it has another form."""
     if isinstance(plain, dict):
         plain = {name: value for name, value in plain.items() if value is not None}
         if plain.get("kind", kind) != kind:
@@ -104,10 +105,10 @@ def parse_body(body: bytes, syntax: str) -> Any:
 
 
 def has_spaced_parameters(request: Request, document: Plain) -> bool:
-    """Whether a class's opaque parameters are JSON with spaces between its tokens.
+    """Whether the opaque parameters of a class came with spaces between their JSON tokens.
 
-    Kubernetes compares these parameters by their text. A patch writes them anew, without spaces: to it, parameters that
-    were sent with spaces have changed, and the class gets a new generation.
+    Kubernetes compares opaque parameters by their text. A patch writes them without spaces, so parameters that came
+    with spaces count as changed, and the class gets a new generation.
     """
     if media_type(request) not in ("", "application/json") or not request.body:
         return False
@@ -136,11 +137,10 @@ def incoming(
     known: Mapping[str, Any] = _NOTHING,
     clean: bool = False,
 ) -> Incoming:
-    """An object of this kind from plain data that a client sent to this version's path.
+    """Decode an object of this kind from plain data that a client sent in this version.
 
-    `known` is the stored object in that version, which the data may have parts of; the answer has them too. Data that
-    is `clean` was never text, and has no field twice: of a new object, a spec that was read before need not be read
-    again.
+    `known` is the stored object in that version. Parts that the data shares with it are passed over. `clean` data was
+    never text and has no duplicate fields; then the spec of a new object may come from the cache of equal specs.
     """
     document = _named(kind, version, plain)
     text = specs.text_of(document) if clean and not known else b""
@@ -151,9 +151,9 @@ def incoming(
         decoded = decode_plain(document, strict=strict, known=known)
     except DecodeError as error:
         raise _unhandled(kind, document, str(error)) from None
-    settled = known.get("spec") is not None and document.get("spec") is known["spec"]
-    whole = settled and _is_known(document, known)
-    finished = decoded.object if whole else set_defaults(decoded.object, now, settled=settled)
+    has_known_spec = known.get("spec") is not None and document.get("spec") is known["spec"]
+    needs_defaults = not (has_known_spec and _is_known(document, known))
+    finished = set_defaults(decoded.object, now, settled=has_known_spec) if needs_defaults else decoded.object
     wire = _wire(decoded, finished, known)
     if text and not decoded.problems:
         specs.remember(kind, version, text, wire)
@@ -162,12 +162,12 @@ def incoming(
 
 
 def _is_known(document: Plain, known: Mapping[str, Any]) -> bool:
-    """Whether all but its head was read before, and has its defaults."""
+    """Whether every part but metadata comes from `known`, and so has its defaults."""
     return bool(known) and all(part is known.get(name) for name, part in document.items() if name not in _HEAD)
 
 
 def _wire(decoded: Decoded, complete: Object, known: Mapping[str, Any]) -> Plain:
-    """The object as it is written, with its defaults; what is `known` is not written again if it needed none."""
+    """The object in the form of the wire, with defaults. If defaults changed nothing, known parts are passed over."""
     kind = decoded.kind
     if not known or complete is not decoded.object or not kind.whole or decoded.version != kind.internal:
         return to_wire(complete)
@@ -176,7 +176,7 @@ def _wire(decoded: Decoded, complete: Object, known: Mapping[str, Any]) -> Plain
 
 
 def _named(kind: Kind, version: str, plain: Any) -> Plain:
-    """The data with its kind and version: what is left out is what the path says, anything else must agree."""
+    """The data with kind and apiVersion. Missing ones are those of the path; others must agree with it."""
     if not isinstance(plain, dict):
         found = "array" if isinstance(plain, list) else type(plain).__name__
         raise bad_request(f"couldn't get version/kind; json parse error: json: cannot unmarshal {found} into an object")

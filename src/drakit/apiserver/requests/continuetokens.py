@@ -1,7 +1,7 @@
-"""Continue tokens: where a list goes on.
+"""Continue tokens of paged lists.
 
-In:  the revision of a list and the key after which it goes on.
-Out: an opaque text, and back.
+In:  the revision of a list and the last key that was sent.
+Out: an opaque text; and back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _VERSION = "meta.k8s.io/v1"
 
 
 class Continue(msgspec.Struct, frozen=True):
-    """`after` is relative to the prefix of the list. Revision -1: whatever the current one is."""
+    """`after` is relative to the prefix of the list. Revision -1 stands for the current one."""
 
     revision: int = msgspec.field(name="rv")
     start: str
@@ -45,5 +45,5 @@ def decode_continue(text: str) -> Continue:
     if token.revision == 0 or not token.start:
         raise bad_request("invalid continue token: the token has no position (rv and start)")
     if ".." in token.after.split("/"):
-        raise bad_request("invalid continue token: the start must not climb")
+        raise bad_request("invalid continue token: the start must not climb")  # out of the prefix of the list
     return token

@@ -1,7 +1,7 @@
-"""Which representation a client wants, of those that there are.
+"""Choose the representation that a client accepts.
 
 In:  the Accept header.
-Out: plain JSON, YAML, a Table, partial metadata or aggregated discovery; none of them raises 406.
+Out: JSON, YAML, a Table, partial metadata or aggregated discovery. 406 if the client accepts none of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Representation(msgspec.Struct, frozen=True):
 
     @property
     def content_type(self) -> str:
-        """What the answer calls itself: discovery clients look for the parameters, others for the bare type."""
+        """The content type of the response: discovery clients look for the parameters, others for the bare type."""
         if self.transform == DISCOVERY_LIST:
             return f"{self.media_type};g={self.group};v={self.version};as={self.transform}"
         return self.media_type
@@ -49,7 +49,7 @@ PLAIN = Representation()
 
 @lru_cache(maxsize=256)
 def negotiate(accept: str, *, discovery: bool = False, objects: bool = True) -> Representation:
-    """The first acceptable entry, the best `q` first; transforms are for objects, the discovery list for discovery."""
+    """The first available entry, by descending `q`. Tables are for objects, the discovery list for discovery."""
     if not accept:
         return PLAIN
     for media, parameters in _entries(accept):

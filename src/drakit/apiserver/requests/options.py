@@ -1,7 +1,7 @@
-"""Options of a request: what stands in the query, and in the body of a deletion.
+"""Options of a request: from the query, and from the body of a deletion.
 
 In:  query parameters as text.
-Out: checked structs; a bad value raises 400, a combination that makes no sense 422, as upstream.
+Out: checked structs. A bad value raises 400, a bad combination 422: as upstream.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def revision(self) -> int:
-        """The resource version as a number; zero when none was given."""
+        """The resourceVersion as a number; 0 when there is none."""
         return parse_revision(self.resource_version) if self.resource_version else 0
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Of create, update and patch."""
+    """Options of create, update and patch."""
 
     dry_run: bool = False
     manager: str = ""
@@ -96,7 +96,7 @@ def list_options(request: Request, *, watch: bool = False) -> ListOptions:
 
 
 def write_options(request: Request, kind: str) -> WriteOptions:
-    """`kind` is CreateOptions, UpdateOptions or PatchOptions, which the answer to a bad value names."""
+    """`kind` is CreateOptions, UpdateOptions or PatchOptions: errors name it."""
     if not request.query:
         return _NO_WRITE_OPTIONS
     return _write_options(request.query, kind)
@@ -104,7 +104,7 @@ def write_options(request: Request, kind: str) -> WriteOptions:
 
 @lru_cache(maxsize=256)
 def _write_options(query: tuple[tuple[str, str], ...], kind: str) -> WriteOptions:
-    """A client asks for the same all the time."""
+    """Cached: a client sends the same options all the time."""
     request = Request(method="", path="", query=query)
     validation = request.parameter("fieldValidation")
     manager = request.parameter("fieldManager")
@@ -120,7 +120,7 @@ def _write_options(query: tuple[tuple[str, str], ...], kind: str) -> WriteOption
 
 
 def delete_options(request: Request, body: Any) -> DeleteOptions:
-    """From the body if there is one, else from the query."""
+    """The options in the body if there is one, else in the query."""
     given = _delete_body(body) if body is not None else _delete_query(request)
     dry_run = given.dry_run or request.parameters("dryRun")
     found = list(_dry_run_errors(dry_run))
@@ -143,7 +143,7 @@ def delete_options(request: Request, body: Any) -> DeleteOptions:
 
 
 def parse_revision(text: str) -> int:
-    """A resource version that a client sends back."""
+    """A resourceVersion that a client sent; 400 if it is no number of 64 bits."""
     if text.isascii() and text.isdigit() and int(text) < 1 << 64:
         return int(text)
     problem = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"

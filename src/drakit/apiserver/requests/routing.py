@@ -1,10 +1,10 @@
-"""From a method and a path to what is meant.
+"""Parse the path of a request.
 
 In:  `GET /apis/resource.k8s.io/v1/namespaces/default/resourceclaims/train-0/status`.
 Out: a Target: verb, kind, version, namespace, name, subresource; or a path that names no resource.
 
-The path is taken apart without looking at what is served: a user who may not see something is not told whether it
-is there. Only then `resolve` looks it up.
+`parse` does not look at what is served. Authorization comes between `parse` and `resolve`, so that a user who may not
+see a resource is not told whether it exists.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from drakit.apiserver.kinds.events import CORE, GROUP_VERSION
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 _SHORT = 512
-"""Longer paths are not remembered: nobody shall fill the memory with them."""
+"""Longer paths are not cached: nobody can fill the memory with them."""
 LEGACY = "api"
 GROUPS = "apis"
 
 
 class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A path, taken apart. Without a resource it is a path of the server itself: discovery, health, …"""
+    """The parts of a path. Without a resource it is a path of the server itself: discovery, health, …"""
 
     verb: str
     path: str
@@ -39,7 +39,7 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     subresource: str = ""
     watch_path: bool = False
-    """The old form: `/watch/` in the path."""
+    """Whether it is the old form of a watch: `/watch/` in the path."""
     collection: bool = False
 
     @property
@@ -48,12 +48,12 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource that is served."""
+    """A served resource that a request names."""
 
     info: RequestInfo
     kind: Kind
     version: str
-    """As the kind counts its versions; another group, for an event of that group."""
+    """A version of the kind. For an Event it may be `events.k8s.io/v1`: the other group counts as a version."""
     subresource: Subresource | None = None
 
     @property
@@ -74,7 +74,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(request: Request) -> RequestInfo:
-    """Take a path apart. `watch=true` in the query makes a list a watch."""
+    """Parse a path. `watch=true` in the query makes a list a watch."""
     method, path, watch = request.method, request.path, _wants_watch(request)
     if len(path) >= _SHORT:
         return _parse_path(method, path, watch)
@@ -82,7 +82,7 @@ def parse(request: Request) -> RequestInfo:
     at = 6 if parts[1:2] == [LEGACY] else 7
     if len(parts) - at not in (1, 2) or parts[at - 3] != "namespaces" or "" in parts[1:] or parts[at] in (".", ".."):
         return _remembered(method, path, watch)
-    # Objects come and go, their collections stay: what is remembered has another name.
+    # Cached with a placeholder for the name: objects come and go, their collections stay.
     name, parts[at] = parts[at], "name"
     return msgspec.structs.replace(_remembered(method, "/".join(parts), watch), path=path, name=name)
 
@@ -123,7 +123,7 @@ def _segments(rest: list[str]) -> tuple[str, str, str, str]:
     if rest[0] != "namespaces" or len(rest) == 1:
         return "", *_padded(rest)
     if len(rest) == 2 or (len(rest) == 3 and rest[2] in _NAMESPACE_SUBRESOURCES):
-        # A namespace is in itself: what is allowed in it includes reading it.
+        # A Namespace counts as being in itself: a role in a namespace may allow reading the Namespace.
         return rest[1], *_padded(rest)
     return rest[1], *_padded(rest[2:])
 
@@ -140,7 +140,7 @@ def _wants_watch(request: Request) -> bool:
 
 def _verb(method: str, *, named: bool, watch: bool) -> str:
     if watch and method == "GET":
-        # HEAD never watches: there is no end of a watch to describe. What is there now is described instead.
+        # HEAD never watches: its response must end. It describes the list instead.
         return "watch"
     if method in ("GET", "HEAD"):
         return "get" if named else "list"
@@ -150,7 +150,7 @@ def _verb(method: str, *, named: bool, watch: bool) -> str:
 
 
 class Routes:
-    """What is served: by group and version, then by plural name."""
+    """The served kinds, by group and version and then by plural name."""
 
     def __init__(self, served: Mapping[str, Mapping[str, Kind]]) -> None:
         self.served = served

@@ -1,7 +1,7 @@
-"""Specs that were read before: objects that are made of one template have equal ones.
+"""A cache of decoded specs: objects that come from one template have equal specs.
 
 In:  the spec of a new object, as a client in this process sent it.
-Out: the same with defaults and in the form in which it is written, shared by all that have it; nobody changes it.
+Out: the same spec with defaults, in the form of the wire. All objects that have it share it; nobody changes it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NUMBER = 2048
 
 
 def text_of(document: Plain) -> bytes:
-    """What a spec is known by; nothing, when it is not to be remembered."""
+    """The key of a spec in the cache; empty if it is not to be cached."""
     spec = document.get("spec")
     if type(spec) is not dict:
         return b""
@@ -35,7 +35,7 @@ def find(kind: Kind, version: str, text: bytes) -> Plain | None:
 
 
 def remember(kind: Kind, version: str, text: bytes, completed: Plain) -> None:
-    """Of a spec that had nothing unknown in it; a copy, for the client may change what it sent."""
+    """Cache a spec without unknown fields. It is copied: the client may change what it sent."""
     key = kind.kind, kind.group_version(version), text
     if version == kind.internal and key not in _SPECS and type(completed.get("spec")) is dict:
         _SPECS[key] = msgspec.json.decode(msgspec.json.encode(completed["spec"]))

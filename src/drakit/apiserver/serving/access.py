@@ -1,7 +1,7 @@
-"""All that one server knows about who may do what.
+"""Put authorization together, and keep what it depends on up to date.
 
-In:  the names of authorization modes; the objects that rights follow from, kept current from the store.
-Out: an authorizer, admission that refuses escalation, the index that tokens are checked against.
+In:  the names of authorization modes; roles, bindings, pods and slices, followed in the store.
+Out: an authorizer, the plugin against escalation, the index of objects that tokens are bound to.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ MODES = (*SIMPLE_MODES, NODE, RBAC)
 
 
 class SyncAuthorizer(Authorizer, Protocol):
-    """An authorizer that needs to wait for nothing."""
+    """An authorizer that decides from memory, without waiting."""
 
     def decide(self, asked: Attributes) -> AuthorizationResult: ...
 
 
 class RuleListingUnion:
-    """Judges in turn, as `authorization.Union`; the roles tell their rules."""
+    """Asks authorizers in turn, as `AuthorizerUnion`, without waiting. It can also list the rules of a user."""
 
     def __init__(self, authorizers: Sequence[SyncAuthorizer], roles: RoleBased) -> None:
         self._authorizers = tuple(authorizers)
@@ -64,7 +64,7 @@ class RuleListingUnion:
 
     async def rules_for(self, user: User, namespace: str) -> dict[str, Any]:
         resources, paths, problem = self._roles.rules_for(user, namespace)
-        # What a node may do is not all in rules.
+        # The node authorizer decides by relations between objects. Rules cannot express that: the list is incomplete.
         is_node = node_of(user) is not None
         if is_node:
             problem = "node authorizer does not support user rule resolution"
@@ -73,7 +73,11 @@ class RuleListingUnion:
 
 
 class AccessControl:
-    """`modes` empty: somebody else authorizes; what tokens are checked against is followed from the first token on."""
+    """Authorization of one server, with the followers that feed it.
+
+    Without `modes` somebody else authorizes. Then only the objects that tokens are bound to are followed, from the
+    first token on.
+    """
 
     def __init__(self, objects: ObjectStore, modes: Sequence[str] = (), *, aggregate: bool = False) -> None:
         unknown = [name for name in modes if name not in MODES]
@@ -105,7 +109,7 @@ class AccessControl:
         return [NoEscalation(self.policy, authorizer)] if RBAC in self.modes else []
 
     async def start(self, context: ServerContext) -> None:
-        """Write the default roles, read all that matters, and follow it from then on."""
+        """Write the default roles; read roles, bindings, pods and slices, and follow them from then on."""
         if RBAC in self.modes:
             await write_defaults(context)
         for follower in self._followers:
@@ -127,7 +131,7 @@ class AccessControl:
 
 
 class RoleAggregation:
-    """Keeps aggregated roles up to date for as long as it runs: what a controller manager does for Kubernetes."""
+    """Keeps aggregated roles up to date while it runs. In Kubernetes a controller does this."""
 
     def __init__(self, context: ServerContext) -> None:
         self._context = context

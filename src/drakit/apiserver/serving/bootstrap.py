@@ -1,7 +1,7 @@
-"""The objects that every cluster has from its first moment: namespaces, and the service that names the server itself.
+"""Create the objects that every cluster has: namespaces, and the service `kubernetes`.
 
-In:  a server without requests so far.
-Out: the same, with those objects; what is there already stays as it is.
+In:  a server that has not answered requests yet.
+Out: those objects are in the store. What was there already stays as it is.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ async def _ensure(context: ServerContext, kind: Kind, namespace: str, document: 
     metadata = {
         **document["metadata"], "uid": context.new_uid(), "creationTimestamp": context.timestamp()
     }  # fmt: skip
-    whole = {**document, "kind": kind.kind, "apiVersion": kind.internal_version, "metadata": metadata}
-    completed = shape_of(kind.internal_version, kind.kind).complete(whole)
+    document = {**document, "kind": kind.kind, "apiVersion": kind.internal_version, "metadata": metadata}
+    completed = shape_of(kind.internal_version, kind.kind).complete(document)
     try:
         await context.objects.create(kind, namespace, completed)
-    except KeyExists:
+    except KeyExists:  # another server on the same store was quicker
         return

@@ -1,7 +1,7 @@
-"""Write the default roles and bindings; gather the rules of aggregated roles.
+"""Write the default roles and bindings; fill aggregated roles.
 
 In:  the store, at the start of a server; changes of cluster roles.
-Out: the same store with every default object, and aggregated roles that hold the rules of all they select.
+Out: every default object is in the store; each aggregated role has the rules of all roles that it selects.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _ROUNDS = 8
 
 
 async def write_defaults(context: ServerContext) -> None:
-    """All at once: a store that flushes to disk does so for all of them together."""
+    """Write all default objects at the same time: a store on disk then flushes once for all of them."""
     await asyncio.gather(*(ensure(context, document) for document in default_objects(context.gates)))
 
 
 async def ensure(context: ServerContext, wanted: Document) -> None:
-    """Make an RBAC object be there with at least what is wanted."""
+    """Create an RBAC object, or add what it lacks."""
     kind, namespace, name = kind_of(wanted), wanted["metadata"].get("namespace", ""), wanted["metadata"]["name"]
     for _ in range(_TRIES):
         found = await context.objects.find(kind, namespace, name)
@@ -57,8 +57,8 @@ def _shaped(kind: Kind, document: Document) -> Document:
 async def aggregate(context: ServerContext) -> None:
     """Bring every aggregated role up to date.
 
-    One may select another: so again, until nothing changes. A chain is as long as there are roles in it; roles that
-    select each other come to rest too, because rules are only ever gathered.
+    An aggregated role may select another one, so this repeats until nothing changes. Roles that select each other come
+    to rest as well, because each only collects rules.
     """
     for _ in range(_ROUNDS):
         if not await _aggregate_once(context):
@@ -84,12 +84,12 @@ async def _aggregate_once(context: ServerContext) -> bool:
 
 
 def same_rules(rules: Sequence[Document], others: Sequence[Document]) -> bool:
-    """In whatever order: two roles that select each other would otherwise swap theirs for ever."""
+    """Whether both have the same rules, in any order. By order, roles that select each other would never settle."""
     return len(rules) == len(others) and all(rule in others for rule in rules)
 
 
 def gathered(role: Document, roles: Sequence[Document]) -> list[Document] | None:
-    """The rules that an aggregated role should have: those of all others that it selects, each once."""
+    """The rules that an aggregated role should have, each once: those of all other roles that it selects."""
     if not role.get("aggregationRule"):
         return None
     wanted = from_plain(AggregationRule, role["aggregationRule"]).cluster_role_selectors

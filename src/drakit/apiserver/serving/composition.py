@@ -1,7 +1,7 @@
 """Put a server together.
 
-In:  a store, a clock, and how the server is to behave.
-Out: a Server, ready to handle requests; the objects that every cluster has are there.
+In:  a store, a clock, and settings.
+Out: a Server that answers requests. The objects that every cluster has are in the store.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ISSUER = "https://kubernetes.default.svc"
 
 @dataclass(slots=True)
 class Settings:
-    """How a server behaves. The defaults are those of a server that is used from within its process."""
+    """How a server behaves. The defaults suit a server that is used in process."""
 
     gates: FeatureGates = field(default_factory=FeatureGates.defaults)
     runtime_config: str = ""
@@ -58,9 +58,9 @@ class Settings:
     anonymous: bool = True
     authorizer: Authorizer = field(default_factory=AlwaysAllow)
     modes: Sequence[str] = ()
-    """Of authorization, in order: `Node`, `RBAC`, …; they take the place of `authorizer`."""
+    """Authorization modes, in order: `Node`, `RBAC`, …. If there are any, `authorizer` is not used."""
     aggregate_roles: bool = False
-    """Whether to keep `admin`, `edit`, `view` and their like up to date: a controller's task in Kubernetes."""
+    """Whether the server keeps aggregated roles (`admin`, `edit`, …) up to date: in Kubernetes a controller does."""
     audit: AuditLog | None = None
     enable_plugins: Sequence[str] = ()
     disable_plugins: Sequence[str] = ()

@@ -1,7 +1,7 @@
-"""Whether the server is well: `/healthz`, `/livez`, `/readyz`, and one check alone below each.
+"""Health: `/healthz`, `/livez`, `/readyz`, and each check by itself below them.
 
 In:  named checks.
-Out: `ok`, or the list of what is well and what is not.
+Out: `ok`, or the list of checks with their results.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from drakit.api.exchange import Raw, Request, Response
 
 Check = Callable[[], Awaitable[None]]
-"""Returns when all is well, raises what is not."""
+"""Returns when the check passes, raises when it fails."""
 
 PATHS = ("healthz", "livez", "readyz")
 _TEXT = "text/plain; charset=utf-8"
@@ -22,7 +22,7 @@ class Health:
         self._checks = checks
 
     async def answer(self, request: Request) -> Response | None:
-        """The answer to a health path; none for any other."""
+        """The answer to a health path; None for any other path."""
         parts = [part for part in request.path.split("/") if part]
         if not parts or parts[0] not in PATHS or len(parts) > 2:
             return None

@@ -1,7 +1,7 @@
 """A kubeconfig that reaches this server, ready for kubectl.
 
 In:  the server's address, its CA, and a token or a client certificate.
-Out: a file of mode 0600 with everything inside it.
+Out: a file of mode 0600. Certificates and keys are in it, not beside it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The API server: requests in, responses out. How they travel is somebody else's business.
+"""The API server: a request in, a response out.
 
 In:  a Request, from HTTP or from a client in this process.
-Out: a Response. Whatever goes wrong on the way is a Status; nothing is raised.
+Out: a Response. Every error becomes a Status; nothing is raised.
 
-authenticate → bound the load → authorize → find the resource → handle it → count it
+parse the path → authenticate → limit the load → authorize → find the resource → handle it → count it
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _PAGE_NOT_FOUND = Response(code=404, content=Raw(b"404 page not found\n"), conte
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many requests may be under way at a time; watches do not count, they wait and cost nothing."""
+    """How many requests may be in flight. Watches do not count: while they wait they cost nothing."""
 
     reading: int = 400
     writing: int = 200
@@ -88,7 +88,7 @@ class Server:
     ) -> None:
         self.context = context
         self.address = ""
-        """Where clients reach the server, for those that ask."""
+        """Host and port at which clients reach the server, as discovery tells them."""
         self._authentication = authentication
         self._routes = routes
         self._discovery = discovery
@@ -144,7 +144,7 @@ class Server:
         return response
 
     async def _user(self, request: Request, trail: Trail) -> User:
-        """Who asks, or whom it may ask as."""
+        """The user of a request: who sent it, or whom the sender may impersonate."""
         trail.user = self._authentication.authenticate(request)
         user = await impersonate(self.context.authorizer, trail.user, request.headers)
         trail.acting_as = user if user is not trail.user else None
@@ -153,7 +153,7 @@ class Server:
     async def _bounded(
         self, request: Request, info: RequestInfo, user: User, warnings: list[str], trail: Trail
     ) -> Response:
-        """Turn away what is too much, before it costs anything. Health is answered always."""
+        """Refuse requests beyond the limits, before they cost anything. Health and discovery are always answered."""
         if info.verb == "watch" or not info.resource:
             return await self._authorized(request, info, user, warnings, trail)
         kind = READ if info.verb in _READING else WRITE
@@ -169,6 +169,7 @@ class Server:
     async def _authorized(
         self, request: Request, info: RequestInfo, user: User, warnings: list[str], trail: Trail
     ) -> Response:
+        # Before the resource is looked up: who may not see it is not told whether it exists.
         asked = _attributes(request, info, user)
         result = trail.decided(await self.context.authorizer.authorize(asked))
         if result.decision is not Decision.ALLOW:
@@ -183,7 +184,7 @@ class Server:
         return await self._resources.handle(ApiCall(_with_body(request), target, user, warnings, trail.annotations))
 
     async def _page(self, request: Request, info: RequestInfo) -> Response:
-        """Everything that is no resource."""
+        """Answer a path that names no resource: discovery, health, version, metrics, OpenAPI."""
         if info.verb not in ("get", "head"):
             raise PageNotFound
         answer = self._discovery.answer(request, self.address) or await self._health.answer(request)
@@ -214,7 +215,7 @@ class Server:
     def _count(self, request: Request, info: RequestInfo | None, code: int, seconds: float) -> None:
         verb = metrics.reported_verb(request, info.verb if info else "")
         if info is None or not info.resource or code == 404:
-            # Paths that nobody serves must not become labels: a scan would fill the memory with them.
+            # Labels are kept for ever. A scan of unknown paths must not fill the memory with them.
             labels = (verb, "", "", "", "", "")
         else:
             scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
@@ -242,7 +243,7 @@ def _attributes(request: Request, info: RequestInfo, user: User) -> Attributes:
 
 
 def _selected_name(request: Request, info: RequestInfo) -> str:
-    """A list that can hold one object only is a question for that object."""
+    """The name in `fieldSelector=metadata.name=…`: such a list is authorized like a get of that object."""
     selector = request.parameter("fieldSelector")
     if not selector or info.verb not in _SELECTING:
         return ""
@@ -253,7 +254,7 @@ def _selected_name(request: Request, info: RequestInfo) -> str:
 
 
 def _with_body(request: Request) -> Request:
-    """A patch has bytes, also from a client in this process: what it refuses is shown."""
+    """Give a patch from a client in this process its bytes: errors quote them."""
     if request.method != "PATCH" or request.document is None:
         return request
     return msgspec.structs.replace(request, body=msgspec.json.encode(request.document))

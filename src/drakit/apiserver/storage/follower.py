@@ -1,9 +1,9 @@
-"""Keep an index of some kinds current, without reading the store when it is asked.
+"""Keep an index of some kinds up to date, so that a question to it needs no read of the store.
 
-In:  what this process writes, at once; what others write, by a watch.
-Out: each object as it is now, in the order of its writes.
+In:  writes of this process, at once; writes of other processes, by a watch.
+Out: calls of the index: each object as it is now, in the order of writes.
 
-A write by this process is in the index before its writer is answered: whoever has created a binding can rely on it.
+A write of this process is in the index before the writer gets its answer: who creates a role binding can rely on it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,20 @@ _RETRY_SECONDS = 1.0
 
 class Index(Protocol):
     def put(self, kind: Kind, document: dict[str, Any]) -> None:
-        """An object is new, or different."""
+        """An object was created or changed."""
         ...
 
     def remove(self, kind: Kind, namespace: str, name: str) -> None:
-        """An object is gone. Idempotent."""
+        """An object was deleted. Idempotent."""
         ...
 
 
 class Follower:
-    """Feeds an index. Invariant: `_seen` holds the revision of the last write of a key that the index has."""
+    """Feeds an index. Invariant: `_seen` has, for each key, the revision of the last write that the index knows.
+
+    A write of this process arrives twice, first by the observer and later by the watch. `_seen` makes the second one,
+    and anything older, have no effect.
+    """
 
     def __init__(self, objects: ObjectStore, kinds: Sequence[Kind], index: Index) -> None:
         self._objects = objects
@@ -71,7 +75,7 @@ class Follower:
         return page.revision
 
     async def _follow(self, prefix: str, kind: Kind, revision: int | None) -> None:
-        """Until the store is closed. A watch that was too slow begins again with everything."""
+        """Follow the watch until the store is closed. A watch that was too slow starts again with a full read."""
         while True:
             try:
                 if revision is None:
@@ -111,7 +115,7 @@ class Follower:
             self._index.put(kind, stored.document)
 
     def _forget(self, kind: Kind, key: str, revision: int) -> None:
-        """The key stays in `_seen` until the watch comes to its deletion: the watch may still bring an older write."""
+        """Remove a key. It stays in `_seen` until the watch reaches the deletion: older writes may still come."""
         if revision > self._seen.get(key, 0):
             self._seen[key] = revision
             namespace, _, name = key.removeprefix(prefix_of(kind)).rpartition("/")

@@ -5,6 +5,8 @@ Out: documents, structs and bytes with resourceVersion.
 
 The storage form begins with kind, apiVersion and metadata, in that order: so the bytes of a read are the bytes of the
 store with one piece put in, and an item of a list is the same without its head.
+
+Invariant: nobody changes a document that a StoredObject hands out. Readers and later writes share its parts.
 """
 
 from __future__ import annotations
@@ -30,12 +32,12 @@ from drakit.base.structs import Model
 
 _METADATA = b'"metadata":{'
 _SPACED_PARAMETERS = b',"opaque":"loose"}'
-"""Ends the storage form of an object whose opaque parameters were sent with spaces between their tokens."""
+"""Ends the stored value of an object whose opaque parameters had spaces between tokens. Part of the file format."""
 _NO_LABELS: Mapping[str, str] = {}
 
 
 def encode_document(document: Mapping[str, Any]) -> bytes:
-    """JSON; integers of any size, which opaque parameters may hold."""
+    """JSON. Opaque parameters may hold integers beyond 64 bits, which only the standard library encodes."""
     try:
         return msgspec.json.encode(document)
     except OverflowError:
@@ -48,7 +50,7 @@ def decode_document(value: bytes) -> Plain:
 
 
 def storage_form(kind: Kind, document: Mapping[str, Any], *, spaced_parameters: bool = False) -> bytes:
-    """What goes into the store: the head first, no resourceVersion."""
+    """The value that is stored: kind, apiVersion and metadata first, no resourceVersion."""
     metadata = dict(document["metadata"])
     metadata.pop("resourceVersion", None)
     head = {"kind": kind.kind, "apiVersion": kind.internal_version, "metadata": metadata}
@@ -58,16 +60,16 @@ def storage_form(kind: Kind, document: Mapping[str, Any], *, spaced_parameters: 
 
 @cache
 def head_of(kind: Kind, version: str) -> bytes:
-    """How an object of this kind and version begins on the wire."""
+    """The first bytes of an object of this kind and version on the wire."""
     start = msgspec.json.encode({"kind": kind.kind, "apiVersion": kind.group_version(version)})
     return start[:-1] + b","
 
 
 class Precomputed(msgspec.Struct, frozen=True):
-    """What a writer has found out about the object that it stores, and readers need not find out again."""
+    """What a writer knows about the object that it stores, so that readers need not compute it again."""
 
     typed: Model | None = None
-    """Its struct or view, but for the resource version."""
+    """Its struct or view. The resourceVersion in it is still the old one."""
     owners: Owners | None = None
 
 
@@ -75,7 +77,7 @@ NOTHING_PRECOMPUTED = Precomputed()
 
 
 class StoredObject:
-    """An object as one write left it. Invariant: whatever it hands out belongs to `revision`, and nobody changes it."""
+    """An object as one write stored it. Invariant: all that it hands out is of `revision`, and nobody changes it."""
 
     __slots__ = (
         "_bodies", "_document", "_lines", "_owners", "_typed", "_value", "fields", "key", "kind", "revision",
@@ -96,7 +98,7 @@ class StoredObject:
         self.revision = revision
         self.spaced_parameters = value.endswith(_SPACED_PARAMETERS)
         self.fields: Mapping[str, str] | None = None
-        """What field selectors see, once somebody has asked."""
+        """The values that field selectors compare; None until the first selector asks."""
         self._value = value[: -len(_SPACED_PARAMETERS)] + b"}" if self.spaced_parameters else value
         self._document = document
         self._typed = versioned(precomputed.typed, revision) if precomputed.typed is not None else None
@@ -137,14 +139,14 @@ class StoredObject:
 
     @property
     def typed(self) -> Model:
-        """The struct, or the view of a kind that is modelled in part."""
+        """The struct; for a kind that is modelled in part, the view."""
         if self._typed is None:
             self._typed = from_plain(self.kind.model, self.document)
         return self._typed
 
     @property
     def owners(self) -> Owners:
-        """Who owns which fields; nobody, when what stands in managedFields makes no sense."""
+        """Who owns which fields. Malformed managedFields count as none."""
         if self._owners is None:
             try:
                 self._owners = read_owners(self.metadata.get("managedFields"), stored=True)
@@ -157,7 +159,7 @@ class StoredObject:
         return Partial(self.document, self.typed)
 
     def document_in(self, version: str) -> Plain:
-        """The object in a served version, as it is on the wire."""
+        """The object in a served version, in the form of the wire."""
         if version == self.kind.internal:
             return self.document
         return convert(self.kind, self.document, version)
@@ -175,7 +177,7 @@ class StoredObject:
         return head_of(self.kind, version) + self.body(version)
 
     def line(self, version: str, event: str) -> bytes:
-        """The object as an event of a watch: made once, however many watch."""
+        """The object as an event of a watch. Encoded once, however many clients watch."""
         made = self._lines.get((version, event))
         if made is None:
             made = b'{"type":"%b","object":%b%b}\n' % (event.encode(), head_of(self.kind, version), self.body(version))
@@ -195,15 +197,15 @@ class StoredObject:
 
 
 def versioned(typed: Model, revision: int) -> Model:
-    """The same object, as it is after that write."""
+    """The same object with the resourceVersion of that write."""
     metadata: ObjectMeta = typed.metadata  # type: ignore[attr-defined]  # every kind has metadata
     return replace(typed, metadata=replace(metadata, resource_version=str(revision)))
 
 
 def convert(kind: Kind, document: Plain, version: str) -> Plain:
-    """A document of the storage version in another served one."""
+    """Convert a document from the storage version to another served version."""
     group_version = kind.group_version(version)
-    if kind is CORE:  # the same parts under other names
+    if kind is CORE:  # events: the other group has the same fields under other names
         data = from_core(document)
         renamed: Plain = shape_of(group_version, kind.kind).complete({**data, "apiVersion": group_version}, data)
         return renamed

@@ -19,12 +19,12 @@ from drakit.store import Conflict, KeyExists, KeyNotFound, Record, Store, StoreE
 
 CACHED = 131_072
 SUPERSEDED = 4_096
-"""Objects that were written over are kept this long for watches, which compare before and after."""
+"""How many replaced objects stay cached: watches compare an object with the one before."""
 CHANGED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
 def prefix_of(kind: Kind, namespace: str = "") -> str:
-    """Where the objects of a kind are, of all namespaces or of one."""
+    """The prefix of the keys of a kind's objects, in all namespaces or in one."""
     place = f"/registry/{kind.group or 'core'}/{kind.plural}/"
     return f"{place}{namespace}/" if namespace else place
 
@@ -51,20 +51,20 @@ class ObjectStore:
     def __init__(self, store: Store, *, cached: int = CACHED) -> None:
         self.store = store
         self.observers: list[Observer] = []
-        """Told of each write by this process, before its writer is answered."""
+        """Called after each write of this process, before the writer gets its answer."""
         self._cached = cached
         self._cache: OrderedDict[int, StoredObject] = OrderedDict()
         self._superseded: deque[int] = deque()
 
     def from_record(self, kind: Kind, record: Record) -> StoredObject:
-        """The object of a record: a revision names one write, so it names the object."""
+        """The object of a record. A revision belongs to one write, so it identifies the object in the cache."""
         found = self._cache.get(record.revision)
         if found is not None:
             return found
         return self._remember(StoredObject(kind, record.key, record.value, record.revision))
 
     def from_deletion(self, kind: Kind, event: StoreEvent) -> StoredObject:
-        """The object that an event took away: as it was last, at the revision of its deletion."""
+        """The object that an event deleted: its last content, at the revision of the deletion."""
         found = self._cache.get(event.revision)
         if found is not None:
             return found
@@ -93,7 +93,7 @@ class ObjectStore:
         spaced_parameters: bool = False,
         precomputed: Precomputed = NOTHING_PRECOMPUTED,
     ) -> StoredObject:
-        """Raise KeyExists: what that means depends on who chose the name."""
+        """Raise store.KeyExists when the name is taken. The caller knows whether to try another one."""
         record = await self.store.create(
             key_of(kind, namespace, document["metadata"]["name"]),
             storage_form(kind, document, spaced_parameters=spaced_parameters),
@@ -108,7 +108,7 @@ class ObjectStore:
         spaced_parameters: bool | None = None,
         precomputed: Precomputed = NOTHING_PRECOMPUTED,
     ) -> StoredObject:
-        """Raise store.Conflict when somebody else wrote meanwhile."""
+        """Raise store.Conflict when somebody else has written since `old` was read."""
         value = storage_form(
             old.kind,
             document,
@@ -122,7 +122,7 @@ class ObjectStore:
         return self._notify(self._from_write(old.kind, record, document, precomputed))
 
     async def delete(self, old: StoredObject) -> StoredObject:
-        """The object as it was, at the revision of its deletion. Raise store.Conflict as `update`."""
+        """Return the last content at the revision of the deletion. Raise store.Conflict as `update`."""
         try:
             record = await self.store.delete(old.key, expected=old.revision)
         except KeyNotFound:
@@ -136,22 +136,22 @@ class ObjectStore:
         return stored
 
     def unsaved(self, kind: Kind, namespace: str, document: Plain, revision: int = 0) -> StoredObject:
-        """An object that a dry run did not write."""
+        """An object that is shown but not stored: the result of a dry run."""
         return StoredObject(
             kind, key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document), revision
         )
 
     def _from_write(self, kind: Kind, record: Record, document: Plain, precomputed: Precomputed) -> StoredObject:
-        """What was just written: decoded already."""
+        """The object of a write. It need not be decoded: the writer has the document."""
         found = self._cache.get(record.revision)
-        if found is not None:  # a watcher was quicker
+        if found is not None:  # a watcher was quicker, and both must share one object
             return found
         metadata: Mapping[str, Any] = {**document["metadata"], "resourceVersion": str(record.revision)}
-        whole = {**document, "metadata": metadata}
-        return self._remember(StoredObject(kind, record.key, record.value, record.revision, whole, precomputed))
+        document = {**document, "metadata": metadata}
+        return self._remember(StoredObject(kind, record.key, record.value, record.revision, document, precomputed))
 
     def _retire(self, revision: int) -> None:
-        """Nobody reads this revision any more, save those who follow what happens."""
+        """Note that a revision was replaced. Only watches still need it; the oldest leave the cache."""
         self._superseded.append(revision)
         if len(self._superseded) > SUPERSEDED:
             self._cache.pop(self._superseded.popleft(), None)

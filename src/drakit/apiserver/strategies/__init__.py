@@ -1,4 +1,4 @@
-"""The strategy of every kind."""
+"""How each kind is written: its strategy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BY_GROUP: dict[str, type[KindStrategy]] = {
 
 @cache
 def strategy_of(kind: Kind) -> KindStrategy:
-    """The rules of a kind; one that nobody names has nothing special."""
+    """The strategy of a kind; the ordinary one for a kind that is not listed."""
     made = _STRATEGIES.get((kind.group, kind.kind)) or _BY_GROUP.get(kind.group, KindStrategy)
     return made(kind)
 

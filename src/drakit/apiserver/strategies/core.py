@@ -14,7 +14,7 @@ _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion"
 
 
 class NamespaceStrategy(KindStrategy):
-    """A namespace ends when its finalizers, which are part of its spec, are gone."""
+    """The finalizers in the spec hold a namespace. Only `/finalize` may change them."""
 
     returns_deleted = True
     has_status = True
@@ -40,7 +40,7 @@ class NamespaceStrategy(KindStrategy):
 
 
 class NodeStrategy(KindStrategy):
-    """A node brings its status along when it registers."""
+    """A kubelet creates its node together with the status."""
 
     status_metadata = True
     extra_fields = dotted("spec.unschedulable")
@@ -82,7 +82,7 @@ class SecretStrategy(KindStrategy):
 
 
 def _fold_texts(secret: Plain) -> None:
-    """`stringData` is for writing: it is read back as `data`."""
+    """Move `stringData`, which is write-only, into `data`."""
     texts = secret.pop("stringData", None)
     if texts:
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
@@ -136,7 +136,7 @@ class ReplicaSetStrategy(KindStrategy):
 
 
 class ControllerStrategy(KindStrategy):
-    """Deployments and daemon sets, as plain objects."""
+    """Deployments and daemon sets."""
 
     generation = True
     has_status = True

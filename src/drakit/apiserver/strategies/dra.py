@@ -45,7 +45,7 @@ class TaintRuleStrategy(KindStrategy):
     has_status = True
 
     def prepare(self, subresource: str, new: Plain, old: Mapping[str, Any], now: str) -> None:
-        """A taint with another effect is a new one: it counts from now, unless the client says since when."""
+        """A change of the effect makes a new taint: it gets the current time, unless the client sets another."""
         super().prepare(subresource, new, old, now)
         taint, before = new.get("spec", {}).get("taint", {}), old.get("spec", {}).get("taint", {})
         if taint.get("effect") != before.get("effect") and taint.get("timeAdded") == before.get("timeAdded"):

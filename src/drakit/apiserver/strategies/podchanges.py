@@ -1,4 +1,4 @@
-"""What may change of a pod that is there already: its size, and the containers that are added to look at it.
+"""Rules for the subresources `resize` and `ephemeralcontainers` of pods.
 
 In:  the pod after and before.
 Out: errors with their paths.
@@ -17,7 +17,7 @@ _SPEC = Path("spec")
 
 
 def check_resize(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Amounts of cpu and memory may change, as long as the pod stays in its class of service."""
+    """Only cpu and memory may change, and the pod must keep its quality-of-service class."""
     quality = quality_of_service(new["spec"])
     if quality != quality_of_service(old["spec"]):
         yield invalid(_SPEC, quality, "Pod QOS Class may not change as a result of resizing")
@@ -38,7 +38,7 @@ def _fixed(container: Mapping[str, Any]) -> Any:
 
 
 def check_ephemeral(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Ephemeral containers come, and never go or change."""
+    """Ephemeral containers may be added, never removed or changed."""
     after = {each["name"]: each for each in new["spec"].get("ephemeralContainers") or ()}
     for each in old["spec"].get("ephemeralContainers") or ():
         at, name = _SPEC / "ephemeralContainers", each["name"]

@@ -1,7 +1,7 @@
-"""Bind a pod to a node, and evict one: writes to a pod that come as objects of their own.
+"""Bind a pod to a node, and evict a pod.
 
-In:  a Binding or an Eviction, posted below a pod.
-Out: the pod with its node, or on its way out.
+In:  a Binding or an Eviction, posted to a subresource of the pod.
+Out: the pod with its node; the pod deleted, or marked as being deleted.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _check_binding(call: ApiCall, binding: _Binding) -> None:
 
 
 def _check_pod(call: ApiCall, pod: StoredObject, binding: _Binding) -> None:
-    """A pod is bound once, as long as it is wanted, and only the pod that the scheduler has seen."""
+    """Refuse a pod that is bound, gated or being deleted, or is not the pod that the scheduler means."""
     metadata = binding.metadata
     name, spec = call.name, pod.document["spec"]
     if metadata.uid and metadata.uid != pod.uid:
@@ -122,6 +122,7 @@ def _assigned(pod: Plain, binding: _Binding, now: str) -> Plain:
     for name, given in (("labels", binding.metadata.labels), ("annotations", binding.metadata.annotations)):
         if given:
             metadata[name] = {**(metadata.get(name) or {}), **given}
+    # Upstream sets the condition together with the node: nobody sees a bound pod that is not scheduled.
     scheduled = {"type": SCHEDULED, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     others = [each for each in pod["status"].get("conditions") or () if each.get("type") != SCHEDULED]
     status = {name: value for name, value in pod["status"].items() if name != "nominatedNodeName"}
@@ -134,7 +135,7 @@ def _assigned(pod: Plain, binding: _Binding, now: str) -> Plain:
 
 
 async def evict(context: ServerContext, call: ApiCall) -> None:
-    """Handle a POST of an Eviction: a deletion that asks first. There are no disruption budgets here to ask."""
+    """Handle a POST of an Eviction. This server has no disruption budgets, so it is a deletion."""
     eviction = read_as(_Eviction, "Eviction", read_body(call.request))
     _check_name(call, "Eviction", eviction.metadata)
     options = delete_options(call.request, eviction.delete_options)

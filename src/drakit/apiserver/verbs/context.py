@@ -1,8 +1,12 @@
-"""What every handler needs, in one hand; and what it knows about the request at hand."""
+"""What handlers work with: the parts of the server, and one request.
+
+In:  the parts, put together at the start; a request whose user may make it.
+Out: `ServerContext`, one per server; `ApiCall`, one per request.
+"""
 
 from __future__ import annotations
 
-import os
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,15 +29,9 @@ from drakit.apiserver.strategies import KindStrategy, strategy_of
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 
-_VERSION_4 = 0x4 << 76 | 0b10 << 62
-_RANDOM_BITS = ~(0xF << 76 | 0b11 << 62)
-
 
 def random_uid() -> str:
-    """A random UUID, version 4; as the standard library's, in a fifth of the time."""
-    bits = int.from_bytes(os.urandom(16)) & _RANDOM_BITS | _VERSION_4
-    text = f"{bits:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return str(uuid.uuid4())
 
 
 @lru_cache(maxsize=16)
@@ -43,6 +41,8 @@ def _format_second(second: datetime) -> str:
 
 @dataclass(slots=True)
 class ServerContext:
+    """The parts of a server that handlers use."""
+
     objects: ObjectStore
     clock: Clock
     gates: FeatureGates
@@ -56,25 +56,26 @@ class ServerContext:
         return self.clock.now()
 
     def timestamp(self) -> str:
+        """The current time as objects have it: in whole seconds."""
         return _format_second(self.clock.now().replace(microsecond=0))
 
 
 @dataclass(slots=True)
 class ApiCall:
-    """One request for a resource."""
+    """One request for a resource, and what its handlers have found out about it so far."""
 
     request: Request
     target: Target
     user: User
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
-    """What admission wants the audit log to say about the request."""
+    """Notes of admission plugins for the audit log."""
     completed: Mapping[str, Any] = field(default_factory=dict)
     """The new object as it was decoded, see `bodies.Incoming.completed`."""
     managed_fields: tuple[list[Plain], Owners] | None = None
     """`metadata.managedFields` after this write: the entries, and the same as owners."""
     spaced_parameters: bool = False
-    """Whether opaque parameters came with spaces between their tokens, see `bodies.has_spaced_parameters`."""
+    """Whether the client sent opaque parameters with spaces between tokens, see `bodies.has_spaced_parameters`."""
 
     @property
     def kind(self) -> Kind:

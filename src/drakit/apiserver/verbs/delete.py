@@ -1,7 +1,7 @@
 """Delete an object, or all that a selection finds.
 
 In:  a DELETE with its options.
-Out: what is gone, or what has begun to go: an object with finalizers or a grace period stays until those are over.
+Out: the object, removed or marked as being deleted. It stays until its finalizers and its grace period are over.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from drakit.base.wellknown import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 
 
 class Deleted(msgspec.Struct, frozen=True):
-    """`gone` says that the object is no more; otherwise it is being deleted."""
+    """`gone`: the object was removed. Otherwise it is marked, and is removed later."""
 
     object: StoredObject
     gone: bool
@@ -40,7 +40,7 @@ async def delete(context: ServerContext, call: ApiCall) -> Deleted:
 
 
 async def delete_found(context: ServerContext, call: ApiCall, found: StoredObject, options: DeleteOptions) -> None:
-    """Delete one object of a collection; that somebody else was quicker is fine."""
+    """Delete one object of a collection. It is no error if somebody else has removed it."""
     try:
         await delete_object(context, call, found.name, options, namespace=found.namespace)
     except ApiError as error:
@@ -102,7 +102,8 @@ class Marked(msgspec.Struct, frozen=True):
 def mark(context: ServerContext, call: ApiCall, old: StoredObject, options: DeleteOptions) -> Marked:
     """Mark an object as being deleted, with its grace period and finalizers.
 
-    A kind that has grace periods is marked also when there is nothing to wait for: those who watch see it go.
+    A kind with grace periods (pods) is marked even if there is nothing to wait for: watchers see the mark before the
+    object is removed.
     """
     document = old.document
     metadata = dict(document["metadata"])
@@ -127,21 +128,23 @@ def mark(context: ServerContext, call: ApiCall, old: StoredObject, options: Dele
 def _begin(context: ServerContext, metadata: Plain, seconds: int) -> None:
     metadata["deletionTimestamp"] = format_time(context.now() + timedelta(seconds=seconds))
     metadata["deletionGracePeriodSeconds"] = seconds
+    # Being deleted counts as a change of what is wanted: controllers compare the generation with what they observed.
     if metadata.get("generation"):
         metadata["generation"] += 1
 
 
 def _hurry(context: ServerContext, metadata: Plain, grace: int | None) -> None:
-    """Deleting what is being deleted may only make it go sooner."""
+    """A second deletion may shorten the grace period, never lengthen it."""
     left = metadata.get("deletionGracePeriodSeconds") or 0
     if grace is not None and grace < left:
+        # The deletionTimestamp is when the period ends: the deletion began that much earlier.
         begun = parse_time(metadata["deletionTimestamp"]) - timedelta(seconds=left)
         metadata["deletionTimestamp"] = format_time(max(begun + timedelta(seconds=grace), context.now()))
         metadata["deletionGracePeriodSeconds"] = grace
 
 
 def _finalizers(current: list[str], propagation: str) -> list[str]:
-    """The garbage collector's finalizers follow the policy."""
+    """Set the garbage collector's finalizer that the propagation policy asks for, and drop the other."""
     others = [name for name in current if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
     added = {"Orphan": [ORPHAN_FINALIZER], "Foreground": [FOREGROUND_FINALIZER]}.get(propagation, [])
     return others + added

@@ -1,7 +1,7 @@
-"""Requests for resources: from a Call to the handler of its verb, and back to a response.
+"""Give a request for a resource to the handler of its verb.
 
-In:  a call whose user may make it.
-Out: a response.
+In:  an ApiCall whose user is authorized.
+Out: a response. Errors are raised; the server makes a Status of them.
 """
 
 from __future__ import annotations
@@ -34,11 +34,15 @@ from drakit.apiserver.verbs.watch import ObjectStream, watch
 from drakit.base.status import ListMeta, Status, StatusDetails
 
 VerbHandler = Callable[[ApiCall, Presenter], Awaitable[Response]]
-_AT_A_TIME = 64
+_DELETED_TOGETHER = 64
+"""Deletions of a collection that run at the same time: the store commits them in one group."""
 _NODE_ONLY = ("attach", "exec", "log", "portforward")
+"""Subresources of a pod that its node serves."""
 
 
 class Resources:
+    """Handles requests for resources. Owns the watches that are open."""
+
     def __init__(
         self, context: ServerContext, metrics: ServerMetrics, reviewer: Reviewer, tokens: ServiceAccountTokens
     ) -> None:
@@ -71,6 +75,7 @@ class Resources:
             return await self._review(call, presenter)
         if call.subresource in _NODE_ONLY:
             return await self._node_only(call)
+        # A subresource that is written like its object (`status`, `resize`) has no handler of its own.
         handler = self._subresources.get(call.subresource) or self._verbs.get(call.target.verb)
         if handler is None:
             raise method_not_allowed()
@@ -120,16 +125,13 @@ class Resources:
         return _success(200, details, call)
 
     async def _delete_collection(self, call: ApiCall, presenter: Presenter) -> Response:
-        """What is found is deleted, some at a time, which the store commits together; what goes meanwhile is gone.
-
-        The answer is what was found.
-        """
+        """Delete what the selection finds, and answer with what was found."""
         options = delete_options(call.request, read_body(call.request))
         wanted = list_options(call.request)
         selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, "", wanted)
         found = await collect(self._context, call.kind, call.version, selection, wanted)
-        for start in range(0, len(found.objects), _AT_A_TIME):
-            some = found.objects[start : start + _AT_A_TIME]
+        for start in range(0, len(found.objects), _DELETED_TOGETHER):
+            some = found.objects[start : start + _DELETED_TOGETHER]
             deletions = (delete_found(self._context, call, stored, options) for stored in some)
             for problem in await asyncio.gather(*deletions, return_exceptions=True):
                 if problem is not None:
@@ -172,7 +174,7 @@ class Resources:
         return presenter.document(issued, 201)
 
     async def _node_only(self, call: ApiCall) -> Response:
-        """These lead to the pod's node; a server by itself has none."""
+        """Refuse what only the pod's node could answer: this server has no connection to nodes."""
         await self._context.objects.get(call.kind, call.namespace, call.name)
         raise unavailable(f"{call.subresource} of pod {call.name!r} is not available: no node serves it")
 

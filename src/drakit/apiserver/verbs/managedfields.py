@@ -1,7 +1,7 @@
-"""Who manages which fields: metadata.managedFields of plain writes.
+"""Keep `metadata.managedFields` over creates, updates and plain patches.
 
-In:  the object before and after a write, and who wrote.
-Out: the new object with its managedFields brought up to date.
+In:  the object before and after a write, and the field manager.
+Out: the new object with its managedFields.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def tracker_of(call: ApiCall) -> FieldTracker:
 
 
 def track(call: ApiCall, old: StoredObject | None, new: Plain, manager: str, now: str) -> None:
-    """Set managedFields of an object that was created, updated or patched, before admission has its say.
+    """Set managedFields of a new or changed object, before admission changes it.
 
-    What stands there already is what the client sent: it is taken at its word.
+    managedFields that the client sent are believed.
     """
     before, known = (old.document_in(call.version), old.owners) if old is not None else (None, {})
     tracker = tracker_of(call)
@@ -52,7 +52,7 @@ def track(call: ApiCall, old: StoredObject | None, new: Plain, manager: str, now
 
 
 def precomputed_of(call: ApiCall, change: ObjectChange) -> Precomputed:
-    """What is known about an object when all have had their say; the owners only if nobody has touched them since."""
+    """What is known about an object after validation. The owners count only if no plugin changed managedFields."""
     typed = change.typed.view if isinstance(change.typed, Partial) else change.typed
     entries, owners = call.managed_fields or (None, None)
     untouched = entries is not None and entries == (change.document["metadata"].get("managedFields") or [])
@@ -60,5 +60,5 @@ def precomputed_of(call: ApiCall, change: ObjectChange) -> Precomputed:
 
 
 def in_version(call: ApiCall, document: Plain) -> Plain:
-    """The object in the version in which the client speaks of its fields."""
+    """The object in the version of the request: field managers own fields of that version."""
     return document if call.version == call.kind.internal else convert(call.kind, document, call.version)

@@ -1,7 +1,7 @@
-"""Change an object by a patch, or by saying how it shall be (apply).
+"""Patch an object: JSON patch, merge patch, strategic merge patch, server-side apply.
 
-In:  a PATCH of one of four types.
-Out: the stored object, and whether it is new: an apply makes what is not there.
+In:  a PATCH of one of these four types.
+Out: the stored object, and whether it is new: an apply creates what does not exist.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _check_options(kind: str, options: WriteOptions) -> None:
 
 
 def _note_findings(call: ApiCall, body: PatchBody, options: WriteOptions) -> None:
-    """Keys that stand twice in the patch itself."""
+    """Report duplicate keys in the patch itself: as an error or as warnings, by fieldValidation."""
     if options.validation == "Ignore":
         return
     found = body.findings()
@@ -108,7 +108,7 @@ def _decoded(
     applied: bool,
     known: Mapping[str, Any] = _NOTHING,
 ) -> Incoming:
-    """What the patch made must be an object of the kind; what is unknown in it is refused or told."""
+    """Decode what the patch made of the object. Unknown fields are an error or warnings, by fieldValidation."""
     try:
         found = incoming(call.kind, call.version, result, context.now(), strict=False, known=known)
     except ApiError as error:
@@ -124,6 +124,6 @@ def _decoded(
 
 
 def _cause(error: ApiError) -> str:
-    """The decoder's own words, without the sentence that a POST puts around them."""
+    """The decoder's message, without the sentence that the answer to a POST puts around it."""
     _, _, why = error.status.message.partition(" cannot be handled as a ")
     return why.partition(": ")[2] or error.status.message

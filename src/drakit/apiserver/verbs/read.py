@@ -1,7 +1,7 @@
 """Read one object, or many.
 
 In:  a GET of an object or a collection.
-Out: objects, all of a list from one revision; of a long list a page and a token that goes on where it ends.
+Out: objects. All objects of a list are as of one revision. A long list comes in pages; a token leads to the next.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from drakit.base.status import ListMeta
 from drakit.store import Compacted, KeyNotFound, Record, RecordPage
 
 _CHUNK = 2_000
+"""Records read at a time when a selection may leave few of them."""
 _TOO_OLD = "The resourceVersion for the provided list is too old."
 _CONTINUE_TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -55,10 +56,10 @@ class ListContent(ManyObjects):
 
 
 async def get(context: ServerContext, call: ApiCall) -> StoredObject:
-    """One object, as it is now: that is at least as new as any version that a client may name."""
+    """The object as it is now. That is at least as new as any resourceVersion that a client can name."""
     wanted = call.request.parameter("resourceVersion")
     if wanted:
-        await _wait_not(context, parse_revision(wanted))
+        await _check_not_future(context, parse_revision(wanted))
     return await context.objects.get(call.kind, call.namespace, call.name)
 
 
@@ -90,19 +91,23 @@ def _token(options: ListOptions) -> Continue | None:
 
 
 async def _revision(context: ServerContext, options: ListOptions, token: Continue | None) -> int | None:
-    """The revision to read at; none is the current one."""
+    """The revision to read at; None is the current one."""
     if token is not None:
         return token.revision if token.revision > 0 else None
     wanted = options.revision
     if not wanted:
         return None
-    await _wait_not(context, wanted)
+    await _check_not_future(context, wanted)
+    # Without resourceVersionMatch, a list with a limit is exact and one without is "not older than": as upstream.
     exact = options.match == EXACT or (not options.match and options.limit > 0)
     return wanted if exact else None
 
 
-async def _wait_not(context: ServerContext, wanted: int) -> None:
-    """Nothing that has happened is ever ahead of the store: a revision from the future is a mistake at once."""
+async def _check_not_future(context: ServerContext, wanted: int) -> None:
+    """Refuse a revision that the store has not reached.
+
+    Upstream waits a while, because its cache may lag behind etcd. Here nothing lags, so waiting would be in vain.
+    """
     current = await context.objects.store.revision()
     if wanted > current:
         raise too_new(wanted, current)
@@ -111,7 +116,7 @@ async def _wait_not(context: ServerContext, wanted: int) -> None:
 async def _single(
     context: ServerContext, kind: Kind, version: str, selection: SelectionPredicate, key: str, revision: int | None
 ) -> ListContent:
-    """A list that names its one object reads that object."""
+    """The list of one object, which the field selector names: read that object alone."""
     store = context.objects.store
     current = await store.revision()
     try:
@@ -131,7 +136,7 @@ async def _pages(
     token: Continue | None,
     revision: int | None,
 ) -> ListContent:
-    """Read on until the page is full: a selection may leave little of what is stored."""
+    """Read until the page is full. A selection may leave few of the records that are read."""
     limit = max(options.limit, 0)
     after = selection.prefix + token.after if token is not None else ""
     found: list[StoredObject] = []
@@ -171,7 +176,7 @@ def _page(
 
 
 def _expired(token: Continue | None) -> ApiError:
-    """A list that goes on too late may still go on, at the price of being of two times."""
+    """410. With a continue token, offer one that goes on from now: the list is then of two revisions."""
     if token is None:
         return ApiError(status.expired(_TOO_OLD))
     answer = status.expired(_CONTINUE_TOO_OLD)

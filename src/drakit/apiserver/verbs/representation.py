@@ -1,4 +1,4 @@
-"""Objects in the form that the client wants to see.
+"""Show objects in the form that the client accepts.
 
 In:  objects, lists and watches, and the negotiated representation.
 Out: responses with the objects themselves, a Table of them, or their metadata alone.
@@ -26,7 +26,7 @@ _WATCH_TYPE = "application/json"
 
 
 class Presenter:
-    """How the results of one request are shown."""
+    """Turns the results of one request into responses."""
 
     def __init__(self, call: ApiCall, wanted: Representation, now: Callable[[], datetime]) -> None:
         self._call = call
@@ -57,7 +57,7 @@ class Presenter:
         return Response(content=stream, content_type=_WATCH_TYPE, warnings=tuple(self._call.warnings))
 
     def document(self, document: Mapping[str, Any], code: int = 200) -> Response:
-        """Something that is no stored object: a review, a scale."""
+        """A response with something that is not stored: a review, a scale."""
         return self._respond(Document(document), code)
 
     @property
@@ -90,7 +90,7 @@ class Presenter:
         )
 
     def _table_events(self) -> Callable[[str, StoredObject], bytes]:
-        """Only the first event of a watch says what the columns are."""
+        """Encode events as tables. Only the first one has the columns, as clients expect."""
         first = True
 
         def encode(type_: str, stored: StoredObject) -> bytes:

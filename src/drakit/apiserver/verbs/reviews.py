@@ -1,4 +1,4 @@
-"""Questions that are asked by a POST and stored nowhere: who am I, may I, may they, what may I do.
+"""Reviews: objects that ask a question, are answered and are not stored.
 
 In:  the review with its spec.
 Out: the same review with its status.
@@ -35,6 +35,8 @@ _SPEC = Path("spec")
 
 
 class Reviewer:
+    """Answers reviews, by the authorizer and the token sources of this server."""
+
     def __init__(self, authorizer: Authorizer, tokens: Sequence[TokenSource]) -> None:
         self._authorizer = authorizer
         self._tokens = tuple(tokens)
@@ -67,7 +69,7 @@ class Reviewer:
         return status
 
     async def _rules(self, call: ApiCall, namespace: str) -> dict[str, Any]:
-        """What the authorizer lists; one that lists nothing is asked whether everything is allowed."""
+        """The rules that the authorizer lists. One that cannot list is asked whether everything is allowed."""
         if not namespace:
             raise bad_request("no namespace on request")
         listing = getattr(self._authorizer, "rules_for", None)
@@ -87,7 +89,7 @@ class Reviewer:
 
 
 def review_token(sources: Sequence[TokenSource], token: str, wanted: Sequence[str]) -> dict[str, Any]:
-    """Whose token it is, and for which of the wanted audiences; without any, for this server."""
+    """Whose token it is and for which of the wanted audiences. No audience asked for means this server's."""
     if not token:
         raise bad_request("token is required for TokenReview in authentication")
     accounts = next((source for source in sources if isinstance(source, ServiceAccountTokens)), None)
@@ -110,7 +112,7 @@ def _examine(
 ) -> tuple[User | None, list[str]]:
     if isinstance(source, ServiceAccountTokens):
         return source.examine(token, audiences) or (None, [])
-    # A token of a file says nothing of audiences: it is for this server.
+    # A token from a file names no audience: it is meant for this server.
     user, meant = source.user(token), [each for each in audiences if each in own]
     if user is not None and not meant:
         raise TokenRefused(f"token audiences {quoted(own)} is invalid for the target audiences {quoted(audiences)}")
@@ -141,10 +143,10 @@ def _attributes(user: User, spec: Mapping[str, Any]) -> Attributes:
 
 
 def _field_selector(selector: Mapping[str, Any]) -> str:
-    """What a review says of fields, as the text of a query."""
+    """The field selector of a review, as the text of a query."""
     if raw := selector.get("rawSelector"):
         return str(raw)
-    # Only what narrows a request down to one value matters to who may make it.
+    # Only requirements that allow a single value matter to authorizers: as upstream.
     single = [each for each in selector.get("requirements") or () if each.get("operator") == "In"]
     terms = [Term(each.get("key", ""), each["values"][0]) for each in single if len(each.get("values") or ()) == 1]
     return ",".join(map(str, terms))

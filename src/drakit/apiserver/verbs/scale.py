@@ -1,4 +1,4 @@
-"""The scale of a replica set: how many there shall be, how many there are.
+"""The scale subresource: how many replicas are wanted, and how many there are.
 
 In:  GET, PUT and PATCH of `/scale`.
 Out: a Scale of autoscaling/v1; a write changes `spec.replicas` of the replica set and nothing else.
@@ -34,7 +34,7 @@ class _ScaleSpec(msgspec.Struct, frozen=True):
 
 
 class _Scale(msgspec.Struct, frozen=True):
-    """What counts of a Scale that is written."""
+    """The fields of a Scale that a write takes into account."""
 
     metadata: _ScaleMetadata = _ScaleMetadata()
     spec: _ScaleSpec = _ScaleSpec()
@@ -55,7 +55,7 @@ def scale_of(stored: StoredObject) -> Plain:
 
 
 async def write_scale(context: ServerContext, call: ApiCall) -> StoredObject:
-    """Handle a PUT or PATCH; the replica set that it changed."""
+    """Handle a PUT or PATCH of a scale. Return the object that has it."""
     patching = call.request.method == "PATCH"
     options = write_options(call.request, "PatchOptions" if patching else "UpdateOptions")
 

@@ -1,7 +1,7 @@
 """Which objects a list or a watch is about.
 
 In:  label and field selectors of a query, and the fields that a kind can be selected by.
-Out: a test for objects, and the narrowest place to look.
+Out: a test for objects, and the key or the prefix in the store under which all that can match are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from drakit.base import fieldselectors
 
 
 class SelectionPredicate:
-    """Labels and fields that objects of one kind must have."""
+    """Labels and fields that objects of one kind must have, and where in the store these objects are."""
 
     def __init__(self, kind: Kind, group_version: str, namespace: str, name: str, options: ListOptions) -> None:
         self._strategy = strategy_of(kind)
@@ -33,12 +33,13 @@ class SelectionPredicate:
         self.prefix, self.key = self._place(kind, namespace)
 
     def _place(self, kind: Kind, namespace: str) -> tuple[str, str | None]:
-        """Where to look, and the one key that can match, if there is one."""
+        """The prefix to look under; and the key, if only one object can match."""
         named = self._fields.required_value("metadata.name")
         space = namespace or self._fields.required_value("metadata.namespace") or ""
         if not kind.namespaced:
             space = ""
         prefix = prefix_of(kind, space)
+        # A name with a slash is in the query only: no object has it, but as a key it would reach other objects.
         if named and "/" not in named and "/" not in space and (space or not kind.namespaced):
             return prefix, key_of(kind, space, named)
         return prefix if "/" not in space else prefix_of(kind), None
@@ -53,10 +54,6 @@ class SelectionPredicate:
         if stored.fields is None:
             stored.fields = self._strategy.fields(stored.document)
         return self._fields.matches(stored.fields)
-
-    @property
-    def label_text(self) -> str:
-        return str(self._labels)
 
 
 def _in_core_terms(fields: fieldselectors.FieldSelector) -> fieldselectors.FieldSelector:

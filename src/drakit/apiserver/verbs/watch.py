@@ -1,9 +1,9 @@
-"""Follow what happens to objects.
+"""Watch objects.
 
 In:  the events of the store under one prefix.
-Out: ADDED, MODIFIED, DELETED as the selection sees them (what stops matching is DELETED), BOOKMARK, ERROR.
+Out: ADDED, MODIFIED, DELETED, BOOKMARK, ERROR. An object that stops matching the selection is DELETED to this watch.
 
-A watch that has nothing to say sleeps on the store and on one deadline. An event is encoded once, however many watch.
+An idle watch waits for the store and for one deadline. An event is encoded once, however many clients watch.
 """
 
 from __future__ import annotations
@@ -31,13 +31,15 @@ LONGEST_SECONDS = 3600.0
 SHORTEST_DEFAULT = 1800.0
 INITIAL_END = "k8s.io/initial-events-end"
 _BATCH = 500
+"""Initial objects sent in one piece."""
 
 Encode = Callable[[str, StoredObject], bytes]
 Step = tuple[str, StoredObject]
+"""The type of an event and its object, not encoded yet."""
 
 
 class ObjectStream(EventStream):
-    """A watch over the objects of one kind. Invariant: every step comes in revision order, none twice."""
+    """A watch over the objects of one kind. Invariant: events come in the order of revisions, none twice."""
 
     def __init__(
         self,
@@ -68,12 +70,12 @@ class ObjectStream(EventStream):
         self.on_close: Callable[[int], None] | None = None
 
     def encode_with(self, encode: Encode, mark: dict[str, object]) -> None:
-        """Send something else than the object itself: a Table, its metadata. `mark` is what bookmarks are then."""
+        """Send something else than objects: tables, metadata. `mark` is the head of bookmarks in that form."""
         self._encode = encode
         self._mark = mark
 
     async def open(self) -> None:
-        """Find the place to start from; what is wrong with it becomes the first and only event."""
+        """Find the revision to start after. If that is impossible, the first and only event is the ERROR."""
         store, options = self._objects.store, self._options
         place = self._selection.key or self._selection.prefix
         wanted, current = options.revision, await store.revision()
@@ -85,7 +87,7 @@ class ObjectStream(EventStream):
                 stored = (self._objects.from_record(self.kind, record) for record in page.records)
                 self._initial = [each for each in stored if self._selection.matches(each)]
                 wanted = page.revision
-            # A version from the future is waited for, as long as the watch lasts.
+            # A revision from the future is no error for a watch: events up to it are skipped (see `_step`).
             self._after = wanted or current
             self._watch = await store.watch(place, after=min(self._after, current))
         except Compacted as error:
@@ -162,9 +164,10 @@ class ObjectStream(EventStream):
         return min(left, BOOKMARK_SECONDS) if self._options.bookmarks else left
 
     async def _take(self, watch: StoreWatch) -> tuple[StoreEvent, ...] | None:
-        """The next events; none when the alarm rings first. Cancelling a read of the store loses nothing.
+        """The next events; None when it is time for a bookmark, or to end.
 
-        The alarm outlives many reads, so that an event costs no task and no timer of its own.
+        One alarm serves many reads, so that an event costs no task and no timer of its own. The alarm cancels the
+        read; a cancelled read of the store loses no event.
         """
         if self._alarm is None:
             self._alarm = asyncio.ensure_future(self._clock.sleep(self._pause()))
@@ -176,6 +179,7 @@ class ObjectStream(EventStream):
         try:
             return await watch.take()
         except asyncio.CancelledError:
+            # Only if the alarm alone cancelled us. Otherwise somebody wants this task to end.
             if self._rung and self._reader is not None and self._reader.uncancel() == 0:
                 return None
             raise
@@ -188,7 +192,7 @@ class ObjectStream(EventStream):
             self._reader.cancel()
 
     def _step(self, event: StoreEvent) -> Step | None:
-        """What an event is to this selection; none when it is nothing."""
+        """The event as this selection sees it; None when neither state of the object matches."""
         if event.revision <= self._after:
             return None
         selection, objects = self._selection, self._objects
@@ -201,7 +205,7 @@ class ObjectStream(EventStream):
         return (DELETED, self._left(event)) if before else None
 
     def _left(self, event: StoreEvent) -> StoredObject:
-        """An object that no longer matches goes as it was when it last did, at the revision of the change."""
+        """The object as it was when it last matched, at the revision of the change: as upstream."""
         return StoredObject(self.kind, event.key, event.previous_value or b"", event.revision)
 
     def _plain(self, type_: str, stored: StoredObject) -> bytes:
@@ -226,7 +230,7 @@ class ObjectStream(EventStream):
 
 
 async def watch(context: ServerContext, call: ApiCall) -> ObjectStream:
-    """Handle a watch of a collection, or of one object of it."""
+    """Handle a watch of a collection or of one object."""
     options = list_options(call.request, watch=True)
     selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, call.name, options)
     stream = ObjectStream(call, context.objects, context.clock, selection, options, _seconds(options, context.random))
@@ -238,7 +242,7 @@ async def watch(context: ServerContext, call: ApiCall) -> ObjectStream:
 
 
 def _seconds(options: ListOptions, random: Random) -> float:
-    """How long the watch lasts: as asked, else some random time, so that not all come back at once."""
+    """How long the watch lasts: as asked, else a random time, so that not all clients come back at once."""
     if options.timeout:
         return max(0.0, min(float(options.timeout), LONGEST_SECONDS))
     return SHORTEST_DEFAULT * (1 + random.random())

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from drakit.allocator.search.plans import MAX_RESULTS
+from drakit.allocator import MAX_RESULTS
 from drakit.api import Pod, ResourceClaim
 from drakit.api.objects.pods import ContainerExtendedResourceRequest
 from drakit.scheduler.dynamicresources.extended.requests import ResourceRequests, variant_of

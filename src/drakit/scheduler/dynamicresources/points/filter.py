@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import attrgetter
 
-from drakit.allocator import AllocationError, Allocator, Answer, NodeError, OutOfTime, Unsatisfiable, Verdict
+from drakit.allocator import AllocationError, Allocator, NodeAnswer, NodeError, OutOfTime, SearchResult, Unsatisfiable
 from drakit.scheduler.dynamicresources.nodeallocatable.charges import refuse_overcharged
 from drakit.scheduler.dynamicresources.state.context import PluginContext
 from drakit.scheduler.dynamicresources.state.needs import PodNeeds, UsableNodes, Variant
@@ -49,8 +49,8 @@ def _allocatable(
     return [node for position, node in enumerate(nodes) if position not in beyond] if beyond else nodes
 
 
-def _why(context: PluginContext, allocator: Allocator, node: str, answer: Answer) -> Status:
-    if answer.verdict is Verdict.DEADLINE:
+def _why(context: PluginContext, allocator: Allocator, node: str, answer: NodeAnswer) -> Status:
+    if answer.result is SearchResult.DEADLINE:
         return TIMED_OUT
     match allocator.allocate(node, new_uid=context.handle.new_uid):
         case Unsatisfiable():

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drakit.allocator import Allocator, Inventory, Verdict
-from drakit.allocator.search.answers import Journal
+from drakit.allocator import Allocator, Inventory, SearchResult
 from tests.allocator.objects import ALL_ON, claim, class_of, device, every, exactly, held, node, rule, slice_of
 
 NODES = ["node-a", "node-b", "node-c"]
@@ -72,14 +71,15 @@ def test_an_inventory_that_changes_refuses_what_a_new_one_refuses(steps: list[tu
         change(kind, number, device_number)(inventory)
         for asked in ASKED:
             refused = Allocator(inventory, [asked], snapshot=False).refused(NODES)
-            known = {NODES[each.position]: each.answer.verdict for each in refused}
-            answers = {each: Allocator(_anew(inventory), [asked]).answer(each).verdict for each in NODES}
-            assert known == {name: verdict for name, verdict in answers.items() if verdict is not Verdict.FOUND}
+            known = {NODES[each.position]: each.answer.result for each in refused}
+            answers = {each: Allocator(_anew(inventory), [asked]).answer(each).result for each in NODES}
+            assert [each.result for each in Allocator(inventory, [asked]).answers(NODES)] == list(answers.values())
+            assert known == {name: result for name, result in answers.items() if result is not SearchResult.FOUND}
 
 
 def _anew(inventory: Inventory) -> Inventory:
     fork = inventory.fork()
-    fork.plans = Inventory().plans
+    fork.remembered = {}
     for each in NODES:
         fork._forget(each)
     return fork
@@ -95,15 +95,35 @@ def test_a_plain_refusal_is_one_without_trouble_in_a_pool() -> None:
     assert [(each.position, each.plain) for each in refused] == [(0, True), (1, False), (2, True)]
 
 
-def test_a_journal_that_is_full_begins_anew_and_says_so() -> None:
-    journal = Journal()
-    mark = journal.end
-    journal.add(["a"])
-    assert journal.since(mark) == ["a"]
-    for _ in range(30_000):
-        journal.add(["b"])
-    assert journal.since(mark) is None
-    mark = journal.end
-    assert journal.since(mark) == []
-    journal.add_all()
-    assert journal.since(mark) is None
+def test_a_node_keeps_its_state_as_long_as_nothing_about_its_devices_changes() -> None:
+    inventory = Inventory(ALL_ON)
+    inventory.put_class(class_of())
+    for number in range(3):
+        own(number, 1)(inventory)
+    before = [inventory.state(each) for each in NODES]
+    inventory.put_claim(held("c", "d0", pool="p-node-a"))
+    after = [inventory.state(each) for each in NODES]
+    assert [one is other for one, other in zip(before, after, strict=True)] == [False, True, True]
+
+
+def test_nodes_that_see_the_same_pools_share_one_state_and_one_search() -> None:
+    inventory = Inventory(ALL_ON)
+    inventory.put_class(class_of())
+    inventory.put_slice(slice_of(device("w"), name="wide", pool="wide", allNodes=True))
+    assert len({id(inventory.state(each)) for each in NODES}) == 1
+    allocator = Allocator(inventory, [claim(exactly())])
+    assert len({id(allocator.answer(each)) for each in NODES}) == 1
+
+
+def test_what_a_fork_changes_is_not_seen_by_its_origin_nor_the_other_way_round() -> None:
+    inventory = Inventory(ALL_ON)
+    inventory.put_class(class_of())
+    for number in range(3):
+        own(number, 1)(inventory)
+    asked = [claim(exactly(count=2))]
+    assert list(Allocator(inventory, asked).suitable(NODES)) == NODES
+    fork = inventory.fork()
+    fork.put_claim(held("c", "d0", pool="p-node-a"))
+    inventory.put_claim(held("c", "d0", pool="p-node-b"))
+    assert list(Allocator(fork, asked, snapshot=False).suitable(NODES)) == ["node-b", "node-c"]
+    assert list(Allocator(inventory, asked, snapshot=False).suitable(NODES)) == ["node-a", "node-c"]

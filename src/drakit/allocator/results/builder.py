@@ -1,4 +1,4 @@
-"""Results: the AllocationResult of each claim.
+"""The AllocationResult of each claim.
 
 In:  an answer in positions, the views of the node, the claims and their classes.
 Out: results in order, configuration of classes and claim with source and requests, and the nodes where it holds.
@@ -7,15 +7,16 @@ Out: results in order, configuration of classes and claim with source and reques
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import NamedTuple
 
 import msgspec
 
 from drakit.allocator.inventory.capacity import consumption
 from drakit.allocator.inventory.pools import PoolView
+from drakit.allocator.search.answer import NodeAnswer
 from drakit.allocator.search.layouts import Layout
 from drakit.allocator.search.plans import Alternative, Plan
-from drakit.allocator.search.search import Answer, Pick
 from drakit.api import (
     AllocationResult,
     Device,
@@ -55,21 +56,24 @@ def site(layout: Layout, views: Sequence[PoolView], device: int) -> Site:
 
 def build_results(
     layout: Layout,
-    answer: Answer,
+    answer: NodeAnswer,
     views: Sequence[PoolView],
     claims: Sequence[ResourceClaim],
     classes: Mapping[str, DeviceClass],
     node: str,
-    new_uid: Callable[[], str],
+    new_uid: Callable[[], str] | None,
 ) -> tuple[AllocationResult, ...]:
-    """One AllocationResult per claim, in order."""
+    """One AllocationResult per claim, in order. Without `new_uid`, shares are named after claim and device."""
     plan = layout.plan
     sites: list[list[Site]] = [[] for _ in claims]
     results: list[list[DeviceRequestAllocationResult]] = [[] for _ in claims]
     for pick in answer.picks:
         wanted, found = plan.alternatives[pick.alternative], site(layout, views, pick.device)
         sites[wanted.claim].append(found)
-        results[wanted.claim].append(_result(plan, wanted, found, pick, new_uid))
+        share = None
+        if pick.consumed is not None:
+            share = new_uid() if new_uid else _share_id(claims[wanted.claim], len(results[wanted.claim]), found)
+        results[wanted.claim].append(_result(plan, wanted, found, share))
     chosen = [plan.alternatives[index] for index in answer.chosen]
     return tuple(
         AllocationResult(
@@ -83,11 +87,17 @@ def build_results(
     )
 
 
-def _result(
-    plan: Plan, wanted: Alternative, found: Site, pick: Pick, new_uid: Callable[[], str]
-) -> DeviceRequestAllocationResult:
+def _share_id(claim: ResourceClaim, number: int, found: Site) -> str:
+    """An id in the form of a uid that depends on nothing but what it names: the same allocation, the same ids."""
+    meta = claim.metadata
+    named = (meta.uid or f"{meta.namespace}/{meta.name}", str(number), *found.view.key, found.device.name)
+    digest = sha256("\0".join(named).encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
+
+
+def _result(plan: Plan, wanted: Alternative, found: Site, share: str | None) -> DeviceRequestAllocationResult:
     device = found.device
-    shared = pick.consumed is not None
+    shared = share is not None
     binding = plan.features.binding
     return DeviceRequestAllocationResult(
         request=wanted.full_name,
@@ -98,7 +108,7 @@ def _result(
         tolerations=wanted.tolerations,
         binding_conditions=device.binding_conditions if binding else (),
         binding_failure_conditions=device.binding_failure_conditions if binding else (),
-        share_id=new_uid() if shared else None,
+        share_id=share,
         consumed_capacity=(consumption(wanted.capacity, device.capacity) or {}) if shared else {},
     )
 
