@@ -121,6 +121,8 @@ class Mount:
     read_only: bool = False
     propagation: str = ""
     """Empty (private), `HostToContainer` or `Bidirectional`."""
+    needed: bool = True
+    """False: a runtime that can make no mounts may leave it out instead of refusing the container."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +139,21 @@ class SandboxConfig:
     limits: ContainerLimits = NO_LIMITS
 
 
+class ContainerRole(StrEnum):
+    """What its end means to the pod; only the simulated runtime cares: it ends init containers at once."""
+
+    MAIN = "main"
+    INIT = "init"
+    SIDECAR = "sidecar"
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerConfig:
     pod: PodIdentity
     name: str
     attempt: int = 0
     """0 for the first start, one more for every restart."""
+    role: ContainerRole = ContainerRole.MAIN
     image: str = ""
     command: Sequence[str] = ()
     args: Sequence[str] = ()
