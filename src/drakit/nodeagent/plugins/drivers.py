@@ -69,10 +69,6 @@ class DriverListeners:
     """A driver has had no connection for 30 s."""
 
 
-def _ignore(driver: str, method: str, code: str, seconds: float) -> None:
-    return
-
-
 class Drivers:
     """The handler of DRA plugins. Invariant: an endpoint of a driver has at most one instance."""
 
@@ -81,7 +77,7 @@ class Drivers:
         dialer: Dialer,
         clock: Clock,
         *,
-        observe: CallObserver = _ignore,
+        observe: CallObserver | None = None,
         watch_health: Callable[[str, DriverPeer], Awaitable[None]] | None = None,
     ) -> None:
         """`watch_health` follows the health stream of an instance until cancelled."""
@@ -197,7 +193,8 @@ class Drivers:
             raise
         finally:
             full = f"{FULL_NAMES[instance.service]}/{method}"
-            self._observe(instance.name, full, code, self._clock.monotonic() - start)
+            if self._observe is not None:
+                self._observe(instance.name, full, code, self._clock.monotonic() - start)
 
 
 def choose_service(info: PluginInfo, endpoint: str) -> str:

@@ -86,7 +86,7 @@ def conditions_of(
     return [
         {"type": "PodReadyToStartContainers", "status": "True" if sandbox_ready else "False"},
         {"type": "Initialized", **_initialized(pod, phase, init, containers)},
-        {"type": "Ready", **_ready(pod, ready)},
+        {"type": "Ready", **ready},
         {"type": "ContainersReady", **ready},
         {"type": "PodScheduled", "status": "True"},
     ]
@@ -125,5 +125,22 @@ def _containers_ready(pod: Pod, phase: str, init: Sequence[Plain], containers: S
     return {"status": "False", "reason": "ContainersNotReady", "message": message}
 
 
-def _ready(pod: Pod, containers_ready: dict[str, str]) -> dict[str, str]:
-    return dict(containers_ready)
+def require_gates(document: Plain, conditions: list[dict[str, Any]]) -> None:
+    """A pod with readiness gates is Ready only when somebody has made each of them true."""
+    gates = [each["conditionType"] for each in (document.get("spec") or {}).get("readinessGates") or ()]
+    ready = next(each for each in conditions if each["type"] == "Ready")
+    if not gates or ready["status"] != "True":
+        return
+    held = {each["type"]: each["status"] for each in (document.get("status") or {}).get("conditions") or ()}
+    missing = [_gate_problem(gate, held.get(gate)) for gate in gates if held.get(gate) != "True"]
+    if missing:
+        ready |= {"status": "False", "reason": "ReadinessGatesNotReady", "message": ", ".join(missing)}
+
+
+def _gate_problem(gate: str, status: str | None) -> str:
+    about = f'corresponding condition of pod readiness gate "{gate}"'
+    return (
+        f"{about} does not exist."
+        if status is None
+        else f'the status of pod readiness gate "{gate}" is not "True", but {status}'
+    )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drakit.api.pods import Pod
+from drakit.nodeagent.containers.limits import qos_class
 from drakit.nodeagent.pods.containerstatuses import (
     ContainerFacts,
     HealthView,
@@ -21,8 +22,7 @@ from drakit.nodeagent.pods.containerstatuses import (
     init_container_statuses,
     lost,
 )
-from drakit.nodeagent.pods.phases import FAILED, PENDING, RUNNING, TERMINAL, conditions_of, phase_of
-from drakit.nodeagent.pods.qos import qos_class
+from drakit.nodeagent.pods.phases import FAILED, PENDING, TERMINAL, conditions_of, phase_of, require_gates
 
 Plain = dict[str, Any]
 
@@ -49,11 +49,12 @@ def build_status(pod: Pod, document: Mapping[str, Any], facts: PodStatusFacts, *
     sandbox = facts.containers.view.ready_sandbox
     phase = phase_of(pod, init, containers, ended=ended)
     conditions = conditions_of(pod, phase, init, containers, sandbox_ready=sandbox is not None)
+    require_gates(document, conditions)
     status: Plain = {
         "phase": phase if ended else _shown(phase, pod),
         "conditions": conditions,
         "containerStatuses": containers,
-        "qosClass": pod.status.qos_class or qos_class(pod),
+        "qosClass": pod.status.qos_class or qos_class(document),
     }
     if init:
         status["initContainerStatuses"] = init
@@ -92,24 +93,31 @@ def _has_initialized(pod: Pod, status: Plain) -> bool:
 
 
 def with_sandbox(status: Plain, *, ip: str) -> Plain:
-    """The same status, right after the sandbox was made and before anything runs in it."""
+    """The same status, right after the sandbox was made and before anything runs in it: what was waited for is there."""
     conditions = [
         {**each, "status": "True"} if each["type"] == "PodReadyToStartContainers" else each
         for each in status["conditions"]
     ]
     addresses = {"podIP": ip, "podIPs": [{"ip": ip}]} if ip else {}
-    return {**status, "conditions": conditions, **addresses}
+    lists = {
+        key: [_without_cause(each) for each in status[key]]
+        for key in ("initContainerStatuses", "containerStatuses")
+        if key in status
+    }
+    return {**status, **lists, "conditions": conditions, **addresses}
 
 
-def rejected(pod: Pod, reason: str, message: str, *, start_time: str) -> Plain:
+def _without_cause(status: Plain) -> Plain:
+    waiting = status["state"].get("waiting")
+    return status if waiting is None else {**status, "state": {"waiting": {"reason": waiting["reason"]}}}
+
+
+def rejected(pod: Pod, document: Mapping[str, Any], reason: str, message: str, *, start_time: str) -> Plain:
     """A pod that the node does not take: it has failed before anything was done for it."""
     return {
         "phase": FAILED,
         "reason": reason,
         "message": f"Pod was rejected: {message}",
-        "qosClass": pod.status.qos_class or qos_class(pod),
+        "qosClass": pod.status.qos_class or qos_class(document),
         "startTime": start_time,
     }
-
-
-__all__ = ["RUNNING", "BuiltStatus", "PodStatusFacts", "build_status", "rejected", "with_sandbox"]
