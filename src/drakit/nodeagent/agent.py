@@ -1,6 +1,6 @@
 """The node agent: all of its parts, put together.
 
-In:  a client with the node's identity, a runtime, settings; clock, dialer, registry directory and flushes as parameters.
+In:  a client with the node's identity, a runtime, settings; clock, dialer, registry directory and flushes.
 Out: `run` until stopped. Pods stay as they are when the agent ends; the next one goes on with them.
 
     checkpoint -> node object -> slices of the node deleted -> pods -> plugins

@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from drakit.client import CLAIMS, PODS, bind, metadata_of
+from drakit.client import CLAIMS, NAMESPACES, PODS, bind, metadata_of
 from drakit.nodeagent.claims.checkpoint import FILE
 from drakit.nodeagent.plugins.contract import CallFailed
 from tests.conformance.nodeflows.scripted import ScriptedDriver, go_code
@@ -33,6 +33,8 @@ class Actions:
 
     async def setup(self) -> None:
         """What is neither pod, claim nor slice is there from the start; those come when the recorder made them."""
+        label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+        await self._stage.client.patch_named(NAMESPACES, NAMESPACE, label)
         for manifest in self._manifests:
             if manifest["kind"] not in ("Pod", "ResourceClaim", "ResourceSlice"):
                 await self._create(manifest)
@@ -239,9 +241,12 @@ class Actions:
         return driver
 
     async def _stop_driver(self, step: Plain, found: re.Match[str]) -> None:  # noqa: ARG002
-        for driver in self._drivers(step["do"]):
-            driver.stop_service()
+        drivers = self._drivers(step["do"])
+        for driver in drivers:
             self._stage.directory.remove(driver.registration)
+        await self._stage.settle()  # the registration goes first: the agent closes what it has open
+        for driver in drivers:
+            driver.stop_service()
 
     async def _stop_service(self, step: Plain, found: re.Match[str]) -> None:  # noqa: ARG002
         for driver in self._drivers(step["do"]):

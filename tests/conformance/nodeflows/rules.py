@@ -14,6 +14,7 @@ Plain = dict[str, Any]
 Event = tuple[str, str, str, str, str]
 """Object, type, reason, message, field path."""
 
+_PASSING = r"is not registered$|transport: Error while dialing"
 _WAITS = ("ContainerCreating", "PodInitializing")
 
 
@@ -150,9 +151,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "failures are retried within seconds",
-        "a kubelet waits 60 to 90 s, so it does not see what happens in between: a driver that is away, for one",
-        extra_event=lambda event: event[2] == "FailedPrepareDynamicResources"
-        and ("is not registered" in event[3] or "transport: Error while dialing" in event[3]),
+        "a kubelet waits 60 to 90 s: it does not see a driver that is away for less, and a restart backoff is over by then",
+        extra_event=lambda event: (
+            event[2] == "BackOff"
+            or (event[2] == "FailedPrepareDynamicResources" and bool(re.search(_PASSING, event[3])))
+        ),
     ),
     Rule(
         "the server knows at once which claims a node may read",
@@ -197,12 +200,12 @@ class Ending:
     """The phase that the pod comes to; empty for none."""
 
 
-def _sent_twice(step: Plain, before: Sequence[Plain]) -> bool:  # noqa: ARG001
+def _sent_twice(step: Plain, before: Sequence[Plain]) -> bool:
     claims = (step.get("request") or {}).get("claims") or []
     return step.get("method") == "NodePrepareResources" and any(c in claims[:i] for i, c in enumerate(claims))
 
 
-def _crash(step: Plain, before: Sequence[Plain]) -> bool:  # noqa: ARG001
+def _crash(step: Plain, before: Sequence[Plain]) -> bool:
     return step.get("saw") == "kubelet process ended" and any("panic" in line for line in step.get("log") or ())
 
 

@@ -142,6 +142,10 @@ class ScriptedRuntime:
                 return info
         return None
 
+    def ends(self, container_id: str) -> bool:
+        """Whether the container was made to end by itself."""
+        return "EXIT_CODE" in self._configs[container_id].env
+
     def exit(self, code: int, *, pod: str = "", name: str = "") -> None:
         """Whatever runs (of that pod and name) exits."""
         for info in list(self._containers.values()):

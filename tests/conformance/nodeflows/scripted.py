@@ -17,8 +17,8 @@ from drakit.nodeagent.plugins.contract import (
     ClaimRef,
     HealthReport,
     PluginInfo,
-    PreparedDevice,
     PrepareAnswer,
+    PreparedDevice,
 )
 from tests.conformance.nodeflows.names import Uids
 
@@ -218,7 +218,7 @@ class ScriptedPeer:
 
     async def watch_health(self) -> AsyncIterator[Sequence[HealthReport]]:
         driver = self._reach()
-        if not driver.serving:
+        if self._endpoint == driver.registration:  # only the registration service is there
             raise CallFailed("Unimplemented", "Method not found!")
         driver.log("NodeWatchResources", service="/v1alpha1.DRAResourceHealth/NodeWatchResources")
         if not driver.health:
@@ -243,7 +243,7 @@ class ScriptedPeer:
 
     async def _call(self, method: str, service: str, claims: Sequence[ClaimRef], limit: float) -> Plain:
         driver = self._reach()
-        if not driver.serving:
+        if self._endpoint == driver.registration:  # only the registration service is there
             raise CallFailed("Unimplemented", "Method not found!")
         row = driver.next_row(method)
         request = {"claims": [{"namespace": c.namespace, "uid": c.uid, "name": c.name} for c in claims]}
@@ -256,7 +256,9 @@ class ScriptedPeer:
         if driver is not None and (driver.serving or self._endpoint == driver.registration):
             return driver
         cause = "connection refused" if driver is not None and driver.stale else "no such file or directory"
-        detail = f'connection error: desc = "transport: Error while dialing: dial unix {self._endpoint}: connect: {cause}"'
+        detail = (
+            f'connection error: desc = "transport: Error while dialing: dial unix {self._endpoint}: connect: {cause}"'
+        )
         raise CallFailed("Unavailable", detail)
 
     def _server(self) -> ScriptedDriver | None:

@@ -109,7 +109,9 @@ class Stage:
             hostname=NODE,
         )
         self.registry = CollectorRegistry()
-        paths = AgentPaths(**{name: getattr(self.paths, name) for name in AgentPaths.__slots__} | {"pod_resources": None})
+        paths = AgentPaths(
+            **{name: getattr(self.paths, name) for name in AgentPaths.__slots__} | {"pod_resources": None}
+        )
         self.agent = NodeAgent(
             Client(InProcess(self._handler, user), clock=self.clock),
             self.runtime,

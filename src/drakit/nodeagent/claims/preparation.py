@@ -112,9 +112,12 @@ class Preparation:
         return found
 
     def _take(self, driver: str, claims: Sequence[ClaimRecord], answers: Mapping[str, PrepareAnswer]) -> None:
-        self._check("NodePrepareResources", claims, {uid: answer.error for uid, answer in answers.items()})
+        """What was answered well is kept, also when the rest of the answer is not good."""
         for record in claims:
-            record.drivers[driver] = list(answers[record.uid].devices)
+            answer = answers.get(record.uid)
+            if answer is not None and not answer.error:
+                record.drivers[driver] = list(answer.devices)
+        self._check("NodePrepareResources", claims, {uid: answer.error for uid, answer in answers.items()})
 
     def _check(self, method: str, claims: Sequence[ClaimRecord], errors: Mapping[str, str]) -> None:
         known = {record.uid for record in claims}

@@ -93,7 +93,7 @@ def _has_initialized(pod: Pod, status: Plain) -> bool:
 
 
 def with_sandbox(status: Plain, *, ip: str) -> Plain:
-    """The same status, right after the sandbox was made and before anything runs in it: what was waited for is there."""
+    """The same status, right after the sandbox was made: nothing runs in it yet, and nothing is waited for."""
     conditions = [
         {**each, "status": "True"} if each["type"] == "PodReadyToStartContainers" else each
         for each in status["conditions"]

@@ -201,6 +201,7 @@ class PodWorker:
     async def run(self) -> None:
         try:
             while not (self.over and self._gone):
+                self._wake.clear()  # before the look: what changes during it is looked at again
                 wait = await self._look()
                 await self._pause(wait)
         finally:
@@ -231,7 +232,6 @@ class PodWorker:
                 for each in (alarm, word):
                     each.cancel()
                 await asyncio.gather(alarm, word, return_exceptions=True)
-        self._wake.clear()
         self._retry.pending = False
 
     # A pod that should run

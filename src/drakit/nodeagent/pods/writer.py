@@ -1,8 +1,8 @@
 """Write pod statuses to the server, beside the work on the pods.
 
-In:  the newest status of a pod.
-Out: patches of the pod's status that carry its uid. Fields that the agent does not own, and conditions of others,
-     stay as they are. A status that the server does not take now is tried again; a newer one replaces it.
+In:  statuses of a pod, each time it has one that differs.
+Out: patches of the pod's status that carry its uid, in order. Fields that the agent does not own, and conditions of
+     others, stay as they are. A status that the server does not take now is tried again, or the newest one is.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ _LONGEST_WAIT = 30.0
 
 @dataclass(slots=True)
 class _Desk:
-    """The statuses of one pod. Invariant: `wanted` is newer than `written`, or none."""
+    """The statuses of one pod. Invariant: those that wait are newer than `written`, the newest last."""
 
     pod: Partial[Pod]
-    wanted: Plain | None = None
+    waiting: list[Plain] = field(default_factory=list)
     written: Plain | None = None
-    idle: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
     gone: bool = False
+
+    @property
+    def newest(self) -> Plain | None:
+        return self.waiting[-1] if self.waiting else self.written
 
 
 class StatusWriter:
@@ -48,19 +51,18 @@ class StatusWriter:
     def last(self, uid: str) -> Plain | None:
         """The newest status that was given for a pod, written or not."""
         desk = self._desks.get(uid)
-        return None if desk is None else desk.wanted or desk.written
+        return None if desk is None else desk.newest
 
     def put(self, pod: Partial[Pod], status: Plain) -> None:
         """Have this status written soon."""
         uid = pod.view.metadata.uid
         desk = self._desks.setdefault(uid, _Desk(pod))
         desk.pod = pod
-        before = desk.wanted or desk.written or pod.document.get("status") or {}
+        before = desk.newest or pod.document.get("status") or {}
         timed = self._with_times(status, before, pod.view.metadata.generation)
         if desk.gone or _is_same(timed, before):
             return
-        desk.wanted = timed
-        desk.idle.clear()
+        desk.waiting.append(timed)
         if desk.task is None or desk.task.done():
             desk.task = asyncio.create_task(self._write(desk), name=f"status of {pod.view.metadata.name}")
 
@@ -83,22 +85,21 @@ class StatusWriter:
 
     async def _write(self, desk: _Desk) -> None:
         wait = _FIRST_WAIT
-        while desk.wanted is not None:
-            status = desk.wanted
+        while desk.waiting:
+            status = desk.waiting[0]
             try:
                 await self._client.patch(desk.pod, {"status": status}, kind=STRATEGIC, subresource="status")
             except (NotFound, Conflict):
                 # Gone, or another pod of its name: nobody reads this status any more.
-                desk.gone, desk.wanted = True, None
+                desk.gone = True
+                desk.waiting.clear()
             except DrakitError as error:
                 log.warning("status of %s is not written yet: %s", desk.pod.view.metadata.name, error)
                 await self._clock.sleep(wait)
                 wait = min(wait * 2, _LONGEST_WAIT)
+                del desk.waiting[:-1]  # what was passed through meanwhile is of no interest
             else:
-                desk.written = status
-                if desk.wanted is status:
-                    desk.wanted = None
-        desk.idle.set()
+                desk.written = desk.waiting.pop(0)
 
     def _with_times(self, status: Plain, before: Mapping[str, Any], generation: int | None) -> Plain:
         """Conditions keep the time of their last transition; a pod keeps its start time."""
