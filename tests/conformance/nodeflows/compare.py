@@ -182,7 +182,7 @@ def normal_of(flow: Plain) -> Callable[[Plain], Plain]:
 
 
 def _pods_share_claims(flow: Plain) -> bool:
-    """Whether two pods name one claim: then the one may show what was prepared for the other, or be too early for it."""
+    """Whether two pods name one claim: the one may show what was prepared for the other, or be too early for it."""
     named: list[str] = []
     for manifest in flow["setup"]["manifests"]:
         if manifest["kind"] == "Pod":

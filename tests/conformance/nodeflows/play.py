@@ -46,9 +46,8 @@ _JITTER = 0.06
 
 
 def load(path: Path) -> list[Plain]:
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as lines:
-        flows = [json.loads(line) for line in lines if line.strip()]
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    flows = [json.loads(line) for line in data.splitlines() if line.strip()]
     return [flow for flow in flows if flow["group"] not in OTHER_GROUPS]
 
 

@@ -151,7 +151,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "failures are retried within seconds",
-        "a kubelet waits 60 to 90 s: it does not see a driver that is away for less, and a restart backoff is over by then",
+        "a kubelet waits 60 to 90 s: it does not see a driver that is away for less, and a backoff is over by then",
         extra_event=lambda event: (
             event[2] == "BackOff"
             or (event[2] == "FailedPrepareDynamicResources" and bool(re.search(_PASSING, event[3])))

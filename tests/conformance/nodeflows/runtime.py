@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Self
 
@@ -172,7 +172,7 @@ class ScriptedRuntime:
 
     # Not used by flows
 
-    async def exec(self, container_id: str, command: Sequence[str], **_: Any) -> NoReturn:  # noqa: ARG002
-        raise RuntimeFailure("no exec here")
+    async def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise RuntimeFailure("this runtime runs nothing")
 
-    exec_sync = attach = reopen_log = port_forward = exec
+    exec = exec_sync = attach = reopen_log = port_forward = _refuse
