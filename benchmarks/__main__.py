@@ -1,4 +1,7 @@
-"""Run all benchmarks, or those that are named: `python -m benchmarks [NAME…]`."""
+"""Run all benchmarks, or those that are named: `python -m benchmarks [NAME…]`.
+
+`python -m benchmarks compare BASE [PART…]` compares the working tree with another revision in CPU time.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import importlib
 import sys
 from pathlib import Path
 
-TOOLS = ("report", "steps")
+TOOLS = ("report", "steps", "compare", "cases")
 
 
 def available() -> list[str]:
@@ -15,6 +18,10 @@ def available() -> list[str]:
 
 
 def main(names: list[str]) -> int:
+    if names[:1] == ["compare"]:
+        from benchmarks.compare import main as compare
+
+        return compare(names[1:])
     unknown = [name for name in names if name not in available()]
     if unknown:
         print(f"unknown benchmark {', '.join(unknown)}; known are {', '.join(available())}", file=sys.stderr)

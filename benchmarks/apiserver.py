@@ -115,7 +115,7 @@ async def in_process(where: str, server: Server) -> list[Row]:
 
 
 async def _watch(server: Server) -> EventStream:
-    revision = str(await server.machinery.keeper.store.revision())
+    revision = str(await server.context.objects.store.revision())
     query = (("watch", "1"), ("resourceVersion", revision))
     content = (await server.handle(Request(method="GET", path=CLAIMS, query=query))).content
     if not isinstance(content, EventStream):

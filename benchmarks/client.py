@@ -20,12 +20,12 @@ import uvloop
 from benchmarks.report import publish
 from drakit.api import DeviceClaim, DeviceRequest, ExactDeviceRequest, ObjectMeta, ResourceClaim, ResourceClaimSpec
 from drakit.apiserver import build_server
-from drakit.apiserver.certificates import Authority
-from drakit.apiserver.listening import Listener, Security, bind
+from drakit.apiserver.auth.certificates import Authority
+from drakit.apiserver.http.listener import Listener, Security, bind
 from drakit.base.clock import FakeClock, RealClock
 from drakit.client import CLAIMS, Access, Client, Fixed, InProcess, Trust
-from drakit.client.http import Http
-from drakit.informers import Cache, Informers, WorkQueue
+from drakit.client.transport.http import Http
+from drakit.informers import Informers, ObjectCache, WorkQueue
 from drakit.store import MemoryStore
 
 OBJECTS = 10_000
@@ -150,7 +150,7 @@ async def replayed() -> list[Row]:
         return [["one event, from the watch to cache, index and queue, in process", micro(best / 5000), ""]]
 
 
-def _set_when_full(cache: Cache[ResourceClaim], done: asyncio.Event) -> Callable[[object, object], None]:
+def _set_when_full(cache: ObjectCache[ResourceClaim], done: asyncio.Event) -> Callable[[object, object], None]:
     return lambda _, __: done.set() if len(cache) == 5000 else None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from benchmarks.report import publish
-from drakit.store import Event, MemoryStore, SQLiteStore, Store
+from drakit.store import MemoryStore, SQLiteStore, Store, StoreEvent
 from drakit.store.journal import Journal
 
 VALUE = b"x" * 1000
@@ -137,7 +137,7 @@ class Commits:
         self.count = 0
         append = Journal.append
 
-        def counted(journal: Journal, events: Sequence[Event]) -> None:
+        def counted(journal: Journal, events: Sequence[StoreEvent]) -> None:
             self.count += 1
             append(journal, events)
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 from drakit.apiserver import Settings, build_server
 from drakit.base.errors import DrakitError
 from drakit.base.gates import FeatureGates
-from drakit.cli.sparing import spare_the_collector
+from drakit.cli.collector import spare_the_collector
 from drakit.client import PODS, Client, InProcess
 from drakit.controllers import ALL, ClaimController, Controllers
 from drakit.informers import Informers

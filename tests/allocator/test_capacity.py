@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drakit.allocator.capacity import consumed_amount, consumption
+from drakit.allocator.inventory.capacity import consumed_amount, consumption
 from drakit.api import DeviceCapacity, from_plain
 from drakit.base.quantity import Quantity
 from tests.allocator.objects import GPU, claim, cluster, device, exactly, gates_without, held, picked, run, slice_of

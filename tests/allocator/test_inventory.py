@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drakit.allocator import Allocator, NodeError, Unsatisfiable
-from drakit.allocator.taints import Rules
+from drakit.allocator.inventory.taintrules import TaintRules
 from tests.allocator.objects import (
     GPU,
     claim,
@@ -206,7 +206,7 @@ class TestTaintRules:
 
     def test_without_rules_a_device_keeps_the_very_taints_that_it_has(self) -> None:
         (published,) = slice_of(device("a", taints=[{"key": "k", "effect": "None"}])).spec.devices
-        assert Rules().taints_of(None, published, None) is published.taints  # type: ignore[arg-type]
+        assert TaintRules().taints_of(None, published, None) is published.taints  # type: ignore[arg-type]
 
 
 def test_nodes_whose_devices_differ_only_in_a_compared_value_are_told_apart() -> None:

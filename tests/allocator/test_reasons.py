@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drakit.allocator import Cause, NodeError, Reasons, Unsatisfiable, tell
-from drakit.allocator import reasons as reasons_module
+from drakit.allocator import allocation as allocation_module
 from tests.allocator.objects import (
     GPU,
     claim,
@@ -52,7 +52,7 @@ def test_without_being_asked_nothing_is_collected(monkeypatch: pytest.MonkeyPatc
     def fail(*_: Any) -> None:
         raise AssertionError("reasons were collected")
 
-    monkeypatch.setattr(reasons_module, "explain", fail)
+    monkeypatch.setattr(allocation_module, "explain_failure", fail)
     got = run(cluster(), ONE)
     assert isinstance(got, Unsatisfiable)
     assert got.reasons is None

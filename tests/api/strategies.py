@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from drakit.api import Kind, decode_plain
-from drakit.api.shapes import (
+from drakit.api.schemas.compiler import shape_of
+from drakit.api.schemas.shapes import (
     AnyShape,
     BoolShape,
     BytesShape,
@@ -22,9 +23,8 @@ from drakit.api.shapes import (
     TextShape,
     TimeShape,
 )
-from drakit.api.shaping import shape_of
-from drakit.api.structshapes import StructShape
-from drakit.api.times import canonical_micro_time
+from drakit.api.schemas.structshapes import StructShape
+from drakit.api.text.times import canonical_micro_time
 
 Plain = dict[str, Any]
 

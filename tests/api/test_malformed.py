@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from drakit.api import Malformed, NotAnObject, WrongType, decode, decode_all, decode_file, encode, parse_documents
-from drakit.api.jsontext import parse_json
+from drakit.api.text.jsontext import parse_json
 from drakit.base.errors import DecodeError
 
 HEAD = '"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice"'

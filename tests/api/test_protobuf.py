@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drakit.api.codec import decode_plain, to_wire
-from drakit.api.protobuf import MAGIC, decode_protobuf
+from drakit.api.codec.documents import decode_plain, to_wire
+from drakit.api.codec.protobuf import MAGIC, decode_protobuf
 from drakit.base.errors import DecodeError, Unsupported
 
 DATA = Path(__file__).parent / "data"

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from drakit.api import DeviceCapacity, from_plain, to_plain
-from drakit.api.quantities import read_quantity
+from drakit.api.text.quantities import read_quantity
 from drakit.base.quantity import Quantity, QuantityError
 
 

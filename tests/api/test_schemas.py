@@ -11,9 +11,9 @@ import pytest
 from msgspec import inspect
 
 from drakit.api import KINDS, Kind, schemas
-from drakit.api.shapes import ListShape, MapShape, Shape
-from drakit.api.shaping import shape_of
-from drakit.api.structshapes import StructShape
+from drakit.api.schemas.compiler import shape_of
+from drakit.api.schemas.shapes import ListShape, MapShape, Shape
+from drakit.api.schemas.structshapes import StructShape
 
 ROOT = Path(__file__).parents[2]
 OURS = ROOT / "src" / "drakit" / "api" / "schemas"
@@ -26,7 +26,7 @@ PARTIAL = [kind for kind in KINDS if not kind.whole]
 def differences(info: inspect.Type, shape: Shape, path: str, *, whole: bool) -> Iterator[str]:
     """Fields that one side has and the other has not, all the way down."""
     if isinstance(info, inspect.UnionType):
-        info = next(each for each in info.types if not isinstance(each, inspect.NoneType))
+        info = _without_none(info)
     if isinstance(info, inspect.StructType) and isinstance(shape, StructShape):
         fields = {field.encode_name: field.type for field in info.fields}
         yield from (f"{path}.{name}: not in the schema" for name in fields.keys() - shape.fields.keys())
@@ -42,7 +42,17 @@ def differences(info: inspect.Type, shape: Shape, path: str, *, whole: bool) -> 
         yield f"{path}: {kind_of_type(info)} in the struct, {kind_of_shape(shape)} in the schema"
 
 
+def _without_none(info: inspect.UnionType) -> inspect.Type:
+    rest = tuple(each for each in info.types if not isinstance(each, inspect.NoneType))
+    return rest[0] if len(rest) == 1 else inspect.UnionType(rest)
+
+
 def kind_of_type(info: inspect.Type) -> str:
+    if isinstance(info, inspect.UnionType) and {type(each) for each in info.types} == {
+        inspect.StrType,
+        inspect.IntType,
+    }:
+        return "intortext"
     names: dict[Any, str] = {
         inspect.StrType: "text", inspect.IntType: "int", inspect.BoolType: "bool", inspect.CustomType: "quantity",
         inspect.DictType: "any", inspect.StructType: "struct", inspect.VarTupleType: "list",

@@ -6,7 +6,14 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from drakit.api.times import TimeError, canonical_micro_time, canonical_time, format_micro_time, format_time, parse_time
+from drakit.api.text.times import (
+    TimeError,
+    canonical_micro_time,
+    canonical_time,
+    format_micro_time,
+    format_time,
+    parse_time,
+)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from drakit.api import decode_all, parse_documents
-from drakit.api.jsontext import Repeated
-from drakit.api.yamldump import dump_yaml, dump_yaml_documents
-from drakit.api.yamltext import resolve
+from drakit.api.text.jsontext import Repeated
+from drakit.api.text.yamldump import dump_yaml
+from drakit.api.text.yamltext import resolve
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ def test_several_documents_are_written_and_read() -> None:
         {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": {}}
         for name in ("a", "b")
     ]
-    assert [each.object.metadata.name for each in decode_all(dump_yaml_documents(classes))] == ["a", "b"]  # type: ignore[union-attr]
+    assert [each.object.metadata.name for each in decode_all("---\n".join(map(dump_yaml, classes)))] == ["a", "b"]  # type: ignore[union-attr]

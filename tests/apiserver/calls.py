@@ -127,7 +127,8 @@ async def serving(settings: Settings | None = None, *, history: int | None = Non
     retention = Retention(events=history) if history is not None else None
     async with MemoryStore(clock=clock, retention=retention) as store:
         settings = settings or Settings(random=Random(7))
-        yield Api(await build_server(store, clock=clock, settings=settings), clock)
+        async with await build_server(store, clock=clock, settings=settings) as server:
+            yield Api(server, clock)
 
 
 def claim(name: str, **metadata: Any) -> Plain:

@@ -10,14 +10,15 @@ from unittest.mock import patch
 
 import pytest
 
-from drakit.apiserver import Limits, Settings, asgi
-from drakit.apiserver.admission import Admission, Change, Plugin
-from drakit.apiserver.asgi import Application, warning_header
-from drakit.apiserver.bodies import MAX_BODY
+from drakit.apiserver import Limits, Settings
+from drakit.apiserver.admission.chain import Admission, AdmissionPlugin, ObjectChange
+from drakit.apiserver.http import asgi
+from drakit.apiserver.http.asgi import Application, warning_header
+from drakit.apiserver.requests.bodies import MAX_BODY
 from tests.apiserver.calls import CLAIMS, CLASSES, Api, claim, device_class, on_loop, serving
 
 
-class Gate(Plugin):
+class Gate(AdmissionPlugin):
     """Holds every write until it is opened."""
 
     def __init__(self) -> None:
@@ -25,7 +26,7 @@ class Gate(Plugin):
         self.full = asyncio.Event()
         self._waiting = 0
 
-    async def admit(self, change: Change) -> None:  # noqa: ARG002
+    async def admit(self, change: ObjectChange) -> None:  # noqa: ARG002
         self._waiting += 1
         if self._waiting == 2:
             self.full.set()
@@ -36,7 +37,7 @@ class Gate(Plugin):
 async def test_more_writes_than_the_bound_are_told_to_come_back() -> None:
     async with serving(Settings(limits=Limits(reading=5, writing=2))) as api:
         gate = Gate()
-        api.server.machinery.admission = Admission([gate])
+        api.server.context.admission = Admission([gate])
         writes = [asyncio.ensure_future(api.create(CLAIMS, claim(f"c{number}"))) for number in range(2)]
         await gate.full.wait()
         refused = await api.create(CLAIMS, claim("late"))
@@ -189,7 +190,7 @@ async def test_a_watch_ends_with_its_connection() -> None:
         wire = Wire()
         asking = asyncio.ensure_future(ask(api, wire, scope("GET", CLAIMS, "watch=1")))
         await wire.wrote.wait()
-        store = api.server.machinery.keeper.store
+        store = api.server.context.objects.store
         assert (await store.stats()).watchers == 1
         await api.create(CLAIMS, claim("a"))
         await wire.added.wait()
@@ -220,7 +221,7 @@ async def test_a_client_that_does_not_read_is_left_alone() -> None:
             await wire.wrote.wait()
             await api.create(CLAIMS, claim("a"))
             await asking
-        assert (await api.server.machinery.keeper.store.stats()).watchers == 0
+        assert (await api.server.context.objects.store.stats()).watchers == 0
 
 
 @on_loop
@@ -235,7 +236,7 @@ async def test_a_body_that_stalls_is_given_up() -> None:
 @on_loop
 async def test_a_request_that_takes_too_long_is_given_up() -> None:
     async with serving() as api:
-        api.server.machinery.admission = Admission([Gate()])
+        api.server.context.admission = Admission([Gate()])
         body = json.dumps(claim("a")).encode()
         with patch.object(asgi, "REQUEST_SECONDS", 0.01):
             wire = await ask(api, Wire(body), scope("POST", CLAIMS, content_type="application/json"))
@@ -251,7 +252,7 @@ async def test_watches_end_when_the_server_stops() -> None:
         await wire.wrote.wait()
         application.drain()
         await asking
-        assert (await api.server.machinery.keeper.store.stats()).watchers == 0
+        assert (await api.server.context.objects.store.stats()).watchers == 0
 
 
 def test_a_warning_is_one_line_with_its_quotes_escaped() -> None:

@@ -59,22 +59,6 @@ def test_label_values_may_be_empty_but_not_end_in_a_dash() -> None:
     assert names.check_label_value("a" * 64) == ["must be no more than 63 bytes"]
 
 
-def test_attribute_names_have_an_identifier_and_maybe_a_domain() -> None:
-    assert names.check_attribute_name("memory") == []
-    assert names.check_attribute_name("gpu.example.com/memory") == []
-    assert names.check_attribute_name("/memory") == ["the domain must not be empty"]
-    assert names.check_attribute_name("a.b/") == ["the name must not be empty"]
-    assert names.check_attribute_name("a" * 33) == ["the name must be no more than 32 characters"]
-    assert names.check_attribute_name("2x")
-    assert names.check_full_attribute_name("a.b/memory") == []
-    assert names.check_full_attribute_name("a.b/") == ["the name must not be empty"]
-    assert names.check_full_attribute_name("memory") == [
-        "a fully qualified name must be a domain and a name separated by a slash"
-    ]
-    assert names.split_attribute_name("memory", "gpu.example.com") == ("gpu.example.com", "memory")
-    assert names.split_attribute_name("a.b/memory", "gpu.example.com") == ("a.b", "memory")
-
-
 def test_uids_are_dashed_lower_case_uuids() -> None:
     assert names.check_uid("11111111-2222-3333-4444-abcdefabcdef") == []
     assert names.check_uid("") == ["error validating uid: invalid UUID length: 0"]

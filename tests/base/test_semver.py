@@ -49,27 +49,6 @@ def test_the_strict_form_refuses(text: str) -> None:
         Version.parse(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "strict"),
-    [
-        ("v1.2", "1.2.0"),
-        ("1", "1.0.0"),
-        (" v01.002.3 ", "1.2.3"),
-        ("00.0", "0.0.0"),
-        ("v1.2.3-rc.1", "1.2.3-rc.1"),
-        ("1.2.3+b", "1.2.3+b"),
-    ],
-)
-def test_the_tolerant_form_mends(text: str, strict: str) -> None:
-    assert str(Version.parse_tolerant(text)) == strict
-
-
-@pytest.mark.parametrize("text", ["", "v", "vv1", "1.2-rc.1", "1.2.3.4", "x1", "9" * 5000])
-def test_even_the_tolerant_form_refuses(text: str) -> None:
-    with pytest.raises(SemverError):
-        Version.parse_tolerant(text)
-
-
 versions = st.builds(
     Version,
     st.integers(0, 3),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drakit.cel import BudgetExceeded, EvalError, compile_program, kubernetes
-from drakit.cel.sizes import UNBOUNDED, Size, plus, scaled, times
+from drakit.cel.cost.sizes import UNBOUNDED, Size, plus, scaled, times
 from tests.cel.evaluation import shown
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from drakit.cel import CompileError, compile_program, kubernetes, trace, unparse
-from drakit.cel.parser import parse
-from drakit.cel.source import Source
+from drakit.cel.syntax.parser import parse
+from drakit.cel.syntax.source import Source
 from tests.cel.evaluation import shown
 
 

@@ -231,7 +231,7 @@ def test_other_kinds_of_a_dump_are_passed_over(run: Any, write: Any) -> None:
 def test_an_object_that_is_there_twice_is_told(run: Any, write: Any) -> None:
     result = run("-f", write(SLICE, CLASS, claim("new")), "-f", write(CLASS, name="again.yaml"))
     assert result.exit_code == 2
-    assert "again.yaml: DeviceClass gpu: is there twice" in result.stderr
+    assert "again.yaml: line 4, column 3: DeviceClass gpu: is there twice" in result.stderr
 
 
 def test_claims_whose_names_a_server_would_make_up_are_told_by_what_is_known(run: Any, write: Any) -> None:

@@ -24,13 +24,13 @@ from drakit.api import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from drakit.api.exchange import EventStream, Outcome, Request, Response, WatchEvent
+from drakit.api.exchange import EventStream, Request, Response, StatusContent, WatchEvent
 from drakit.apiserver import Server, Settings, build_server
-from drakit.apiserver.listening import Listener, Security, bind
+from drakit.apiserver.http.listener import Listener, Security, bind
 from drakit.base import status
 from drakit.base.clock import Clock, FakeClock
 from drakit.client import Access, Client, ConnectionFailed, Fixed, InProcess, Trust
-from drakit.client.http import Http
+from drakit.client.transport.http import Http
 from drakit.store import MemoryStore, Retention
 
 P = ParamSpec("P")
@@ -66,7 +66,9 @@ async def a_server(
 ) -> AsyncIterator[Server]:
     retention = Retention(events=history) if history is not None else None
     async with MemoryStore(clock=clock, retention=retention) as store:
-        yield await build_server(store, clock=clock, settings=settings or Settings(random=Random(7)))
+        chosen = settings or Settings(random=Random(7))
+        async with await build_server(store, clock=clock, settings=chosen) as server:
+            yield server
 
 
 @asynccontextmanager
@@ -119,7 +121,7 @@ class Flaky:
             return answer
         if self.refuse(request):
             refusal = status.invalid("ListOptions", "meta.k8s.io", "", ())
-            return Response(code=refusal.code, content=Outcome(refusal))
+            return Response(code=refusal.code, content=StatusContent(refusal))
         response = await self.server.handle(request)
         if isinstance(response.content, EventStream):
             cut = _Cut(response.content)
@@ -214,6 +216,6 @@ def names(objects: Sequence[Any]) -> list[str]:
 def pki(directory: Path) -> Any:
     from datetime import UTC, datetime
 
-    from drakit.apiserver.certificates import Authority
+    from drakit.apiserver.auth.certificates import Authority
 
     return Authority(directory, datetime.now(UTC))

@@ -14,7 +14,7 @@ import pytest
 from drakit.base.clock import FakeClock
 from drakit.base.errors import Unavailable
 from drakit.client import Certificate, Files
-from drakit.client.execplugin import ExecPlugin, Program
+from drakit.client.access.execplugin import ExecCommand, ExecPlugin
 from tests.client.servers import on_loop
 
 PLUGIN = """
@@ -35,7 +35,7 @@ def plugin(tmp_path: Path, clock: FakeClock, **status: Any) -> ExecPlugin:
     script.write_text(PLUGIN)
     answer = {"apiVersion": VERSION, "kind": "ExecCredential", "status": status}
     return ExecPlugin(
-        Program(
+        ExecCommand(
             command=sys.executable,
             arguments=(str(script), str(tmp_path / "runs")),
             environment={"ANSWER": json.dumps(answer)},
@@ -139,7 +139,7 @@ def says(version: str = VERSION, **status: str) -> str:
 )
 @on_loop
 async def test_a_program_that_fails_is_named_with_its_place(script: str, words: str) -> None:
-    program = Program(command=sys.executable, arguments=("-c", script), source="config: users[0].user.exec")
+    program = ExecCommand(command=sys.executable, arguments=("-c", script), source="config: users[0].user.exec")
     with pytest.raises(Unavailable, match=words) as caught:
         await ExecPlugin(program, FakeClock()).headers()
     assert "config: users[0].user.exec" in str(caught.value)
@@ -148,7 +148,7 @@ async def test_a_program_that_fails_is_named_with_its_place(script: str, words: 
 @pytest.mark.parametrize("script", ["sleep 600", "sleep 600 & sleep 600", "sleep 600 & echo done", "yes"])
 @on_loop
 async def test_a_program_that_hangs_is_ended_with_all_that_it_has_started(script: str) -> None:
-    program = Program(command="sh", arguments=("-c", script), environment=dict(os.environ))
+    program = ExecCommand(command="sh", arguments=("-c", script), environment=dict(os.environ))
     with pytest.raises(Unavailable, match=r"sh: no answer within 0\.2 s"):
         async with asyncio.timeout(30):
             await ExecPlugin(program, FakeClock(), seconds=0.2).headers()
@@ -157,11 +157,11 @@ async def test_a_program_that_hangs_is_ended_with_all_that_it_has_started(script
 @on_loop
 async def test_a_program_with_a_name_that_no_file_can_have_is_named() -> None:
     with pytest.raises(Unavailable, match="embedded null byte"):
-        await ExecPlugin(Program(command="a\0b"), FakeClock()).headers()
+        await ExecPlugin(ExecCommand(command="a\0b"), FakeClock()).headers()
 
 
 @on_loop
 async def test_a_program_that_is_not_there_comes_with_its_hint() -> None:
-    program = Program(command="no-such-program-here", install_hint="install it from somewhere")
+    program = ExecCommand(command="no-such-program-here", install_hint="install it from somewhere")
     with pytest.raises(Unavailable, match=r"(?s)No such file.*install it from somewhere"):
         await ExecPlugin(program, FakeClock()).headers()

@@ -15,8 +15,8 @@ import pytest
 
 from drakit.api.exchange import User
 from drakit.apiserver import Settings
-from drakit.apiserver.authentication import StaticTokens
-from drakit.apiserver.listening import Listener, Security, bind_unix
+from drakit.apiserver.auth.authentication import StaticTokens
+from drakit.apiserver.http.listener import Listener, Security, bind_unix
 from drakit.base.clock import FakeClock
 from drakit.base.errors import DecodeError
 from drakit.client import (
@@ -41,7 +41,7 @@ from drakit.client import (
     bearer,
 )
 from drakit.client.failures import decode_status, failed
-from drakit.client.http import Http
+from drakit.client.transport.http import Http
 from tests.client.servers import a_server, claim, config_map, listening, on_loop, pki, turns, until
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter, bytes], Awaitable[bool]]

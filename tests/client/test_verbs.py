@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from drakit.api import Event, ObjectMeta, ObjectReference, Partial, Pod, ResourceClaim, ResourceClaimStatus
-from drakit.api.claims import AllocationResult
+from drakit.api.objects.claims import AllocationResult
 from drakit.base import errors
 from drakit.base.errors import UsageError
 from drakit.client import (

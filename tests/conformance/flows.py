@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from drakit.api.codec import to_wire
-from drakit.api.views import Partial
+from drakit.api.codec.documents import to_wire
+from drakit.api.objects.partial import Partial
 from drakit.client import EVENTS, QUOTAS, Answered, metadata_of, resource
 from tests.conformance.vectors import read_vectors
 from tests.controllers.cluster import Cluster

@@ -42,7 +42,7 @@ def originals() -> Iterator[Path]:
     conformance = ORIGINALS / "conformance"
     for group in ("api", "flows"):
         yield from sorted((conformance / group).glob("*.jsonl"))
-    for name in ("tokens.csv", "replay.py"):
+    for name in ("tokens.csv", "replay.py", "node-flows.jsonl.gz"):
         yield conformance / name
 
 
@@ -78,6 +78,9 @@ def test_the_corpus_is_whole() -> None:
     flows = list(read_vectors(kept("flows")))
     assert len(flows) == 45
     assert all({"id", "about", "steps", "snapshots", "final"} <= flow.keys() for flow in flows)
+    nodes = list(read_vectors([DATA / "node-flows.jsonl.gz"]))
+    assert len(nodes) == 83
+    assert all({"id", "group", "about", "setup", "steps"} <= flow.keys() for flow in nodes)
 
 
 def test_every_user_of_the_cases_has_a_token() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from drakit.api import ObjectMeta, Partial, ResourceClaim, decode_plain, set_defaults, to_plain, to_wire
-from drakit.api.codec import parse_documents
+from drakit.api.codec.documents import parse_documents
 from drakit.api.registry import Kind, find_plural
 from drakit.base.fields import FieldError
 from drakit.base.gates import FeatureGates

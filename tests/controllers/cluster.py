@@ -15,13 +15,13 @@ from random import Random
 from typing import Any, ParamSpec
 
 from drakit.api.exchange import Request, Response, User
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.apiserver import Server, Settings, build_server
-from drakit.apiserver.access.identities import CONTROLLER_MANAGER, controller
+from drakit.apiserver.auth.identities import CONTROLLER_MANAGER, controller
 from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client, InProcess, Resource, Transport
-from drakit.client.asking import document_in
+from drakit.client.queries import document_in
 from drakit.controllers.composition import ALL, Controllers, Make
 from drakit.store import MemoryStore
 

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from drakit.api.exchange import Outcome, Request, Response
+from drakit.api.exchange import Request, Response, StatusContent
 from drakit.base.status import failure
+from drakit.base.wellknown import POD_CLAIM_ANNOTATION
 from drakit.client import CLAIMS, EVENTS, POD_GROUPS, PODS
-from drakit.controllers.claims.naming import ANNOTATION
 from tests.controllers.cluster import Cluster, on_loop
 from tests.controllers.manifests import by_name, by_template, claim, pod, pod_group, template
 from tests.controllers.test_claims import allocate, running
@@ -24,7 +24,7 @@ async def test_a_claim_without_its_annotation_is_still_the_one_that_the_pod_name
     async with running() as it:
         await it.create(template(), pod("p", claims=[by_template()]))
         [made] = await it.all(CLAIMS)
-        await it.client.patch(made, {"metadata": {"annotations": {ANNOTATION: None}}})
+        await it.client.patch(made, {"metadata": {"annotations": {POD_CLAIM_ANNOTATION: None}}})
         await it.settle()
         assert [each.metadata.name for each in await it.all(CLAIMS)] == [made.metadata.name]
         assert await recorded(it, "p") == [made.metadata.name]
@@ -49,7 +49,7 @@ async def test_a_random_name_that_is_taken_is_drawn_again() -> None:
             if request.method == "POST" and request.path.endswith("/resourceclaims") and not refused:
                 refused.append(request.path)
                 status = failure(409, "AlreadyExists", 'resourceclaims "p-g-xxxxx" already exists')
-                return Response(code=409, content=Outcome(status))
+                return Response(code=409, content=StatusContent(status))
             return await inner(request)
 
         it.server.handle = handle  # type: ignore[method-assign]

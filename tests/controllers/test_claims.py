@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from drakit.base.gates import FeatureGates
+from drakit.base.wellknown import CLAIM_FINALIZER
 from drakit.client import CLAIMS, EVENTS, MERGE, NAMESPACES, POD_GROUPS, PODS, TEMPLATES
-from drakit.controllers.claims import FINALIZER, ClaimController
-from drakit.controllers.claims.naming import generate_name
+from drakit.controllers.claims import ClaimController
+from drakit.controllers.claims.templates import generate_name
 from tests.controllers.cluster import Cluster, cluster, on_loop
 from tests.controllers.manifests import (
     allocation,
@@ -39,7 +40,7 @@ async def running(gates: FeatureGates | None = None) -> AsyncIterator[Cluster]:
 async def allocate(it: Cluster, name: str, *users: Any, node: str = "node-1") -> None:
     """What a scheduler does: finalizer, then allocation and reservations."""
     found = await it.client.get(CLAIMS, name, namespace="default")
-    found = await it.client.patch(found, {"metadata": {"finalizers": [FINALIZER]}}, kind=MERGE)
+    found = await it.client.patch(found, {"metadata": {"finalizers": [CLAIM_FINALIZER]}}, kind=MERGE)
     status = {"allocation": allocation(node=node), "reservedFor": [consumer(user) for user in users]}
     await it.client.patch_status(found, status)
     await it.settle()
@@ -160,7 +161,7 @@ async def test_when_a_pod_ends_only_its_own_reservation_goes() -> None:
         left = await it.get(CLAIMS, "c")
         assert [each.name for each in left.status.reserved_for] == ["q"]
         assert left.status.allocation is not None
-        assert left.metadata.finalizers == (FINALIZER,)
+        assert left.metadata.finalizers == (CLAIM_FINALIZER,)
 
 
 @on_loop
@@ -456,9 +457,9 @@ async def test_groups_that_went_while_nobody_looked_are_found_at_the_start() -> 
 @on_loop
 async def test_a_finalizer_that_a_crash_left_behind_goes_after_a_while() -> None:
     async with running() as it:
-        await it.create(claim("c", finalizers=[FINALIZER]))
+        await it.create(claim("c", finalizers=[CLAIM_FINALIZER]))
         await it.run_for(29)
-        assert (await it.get(CLAIMS, "c")).metadata.finalizers == (FINALIZER,)
+        assert (await it.get(CLAIMS, "c")).metadata.finalizers == (CLAIM_FINALIZER,)
         await it.run_for(2)
         assert (await it.get(CLAIMS, "c")).metadata.finalizers == ()
 

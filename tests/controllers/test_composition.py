@@ -1,4 +1,4 @@
-"""All controllers together, their figures, their rights, and answers that never come."""
+"""All controllers together, their metrics, their rights, and answers that never come."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from prometheus_client import generate_latest
 
 from drakit.api.exchange import Request, Response
-from drakit.apiserver.access.identities import controller
+from drakit.apiserver.auth.identities import controller
 from drakit.base.errors import UsageError
 from drakit.client import CLAIMS, EVENTS, PODS, SERVICE_ACCOUNTS, Client, ConnectionFailed, Forbidden, InProcess
-from drakit.client.recording import NORMAL, Recorder
+from drakit.client.events import NORMAL, EventRecorder
 from drakit.controllers import ALL, BY_NAME, ClaimController, Controllers, NamespaceController, chosen
 from tests.controllers.cluster import Fatal, cluster, on_loop
 from tests.controllers.manifests import by_template, claim, pod, template
@@ -115,7 +115,7 @@ async def test_an_event_that_is_told_again_is_counted_by_one_who_may_not_read_ev
         line = it.line()
         for _ in range(3):
             client = it.client_as(controller("resource-claim-controller"), line)
-            await Recorder(client, it.clock, "test").tell("Pod", "v1", told, "Reason", "text", type_=NORMAL)
+            await EventRecorder(client, it.clock, "test").tell("Pod", "v1", told, "Reason", "text", type_=NORMAL)
         [event] = await it.all(EVENTS)
         assert (event.count, line.refused) == (3, [])
 

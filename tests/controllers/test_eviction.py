@@ -13,8 +13,8 @@ import pytest
 from drakit.api.exchange import Request, Response
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, CLASSES, EVENTS, POD_GROUPS, PODS, SLICES, TAINT_RULES
+from drakit.controllers.context import ControllerContext
 from drakit.controllers.eviction import DeviceTaintEviction
-from drakit.controllers.setting import Setting
 from tests.controllers.cluster import Cluster, cluster, on_loop
 from tests.controllers.manifests import (
     DRIVER,
@@ -361,7 +361,7 @@ async def test_a_pod_that_is_gone_before_the_answer_comes_is_forgotten() -> None
     async with cluster() as it:
         made: list[DeviceTaintEviction] = []
 
-        def make(setting: Setting) -> DeviceTaintEviction:
+        def make(setting: ControllerContext) -> DeviceTaintEviction:
             made.append(DeviceTaintEviction(setting))
             return made[-1]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from drakit.api.times import format_micro_time, format_time
+from drakit.api.text.times import format_micro_time, format_time
 from drakit.client import CLAIMS, EVENTS, LEASES, NODES, PODS, SLICES
 from drakit.controllers.claims import ClaimController
 from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction

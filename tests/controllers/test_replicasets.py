@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from drakit.api.times import format_time
+from drakit.api.text.times import format_time
 from drakit.client import EVENTS, PODS, REPLICA_SETS
 from drakit.controllers.garbage import GarbageCollector
 from drakit.controllers.replicasets import ReplicaSetController

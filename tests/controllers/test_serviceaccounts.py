@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from drakit.client import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS, Forbidden
+from drakit.controllers.context import ControllerContext
 from drakit.controllers.garbage import NamespaceController
 from drakit.controllers.serviceaccounts import ROOT_CA, ServiceAccountController
-from drakit.controllers.setting import Setting
 from tests.controllers.cluster import cluster, on_loop
 from tests.controllers.manifests import pod
 from tests.scenarios.crashes import check_every_crash
@@ -18,7 +18,7 @@ from tests.scenarios.crashes import check_every_crash
 PEM = "-----BEGIN CERTIFICATE-----"
 
 
-def with_authority(setting: Setting) -> ServiceAccountController:
+def with_authority(setting: ControllerContext) -> ServiceAccountController:
     setting.root_ca = PEM
     return ServiceAccountController(setting)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 ROOT = Path(__file__).parents[2]
-_FOLLOWING = re.compile(r"following (\S+), figures on (\S+)/metrics")
+_FOLLOWING = re.compile(r"following (\S+), metrics on (\S+)/metrics")
 _LISTENING = re.compile(r"listening on (\S+), kubeconfig (\S+)")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from drakit.client import Client, Resource, load_kubeconfig
-from drakit.client.http import Http
+from drakit.client.transport.http import Http
 
 PATIENCE = 30.0
 

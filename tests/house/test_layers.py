@@ -11,8 +11,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "drakit"
 
-_CORE = "base cel api selectors validation quota store apiserver client informers allocator lint scheduler controllers"
-_EVERYTHING_BELOW_SIMULATE = f"{_CORE} pluginapi nodeagent driverkit drivers conformance"
+_CORE = (
+    "base cel api selectors validation quota store apiserver client informers manifests allocator lint scheduler "
+    "controllers"
+)
+_BELOW_SIMULATE = f"{_CORE} pluginapi nodeagent driverkit drivers explain conformance"
 
 ALLOWED = {
     room: set(targets.split())
@@ -27,19 +30,21 @@ ALLOWED = {
         "apiserver": "base cel api selectors validation quota store",
         "client": "base api",
         "informers": "base api client",
+        "manifests": "base api",
         "allocator": "base api selectors",
-        "lint": "base api selectors validation allocator",
+        "lint": "base api selectors validation manifests allocator",
         "scheduler": "base api client informers allocator",
         "controllers": "base api quota client informers allocator",
         "pluginapi": "",
         "nodeagent": "base api client informers pluginapi",
         "driverkit": "base api selectors validation client informers pluginapi",
         "drivers": "base api driverkit",
+        "explain": "base api selectors allocator scheduler",
         "conformance": "base api validation client pluginapi apiserver store",
-        "simulate": _EVERYTHING_BELOW_SIMULATE,
-        "testing": f"{_EVERYTHING_BELOW_SIMULATE} simulate",
-        "dashboard": "base api client informers allocator",
-        "cli": f"{_EVERYTHING_BELOW_SIMULATE} simulate testing dashboard",
+        "simulate": _BELOW_SIMULATE,
+        "testing": f"{_BELOW_SIMULATE} simulate",
+        "dashboard": "base api client informers allocator explain",
+        "cli": f"{_BELOW_SIMULATE} simulate testing dashboard",
     }.items()
 }
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from drakit.api import ObjectMeta, OwnerReference, ResourceClaim
 from drakit.base.errors import UsageError
 from drakit.client import Key, key_of
-from drakit.informers import Cache, by_controller, by_label, by_owner, by_uid
+from drakit.informers import ObjectCache, by_controller, by_label, by_owner, by_uid
 
 TEAM = by_label("team")
 
@@ -21,8 +21,8 @@ def claim(name: str, namespace: str = "a", *, team: str = "", owners: tuple[str,
     return ResourceClaim(metadata=metadata)
 
 
-def filled(*objects: ResourceClaim) -> Cache[ResourceClaim]:
-    cache: Cache[ResourceClaim] = Cache()
+def filled(*objects: ResourceClaim) -> ObjectCache[ResourceClaim]:
+    cache: ObjectCache[ResourceClaim] = ObjectCache()
     for each in objects:
         cache.put(key_of(each), each)
     return cache
@@ -51,7 +51,7 @@ def test_indexes_follow_changes() -> None:
     assert cache.by("owner", "p1") == [moved]
     assert cache.by("uid", "uid-one")[0] is moved
     cache.remove(Key("a", "one"))
-    assert cache.values_of("team") == cache.values_of("owner") == []
+    assert cache.by("team", "y") == cache.by("owner", "p1") == []
     assert cache.remove(Key("a", "one")) is None
 
 
@@ -72,7 +72,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_indexes_agree_with_looking_at_every_object(steps: list[tuple[str, str, str | None]]) -> None:
-    cache: Cache[ResourceClaim] = Cache()
+    cache: ObjectCache[ResourceClaim] = ObjectCache()
     cache.add_index("team", TEAM)
     model: dict[Key, ResourceClaim] = {}
     for name, namespace, team in steps:

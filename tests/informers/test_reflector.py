@@ -11,7 +11,7 @@ from drakit.api import ResourceClaim
 from drakit.base import status
 from drakit.client import CLAIMS, ConnectionFailed, NotFound
 from drakit.client.failures import failed
-from drakit.informers import Scope
+from drakit.informers import ListScope
 from tests.client.servers import a_server, claim, names, on_loop, turns, until
 from tests.informers.following import Following, following
 
@@ -227,7 +227,7 @@ async def test_a_late_handler_is_told_what_is_there_and_may_leave() -> None:
 async def test_all_components_share_one_reflector_and_one_object() -> None:
     async with following() as made:
         assert made.informers.of(CLAIMS) is made.informer
-        part = made.informers.of(CLAIMS, Scope(labels="team=x"))
+        part = made.informers.of(CLAIMS, ListScope(labels="team=x"))
         assert part is not made.informer
         await made.direct.create(claim("mine", team="x"))
         await made.direct.create(claim("other"))

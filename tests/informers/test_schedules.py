@@ -13,7 +13,7 @@ from drakit.api import ResourceClaim
 from drakit.base import status
 from drakit.client import CLAIMS, AlreadyExists, Client, ConnectionFailed, Key, NotFound
 from drakit.client.failures import failed
-from drakit.client.http import Http
+from drakit.client.transport.http import Http
 from drakit.informers import Informers
 from tests.client.servers import claim, on_loop, over_http, turns
 from tests.informers.following import Following, Record, following

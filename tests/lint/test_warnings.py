@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from drakit.api.yamldump import dump_yaml
+from drakit.api.text.yamldump import dump_yaml
 from drakit.base.gates import FeatureGates
 from drakit.lint import Finding, Report, Severity, lint
 from drakit.lint.attributes import Name, names_in

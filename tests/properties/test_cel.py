@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from drakit.base.errors import SelectorInvalid
 from drakit.cel import CompileError, kubernetes, unparse
-from drakit.cel.ast import Call, Expr, children
-from drakit.cel.parser import parse
-from drakit.cel.source import Source
+from drakit.cel.syntax.ast import CallExpr, Expr, children
+from drakit.cel.syntax.parser import parse
+from drakit.cel.syntax.source import Source
 from drakit.selectors import BoundDevice, Selector, bind
 
 _FEW = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -130,7 +130,7 @@ sources = st.one_of(expressions, st.sampled_from(SYNTAX))
 def shape(expr: Expr) -> Any:
     """A tree without ids and places."""
     own = [getattr(expr, name) for name in ("name", "value", "optional", "macro", "test_only") if hasattr(expr, name)]
-    function = expr.function if isinstance(expr, Call) else None
+    function = expr.function if isinstance(expr, CallExpr) else None
     return type(expr).__name__, function, repr(own), [shape(child) for child in children(expr)]
 
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from drakit.store import Compacted, Conflict, Event, KeyExists, KeyNotFound, Page, Record, Store, Watch
+from drakit.store import Compacted, Conflict, KeyExists, KeyNotFound, Record, RecordPage, Store, StoreEvent, StoreWatch
 from tests.store.engines import UNBOUNDED, Engine, read
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class Model:
     """All writes there ever were; each answer is worked out from them anew."""
 
     def __init__(self) -> None:
-        self.log: list[Event] = []
+        self.log: list[StoreEvent] = []
         self.compacted = 1
 
     @property
@@ -48,19 +48,19 @@ class Model:
     def now(self) -> dict[str, Record]:
         return self.state(self.revision)
 
-    def write(self, key: str, value: bytes | None) -> Event:
+    def write(self, key: str, value: bytes | None) -> StoreEvent:
         previous, revision = self.now().get(key), self.revision + 1
         created = revision if previous is None else previous.created
         record = None if value is None else Record(key, value, created, revision)
-        self.log.append(Event(revision, key, record, previous))
+        self.log.append(StoreEvent(revision, key, record, previous))
         return self.log[-1]
 
-    def page(self, prefix: str, revision: int, limit: int, after: str) -> Page:
+    def page(self, prefix: str, revision: int, limit: int, after: str) -> RecordPage:
         found = [r for key, r in self.state(revision).items() if key.startswith(prefix) and key > after]
         shown = found[:limit] if limit else found
-        return Page(shown, revision, len(found) - len(shown))
+        return RecordPage(shown, revision, len(found) - len(shown))
 
-    def since(self, prefix: str, revision: int) -> list[Event]:
+    def since(self, prefix: str, revision: int) -> list[StoreEvent]:
         return [event for event in self.log[revision - 1 :] if event.key.startswith(prefix)]
 
 
@@ -73,7 +73,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.engine = Engine(self.engine_name, self.directory / "store.db")
         self.model = Model()
-        self.watches: list[tuple[Watch, str, int]] = []
+        self.watches: list[tuple[StoreWatch, str, int]] = []
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(work)

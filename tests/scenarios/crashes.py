@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.codec import to_wire
-from drakit.api.views import Partial
+from drakit.api.codec.documents import to_wire
+from drakit.api.objects.partial import Partial
 from drakit.apiserver import build_server
 from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates

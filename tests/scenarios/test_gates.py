@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from drakit.api.codec import to_wire
-from drakit.api.views import Partial
+from drakit.api.codec.documents import to_wire
+from drakit.api.objects.partial import Partial
 from drakit.base.gates import GATES, FeatureGates
 from drakit.client import CLAIMS, Answered, Resource, resource
 from tests.controllers.manifests import allocation

@@ -12,7 +12,7 @@ from tests.scheduler.dynamicresources.nodeallocatable import scenes as allocatab
 from tests.scheduler.dynamicresources.scenes import bare_slice, user
 from tests.scheduler.dynamicresources.test_bindingconditions import attachable, condition, report
 from tests.scheduler.manifests import by_template, claim, device_class, node, pod, resource_slice, template
-from tests.scheduler.preempting import scenes as preemption
+from tests.scheduler.preemption import scenes as preemption
 
 KINDS = (PODS, CLAIMS)
 GATES = FeatureGates.defaults()

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from prometheus_client import CollectorRegistry
 
-from drakit.apiserver.access.identities import CONTROLLER_MANAGER
+from drakit.apiserver.auth.identities import CONTROLLER_MANAGER
 from drakit.client import CLAIMS, CONFIG_MAPS, NAMESPACES, NODES, PODS, QUOTAS, SERVICE_ACCOUNTS, bind, metadata_of
 from drakit.controllers import ALL
 from drakit.informers import LeaderElector

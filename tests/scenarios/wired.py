@@ -13,12 +13,12 @@ import msgspec
 
 from drakit.api.exchange import Request, Response, User
 from drakit.apiserver import build_server
-from drakit.apiserver.access.identities import ADMIN
-from drakit.apiserver.authentication import StaticTokens
+from drakit.apiserver.auth.authentication import StaticTokens
+from drakit.apiserver.auth.identities import ADMIN
 from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
 from drakit.client import Access, Client, Fixed, Trust, bearer
-from drakit.client.http import Http
+from drakit.client.transport.http import Http
 from drakit.store import MemoryStore
 from tests.client.servers import listening
 from tests.controllers.cluster import Fatal, settings

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
-from drakit.api.pods import Pod, PodCondition
+from drakit.api.objects.pods import Pod, PodCondition
 from drakit.apiserver import build_server
-from drakit.apiserver.access.identities import SCHEDULER
+from drakit.apiserver.auth.identities import SCHEDULER
 from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
 from drakit.client import EVENTS, PODS, Client, InProcess

@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.base.gates import FeatureGates
-from drakit.scheduler.config import PluginSet, SchedulerConfiguration, Use, default_configuration
+from drakit.scheduler.config import EnabledPlugin, PluginSet, SchedulerConfiguration, default_configuration
 from drakit.scheduler.framework import (
     SUCCESS,
     ClusterEvent,
@@ -97,5 +97,5 @@ def configured() -> SchedulerConfiguration:
     """The default configuration, and this plugin at every point."""
     config = default_configuration(FeatureGates.all_on())
     (profile,) = config.profiles
-    uses = PluginSet((*profile.multi_point.enabled, Use(NAME)))
+    uses = PluginSet((*profile.multi_point.enabled, EnabledPlugin(NAME)))
     return replace(config, profiles=(replace(profile, multi_point=uses),))

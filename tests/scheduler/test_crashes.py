@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from drakit.api.claims import ResourceClaim
+from drakit.api.objects.claims import ResourceClaim
 from drakit.client import CLAIMS, PODS
 from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
 from tests.scheduler.manifests import by_name, by_template, claim, device_class, node, pod, resource_slice, template

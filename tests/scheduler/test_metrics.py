@@ -113,7 +113,7 @@ FIRST_AND_LAST = {
 
 
 @on_loop
-async def test_figures_have_the_names_labels_and_buckets_of_kube_scheduler() -> None:
+async def test_metrics_have_the_names_labels_and_buckets_of_kube_scheduler() -> None:
     async with scheduling(controllers=(), gates=FeatureGates.defaults()) as it:
         await it.create(node("a", room={"cpu": "1"}), *(pod(f"p{number}", cpu="100m") for number in range(30)))
         assert it.scheduler is not None

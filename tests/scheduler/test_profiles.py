@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, NODES
 from drakit.scheduler.config import DynamicResourcesArgs, SchedulerConfiguration, default_configuration

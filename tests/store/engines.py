@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 from drakit.base.clock import Clock
-from drakit.store import Event, MemoryStore, Retention, SQLiteStore, Store, Watch
+from drakit.store import MemoryStore, Retention, SQLiteStore, Store, StoreEvent, StoreWatch
 
 P = ParamSpec("P")
 
@@ -36,7 +36,7 @@ def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
     return run
 
 
-async def read(watch: Watch, count: int) -> list[Event]:
+async def read(watch: StoreWatch, count: int) -> list[StoreEvent]:
     """The next events, as many as asked for."""
     return [await anext(watch) for _ in range(count)]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from drakit.store import FutureRevision, KeyNotFound, Page
+from drakit.store import FutureRevision, KeyNotFound, RecordPage
 from tests.store.engines import Engine, fill, on_loop
 
 
-def keys(page: Page) -> list[str]:
+def keys(page: RecordPage) -> list[str]:
     return [record.key for record in page.records]
 
 
@@ -27,7 +27,7 @@ async def test_list_is_in_key_order_and_stays_within_the_prefix(engine: Engine) 
 async def test_an_empty_range_still_says_its_revision(engine: Engine) -> None:
     async with await engine.open() as store:
         await store.create("/a", b"")
-        assert await store.list("/none/") == Page([], 2, 0)
+        assert await store.list("/none/") == RecordPage([], 2, 0)
 
 
 @on_loop
@@ -117,13 +117,13 @@ async def test_count_follows_creation_and_deletion(engine: Engine) -> None:
 async def test_written_grows_with_every_write_under_the_prefix_and_with_no_other(engine: Engine) -> None:
     async with await engine.open() as store:
         await store.create("/p/a", b"")
-        seen = [await store.written("/p/")]
+        seen = [await store.last_write_revision("/p/")]
         await store.create("/q/a", b"")
-        assert await store.written("/p/") == seen[0]
+        assert await store.last_write_revision("/p/") == seen[0]
         made = await store.create("/p/b", b"")
-        seen.append(await store.written("/p/"))
+        seen.append(await store.last_write_revision("/p/"))
         changed = await store.update("/p/b", b"x", expected=made.revision)
-        seen.append(await store.written("/p/"))
+        seen.append(await store.last_write_revision("/p/"))
         await store.delete("/p/b", expected=changed.revision)
-        seen.append(await store.written("/p/"))
+        seen.append(await store.last_write_revision("/p/"))
         assert seen == sorted(set(seen))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from drakit.store import Event, Page, SQLiteStore, Stats
+from drakit.store import RecordPage, SQLiteStore, Stats, StoreEvent
 from tests.store.engines import UNBOUNDED
 
 ROUNDS = 50
@@ -28,8 +28,8 @@ class Found(NamedTuple):
     """What a new process would find in the file."""
 
     stats: Stats
-    state: Page
-    events: dict[int, Event]
+    state: RecordPage
+    events: dict[int, StoreEvent]
 
 
 def parse(line: bytes) -> Written:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from drakit.store import Event, Record, StoreClosed
-from drakit.store.watching import BufferedWatch, Dispatcher
+from drakit.store import Record, StoreClosed, StoreEvent
+from drakit.store.watches import BufferedWatch, Dispatcher
 
 
-def event(revision: int, key: str) -> Event:
-    return Event(revision, key, Record(key, b"", revision, revision), None)
+def event(revision: int, key: str) -> StoreEvent:
+    return StoreEvent(revision, key, Record(key, b"", revision, revision), None)
 
 
 def test_a_thousand_idle_watches_are_not_touched(monkeypatch: pytest.MonkeyPatch) -> None:
     touched: list[str] = []
     push = BufferedWatch.push
 
-    def noted(watch: BufferedWatch, event: Event) -> bool:
+    def noted(watch: BufferedWatch, event: StoreEvent) -> bool:
         touched.append(watch.prefix)
         return push(watch, event)
 

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from drakit.store import Conflict, Event, KeyExists, KeyNotFound, SQLiteStore, StoreClosed, StoreUnavailable, committing
+from drakit.store import (
+    Conflict,
+    KeyExists,
+    KeyNotFound,
+    SQLiteStore,
+    StoreClosed,
+    StoreEvent,
+    StoreUnavailable,
+    groupcommit,
+)
 from drakit.store.journal import Journal
 from tests.store.engines import fill, on_loop
 
@@ -25,7 +34,7 @@ class Disk:
         self.go.set()
         append = Journal.append
 
-        def slow_append(journal: Journal, events: Sequence[Event]) -> None:
+        def slow_append(journal: Journal, events: Sequence[StoreEvent]) -> None:
             self.groups.append(len(events))
             self.started.set()
             self.go.wait()
@@ -87,10 +96,10 @@ async def test_writes_that_come_while_the_disk_is_busy_wait_for_the_next_commit(
 @on_loop
 async def test_a_group_is_bounded_in_changes_and_bytes(path: Path, disk: Disk) -> None:
     async with await SQLiteStore.open(path) as store:
-        await asyncio.gather(*(store.create(f"/{n}", b"") for n in range(committing.MAX_CHANGES + 1)))
-        big = bytes(committing.MAX_BYTES // 2)
+        await asyncio.gather(*(store.create(f"/{n}", b"") for n in range(groupcommit.MAX_CHANGES + 1)))
+        big = bytes(groupcommit.MAX_BYTES // 2)
         await asyncio.gather(*(store.create(f"/big/{n}", big) for n in range(3)))
-    assert disk.groups == [committing.MAX_CHANGES, 1, 2, 1]
+    assert disk.groups == [groupcommit.MAX_CHANGES, 1, 2, 1]
 
 
 @on_loop
@@ -211,7 +220,7 @@ async def test_a_conflict_is_decided_by_the_order_of_the_calls(path: Path, disk:
 async def test_a_bug_in_the_journal_reaches_the_writer_and_no_further(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(journal: Journal, events: Sequence[Event]) -> None:
+    def broken(journal: Journal, events: Sequence[StoreEvent]) -> None:
         raise TypeError("oops")
 
     async with await SQLiteStore.open(path) as store:
@@ -235,8 +244,8 @@ async def test_a_loop_that_never_rests_steps_aside_for_a_write_that_takes_long(
         if len(waits) == 3:
             disk.go.set()
 
-    monkeypatch.setattr(committing, "wait", step_aside)
+    monkeypatch.setattr(groupcommit, "wait", step_aside)
     async with await SQLiteStore.open(path) as store:
         await disk.hold()
         assert (await store.create("/a", b"1")).revision == 2
-        assert waits[:3] == [committing.STEP_ASIDE] * 3
+        assert waits[:3] == [groupcommit.STEP_ASIDE] * 3

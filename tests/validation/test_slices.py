@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from drakit.validation import Context, empty_lists, validate_create, validate_update
-from drakit.validation.sequences import cut
+from drakit.validation.fields.sequences import cut
 from tests.validation.objects import device_slice, told
 
 

@@ -4,41 +4,59 @@ In:  an Inventory, kept up to date with slices, classes, nodes, taint rules and 
 Out: allocations that can be stored as they are, or the reasons why there are none. Pure and synchronous.
 """
 
-from drakit.allocator.allocation import Allocator, allocate
-from drakit.allocator.contents import Problem
-from drakit.allocator.inventory import Inventory
-from drakit.allocator.ledger import Holding, Ledger, PoolUse
-from drakit.allocator.outcomes import Allocated, Allocation, AllocationError, NodeError, OutOfTime, Unsatisfiable
-from drakit.allocator.pools import Pool, PoolKey, PoolView
-from drakit.allocator.reasons import Cause, ClaimReasons, PoolTrouble, Reasons, Refusal, RequestReasons, tell
-from drakit.allocator.remedies import Remedy
-from drakit.allocator.search import Answer, Verdict
+from drakit.allocator.allocation import Allocator, UnsuitableNode, allocate
+from drakit.allocator.inventory.contents import PoolProblem
+from drakit.allocator.inventory.inventory import Inventory
+from drakit.allocator.inventory.ledger import Holding, Ledger, PoolUse
+from drakit.allocator.inventory.pools import Pool, PoolKey, PoolView
+from drakit.allocator.results.outcomes import (
+    Allocated,
+    Allocation,
+    AllocationError,
+    NodeError,
+    OutOfTime,
+    Unsatisfiable,
+)
+from drakit.allocator.results.reasons import (
+    Cause,
+    ClaimReasons,
+    DeviceRefusal,
+    PoolTrouble,
+    Reasons,
+    Remedy,
+    RequestReasons,
+    tell,
+)
+from drakit.allocator.search.answer import NodeAnswer, SearchResult
+from drakit.allocator.search.plans import MAX_RESULTS
 
 __all__ = [
+    "MAX_RESULTS",
     "Allocated",
     "Allocation",
     "AllocationError",
     "Allocator",
-    "Answer",
     "Cause",
     "ClaimReasons",
+    "DeviceRefusal",
     "Holding",
     "Inventory",
     "Ledger",
+    "NodeAnswer",
     "NodeError",
     "OutOfTime",
     "Pool",
     "PoolKey",
+    "PoolProblem",
     "PoolTrouble",
     "PoolUse",
     "PoolView",
-    "Problem",
     "Reasons",
-    "Refusal",
     "Remedy",
     "RequestReasons",
+    "SearchResult",
     "Unsatisfiable",
-    "Verdict",
+    "UnsuitableNode",
     "allocate",
     "tell",
 ]

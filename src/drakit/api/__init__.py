@@ -7,7 +7,29 @@ The way in is `decode` (one object) or `decode_all` (a file), then `set_defaults
 Trusted bytes go through `from_json`, plain data through `from_plain`.
 """
 
-from drakit.api.claims import (
+from drakit.api.codec.documents import (
+    JSON,
+    YAML,
+    Decoded,
+    build,
+    decode,
+    decode_all,
+    decode_file,
+    decode_plain,
+    encode,
+    kind_and_version,
+    parse_documents,
+    to_wire,
+)
+from drakit.api.footprint import (
+    container_limits,
+    container_requests,
+    is_pod_level,
+    is_sidecar,
+    pod_limits,
+    pod_requests,
+)
+from drakit.api.objects.claims import (
     ALL,
     EXACT_COUNT,
     AllocatedDeviceStatus,
@@ -33,12 +55,8 @@ from drakit.api.claims import (
     ResourceClaimTemplate,
     ResourceClaimTemplateSpec,
 )
-from drakit.api.classes import (
-    DeviceClass,
-    DeviceClassConfiguration,
-    DeviceClassSpec,
-)
-from drakit.api.cluster import (
+from drakit.api.objects.classes import DeviceClass, DeviceClassConfiguration, DeviceClassSpec
+from drakit.api.objects.cluster import (
     ConfigMap,
     Event,
     EventSeries,
@@ -64,67 +82,10 @@ from drakit.api.cluster import (
     Secret,
     ServiceAccount,
 )
-from drakit.api.codec import (
-    JSON,
-    YAML,
-    Decoded,
-    build,
-    decode,
-    decode_all,
-    decode_file,
-    decode_plain,
-    encode,
-    kind_and_version,
-    parse_documents,
-    to_wire,
-)
-from drakit.api.defaults import (
-    DISRUPTION_MODE,
-    POOL_STATUS_LIMIT,
-    set_defaults,
-)
-from drakit.api.footprint import (
-    container_limits,
-    container_requests,
-    is_pod_level,
-    is_sidecar,
-    pod_limits,
-    pod_requests,
-)
-from drakit.api.meta import (
-    Condition,
-    ManagedFieldsEntry,
-    ObjectMeta,
-    OwnerReference,
-    find_condition,
-)
-from drakit.api.plain import (
-    ObjectList,
-    from_json,
-    from_plain,
-    list_from_json,
-    to_json,
-    to_plain,
-)
-from drakit.api.podclaims import (
-    EXTENDED_RESOURCES,
-    SCHEDULING_GROUP,
-    ClaimNotCreated,
-    ClaimUnsupported,
-    claim_name,
-    claim_names,
-    consumer_of,
-    container_claims,
-    extended_resource_claim_name,
-    group_claim_name,
-    is_made_for_pod,
-    is_reserved_for_pod,
-    matching_group_claim,
-    pod_consumer,
-    pod_group_name,
-    uses_claim,
-)
-from drakit.api.pods import (
+from drakit.api.objects.meta import Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference, find_condition
+from drakit.api.objects.partial import AnyObject, Partial
+from drakit.api.objects.plain import ObjectList, from_json, from_plain, list_from_json, to_json, to_plain
+from drakit.api.objects.pods import (
     Affinity,
     Container,
     ContainerClaim,
@@ -148,24 +109,13 @@ from drakit.api.pods import (
     ResourceRequirements,
     TopologySpreadConstraint,
 )
-from drakit.api.poolstatus import (
+from drakit.api.objects.poolstatus import (
     PoolStatus,
     ResourcePoolStatusRequest,
     ResourcePoolStatusRequestSpec,
     ResourcePoolStatusRequestStatus,
 )
-from drakit.api.problems import (
-    DUPLICATE,
-    NOWHERE,
-    UNKNOWN,
-    Malformed,
-    NotAnObject,
-    Position,
-    Problem,
-    StrictError,
-    WrongType,
-)
-from drakit.api.rbac import (
+from drakit.api.objects.rbac import (
     AggregationRule,
     ClusterRole,
     ClusterRoleBinding,
@@ -174,6 +124,62 @@ from drakit.api.rbac import (
     RoleBinding,
     RoleRef,
     Subject,
+)
+from drakit.api.objects.slices import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    Counter,
+    CounterSet,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+    NodeAllocatableResourceMapping,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from drakit.api.objects.taintrules import (
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    DeviceTaintRuleStatus,
+    DeviceTaintSelector,
+)
+from drakit.api.objects.workloads import (
+    BasicSchedulingPolicy,
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupResourceClaim,
+    PodGroupResourceClaimStatus,
+    PodGroupSchedulingConstraints,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+    PodGroupStatus,
+    PodGroupTemplate,
+    PodGroupTemplateReference,
+    TopologyConstraint,
+    TypedLocalObjectReference,
+    Workload,
+    WorkloadPodGroupTemplateReference,
+    WorkloadSpec,
+)
+from drakit.api.podclaims import (
+    EXTENDED_RESOURCES,
+    SCHEDULING_GROUP,
+    ClaimNotCreated,
+    ClaimUnsupported,
+    claim_name,
+    claim_names,
+    consumer_of,
+    container_claims,
+    extended_resource_claim_name,
+    group_claim_name,
+    is_made_for_pod,
+    is_reserved_for_pod,
+    matching_group_claim,
+    pod_consumer,
+    pod_group_name,
+    uses_claim,
 )
 from drakit.api.registry import (
     ALL_VERBS,
@@ -202,27 +208,18 @@ from drakit.api.requests import (
     results_of,
     sub_request_name,
 )
-from drakit.api.slices import (
-    CapacityRequestPolicy,
-    CapacityRequestPolicyRange,
-    Counter,
-    CounterSet,
-    Device,
-    DeviceAttribute,
-    DeviceCapacity,
-    DeviceCounterConsumption,
-    NodeAllocatableResourceMapping,
-    ResourcePool,
-    ResourceSlice,
-    ResourceSliceSpec,
+from drakit.api.text.problems import (
+    DUPLICATE,
+    NOWHERE,
+    UNKNOWN,
+    Malformed,
+    NotAnObject,
+    Position,
+    Problem,
+    StrictError,
+    WrongType,
 )
-from drakit.api.taintrules import (
-    DeviceTaintRule,
-    DeviceTaintRuleSpec,
-    DeviceTaintRuleStatus,
-    DeviceTaintSelector,
-)
-from drakit.api.times import (
+from drakit.api.text.times import (
     ZERO_TIME,
     TimeError,
     canonical_micro_time,
@@ -231,28 +228,7 @@ from drakit.api.times import (
     format_time,
     parse_time,
 )
-from drakit.api.views import (
-    AnyObject,
-    Partial,
-)
-from drakit.api.workloads import (
-    BasicSchedulingPolicy,
-    GangSchedulingPolicy,
-    PodGroup,
-    PodGroupResourceClaim,
-    PodGroupResourceClaimStatus,
-    PodGroupSchedulingConstraints,
-    PodGroupSchedulingPolicy,
-    PodGroupSpec,
-    PodGroupStatus,
-    PodGroupTemplate,
-    PodGroupTemplateReference,
-    TopologyConstraint,
-    TypedLocalObjectReference,
-    Workload,
-    WorkloadPodGroupTemplateReference,
-    WorkloadSpec,
-)
+from drakit.api.versions.defaults import DISRUPTION_MODE, POOL_STATUS_LIMIT, set_defaults
 from drakit.base.labels import (
     LabelSelector,
     LabelSelectorRequirement,

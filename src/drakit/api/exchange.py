@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -85,7 +85,7 @@ class Document(Content):
         return msgspec.json.encode(self.document) + b"\n"
 
 
-class Outcome(Content):
+class StatusContent(Content):
     """A Status: why it failed, or that it is done."""
 
     __slots__ = ("status",)
@@ -158,3 +158,11 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
     """Texts for the user, which go into Warning headers."""
+
+
+class Handler(Protocol):
+    """Answers requests: an API server, or anything that stands in front of one or looks like one."""
+
+    async def handle(self, request: Request) -> Response:
+        """Never raises for what the request asks: that is a Status."""
+        ...

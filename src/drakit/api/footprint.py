@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from drakit.api.pods import Container, ContainerStatus, Pod, ResourceRequirements
+from drakit.api.objects.pods import Container, ContainerStatus, Pod, ResourceRequirements
 from drakit.base.quantity import Quantity
 
 Amounts = dict[str, Quantity]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drakit.api.claims import ResourceClaim, ResourceClaimConsumerReference
-from drakit.api.pods import Container, ContainerClaim, Pod, PodResourceClaim
+from drakit.api.objects.claims import ResourceClaim, ResourceClaimConsumerReference
+from drakit.api.objects.pods import Container, ContainerClaim, Pod, PodResourceClaim
+from drakit.api.objects.workloads import PodGroup, PodGroupResourceClaim
 from drakit.api.requests import is_reserved_for
-from drakit.api.workloads import PodGroup, PodGroupResourceClaim
 from drakit.base.errors import Retryable, Terminal
 
 SCHEDULING_GROUP = "scheduling.k8s.io"

@@ -11,14 +11,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from drakit.api import cluster, pods, rbac
-from drakit.api.claims import ResourceClaim, ResourceClaimTemplate
-from drakit.api.classes import DeviceClass
-from drakit.api.poolstatus import ResourcePoolStatusRequest
-from drakit.api.slices import ResourceSlice
-from drakit.api.taintrules import DeviceTaintRule
-from drakit.api.views import AnyObject
-from drakit.api.workloads import PodGroup, Workload
+from drakit.api.objects import apps, cluster, pods, rbac
+from drakit.api.objects.claims import ResourceClaim, ResourceClaimTemplate
+from drakit.api.objects.classes import DeviceClass
+from drakit.api.objects.partial import AnyObject
+from drakit.api.objects.poolstatus import ResourcePoolStatusRequest
+from drakit.api.objects.slices import ResourceSlice
+from drakit.api.objects.taintrules import DeviceTaintRule
+from drakit.api.objects.workloads import PodGroup, Workload
+from drakit.api.release import MINOR
 from drakit.base.errors import Unsupported
 from drakit.base.structs import Model
 
@@ -174,10 +175,14 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         group="apps", kind="Deployment", plural="deployments", short_names=("deploy",), categories=("all",),
         subresources=(Subresource("scale", STATUS_VERBS, "Scale", "autoscaling/v1"), _STATUS),
+        model=apps.Deployment,
     ),
     Kind(
         group="apps", kind="DaemonSet", plural="daemonsets", short_names=("ds",), categories=("all",),
-        subresources=(_STATUS,),
+        subresources=(_STATUS,), model=apps.DaemonSet,
+    ),
+    Kind(
+        group="apps", kind="ControllerRevision", plural="controllerrevisions", model=apps.ControllerRevision,
     ),
     Kind(group="events.k8s.io", kind="Event", plural="events", short_names=("ev",)),
     Kind(group=_RBAC, kind="Role", plural="roles", model=rbac.Role),
@@ -229,12 +234,13 @@ KINDS: tuple[Kind, ...] = (
 )  # fmt: skip
 
 # (deprecated in, unavailable in) by version, unless the kind says otherwise.
-_DEPRECATED = {"v1beta1": ("v1.35+", "v1.38+"), "v1beta2": ("v1.36+", "v1.39+")}
+# Minor releases of Kubernetes 1: deprecated from, unavailable from.
+_DEPRECATED = {"v1beta1": (35, 38), "v1beta2": (36, 39)}
 _DEPRECATED_KINDS = {
-    ("v1beta2", "DeviceTaintRule"): ("v1.39+", "v1.42+"),
-    ("v1alpha3", "DeviceTaintRule"): ("v1.36+", "v1.39+"),
-    ("v1beta2", "ResourcePoolStatusRequest"): ("v1.39+", "v1.42+"),
-    ("v1alpha3", "ResourcePoolStatusRequest"): ("v1.39+", "v1.42+"),
+    ("v1beta2", "DeviceTaintRule"): (39, 42),
+    ("v1alpha3", "DeviceTaintRule"): (36, 39),
+    ("v1beta2", "ResourcePoolStatusRequest"): (39, 42),
+    ("v1alpha3", "ResourcePoolStatusRequest"): (39, 42),
 }
 
 _BY_MODEL = {kind.model: kind for kind in KINDS if kind.model is not AnyObject}
@@ -305,9 +311,12 @@ def lookup(name: str) -> Kind:
 
 
 def deprecation(group_version: str, kind: str) -> str | None:
-    """The warning that goes with an answer in a version that will go away."""
+    """The warning that goes with an answer in a deprecated version.
+
+    A server is silent about deprecations of releases after its own.
+    """
     group, _, version = group_version.rpartition("/")
-    since = _DEPRECATED_KINDS.get((version, kind)) or _DEPRECATED.get(version)
-    if group != _RESOURCE or since is None:
+    releases = _DEPRECATED_KINDS.get((version, kind)) or _DEPRECATED.get(version)
+    if group != _RESOURCE or releases is None or releases[0] > MINOR:
         return None
-    return f"{group_version} {kind} is deprecated in {since[0]}, unavailable in {since[1]}"
+    return f"{group_version} {kind} is deprecated in v1.{releases[0]}+, unavailable in v1.{releases[1]}+"

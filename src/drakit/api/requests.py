@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from drakit.api.claims import (
+from drakit.api.objects.claims import (
     DeviceAllocationConfiguration,
     DeviceClaim,
     DeviceRequest,

@@ -3,7 +3,7 @@
 `build_server` puts one together over a store; `Server.handle` answers a request; `listening` serves it on a socket.
 """
 
-from drakit.apiserver.building import Settings, build_server
-from drakit.apiserver.server import Limits, Server
+from drakit.apiserver.serving.composition import Settings, build_server
+from drakit.apiserver.serving.server import Limits, Server
 
 __all__ = ["Limits", "Server", "Settings", "build_server"]

@@ -1,9 +1,10 @@
-"""What a handler raises, and the Status that the client is told.
+"""Errors of handlers, and the Status that the client gets.
 
 In:  errors of this room, of the store, of decoding and of validation.
-Out: one Status with the code, reason and words that clients know.
+Out: one Status, with the code, reason and message that Kubernetes clients know.
 
-ApiError                a Status and, now and then, headers
+ApiError                a Status, in some cases with headers
+PageNotFound            a path outside of the API: plain text
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class ApiError(errors.DrakitError):
 
 
 class PageNotFound(errors.DrakitError):
-    """A path outside of every API group: the answer is plain text, as of any web server."""
+    """A path outside of every API group. The response is plain text, as upstream."""
 
 
 def bad_request(message: str) -> ApiError:
@@ -94,7 +95,7 @@ def unavailable(message: str) -> ApiError:
 
 
 def translate(error: Exception) -> ApiError:
-    """The answer to any error that reaches the edge of the server."""
+    """The ApiError for any error that a handler raised."""
     match error:
         case ApiError():
             return error

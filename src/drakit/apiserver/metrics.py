@@ -1,6 +1,6 @@
-"""Figures about requests, watches and the store, in Prometheus' text format.
+"""Metrics of requests, watches and the store, in Prometheus' text format.
 
-In:  observations of the server, and the store's own figures at the time of asking.
+In:  observations of the server; statistics of the store at the time of the request.
 Out: the page of `/metrics`.
 """
 
@@ -19,9 +19,9 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
 def reported_verb(request: Request, verb: str) -> str:
-    """How dashboards of Kubernetes know a request: by its method, save that lists, watches and applies are told apart.
+    """The verb label that Kubernetes dashboards expect: the method, but LIST, WATCH and APPLY apart.
 
-    Whatever else a client calls its method is one word: labels are kept for ever.
+    Unknown methods share one value: labels are kept for ever.
     """
     if verb in ("list", "watch"):
         return verb.upper()
@@ -31,8 +31,8 @@ def reported_verb(request: Request, verb: str) -> str:
     return method if method in _METHODS else "other"
 
 
-class Metrics:
-    """One registry per server: several servers in one process do not mix."""
+class ServerMetrics:
+    """One registry per server, so that several servers in one process do not mix."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -44,6 +44,7 @@ class Metrics:
             "apiserver_request_duration_seconds", "Time from request to response.", _LABELS,
             buckets=_BUCKETS, registry=self.registry,
         )  # fmt: skip
+        # `labels()` of prometheus_client takes a lock and formats: its result is kept per combination.
         self._series: dict[tuple[tuple[str, ...], int], tuple[Counter, Histogram]] = {}
         self._inflight = Gauge(
             "apiserver_current_inflight_requests", "Requests under way.", ("request_kind",), registry=self.registry
@@ -94,7 +95,7 @@ class Metrics:
         self._events.labels(group, version, resource).inc(events)
 
     def page(self, stats: Stats) -> bytes:
-        figures = {
+        metrics = {
             "revision": stats.revision,
             "compacted_revision": stats.compacted,
             "objects": stats.keys,
@@ -102,6 +103,6 @@ class Metrics:
             "history_bytes": stats.history_bytes,
             "watchers": stats.watchers,
         }
-        for name, value in figures.items():
+        for name, value in metrics.items():
             self._store[name].set(value)
         return generate_latest(self.registry)

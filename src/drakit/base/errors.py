@@ -4,7 +4,6 @@ DrakitError
   Retryable             try again, with backoff
     Conflict            resourceVersion moved: read again first
     Unavailable         a peer, disk or lock is not there right now
-    PoolIncomplete      wait for the remaining slices
     DeadlineExceeded    the time given was too short
   Terminal              say so to the user, stop
     InvalidObject       the object breaks rules; carries every field error
@@ -41,10 +40,6 @@ class Conflict(Retryable):
 
 class Unavailable(Retryable):
     """Something that is needed does not answer right now."""
-
-
-class PoolIncomplete(Retryable):
-    """Not all slices of a pool have been published yet."""
 
 
 class DeadlineExceeded(Retryable):

@@ -184,10 +184,6 @@ def too_long(path: Path, limit: int, *, unit: str = "byte") -> FieldError:
     return FieldError(ErrorKind.TOO_LONG, path, OMITTED, f"may not be more than {_count(limit, unit)}")
 
 
-def too_short(path: Path, value: str, limit: int) -> FieldError:
-    return FieldError(ErrorKind.TOO_SHORT, path, value, f"must be at least {_count(limit, 'character')}")
-
-
 def too_many(path: Path, actual: int, limit: int) -> FieldError:
     return FieldError(ErrorKind.TOO_MANY, path, actual, f"must have at most {_count(limit, 'item')}")
 

@@ -77,7 +77,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Selector:
+class LabelMatcher:
     """All requirements hold; none means everything."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -89,10 +89,10 @@ class Selector:
         return ",".join(map(str, self.requirements))
 
 
-EVERYTHING = Selector()
+EVERYTHING = LabelMatcher()
 
 
-def from_struct(selector: LabelSelector) -> Selector:
+def from_struct(selector: LabelSelector) -> LabelMatcher:
     """Raise UsageError for an operator that nobody knows, and for keys and values that can never match."""
     requirements = [_requirement(key, "=", (value,)) for key, value in selector.match_labels.items()]
     for each in selector.match_expressions:
@@ -102,13 +102,13 @@ def from_struct(selector: LabelSelector) -> Selector:
     return _sorted(requirements)
 
 
-def parse(text: str) -> Selector:
+def parse(text: str) -> LabelMatcher:
     """Read a query's selector; raise UsageError in Kubernetes' words."""
     return _sorted(_Parser(text).requirements())
 
 
-def _sorted(requirements: Iterable[Requirement]) -> Selector:
-    return Selector(tuple(sorted(requirements, key=lambda each: each.key)))
+def _sorted(requirements: Iterable[Requirement]) -> LabelMatcher:
+    return LabelMatcher(tuple(sorted(requirements, key=lambda each: each.key)))
 
 
 class _Parser:

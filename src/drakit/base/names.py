@@ -155,38 +155,6 @@ def check_path_segment(name: str) -> list[str]:
     return [f"may not contain '{char}'" for char in "/%" if char in name]
 
 
-def check_attribute_name(name: str) -> list[str]:
-    """The name of a device attribute, capacity or counter, with or without its domain."""
-    domain, slash, identifier = name.rpartition("/")
-    messages = []
-    if slash:
-        messages = (
-            [f"the domain {message}" for message in check_dns_subdomain(domain)]
-            if domain
-            else ["the domain must not be empty"]
-        )
-        if size(domain) > ATTRIBUTE_DOMAIN_LENGTH:
-            messages.append(f"the domain {_length_message(ATTRIBUTE_DOMAIN_LENGTH, 'characters')}")
-    if not identifier:
-        return [*messages, "the name must not be empty"]
-    if size(identifier) > ATTRIBUTE_NAME_LENGTH:
-        messages.append(f"the name {_length_message(ATTRIBUTE_NAME_LENGTH, 'characters')}")
-    return messages + check_c_identifier(identifier)
-
-
-def check_full_attribute_name(name: str) -> list[str]:
-    """As above, and the domain is there: constraints name attributes so."""
-    if "/" not in name:
-        return ["a fully qualified name must be a domain and a name separated by a slash"]
-    return check_attribute_name(name)
-
-
-def split_attribute_name(name: str, driver: str) -> tuple[str, str]:
-    """Domain and identifier; a bare name belongs to its driver."""
-    domain, slash, identifier = name.partition("/")
-    return (domain, identifier) if slash else (driver, name)
-
-
 _UUID_RULE = (
     "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` "
     "with lowercase hexadecimal characters"

@@ -18,7 +18,6 @@ _STRICT = re.compile(
     re.ASCII,
 )
 # What the tolerant form mends before the strict grammar applies: a leading "v", zeros in front, missing minor or patch.
-_TOLERANT = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?([-+].*)?", re.ASCII | re.DOTALL)
 _UINT64 = 1 << 64
 
 
@@ -43,17 +42,6 @@ class Version:
     def parse(text: str) -> Version:
         """Read the strict form `1.2.3-rc.1+build`; raise SemverError on anything else."""
         return _parse(text)
-
-    @staticmethod
-    def parse_tolerant(text: str) -> Version:
-        """Read also ` v1.2 `: spaces around, a leading `v`, missing minor or patch, zeros in front."""
-        found = _TOLERANT.fullmatch(text.strip())
-        if not found:
-            raise SemverError(f"{text!r} is not a semantic version")
-        major, minor, patch, rest = found.groups()
-        if rest and patch is None:
-            raise SemverError(f"{text!r}: a short version cannot carry a pre-release or build")
-        return _parse(".".join((part or "").lstrip("0") or "0" for part in (major, minor, patch)) + (rest or ""))
 
     def __str__(self) -> str:
         text = f"{self.major}.{self.minor}.{self.patch}"

@@ -7,16 +7,8 @@ Out: a Program: types, worst case cost, and evaluation fast or counted.
                                                                  -> codegen (one Python function)
 """
 
-from drakit.cel.codegen import Results, as_eval_error
-from drakit.cel.declarations import Environment, Function, Overload
-from drakit.cel.errors import BudgetExceeded, CelError, CompileError, EvalError, Issue
-from drakit.cel.library import kubernetes
-from drakit.cel.library.quantities import QUANTITY, QuantityValue, quantity_value
-from drakit.cel.library.semvers import SEMVER, SemverValue
-from drakit.cel.program import Metered, Program, compile_program
-from drakit.cel.sizes import Size
-from drakit.cel.trace import TraceLine, show, trace
-from drakit.cel.types import (
+from drakit.cel.checking.declarations import Environment, Function, Overload
+from drakit.cel.checking.types import (
     ANY,
     BOOL,
     BYTES,
@@ -33,7 +25,15 @@ from drakit.cel.types import (
     optional_of,
     struct,
 )
-from drakit.cel.unparse import unparse
+from drakit.cel.cost.sizes import Size
+from drakit.cel.errors import BudgetExceeded, CelError, CompileError, EvalError, Issue
+from drakit.cel.generation.functions import Results, as_eval_error
+from drakit.cel.library import kubernetes
+from drakit.cel.library.quantities import QUANTITY, QuantityValue, quantity_value
+from drakit.cel.library.semvers import SEMVER, SemverValue
+from drakit.cel.program import Metered, Program, compile_program
+from drakit.cel.syntax.unparse import unparse
+from drakit.cel.trace import TraceLine, show, trace
 from drakit.cel.values import DefaultMap, Duration, Optional, Timestamp, Uint, Value, matches, type_name
 
 __all__ = [

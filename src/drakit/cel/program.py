@@ -10,19 +10,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from drakit.cel.checker import Checked, check
-from drakit.cel.codegen import Results, generate
-from drakit.cel.cost import SizeOf, estimate
-from drakit.cel.declarations import Environment
+from drakit.cel.checking.checker import Checked, check
+from drakit.cel.checking.declarations import Environment
+from drakit.cel.checking.types import Type
+from drakit.cel.cost.estimate import SizeOf, estimate
+from drakit.cel.cost.meter import Meter, Observer
 from drakit.cel.errors import CompileError, EvalError
-from drakit.cel.meter import Meter, Observer
-from drakit.cel.parser import MAX_LENGTH, parse
-from drakit.cel.plan import ConstantFault, evaluate, plan
-from drakit.cel.source import Source
+from drakit.cel.evaluation.plan import ConstantFault, evaluate, plan
+from drakit.cel.evaluation.steps import Step
+from drakit.cel.generation.functions import Results, generate
+from drakit.cel.library.validators import validate
 from drakit.cel.stack import with_room
-from drakit.cel.steps import Step
-from drakit.cel.types import Type
-from drakit.cel.validators import validate
+from drakit.cel.syntax.parser import MAX_LENGTH, parse
+from drakit.cel.syntax.source import Source
 from drakit.cel.values import Value
 
 TOO_DEEP = "expression is nested too deeply"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from drakit.cel.ast import Call, Expr, Ident, Literal, children
 from drakit.cel.errors import BudgetExceeded, EvalError
 from drakit.cel.library.times import format_duration, format_timestamp
 from drakit.cel.program import TOO_DEEP, Program
 from drakit.cel.stack import with_room
-from drakit.cel.unparse import literal_text, unparse
+from drakit.cel.syntax.ast import CallExpr, Expr, Ident, Literal, children
+from drakit.cel.syntax.unparse import literal_text, unparse
 from drakit.cel.values import Duration, Opaque, Optional, Timestamp, Value, keys, type_name, weight
 
 NOT_EVALUATED = "not evaluated"
@@ -87,7 +87,7 @@ def _lines(program: Program, seen: Seen) -> Iterator[TraceLine]:
         stack.extend((part, depth + 1) for part in reversed(list(_parts(node, written))))
 
 
-def _parts(node: Expr, written: Call | None) -> Iterator[Expr]:
+def _parts(node: Expr, written: CallExpr | None) -> Iterator[Expr]:
     """The parts that the author wrote: of a macro its target and arguments, without the names of its variables."""
     if written is None:
         yield from children(node)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 from uuid import uuid4
@@ -31,18 +30,19 @@ from drakit.allocator import (
     tell,
 )
 from drakit.api import DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from drakit.api.codec import to_wire
-from drakit.api.yamldump import dump_yaml
+from drakit.api.codec.documents import to_wire
+from drakit.api.text.yamldump import dump_yaml
 from drakit.base.gates import FeatureGates
-from drakit.cli.manifests import BadManifests, Manifests, name_of, read_manifests
 from drakit.cli.progress import tracked
 from drakit.cli.tables import print_table
+from drakit.lint import problems_of
+from drakit.manifests import Manifests, load_manifests, name_of
 
 COLUMNS = ("claim", "request", "driver", "pool", "device", "node")
 WIDE = (*COLUMNS, "share", "consumed", "admin", "tolerations", "config")
 
 
-class Output(StrEnum):
+class AllocateOutput(StrEnum):
     YAML = "yaml"
     JSON = "json"
     WIDE = "wide"
@@ -55,7 +55,9 @@ def allocate(
     ],
     node: Annotated[str | None, typer.Option("--node", help="The only node to try.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say why a node does not fit, device by device.")] = False,
-    output: Annotated[Output | None, typer.Option("-o", "--output", help="Another form than the table.")] = None,
+    output: Annotated[
+        AllocateOutput | None, typer.Option("-o", "--output", help="Another form than the table.")
+    ] = None,
     feature_gates: Annotated[
         str | None,
         typer.Option(
@@ -83,12 +85,13 @@ def allocate(
 
 
 def _read(files: Sequence[str], gates: FeatureGates) -> Manifests:
-    try:
-        return read_manifests(files, gates=gates, now=datetime.now(UTC))
-    except BadManifests as bad:
-        for problem in bad.problems:
-            typer.echo(f"error: {problem}", err=True)
-        raise typer.Exit(2) from None
+    manifests = load_manifests(files, stdin=sys.stdin.buffer.read, progress=tracked)
+    problems = problems_of(manifests, gates)
+    for problem in problems:
+        typer.echo(f"error: {problem}", err=True)
+    if problems:
+        raise typer.Exit(2)
+    return manifests
 
 
 def _nothing(manifests: Manifests) -> str:
@@ -135,8 +138,8 @@ def _try_nodes(allocator: Allocator, nodes: Sequence[str], *, explain: bool) -> 
     return tried
 
 
-def _show_allocated(found: Allocated, claims: Sequence[ResourceClaim], output: Output | None) -> None:
-    if output in (Output.YAML, Output.JSON):
+def _show_allocated(found: Allocated, claims: Sequence[ResourceClaim], output: AllocateOutput | None) -> None:
+    if output in (AllocateOutput.YAML, AllocateOutput.JSON):
         items = [
             to_wire(msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, allocation=allocation)))
             for claim, allocation in zip(claims, found.allocations, strict=True)
@@ -146,7 +149,7 @@ def _show_allocated(found: Allocated, claims: Sequence[ResourceClaim], output: O
     rows = [
         row for claim, number in zip(claims, range(len(claims)), strict=True) for row in _rows(claim, found, number)
     ]
-    columns = WIDE if output is Output.WIDE else COLUMNS
+    columns = WIDE if output is AllocateOutput.WIDE else COLUMNS
     print_table(columns, [row[: len(columns)] for row in rows])
 
 
@@ -172,8 +175,8 @@ def _rows(claim: ResourceClaim, found: Allocated, number: int) -> list[tuple[str
     ]
 
 
-def _show_failed(tried: Sequence[Allocation], output: Output | None) -> None:
-    if output in (Output.YAML, Output.JSON):
+def _show_failed(tried: Sequence[Allocation], output: AllocateOutput | None) -> None:
+    if output in (AllocateOutput.YAML, AllocateOutput.JSON):
         _dump({"allocated": False, "nodes": [_plain(each) for each in tried]}, output)
         return
     last = tried[-1]
@@ -207,8 +210,8 @@ def _plain(each: Allocation) -> dict[str, Any]:
     return plain
 
 
-def _dump(value: dict[str, Any], output: Output | None) -> None:
-    if output is Output.JSON:
+def _dump(value: dict[str, Any], output: AllocateOutput | None) -> None:
+    if output is AllocateOutput.JSON:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
     else:
         sys.stdout.write(dump_yaml(value))

@@ -12,26 +12,21 @@ from typing import Annotated
 import typer
 import uvloop
 
-from drakit.apiserver.access.guard import MODES
-from drakit.apiserver.building import Settings
-from drakit.apiserver.certificates import Pair
+from drakit.apiserver.auth.certificates import Pair
+from drakit.apiserver.serving.access import MODES
+from drakit.apiserver.serving.composition import Settings
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli import options
-from drakit.cli.hosting import Place, audit_log, directory_of
+from drakit.cli.flags import ServingFlags, with_groups
+from drakit.cli.host import ListenAddress, audit_log, directory_of
 from drakit.cli.logs import log_to_stderr
-from drakit.cli.serving import Keeping, serve
+from drakit.cli.server import ServerFiles, serve
 
 
+@with_groups
 def apiserver(
-    bind_address: options.BindAddress = "127.0.0.1",
-    secure_port: options.SecurePort = 6443,
-    unix_socket: options.UnixSocket = None,
-    data_dir: options.DataDir = None,
-    ephemeral: options.Ephemeral = False,
-    insecure: options.Insecure = False,
-    kubeconfig: options.WrittenKubeconfig = None,
-    token_auth_file: options.TokenAuthFile = None,
+    serving: ServingFlags,
     client_ca_file: Annotated[Path | None, typer.Option(help="Take certificates of this CA for identities.")] = None,
     tls_cert_file: Annotated[Path | None, typer.Option(help="Serve with this certificate.")] = None,
     tls_private_key_file: Annotated[Path | None, typer.Option(help="The key of that certificate.")] = None,
@@ -43,37 +38,33 @@ def apiserver(
     aggregate_roles: Annotated[
         bool, typer.Option("--aggregate-roles", help="Gather the rules of aggregated roles: admin, edit, view, …")
     ] = False,
-    audit_log_path: options.AuditLogPath = None,
-    enable_admission_plugins: options.EnablePlugins = "",
-    disable_admission_plugins: options.DisablePlugins = "",
-    runtime_config: options.RuntimeConfig = "",
     verbosity: options.Verbosity = 0,
 ) -> None:
     """Serve the Kubernetes API for dynamic resource allocation."""
     log_to_stderr(verbosity)
     if (tls_cert_file is None) != (tls_private_key_file is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
-    place = Place(
-        address=bind_address,
-        port=secure_port,
-        unix_socket=unix_socket,
-        insecure=insecure,
+    place = ListenAddress(
+        address=serving.bind_address,
+        port=serving.secure_port,
+        unix_socket=serving.unix_socket,
+        insecure=serving.insecure,
         given=Pair(tls_cert_file, tls_private_key_file) if tls_cert_file and tls_private_key_file else None,
         client_ca=client_ca_file,
     )
-    with directory_of(data_dir, ephemeral=ephemeral) as directory, audit_log(audit_log_path) as audit:
+    with directory_of(serving) as directory, audit_log(serving.audit_log_path) as audit:
         settings = Settings(
             gates=FeatureGates.parse(feature_gates),
-            runtime_config=runtime_config,
+            runtime_config=serving.runtime_config,
             anonymous=_boolean("--anonymous-auth", anonymous_auth),
             modes=_modes(authorization_mode),
             aggregate_roles=aggregate_roles,
             audit=audit,
-            enable_plugins=options.names(enable_admission_plugins),
-            disable_plugins=options.names(disable_admission_plugins),
+            enable_plugins=serving.enabled_plugins,
+            disable_plugins=serving.disabled_plugins,
         )
-        keeping = Keeping(directory=directory, ephemeral=ephemeral, kubeconfig=kubeconfig)
-        uvloop.run(serve("apiserver", place, settings, keeping, tokens=token_auth_file))
+        files = ServerFiles(directory=directory, ephemeral=serving.ephemeral, kubeconfig=serving.kubeconfig)
+        uvloop.run(serve("apiserver", place, settings, files, tokens=serving.token_auth_file))
 
 
 def _modes(text: str) -> tuple[str, ...]:

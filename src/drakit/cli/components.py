@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from drakit.api.exchange import User
 from drakit.apiserver import Server
-from drakit.apiserver.access.identities import CONTROLLER_MANAGER, SCHEDULER, controller
+from drakit.apiserver.auth.identities import CONTROLLER_MANAGER, SCHEDULER, controller
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.cli.logs import note_warning
@@ -42,7 +42,7 @@ class Surroundings:
 
     @property
     def registry(self) -> CollectorRegistry:
-        """Figures in it are on the server's `/metrics`."""
+        """Metrics in it are on the server's `/metrics`."""
         return self.server.registry
 
     @classmethod

@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 from typing import Annotated
-from uuid import uuid4
 
 import msgspec
 import typer
@@ -19,35 +18,24 @@ from prometheus_client import CollectorRegistry
 from drakit.base.clock import RealClock
 from drakit.base.gates import FeatureGates
 from drakit.cli import options
-from drakit.cli.hosting import explained
+from drakit.cli.access import access_of
+from drakit.cli.diagnostics import bind_port
+from drakit.cli.flags import ReachFlags, with_groups
+from drakit.cli.host import explained
 from drakit.cli.logs import log_to_stderr, note_warning
-from drakit.cli.observing import bind_port
-from drakit.cli.reaching import Reach
-from drakit.cli.working import Duty, fulfil
+from drakit.cli.runner import ComponentRun, Election, elector_of, fulfil
 from drakit.client import Access, Client
 from drakit.client.accounts import AccountToken
-from drakit.client.http import Http
+from drakit.client.transport.http import Http
 from drakit.controllers import Controllers, Make, chosen
-from drakit.informers import LeaderElector, Timing
+from drakit.informers import Timing
 
 SYSTEM = "kube-system"
 
 
-class _Election(msgspec.Struct, frozen=True, kw_only=True):
-    timing: Timing
-    namespace: str
-    name: str
-
-
+@with_groups
 def controllers(
-    kubeconfig: options.ReadKubeconfig = None,
-    context: options.Context = "",
-    master: options.Master = "",
-    token_file: options.TokenFile = None,
-    certificate_authority: options.CertificateAuthority = None,
-    client_certificate: options.ClientCertificate = None,
-    client_key: options.ClientKey = None,
-    insecure_skip_tls_verify: options.AnyServer = False,
+    reach: ReachFlags,
     names: Annotated[
         str, typer.Option("--controllers", help="Comma-separated; * is all of them, -NAME is not that one.")
     ] = "*",
@@ -70,22 +58,13 @@ def controllers(
 ) -> None:
     """Run the controllers against an API server."""
     log_to_stderr(verbosity)
-    access = Reach(
-        kubeconfig=kubeconfig,
-        context=context,
-        master=master,
-        token_file=token_file,
-        certificate_authority=certificate_authority,
-        client_certificate=client_certificate,
-        client_key=client_key,
-        insecure_skip_tls_verify=insecure_skip_tls_verify,
-    ).access()
+    access = access_of(reach)
     timing = Timing(
         lease_duration=leader_elect_lease_duration,
         renew_deadline=leader_elect_renew_deadline,
         retry_period=leader_elect_retry_period,
     )
-    election = _Election(timing=timing, namespace=leader_elect_resource_namespace, name=leader_elect_resource_name)
+    election = Election(name=leader_elect_resource_name, namespace=leader_elect_resource_namespace, timing=timing)
     with explained("--root-ca-file"):
         root_ca = root_ca_file.read_text(encoding="utf-8") if root_ca_file else access.trust.ca.decode()
     plan = _Plan(
@@ -107,7 +86,7 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
     makers: tuple[Make, ...]
     own_accounts: bool
     root_ca: str
-    election: _Election | None
+    election: Election | None
 
     async def run(self, bound: socket.socket) -> None:
         async with Clients(self.access, own_accounts=self.own_accounts) as clients:
@@ -121,20 +100,10 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
                 client_of=clients.of,
                 makers=self.makers,
             )
-            duty = Duty("controllers", work, registry, clock, self._elector(clients.shared, registry))
+            duty = ComponentRun(
+                "controllers", work, registry, clock, elector_of(self.election, clients.shared, registry)
+            )
             await fulfil(duty, clients.shared, self.access.server, bound)
-
-    def _elector(self, client: Client, registry: CollectorRegistry) -> LeaderElector | None:
-        if self.election is None:
-            return None
-        return LeaderElector(
-            client,
-            name=self.election.name,
-            namespace=self.election.namespace,
-            identity=f"{socket.gethostname()}_{uuid4()}",
-            timing=self.election.timing,
-            registry=registry,
-        )
 
 
 class Clients:

@@ -8,22 +8,20 @@ Out: one line per finding, or JSON. Exit code 0 when nothing is wrong, 1 when th
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
 from drakit.base.gates import FeatureGates
-from drakit.cli.manifests import STDIN, SUFFIXES
 from drakit.lint import Report, Severity
 from drakit.lint import lint as lint_texts
+from drakit.manifests import read_files
 
 
-class Output(StrEnum):
+class LintOutput(StrEnum):
     TEXT = "text"
     JSON = "json"
 
@@ -33,7 +31,7 @@ def lint(
         list[str],
         typer.Option("-f", "--filename", help="A YAML or JSON file, a folder of them, or - for standard input."),
     ],
-    output: Annotated[Output, typer.Option("-o", "--output", help="How to show findings.")] = Output.TEXT,
+    output: Annotated[LintOutput, typer.Option("-o", "--output", help="How to show findings.")] = LintOutput.TEXT,
     strict: Annotated[bool, typer.Option("--strict", help="Fail for warnings, too.")] = False,
     feature_gates: Annotated[
         str | None, typer.Option("--feature-gates", help="Name=bool, separated by commas; all are on otherwise.")
@@ -41,9 +39,9 @@ def lint(
 ) -> None:
     """Check manifests as the API server would, and warn of what it would not notice."""
     gates = FeatureGates.all_on() if feature_gates is None else FeatureGates.parse(feature_gates)
-    texts, unreadable = _read(files)
-    report = lint_texts(texts, gates=gates, now=datetime.now(UTC))
-    problems = (*unreadable, *report.unread)
+    read = read_files(files, stdin=sys.stdin.buffer.read)
+    report = lint_texts(read.contents, gates=gates, now=datetime.now(UTC))
+    problems = (*map(str, read.problems), *report.unread)
     _show(report, problems, output)
     if problems:
         raise typer.Exit(2)
@@ -51,35 +49,10 @@ def lint(
         raise typer.Exit(1)
 
 
-def _read(paths: Iterable[str]) -> tuple[dict[str, bytes], list[str]]:
-    """The content of every file, and why some could not be read."""
-    texts: dict[str, bytes] = {}
-    problems: list[str] = []
-    for path in paths:
-        if path == STDIN:
-            texts["standard input"] = sys.stdin.buffer.read()
-            continue
-        for file in _files(Path(path), problems):
-            try:
-                texts[str(file)] = file.read_bytes()
-            except OSError as error:
-                problems.append(f"{file}: {error.strerror or error}")
-    return texts, problems
-
-
-def _files(path: Path, problems: list[str]) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    found = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
-    if not found:
-        problems.append(f"{path}: no {', '.join(SUFFIXES)} file in this folder")
-    return found
-
-
-def _show(report: Report, problems: tuple[str, ...], output: Output) -> None:
+def _show(report: Report, problems: tuple[str, ...], output: LintOutput) -> None:
     for problem in problems:
         typer.echo(f"error: {problem}", err=True)
-    if output is Output.JSON:
+    if output is LintOutput.JSON:
         _show_json(report, problems)
         return
     for finding in report.findings:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from drakit.api.exchange import Request, Response
-from drakit.apiserver.asgi import Handler
+from drakit.api.exchange import Handler, Request, Response
 from drakit.client.verbosity import V, set_verbosity
 
 log = logging.getLogger("drakit.cli")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 from typing import Annotated
-from uuid import uuid4
 
 import msgspec
 import typer
@@ -19,28 +18,23 @@ from prometheus_client import CollectorRegistry
 from drakit.base.clock import RealClock
 from drakit.base.gates import FeatureGates
 from drakit.cli import options
-from drakit.cli.hosting import explained
+from drakit.cli.access import access_of
+from drakit.cli.diagnostics import bind_port
+from drakit.cli.flags import ReachFlags, with_groups
+from drakit.cli.host import explained
 from drakit.cli.logs import log_to_stderr, note_warning
-from drakit.cli.observing import bind_port
-from drakit.cli.reaching import Reach
-from drakit.cli.working import Duty, fulfil
+from drakit.cli.runner import ComponentRun, Election, elector_of, fulfil
 from drakit.client import Access, Client
-from drakit.client.http import Http
-from drakit.informers import LeaderElector, Timing
+from drakit.client.transport.http import Http
+from drakit.informers import Timing
 from drakit.scheduler import Scheduler
 from drakit.scheduler.config import SchedulerConfiguration, default_configuration, load_configuration
 
 
+@with_groups
 def scheduler(
+    reach: ReachFlags,
     config: Annotated[Path | None, typer.Option(help="A KubeSchedulerConfiguration file.")] = None,
-    kubeconfig: options.ReadKubeconfig = None,
-    context: options.Context = "",
-    master: options.Master = "",
-    token_file: options.TokenFile = None,
-    certificate_authority: options.CertificateAuthority = None,
-    client_certificate: options.ClientCertificate = None,
-    client_key: options.ClientKey = None,
-    insecure_skip_tls_verify: options.AnyServer = False,
     leader_elect: Annotated[
         bool | None, typer.Option(help="Of several replicas, let one work; without it, as the configuration says.")
     ] = None,
@@ -54,16 +48,9 @@ def scheduler(
     gates = FeatureGates.parse(feature_gates)
     configuration = _configuration(config, gates)
     named = configuration.client_connection.kubeconfig
-    access = Reach(
-        kubeconfig=kubeconfig or (Path(named) if named and not master else None),
-        context=context,
-        master=master,
-        token_file=token_file,
-        certificate_authority=certificate_authority,
-        client_certificate=client_certificate,
-        client_key=client_key,
-        insecure_skip_tls_verify=insecure_skip_tls_verify,
-    ).access()
+    if named and not reach.kubeconfig and not reach.master:
+        reach = msgspec.structs.replace(reach, kubeconfig=Path(named))
+    access = access_of(reach)
     if leader_elect is not None:
         election = msgspec.structs.replace(configuration.leader_election, leader_elect=leader_elect)
         configuration = msgspec.structs.replace(configuration, leader_election=election)
@@ -82,24 +69,15 @@ async def _run(access: Access, gates: FeatureGates, config: SchedulerConfigurati
     async with Client(Http(access), on_warning=note_warning) as client:
         registry, clock = CollectorRegistry(), RealClock()
         work = Scheduler(client, clock=clock, gates=gates, registry=registry, config=config)
-        duty = Duty("scheduler", work, registry, clock, _elector(client, config, registry))
-        await fulfil(duty, client, access.server, bound)
+        run = ComponentRun("scheduler", work, registry, clock, elector_of(_election(config), client, registry))
+        await fulfil(run, client, access.server, bound)
 
 
-def _elector(client: Client, config: SchedulerConfiguration, registry: CollectorRegistry) -> LeaderElector | None:
-    election = config.leader_election
-    if not election.leader_elect:
+def _election(config: SchedulerConfiguration) -> Election | None:
+    given = config.leader_election
+    if not given.leader_elect:
         return None
     timing = Timing(
-        lease_duration=election.lease_duration,
-        renew_deadline=election.renew_deadline,
-        retry_period=election.retry_period,
+        lease_duration=given.lease_duration, renew_deadline=given.renew_deadline, retry_period=given.retry_period
     )
-    return LeaderElector(
-        client,
-        name=election.resource_name,
-        namespace=election.resource_namespace,
-        identity=f"{socket.gethostname()}_{uuid4()}",
-        timing=timing,
-        registry=registry,
-    )
+    return Election(name=given.resource_name, namespace=given.resource_namespace, timing=timing)

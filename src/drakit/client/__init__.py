@@ -4,13 +4,16 @@
 access that `load_kubeconfig` or `in_cluster` found. Kinds are named by typed constants:
 `client.get(CLAIMS, "train", namespace="ml")`.
 
-`Http` is in `drakit.client.http`: who has no use for sockets need not load what they take.
+`Http` is in `drakit.client.transport.http`: who has no use for sockets need not load what they take.
 """
 
-from drakit.client.access import Access, Certificate, Credentials, Trust
+from drakit.api.exchange import Handler
+from drakit.client.access.credentials import Files, Fixed, basic, bearer
+from drakit.client.access.endpoint import Access, Certificate, Credentials, Trust
+from drakit.client.access.incluster import in_cluster
+from drakit.client.access.kubeconfig import Kubeconfig, load_kubeconfig
 from drakit.client.client import Client
-from drakit.client.credentials import Files, Fixed, basic, bearer
-from drakit.client.decoding import Listed
+from drakit.client.decoder import Listed
 from drakit.client.failures import (
     AlreadyExists,
     Answered,
@@ -29,16 +32,16 @@ from drakit.client.failures import (
     TooManyRequests,
     Unauthorized,
 )
-from drakit.client.incluster import in_cluster
 from drakit.client.keys import Key, key_of, metadata_of
-from drakit.client.kubeconfig import Kubeconfig, load_kubeconfig
-from drakit.client.patching import APPLY, JSON_PATCH, MERGE, STRATEGIC
+from drakit.client.patches import APPLY, JSON_PATCH, MERGE, STRATEGIC
 from drakit.client.resources import (
     CLAIMS,
     CLASSES,
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CONFIG_MAPS,
+    CONTROLLER_REVISIONS,
+    DAEMON_SETS,
     DEPLOYMENTS,
     EVENTS,
     LEASES,
@@ -64,10 +67,10 @@ from drakit.client.resources import (
     resource_named,
     resource_of,
 )
-from drakit.client.subresources import Token, bind, evict, get_scale, request_token, set_scale
-from drakit.client.transports import Handler, InProcess, Transport
+from drakit.client.subresources import IssuedToken, bind, evict, get_scale, request_token, set_scale
+from drakit.client.transport.transports import InProcess, Transport
 from drakit.client.verbosity import V, set_verbosity
-from drakit.client.watching import ADDED, BOOKMARK, DELETED, MODIFIED, Change, Watch
+from drakit.client.watch import ADDED, BOOKMARK, DELETED, MODIFIED, Watch, WatchedChange
 
 __all__ = [
     "ADDED",
@@ -78,6 +81,8 @@ __all__ = [
     "CLUSTER_ROLES",
     "CLUSTER_ROLE_BINDINGS",
     "CONFIG_MAPS",
+    "CONTROLLER_REVISIONS",
+    "DAEMON_SETS",
     "DELETED",
     "DEPLOYMENTS",
     "EVENTS",
@@ -107,7 +112,6 @@ __all__ = [
     "AlreadyExists",
     "Answered",
     "Certificate",
-    "Change",
     "Client",
     "Conflict",
     "ConnectionFailed",
@@ -120,6 +124,7 @@ __all__ = [
     "Handler",
     "InProcess",
     "Invalid",
+    "IssuedToken",
     "Key",
     "Kubeconfig",
     "Listed",
@@ -130,13 +135,13 @@ __all__ = [
     "Resource",
     "ServerTimeout",
     "ServerUnavailable",
-    "Token",
     "TooManyRequests",
     "Transport",
     "Trust",
     "Unauthorized",
     "V",
     "Watch",
+    "WatchedChange",
     "basic",
     "bearer",
     "bind",

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from drakit.api.times import parse_time
-from drakit.client.access import Certificate
+from drakit.api.text.times import parse_time
+from drakit.client.access.credentials import bearer
+from drakit.client.access.endpoint import Certificate
 from drakit.client.client import Client
-from drakit.client.credentials import bearer
 from drakit.client.failures import AlreadyExists, NotFound
-from drakit.client.subresources import Token, request_token
+from drakit.client.subresources import IssuedToken, request_token
 
 SECONDS = 3600
 _EARLY = 0.8
@@ -56,7 +56,7 @@ class AccountToken:
         self._headers = bearer(token.token)
         self._until = begun + _EARLY * (parse_time(token.expires) - now).total_seconds()
 
-    async def _ask(self) -> Token:
+    async def _ask(self) -> IssuedToken:
         return await request_token(self._client, self._name, namespace=self._namespace, seconds=SECONDS)
 
     async def _create(self) -> None:

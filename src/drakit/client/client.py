@@ -14,24 +14,24 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from drakit.api.codec import encode, to_wire
+from drakit.api.codec.documents import encode, to_wire
 from drakit.api.exchange import JSON, EventStream, OneObject, Request, Response
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
 from drakit.base.structs import Model
-from drakit.client import patching
-from drakit.client.asking import Query, Selector, delete_options, document_in, of_another, selected
-from drakit.client.decoding import Listed, Reader
+from drakit.client import patches
+from drakit.client.decoder import Listed, Reader
 from drakit.client.discovery import Versions
 from drakit.client.failures import Conflict, Expired, Invalid, NotFound, NotServed, raise_for
 from drakit.client.keys import metadata_of
-from drakit.client.patching import APPLY, MERGE, Patch
+from drakit.client.patches import APPLY, MERGE, Patch
+from drakit.client.queries import Query, Selector, delete_options, document_in, of_another, selected
 from drakit.client.resources import CLAIMS, Resource, resource_of_document, resource_of_model
-from drakit.client.sending import Sender, retry_after
-from drakit.client.transports import Transport
+from drakit.client.transport.sender import Sender, retry_after
+from drakit.client.transport.transports import Transport
 from drakit.client.verbosity import V
-from drakit.client.watching import Watch
+from drakit.client.watch import Watch
 
 log = logging.getLogger("drakit.client")
 
@@ -224,7 +224,7 @@ class Client:
         """
         resource, _, namespace, name = await self._locate(obj)
         bound = resource is CLAIMS if versioned is None else versioned
-        body = patching.requiring(patch, metadata_of(obj), versioned=bound)
+        body = patches.requiring(patch, metadata_of(obj), versioned=bound)
         try:
             patched: T = await self._patch(
                 resource, namespace, name, subresource, kind, body, self._write_query(dry_run)
@@ -245,7 +245,7 @@ class Client:
         dry_run: bool = False,
     ) -> T:
         """Change whatever object has that name. Of a claim, the patch must say which: by uid and resourceVersion."""
-        if resource is CLAIMS and not patching.is_bound(patch):
+        if resource is CLAIMS and not patches.is_bound(patch):
             raise UsageError(f"patch of claim {name!r}: it must carry the claim's uid and resourceVersion")
         place = self._place(resource, namespace)
         return await self._patch(resource, place, name, subresource, kind, patch, self._write_query(dry_run))
@@ -271,7 +271,7 @@ class Client:
         """
         resource, version, namespace, name = await self._locate(obj)
         document = to_wire(obj, version) if isinstance(obj, Model) else obj
-        body = patching.requiring(document, metadata_of(of), versioned=True) if of is not None else document
+        body = patches.requiring(document, metadata_of(of), versioned=True) if of is not None else document
         query = (*self._write_query(dry_run, manager), ("force", "true" if force else "false"))
         return await self._patch(resource, namespace, name, subresource, APPLY, body, query, version)
 
@@ -289,7 +289,7 @@ class Client:
         version = version or self._versions.known(resource) or await self._versions.choose(resource)
         path = resource.path(version, namespace, name, subresource)
         handed_over = self.transport.in_process and isinstance(patch, dict)
-        body = {"document": patch} if handed_over else {"body": patching.encode_patch(patch)}
+        body = {"document": patch} if handed_over else {"body": patches.encode_patch(patch)}
         response = await self._send(resource, "PATCH", path, query, content_type=kind, **body)
         return self._reader(resource, version).one(response.content)
 

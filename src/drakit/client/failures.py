@@ -25,7 +25,7 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.exchange import Content, Outcome
+from drakit.api.exchange import Content, StatusContent
 from drakit.base import errors
 from drakit.base.fields import ErrorKind, FieldError, Path
 from drakit.base.status import Status, StatusCause, failure
@@ -53,9 +53,6 @@ class Answered(errors.DrakitError):
     @property
     def causes(self) -> tuple[StatusCause, ...]:
         return self.status.details.causes if self.status.details else ()
-
-    def has_cause(self, reason: str) -> bool:
-        return any(cause.reason == reason for cause in self.causes)
 
 
 class Conflict(Answered, errors.Conflict):
@@ -157,7 +154,7 @@ def failed(status: Status, *, retry_after: float | None = None) -> Answered:
 
 def read_status(code: int, content: Content) -> Status:
     """The Status in an answer; of an answer that is none, such as a proxy's page, one that tells as much."""
-    if isinstance(content, Outcome):
+    if isinstance(content, StatusContent):
         return content.status
     return decode_status(content.encode(), code)
 

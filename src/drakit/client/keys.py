@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from drakit.api.meta import ObjectMeta
-from drakit.api.views import Partial
+from drakit.api.objects.meta import ObjectMeta
+from drakit.api.objects.partial import Partial
 from drakit.base.structs import Model
 
 Object = Model | Partial[Any]

@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from drakit.api import cluster, rbac
-from drakit.api.claims import ResourceClaim, ResourceClaimTemplate
-from drakit.api.classes import DeviceClass
-from drakit.api.codec import kind_and_version
-from drakit.api.pods import Pod
-from drakit.api.poolstatus import ResourcePoolStatusRequest
+from drakit.api.codec.documents import kind_and_version
+from drakit.api.objects import apps, cluster, rbac
+from drakit.api.objects.claims import ResourceClaim, ResourceClaimTemplate
+from drakit.api.objects.classes import DeviceClass
+from drakit.api.objects.partial import AnyObject, Partial
+from drakit.api.objects.pods import Pod
+from drakit.api.objects.poolstatus import ResourcePoolStatusRequest
+from drakit.api.objects.slices import ResourceSlice
+from drakit.api.objects.taintrules import DeviceTaintRule
+from drakit.api.objects.workloads import PodGroup, Workload
 from drakit.api.registry import Kind, find_kind, kind_of, lookup
-from drakit.api.slices import ResourceSlice
-from drakit.api.taintrules import DeviceTaintRule
-from drakit.api.views import AnyObject, Partial
-from drakit.api.workloads import PodGroup, Workload
 from drakit.base.structs import Model
 
 T = TypeVar("T")
@@ -101,7 +101,9 @@ SERVICE_ACCOUNTS: Resource[Partial[cluster.ServiceAccount]] = resource_of_model(
 QUOTAS: Resource[Partial[cluster.ResourceQuota]] = resource_of_model(cluster.ResourceQuota)
 LEASES: Resource[Partial[cluster.Lease]] = resource_of_model(cluster.Lease)
 REPLICA_SETS: Resource[Partial[cluster.ReplicaSet]] = resource_of_model(cluster.ReplicaSet)
-DEPLOYMENTS: Resource[Partial[AnyObject]] = resource("deployments.apps")
+DEPLOYMENTS: Resource[Partial[apps.Deployment]] = resource_of_model(apps.Deployment)
+DAEMON_SETS: Resource[Partial[apps.DaemonSet]] = resource_of_model(apps.DaemonSet)
+CONTROLLER_REVISIONS: Resource[Partial[apps.ControllerRevision]] = resource_of_model(apps.ControllerRevision)
 SERVICES: Resource[Partial[AnyObject]] = resource("services")
 PRIORITY_CLASSES: Resource[Partial[AnyObject]] = resource("priorityclasses.scheduling.k8s.io")
 ROLES: Resource[Partial[rbac.Role]] = resource_of_model(rbac.Role)

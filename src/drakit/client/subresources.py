@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 from drakit.client.client import Client
 from drakit.client.resources import PODS, SERVICE_ACCOUNTS, Resource
 
 
-class Token(msgspec.Struct, frozen=True):
+class IssuedToken(msgspec.Struct, frozen=True):
     token: str
     expires: str
 
@@ -62,9 +62,9 @@ async def set_scale(
 
 async def request_token(
     client: Client, name: str, *, namespace: str, audiences: Sequence[str] = (), seconds: int = 3600
-) -> Token:
+) -> IssuedToken:
     """A token for a service account."""
     spec = {"audiences": list(audiences), "expirationSeconds": seconds}
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
     answer = await client.call("POST", SERVICE_ACCOUNTS, name, "token", request, namespace=namespace)
-    return Token(answer["status"]["token"], answer["status"]["expirationTimestamp"])
+    return IssuedToken(answer["status"]["token"], answer["status"]["expirationTimestamp"])

@@ -6,6 +6,7 @@ several does. Each controller is level-triggered: killed after any write and sta
 
 from drakit.controllers.claims import ClaimController
 from drakit.controllers.composition import ALL, BY_NAME, Controllers, Make, chosen, run_all
+from drakit.controllers.context import ControllerContext, LoopOwner
 from drakit.controllers.eviction import DeviceTaintEviction
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
 from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction
@@ -14,17 +15,17 @@ from drakit.controllers.poolstatus import PoolStatusController
 from drakit.controllers.quotas import QuotaController
 from drakit.controllers.replicasets import ReplicaSetController
 from drakit.controllers.serviceaccounts import ServiceAccountController
-from drakit.controllers.setting import Component, Setting
 
 __all__ = [
     "ALL",
     "BY_NAME",
     "ClaimController",
-    "Component",
+    "ControllerContext",
     "Controllers",
     "DeviceTaintEviction",
     "FinishedPods",
     "GarbageCollector",
+    "LoopOwner",
     "Make",
     "NamespaceController",
     "NodeHealth",
@@ -35,7 +36,6 @@ __all__ = [
     "QuotaController",
     "ReplicaSetController",
     "ServiceAccountController",
-    "Setting",
     "chosen",
     "run_all",
 ]

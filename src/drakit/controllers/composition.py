@@ -20,6 +20,9 @@ from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.client import Client
 from drakit.controllers.claims import ClaimController
+from drakit.controllers.context import ClientOf, ControllerContext, LoopOwner, NeedsPreparation
+from drakit.controllers.daemonsets import DaemonSetController
+from drakit.controllers.deployments import DeploymentController
 from drakit.controllers.eviction import DeviceTaintEviction
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
 from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction
@@ -28,10 +31,9 @@ from drakit.controllers.poolstatus import PoolStatusController
 from drakit.controllers.quotas import QuotaController
 from drakit.controllers.replicasets import ReplicaSetController
 from drakit.controllers.serviceaccounts import ServiceAccountController
-from drakit.controllers.setting import ClientOf, Component, Prepared, Setting
 from drakit.informers import Informers
 
-Make = Callable[[Setting], Component]
+Make = Callable[[ControllerContext], LoopOwner]
 _TICK = 0.01
 
 BY_NAME: Mapping[str, Make] = {
@@ -44,6 +46,8 @@ BY_NAME: Mapping[str, Make] = {
     "resourcepoolstatusrequest-controller": PoolStatusController,
     "resourcequota-controller": QuotaController,
     "serviceaccount-controller": ServiceAccountController,
+    "deployment-controller": DeploymentController,
+    "daemonset-controller": DaemonSetController,
     "replicaset-controller": ReplicaSetController,
     "node-lifecycle-controller": NodeHealth,
     "taint-eviction-controller": NodeTaintEviction,
@@ -72,7 +76,7 @@ class Controllers:
         """`informers` are those of the process, where other components have some too."""
         self._clock = clock or client.clock
         self.informers = informers or Informers(client, clock=self._clock, random=random)
-        setting = Setting(
+        context = ControllerContext(
             client,
             self.informers,
             self._clock,
@@ -81,14 +85,14 @@ class Controllers:
             root_ca=root_ca,
             client_of=client_of,
         )
-        self.registry = setting.registry
-        self.components = [make(setting) for make in makers]
+        self.registry = context.registry
+        self.components = [make(context) for make in makers]
         self._begun = False
 
     async def run(self) -> None:
         """Until cancelled: then at once, in the middle of whatever is under way."""
         for component in self.components:
-            if isinstance(component, Prepared):
+            if isinstance(component, NeedsPreparation):
                 await component.prepare()
         loops = [loop for component in self.components for loop in component.loops]
         async with self.informers.running():

@@ -7,8 +7,8 @@ Out: the condition DisruptionTarget.
 from __future__ import annotations
 
 from drakit.api import Pod
-from drakit.api.times import format_time
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.text.times import format_time
 from drakit.base.clock import Clock
 from drakit.client import STRATEGIC, Client
 

@@ -28,13 +28,13 @@ from drakit.api import (
     ResourceSlice,
     results_of,
 )
-from drakit.api.claims import DeviceRequestAllocationResult
-from drakit.api.times import format_time, parse_time
+from drakit.api.objects.claims import DeviceRequestAllocationResult
+from drakit.api.text.times import format_time, parse_time
 from drakit.base.errors import InvalidObject
 from drakit.base.taints import BLOCKING_EFFECTS
 from drakit.client import CLAIMS, CLASSES, POOL_STATUS_REQUESTS, SLICES, TAINT_RULES, Key, V
-from drakit.controllers.eviction.judging import current, taints_of
-from drakit.controllers.setting import Setting
+from drakit.controllers.context import ControllerContext
+from drakit.controllers.eviction.deadlines import current, taints_of
 from drakit.informers import Informer, Result
 
 log = logging.getLogger("drakit.controllers")
@@ -46,20 +46,20 @@ _LONGEST_ERROR = 256
 
 
 class PoolStatusController:
-    def __init__(self, setting: Setting) -> None:
-        self._client = setting.client_of(ACCOUNT)
-        self._clock = setting.clock
-        self._gates = setting.gates
-        self.loop = setting.loop(NAME, self.reconcile)
-        self.loops = (self.loop,) if setting.gates.enabled("DRAResourcePoolStatus") else ()
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client_of(ACCOUNT)
+        self._clock = context.clock
+        self._gates = context.gates
+        self.loop = context.loop(NAME, self.reconcile)
+        self.loops = (self.loop,) if context.gates.enabled("DRAResourcePoolStatus") else ()
         if not self.loops:
             return
-        informers = setting.informers
+        informers = context.informers
         self._requests: Informer[ResourcePoolStatusRequest] = informers.of(POOL_STATUS_REQUESTS)
         self._slices: Informer[ResourceSlice] = informers.of(SLICES)
         self._claims: Informer[ResourceClaim] = informers.of(CLAIMS)
         self._classes: Informer[DeviceClass] = informers.of(CLASSES)
-        ruled = setting.gates.enabled("DRADeviceTaintRules")
+        ruled = context.gates.enabled("DRADeviceTaintRules")
         self._rules: Informer[DeviceTaintRule] | None = informers.of(TAINT_RULES) if ruled else None
         self._requests.enqueue(self.loop.queue.add)
 

@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 from drakit.api import DeviceClass, Pod, ResourceClaim, ResourceQuota
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.base.quantity import ZERO, Quantity
 from drakit.client import CLASSES, PODS, QUOTAS, Key, Resource, V, key_of, metadata_of
+from drakit.controllers.context import ControllerContext
 from drakit.controllers.garbage.graph import served
-from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result
 from drakit.quota import covers, owner_name, tracked, usage
 
@@ -30,14 +30,14 @@ DELAY = 1.0
 
 
 class QuotaController:
-    def __init__(self, setting: Setting, *, workers: int = 2) -> None:
-        self._client = setting.client_of(ACCOUNT)
-        self._informers = setting.informers
-        self._quotas: Informer[Partial[ResourceQuota]] = setting.informers.of(QUOTAS)
-        self._classes: Informer[DeviceClass] = setting.informers.of(CLASSES)
-        self._pods: Informer[Partial[Pod]] = setting.informers.of(PODS)
+    def __init__(self, context: ControllerContext, *, workers: int = 2) -> None:
+        self._client = context.client_of(ACCOUNT)
+        self._informers = context.informers
+        self._quotas: Informer[Partial[ResourceQuota]] = context.informers.of(QUOTAS)
+        self._classes: Informer[DeviceClass] = context.informers.of(CLASSES)
+        self._pods: Informer[Partial[Pod]] = context.informers.of(PODS)
         self._counted: dict[Resource[Any], Informer[Any]] = {}
-        self.loop = setting.loop(NAME, self.reconcile, workers=workers)
+        self.loop = context.loop(NAME, self.reconcile, workers=workers)
         self.loops = (self.loop,)
         self._quotas.subscribe(self._quota_changed)
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from drakit.api import ConfigMap, Namespace, ServiceAccount
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.client import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS, AlreadyExists, Client, Key
-from drakit.controllers.setting import Setting
-from drakit.informers import Informer, Result, Scope
+from drakit.controllers.context import ControllerContext
+from drakit.informers import Informer, ListScope, Result
 
 ACCOUNT = "default"
 ROOT_CA = "kube-root-ca.crt"
@@ -21,19 +21,19 @@ _KEY = "ca.crt"
 
 
 class ServiceAccountController:
-    def __init__(self, setting: Setting) -> None:
-        self._account_client = setting.client_of("service-account-controller")
-        self._authority_client = setting.client_of("root-ca-cert-publisher")
-        self._root_ca = setting.root_ca
-        self._namespaces: Informer[Partial[Namespace]] = setting.informers.of(NAMESPACES)
-        self._accounts: Informer[Partial[ServiceAccount]] = setting.informers.of(
-            SERVICE_ACCOUNTS, Scope(fields=f"metadata.name={ACCOUNT}")
+    def __init__(self, context: ControllerContext) -> None:
+        self._account_client = context.client_of("service-account-controller")
+        self._authority_client = context.client_of("root-ca-cert-publisher")
+        self._root_ca = context.root_ca
+        self._namespaces: Informer[Partial[Namespace]] = context.informers.of(NAMESPACES)
+        self._accounts: Informer[Partial[ServiceAccount]] = context.informers.of(
+            SERVICE_ACCOUNTS, ListScope(fields=f"metadata.name={ACCOUNT}")
         )
-        self._configs: Informer[Partial[ConfigMap]] = setting.informers.of(
-            CONFIG_MAPS, Scope(fields=f"metadata.name={ROOT_CA}")
+        self._configs: Informer[Partial[ConfigMap]] = context.informers.of(
+            CONFIG_MAPS, ListScope(fields=f"metadata.name={ROOT_CA}")
         )
-        self.accounts = setting.loop("serviceaccount", self._ensure_account)
-        self.authorities = setting.loop("root_ca_cert_publisher", self._ensure_authority)
+        self.accounts = context.loop("serviceaccount", self._ensure_account)
+        self.authorities = context.loop("root_ca_cert_publisher", self._ensure_authority)
         self.loops = (self.accounts, self.authorities)
         for loop in self.loops:
             self._namespaces.enqueue(loop.queue.add)

@@ -5,19 +5,18 @@ workers read the caches and write through the client. `LeaderElector.run` lets o
 """
 
 from drakit.informers.backoff import Backoff
-from drakit.informers.cache import Cache, IndexFunction, by_controller, by_label, by_node, by_owner, by_uid
+from drakit.informers.cache import IndexFunction, ObjectCache, by_controller, by_label, by_node, by_owner, by_uid
 from drakit.informers.controller import Controller, Reconcile, Result
 from drakit.informers.factory import Informers
 from drakit.informers.informer import Handler, Informer
-from drakit.informers.leading import LeaderElector, LeaseLost, Timing
-from drakit.informers.queueing import QueueClosed, WorkQueue
+from drakit.informers.leaderelection import LeaderElector, LeaseLost, Timing
 from drakit.informers.ratelimits import Bucket, RetryLimits
-from drakit.informers.reflector import Reflector, Scope, Sink
+from drakit.informers.reflector import ListScope, Reflector, Sink
+from drakit.informers.workqueue import QueueClosed, WorkQueue
 
 __all__ = [
     "Backoff",
     "Bucket",
-    "Cache",
     "Controller",
     "Handler",
     "IndexFunction",
@@ -25,12 +24,13 @@ __all__ = [
     "Informers",
     "LeaderElector",
     "LeaseLost",
+    "ListScope",
+    "ObjectCache",
     "QueueClosed",
     "Reconcile",
     "Reflector",
     "Result",
     "RetryLimits",
-    "Scope",
     "Sink",
     "Timing",
     "WorkQueue",

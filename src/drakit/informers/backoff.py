@@ -34,6 +34,3 @@ class Backoff:
         wait = step * (1 + self._random.random())
         self._until = now + wait
         return wait
-
-    def reset(self) -> None:
-        self._failures = 0

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, KeysView, Mapping
 from typing import Any, Generic, TypeVar
 
-from drakit.api.meta import ObjectMeta
-from drakit.api.views import Partial
+from drakit.api.objects.meta import ObjectMeta
+from drakit.api.objects.partial import Partial
 from drakit.base.errors import UsageError
 from drakit.client import Key, metadata_of
 
@@ -51,7 +51,7 @@ class _Index(Generic[T]):
             del self.buckets[value]
 
 
-class Cache(Generic[T]):
+class ObjectCache(Generic[T]):
     """Objects of one kind. Its informer alone writes."""
 
     __slots__ = ("_indexes", "_namespaces", "_objects")
@@ -77,10 +77,6 @@ class Cache(Generic[T]):
 
     def keys_by(self, index: str, value: Hashable) -> list[Key]:
         return list(self._index(index).buckets.get(value, _NOTHING))
-
-    def values_of(self, index: str) -> list[Hashable]:
-        """Every value under which something is found."""
-        return list(self._index(index).buckets)
 
     def keys(self) -> KeysView[Key]:
         return self._objects.keys()

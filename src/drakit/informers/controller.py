@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from drakit.base.clock import Clock
 from drakit.base.errors import Conflict, Forbidden, Retryable, Terminal
 from drakit.client import V
-from drakit.informers.queueing import QueueClosed, WorkQueue
+from drakit.informers.workqueue import QueueClosed, WorkQueue
 
 log = logging.getLogger("drakit.informers")
 

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from drakit.base.clock import Clock
 from drakit.client import Client, Resource
 from drakit.informers.informer import Informer
-from drakit.informers.reflector import Scope
+from drakit.informers.reflector import ListScope
 
 T = TypeVar("T")
-_EVERYTHING = Scope()
+_EVERYTHING = ListScope()
 
 
 class Informers:
@@ -31,12 +31,12 @@ class Informers:
         self._clock = clock or client.clock
         self._random = random or Random()
         self._streaming = streaming
-        self._informers: dict[tuple[Resource[Any], Scope], Informer[Any]] = {}
+        self._informers: dict[tuple[Resource[Any], ListScope], Informer[Any]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._started = False
         self._users = 0
 
-    def of(self, resource: Resource[T], scope: Scope = _EVERYTHING) -> Informer[T]:
+    def of(self, resource: Resource[T], scope: ListScope = _EVERYTHING) -> Informer[T]:
         """The informer of a kind, or of a part of it. One that is asked for after the start is started at once."""
         found = self._informers.get((resource, scope))
         if found is None:

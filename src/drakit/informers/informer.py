@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 
 from drakit.base.clock import Clock
 from drakit.client import Client, Key, Resource, key_of
-from drakit.informers.cache import Cache, IndexFunction, version_of
-from drakit.informers.reflector import Reflector, Scope
+from drakit.informers.cache import IndexFunction, ObjectCache, version_of
+from drakit.informers.reflector import ListScope, Reflector
 
 log = logging.getLogger("drakit.informers")
 
@@ -35,13 +35,13 @@ class Informer(Generic[T]):
         client: Client,
         resource: Resource[T],
         *,
-        scope: Scope | None = None,
+        scope: ListScope | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
         streaming: bool = True,
     ) -> None:
         self.resource = resource
-        self.cache: Cache[T] = Cache()
+        self.cache: ObjectCache[T] = ObjectCache()
         self.reflector = Reflector(client, resource, self, scope=scope, clock=clock, random=random, streaming=streaming)
         self._handlers: list[Handler[T]] = []
         self._synced = asyncio.Event()

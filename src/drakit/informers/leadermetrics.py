@@ -1,4 +1,4 @@
-"""Figures of leader election, under the names that upstream gives them.
+"""Metrics of leader election, under the names that upstream gives them.
 
 In:  what electors tell.
 Out: `leader_election_*` with the lease's name as label, in the registry that was passed in.

@@ -1,4 +1,4 @@
-"""Figures of work queues, under the names that upstream gives them.
+"""Metrics of work queues, under the names that upstream gives them.
 
 In:  what queues tell.
 Out: `workqueue_*` with a `name` label, in the registry that was passed in.
@@ -43,7 +43,7 @@ class _Families:
 _FAMILIES: WeakKeyDictionary[CollectorRegistry, _Families] = WeakKeyDictionary()
 
 
-class QueueMetrics:
+class WorkQueueMetrics:
     """Of one queue."""
 
     def __init__(self, registry: CollectorRegistry, name: str) -> None:
@@ -59,7 +59,7 @@ class QueueMetrics:
         self._longest = families.longest.labels(name)
 
     def follow(self, depth: Callable[[], float], running: Callable[[], list[float]]) -> None:
-        """Figures that are asked for when somebody looks; `running` gives the seconds of each key under way."""
+        """Metrics that are asked for when somebody looks; `running` gives the seconds of each key under way."""
         self._depth.set_function(depth)
         self._unfinished.set_function(lambda: sum(running()))
         self._longest.set_function(lambda: max(running(), default=0.0))

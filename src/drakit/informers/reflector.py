@@ -38,7 +38,7 @@ T = TypeVar("T")
 WATCH_SECONDS = 300
 
 
-class Scope(msgspec.Struct, frozen=True, kw_only=True):
+class ListScope(msgspec.Struct, frozen=True, kw_only=True):
     """What part of a kind's objects to follow; all by default."""
 
     namespace: str = ""
@@ -71,7 +71,7 @@ class Reflector(Generic[T]):
         resource: Resource[T],
         sink: Sink[T],
         *,
-        scope: Scope | None = None,
+        scope: ListScope | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
         streaming: bool = True,
@@ -81,7 +81,7 @@ class Reflector(Generic[T]):
         """Empty: the state must be read anew."""
         self._client = client
         self._sink = sink
-        self._scope = scope or Scope()
+        self._scope = scope or ListScope()
         self._clock = clock or client.clock
         self._random = random or Random()
         self._streaming = streaming

@@ -6,6 +6,7 @@ Out: a Report: errors in the words of the server, and warnings about selectors t
 """
 
 from drakit.lint.findings import Finding, Report, Severity
-from drakit.lint.linting import lint
+from drakit.lint.linter import lint
+from drakit.lint.validity import problems_of
 
-__all__ = ["Finding", "Report", "Severity", "lint"]
+__all__ = ["Finding", "Report", "Severity", "lint", "problems_of"]

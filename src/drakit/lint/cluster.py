@@ -1,6 +1,6 @@
 """The cluster that the texts describe: devices, classes, nodes, and who asks for what.
 
-In:  subjects that a server would accept.
+In:  manifests that a server would accept.
 Out: what the warnings are worked out from. Devices in use count as free: a finding is about what can never be.
 """
 
@@ -27,16 +27,16 @@ from drakit.api import (
 )
 from drakit.base.errors import SelectorInvalid
 from drakit.base.gates import FeatureGates
-from drakit.lint.subjects import Subject
+from drakit.manifests import Manifest
 from drakit.selectors import BoundDevice, Selector, bind, compile_selector
 
 Asked = ExactDeviceRequest | DeviceSubRequest
 
 
-class Asking(msgspec.Struct, frozen=True):
+class ClaimRequests(msgspec.Struct, frozen=True):
     """A claim or template, with the path of its devices."""
 
-    subject: Subject
+    manifest: Manifest
     path: str
     devices: DeviceClaim
 
@@ -50,28 +50,29 @@ class Asking(msgspec.Struct, frozen=True):
                 yield f"{path}.firstAvailable[{number}]", alternative
 
 
-class Owned(msgspec.Struct, frozen=True):
+class PlacedSelectors(msgspec.Struct, frozen=True):
     """Selectors and where they stand."""
 
-    subject: Subject
+    manifest: Manifest
     path: str
     selectors: tuple[DeviceSelector, ...]
 
 
 class Cluster:
-    def __init__(self, subjects: Iterable[Subject], gates: FeatureGates) -> None:
+    def __init__(self, manifests: Iterable[Manifest], gates: FeatureGates) -> None:
         # Of an object that is there twice, the later one is what applying leaves.
-        self.subjects = tuple({subject.identity: subject for subject in subjects}.values())
+        self.manifests = tuple({manifest.identity: manifest for manifest in manifests}.values())
         self.gates = gates
 
-    def of(self, model: type[msgspec.Struct]) -> list[Subject]:
-        return [subject for subject in self.subjects if isinstance(subject.view, model)]
+    def of(self, model: type[msgspec.Struct]) -> list[Manifest]:
+        return [manifest for manifest in self.manifests if isinstance(manifest.view, model)]
 
     @cached_property
-    def asking(self) -> list[Asking]:
-        claims = [Asking(each, "spec.devices", each.view.spec.devices) for each in self.of(ResourceClaim)]
+    def asking(self) -> list[ClaimRequests]:
+        claims = [ClaimRequests(each, "spec.devices", each.view.spec.devices) for each in self.of(ResourceClaim)]
         templates = [
-            Asking(each, "spec.spec.devices", each.view.spec.spec.devices) for each in self.of(ResourceClaimTemplate)
+            ClaimRequests(each, "spec.spec.devices", each.view.spec.spec.devices)
+            for each in self.of(ResourceClaimTemplate)
         ]
         return claims + templates
 
@@ -90,12 +91,12 @@ class Cluster:
     @cached_property
     def inventory(self) -> Inventory:
         inventory = Inventory(self.gates)
-        for subject in self.of(Node):
-            inventory.put_node(subject.view)
+        for manifest in self.of(Node):
+            inventory.put_node(manifest.view)
         for device_class in self.classes.values():
             inventory.put_class(device_class)
-        for subject in self.of(ResourceSlice):
-            inventory.put_slice(subject.view)
+        for manifest in self.of(ResourceSlice):
+            inventory.put_slice(manifest.view)
         return inventory
 
     @cached_property
@@ -105,16 +106,16 @@ class Cluster:
         named |= {device.node_name for _, device, _ in self.devices}
         return sorted({*self.inventory.nodes, *filter(None, named)}) or [""]
 
-    def selectors(self) -> Iterator[Owned]:
+    def selectors(self) -> Iterator[PlacedSelectors]:
         """Every list of selectors in the texts."""
         for asking in self.asking:
             for path, asked in asking.requests():
-                yield Owned(asking.subject, f"{path}.selectors", asked.selectors)
-        for subject in self.of(DeviceClass):
-            yield Owned(subject, "spec.selectors", subject.view.spec.selectors)
-        for subject in self.of(DeviceTaintRule):
-            chosen = subject.view.spec.device_selector
-            yield Owned(subject, "spec.deviceSelector.selectors", chosen.selectors if chosen else ())
+                yield PlacedSelectors(asking.manifest, f"{path}.selectors", asked.selectors)
+        for manifest in self.of(DeviceClass):
+            yield PlacedSelectors(manifest, "spec.selectors", manifest.view.spec.selectors)
+        for manifest in self.of(DeviceTaintRule):
+            chosen = manifest.view.spec.device_selector
+            yield PlacedSelectors(manifest, "spec.deviceSelector.selectors", chosen.selectors if chosen else ())
 
     def compiled(self, selectors: Sequence[DeviceSelector]) -> list[Selector]:
         """The selectors that compile; the others are reported as errors."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
+
+from drakit.manifests import Manifest, ManifestProblem, find_positions
 
 
 class Severity(StrEnum):
@@ -55,6 +57,50 @@ class Draft(msgspec.Struct, frozen=True):
     finding: Finding
     document: int
     field: str
+
+
+def warn(manifest: Manifest, rule: str, path: str, message: str) -> Draft:
+    return find(manifest, Severity.WARNING, rule, path, message)
+
+
+def find(manifest: Manifest, severity: Severity, rule: str, path: str, message: str) -> Draft:
+    finding = Finding(
+        severity=severity, rule=rule, source=manifest.source, object=_title(manifest), path=path, message=message
+    )
+    return Draft(finding, manifest.index, f"{manifest.prefix}.{path}".strip("."))
+
+
+def refuse(problem: ManifestProblem, manifest: Manifest | None) -> Finding:
+    """What the reader could not take, as an error. Of an object that was not read, the name is what it calls itself."""
+    message = f'{problem.rule.removesuffix("-field")} field "{problem.path}"'
+    return Finding(
+        severity=Severity.ERROR,
+        rule=problem.rule,
+        source=problem.source,
+        object=_title(manifest) if manifest else problem.object,
+        path=problem.path,
+        message=message if problem.rule.endswith("-field") else problem.reason,
+        line=problem.line,
+        column=problem.column,
+    )
+
+
+def locate(drafts: Iterable[Draft], texts: Mapping[str, str]) -> Iterator[Finding]:
+    """The findings with line and column of their fields. Each text is read once."""
+    by_source: dict[str, list[Draft]] = {}
+    for draft in drafts:
+        by_source.setdefault(draft.finding.source, []).append(draft)
+    for source, found in by_source.items():
+        positions = find_positions(texts[source], {(draft.document, draft.field) for draft in found})
+        for draft in found:
+            line, column = positions[draft.document, draft.field]
+            yield msgspec.structs.replace(draft.finding, line=line, column=column)
+
+
+def _title(manifest: Manifest) -> str:
+    meta = manifest.metadata
+    inside = f"{meta.namespace}/" if manifest.kind.namespaced else ""
+    return f"{manifest.kind.kind} {inside}{meta.name or f'{meta.generate_name}*'}"
 
 
 def in_order(findings: Iterable[Finding], sources: Sequence[str]) -> tuple[Finding, ...]:

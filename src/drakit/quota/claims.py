@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 from drakit.api import ALL, DeviceClass, DeviceRequest, DeviceSubRequest, ExactDeviceRequest, Pod, ResourceClaim
 from drakit.api.footprint import pod_requests
 from drakit.base.quantity import Quantity
+from drakit.base.wellknown import EXTENDED_RESOURCE_ANNOTATION
 
 MAX_DEVICES = 32
 DEVICES_SUFFIX = ".deviceclass.resource.k8s.io/devices"
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 REQUESTS_PREFIX = "requests."
-EXTENDED = "resource.kubernetes.io/extended-resource-claim"
 """Annotation of a claim that stands for the extended resources of the pod that owns it."""
 
 ClassLookup = Callable[[str], DeviceClass | None]
@@ -64,7 +64,7 @@ def extended_names(class_name: str, device_class: DeviceClass | None) -> list[st
 def owner_name(claim: ResourceClaim) -> tuple[str, str]:
     """Name and uid of the pod for whose extended resources the claim says that it was made; empty for other claims."""
     owner = claim.metadata.controller
-    if claim.metadata.annotations.get(EXTENDED) != "true" or owner is None:
+    if claim.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) != "true" or owner is None:
         return "", ""
     return (owner.name, owner.uid) if (owner.api_version, owner.kind) == ("v1", "Pod") else ("", "")
 

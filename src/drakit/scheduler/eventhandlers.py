@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from drakit.api.cluster import Node
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, CLASSES, NODES, POD_GROUPS, PODS, SLICES, TAINT_RULES, Resource
 from drakit.informers import Informers
 from drakit.scheduler.cache import SchedulerCache
-from drakit.scheduler.changes import node_change
 from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Interest
-from drakit.scheduler.queueing import SchedulingQueue, pod_change
+from drakit.scheduler.framework.changes import node_change, pod_change
+from drakit.scheduler.queue import SchedulingQueue
 
 OTHERS: dict[EventResource, tuple[Resource[Any], str]] = {
     EventResource.CLAIM: (CLAIMS, "DynamicResourceAllocation"),

@@ -19,30 +19,30 @@ from uuid import UUID
 
 from prometheus_client import CollectorRegistry
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client, V
-from drakit.client.recording import WARNING
+from drakit.client.events import WARNING
 from drakit.informers import Informers, QueueClosed
 from drakit.scheduler.cache import SchedulerCache
+from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.config import SchedulerConfiguration, default_configuration
+from drakit.scheduler.cycles.binding import Bindings, Job
+from drakit.scheduler.cycles.cycle import Placement, SchedulingCycle
+from drakit.scheduler.cycles.failures import FAILED_SCHEDULING, Failures
+from drakit.scheduler.cycles.profiles import Profiles
 from drakit.scheduler.eventhandlers import POD_GONE, EventHandlers
 from drakit.scheduler.framework import SUCCESS, CycleState, Handle, Status
 from drakit.scheduler.gangs.attempts import GroupAttempts
 from drakit.scheduler.gangs.conditions import GroupConditions
-from drakit.scheduler.gangs.figures import GroupFigures
-from drakit.scheduler.gangs.groups import Groups, group_key
-from drakit.scheduler.metrics import Metrics
+from drakit.scheduler.metrics.attempts import SchedulerMetrics
+from drakit.scheduler.metrics.podgroups import PodGroupMetrics
 from drakit.scheduler.plugins import MAKERS, Maker
-from drakit.scheduler.preempting.nominations import Nominations
-from drakit.scheduler.preempting.preemption import Preemptions
-from drakit.scheduler.queueing import QueuedPod, SchedulingQueue
-from drakit.scheduler.scheduling.binding import Bindings, Job
-from drakit.scheduler.scheduling.cycle import Placement, SchedulingCycle
-from drakit.scheduler.scheduling.failing import FAILED_SCHEDULING, Failures
-from drakit.scheduler.scheduling.profiles import Profiles
-from drakit.scheduler.writing import Events, Writers
+from drakit.scheduler.podgroups.groups import Groups, group_key
+from drakit.scheduler.preemption.preemption import Preemptions
+from drakit.scheduler.queue import QueuedPod, SchedulingQueue
+from drakit.scheduler.writers import Events, Writers
 
 log = logging.getLogger("drakit.scheduler")
 
@@ -77,7 +77,7 @@ class Scheduler:
         config = config or default_configuration(gates)
         self.informers = informers or Informers(client, clock=clock, random=random)
         self.cache = SchedulerCache(count_claims=gates.enabled("DRANodeAllocatableResources"))
-        self._metrics = metrics = Metrics(self.registry)
+        self._metrics = metrics = SchedulerMetrics(self.registry)
         self._writers = Writers()
         self._events = events = Events(client, clock, self._writers)
         handle = self._make_handle(client, gates)
@@ -223,14 +223,14 @@ class Scheduler:
             is_done_with=self._is_done_with,
             clock=self._clock,
             metrics=self._metrics,
-            group_figures=GroupFigures(self.registry),
+            podgroup_metrics=PodGroupMetrics(self.registry),
             gangs=handle.gates.enabled("GangScheduling"),
         )
 
     def _give_up_place(self, pod: Pod, freed: bool) -> None:
         """A pod waits for its node no more: what was kept for it there may help others."""
         if freed:
-            self.queue.move(POD_GONE, pod, None, besides=pod.metadata.uid)
+            self.queue.move(POD_GONE, pod, None, exclude=pod.metadata.uid)
 
     def _may_enter(self, pod: Pod) -> Status:
         """What plugins say that stand before the queue."""

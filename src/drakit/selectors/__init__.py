@@ -8,7 +8,7 @@ Out: `compile_selector(text)` gives a Selector, `bind(driver, device)` a BoundDe
 from drakit.selectors.devices import BoundDevice, bind
 from drakit.selectors.environment import COST_LIMIT, MAX_LENGTH, Gates, environment
 from drakit.selectors.hints import without_hint
-from drakit.selectors.selector import MATCH, NO_MATCH, Outcome, Selector, compile_selector
+from drakit.selectors.selector import MATCH, NO_MATCH, Selector, SelectorResult, compile_selector
 
 __all__ = [
     "COST_LIMIT",
@@ -17,8 +17,8 @@ __all__ = [
     "NO_MATCH",
     "BoundDevice",
     "Gates",
-    "Outcome",
     "Selector",
+    "SelectorResult",
     "bind",
     "compile_selector",
     "environment",

@@ -1,9 +1,10 @@
 """Revisions, compare-and-swap, watch history and compaction, behind one contract with several engines.
 
-`Store` and `Watch` say what holds; `MemoryStore` and `SQLiteStore` hold it. `errors` has the tree of what can go wrong.
+`Store` and `StoreWatch` say what holds; `MemoryStore` and `SQLiteStore` hold it.
+`errors` has the tree of what can go wrong.
 """
 
-from drakit.store.contract import Store, Watch
+from drakit.store.contract import Store, StoreWatch
 from drakit.store.errors import (
     Compacted,
     Conflict,
@@ -19,29 +20,29 @@ from drakit.store.errors import (
 )
 from drakit.store.history import Retention
 from drakit.store.memory import MemoryStore
-from drakit.store.records import Event, EventType, Page, Record, Stats
+from drakit.store.records import EventType, Record, RecordPage, Stats, StoreEvent
 from drakit.store.sqlite import SQLiteStore
 
 __all__ = [
     "Compacted",
     "Conflict",
     "Corrupt",
-    "Event",
     "EventType",
     "FutureRevision",
     "KeyExists",
     "KeyNotFound",
     "MemoryStore",
-    "Page",
     "Record",
+    "RecordPage",
     "Retention",
     "SQLiteStore",
     "SchemaTooNew",
     "Stats",
     "Store",
     "StoreClosed",
+    "StoreEvent",
     "StoreLocked",
     "StoreUnavailable",
-    "Watch",
+    "StoreWatch",
     "WatcherTooSlow",
 ]

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
-from drakit.store.records import Event, Page, Record, Stats
+from drakit.store.records import Record, RecordPage, Stats, StoreEvent
 
 EMPTY_REVISION = 1
 """Where an empty store stands. Not 0: clients of Kubernetes read that as "any revision"."""
@@ -26,7 +26,7 @@ EMPTY_REVISION = 1
 DEFAULT_BUFFER = 4096
 
 
-class Watch(ABC):
+class StoreWatch(ABC):
     """Events under one prefix, in revision order, each once, with no gap; for one reader at a time.
 
     Cancelling a read loses no event: the next read returns it.
@@ -38,7 +38,7 @@ class Watch(ABC):
         return self
 
     @abstractmethod
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> StoreEvent:
         """Wait for the next event.
 
         Raises StopAsyncIteration after `close`, WatcherTooSlow when the reader fell too far behind (what it had not
@@ -46,7 +46,7 @@ class Watch(ABC):
         """
 
     @abstractmethod
-    async def take(self) -> tuple[Event, ...]:
+    async def take(self) -> tuple[StoreEvent, ...]:
         """Wait for at least one event, and return all that are there; empty after `close`. Raises as `__anext__`."""
 
     @property
@@ -105,7 +105,7 @@ class Store(ABC):
         """One key, now or as it stood at a revision. Raises KeyNotFound, Compacted, FutureRevision."""
 
     @abstractmethod
-    async def list(self, prefix: str, *, revision: int | None = None, limit: int = 0, after: str = "") -> Page:
+    async def list(self, prefix: str, *, revision: int | None = None, limit: int = 0, after: str = "") -> RecordPage:
         """Records under a prefix in key order, all from one revision: the current one, or the one given.
 
         At most `limit` of them if that is positive, and only keys greater than `after`. Raises Compacted,
@@ -117,7 +117,7 @@ class Store(ABC):
         """How many keys there are under a prefix now."""
 
     @abstractmethod
-    async def written(self, prefix: str) -> int:
+    async def last_write_revision(self, prefix: str) -> int:
         """A revision that stays the same as long as nothing under a prefix is written or deleted, and grows with it.
 
         For those who ask before every use whether what they have read is current: it costs less than reading again.
@@ -125,7 +125,7 @@ class Store(ABC):
         """
 
     @abstractmethod
-    async def watch(self, prefix: str, *, after: int, buffer: int = DEFAULT_BUFFER) -> Watch:
+    async def watch(self, prefix: str, *, after: int, buffer: int = DEFAULT_BUFFER) -> StoreWatch:
         """Follow the writes under a prefix whose revision is greater than `after`: those of the past first.
 
         `buffer` bounds how many new events may wait for the reader, not counting the past ones. A reader that is
@@ -143,7 +143,7 @@ class Store(ABC):
 
     @abstractmethod
     async def stats(self) -> Stats:
-        """Figures, of now."""
+        """Metrics, of now."""
 
     @abstractmethod
     async def close(self) -> None:

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from typing import cast
 
 from drakit.base.clock import Clock
-from drakit.store.contract import DEFAULT_BUFFER, Store, Watch
+from drakit.store.contract import DEFAULT_BUFFER, Store, StoreWatch
 from drakit.store.errors import Conflict, KeyExists, KeyNotFound, StoreClosed
-from drakit.store.records import Event, Page, Record, Stats
+from drakit.store.records import Record, RecordPage, Stats, StoreEvent
 from drakit.store.state import State
-from drakit.store.watching import Dispatcher
+from drakit.store.watches import Dispatcher
 
 
 class EmbeddedStore(Store):
@@ -66,7 +66,7 @@ class EmbeddedStore(Store):
             raise KeyNotFound(key)
         return found
 
-    async def list(self, prefix: str, *, revision: int | None = None, limit: int = 0, after: str = "") -> Page:
+    async def list(self, prefix: str, *, revision: int | None = None, limit: int = 0, after: str = "") -> RecordPage:
         state = self._open()
         if revision is None:
             revision = state.revision
@@ -77,11 +77,11 @@ class EmbeddedStore(Store):
     async def count(self, prefix: str) -> int:
         return self._open().count(prefix)
 
-    async def written(self, prefix: str) -> int:
+    async def last_write_revision(self, prefix: str) -> int:
         state = self._open()
         return self._written.setdefault(prefix, state.revision)
 
-    async def watch(self, prefix: str, *, after: int, buffer: int = DEFAULT_BUFFER) -> Watch:
+    async def watch(self, prefix: str, *, after: int, buffer: int = DEFAULT_BUFFER) -> StoreWatch:
         state = self._open()
         state.check(after)
         return self._watches.add(prefix, state.since(prefix, after), buffer)
@@ -104,7 +104,7 @@ class EmbeddedStore(Store):
         )
 
     @abstractmethod
-    async def _commit(self, key: str, value: bytes | None) -> Event:
+    async def _commit(self, key: str, value: bytes | None) -> StoreEvent:
         """Make a change durable (no value: a deletion) and `_publish` it; raise StoreUnavailable if it cannot be.
 
         The change was checked against the state, with no turn of the loop since.
@@ -118,7 +118,7 @@ class EmbeddedStore(Store):
     async def _sweep(self) -> None:
         """Free what was forgotten, now."""
 
-    def _publish(self, event: Event) -> bool:
+    def _publish(self, event: StoreEvent) -> bool:
         """Show a durable event to readers; whether some watcher should have a turn before many more come."""
         now = self._clock.monotonic()
         self._state.apply(event, now)

@@ -13,7 +13,7 @@ from itertools import islice
 import msgspec
 
 from drakit.store.contract import EMPTY_REVISION
-from drakit.store.records import Event
+from drakit.store.records import StoreEvent
 
 _OVERHEAD = 400  # an event, its record and its key without their texts, rounded up
 
@@ -26,7 +26,7 @@ class Retention(msgspec.Struct, frozen=True):
     seconds: float | None = 600.0
 
 
-def weight(event: Event) -> int:
+def weight(event: StoreEvent) -> int:
     """Bytes that an event may keep in memory: an upper bound, since neighbours share values."""
     after = len(event.record.value) if event.record is not None else 0
     before = len(event.previous.value) if event.previous is not None else 0
@@ -40,18 +40,18 @@ class History:
         self.retention = retention
         self.compacted = EMPTY_REVISION
         self.bytes = 0
-        self._events: deque[Event] = deque()
+        self._events: deque[StoreEvent] = deque()
         self._times: deque[float] = deque()
 
     def __len__(self) -> int:
         return len(self._events)
 
-    def append(self, event: Event, now: float) -> None:
+    def append(self, event: StoreEvent, now: float) -> None:
         self._events.append(event)
         self._times.append(now)
         self.bytes += weight(event)
 
-    def newest_first(self, after: int) -> Iterator[Event]:
+    def newest_first(self, after: int) -> Iterator[StoreEvent]:
         """The events with a revision greater than `after`, which is not compacted, from the latest back."""
         return islice(reversed(self._events), self.compacted + len(self._events) - after)
 
@@ -73,7 +73,7 @@ class History:
         keep = self.retention
         return events > keep.events or size > keep.bytes or (keep.seconds is not None and age > keep.seconds)
 
-    def drop(self, revision: int) -> Iterator[Event]:
+    def drop(self, revision: int) -> Iterator[StoreEvent]:
         """Forget the events up to a revision, oldest first."""
         while self.compacted < revision:
             event = self._events.popleft()

@@ -21,8 +21,8 @@ from typing import Self
 from drakit.base.errors import DrakitError
 from drakit.store.contract import EMPTY_REVISION
 from drakit.store.errors import Corrupt, SchemaTooNew, StoreLocked, StoreUnavailable
-from drakit.store.records import Event
-from drakit.store.replaying import Row
+from drakit.store.records import StoreEvent
+from drakit.store.replay import Row
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x44524B54  # "DRKT": a file that says anything else is not ours to touch
@@ -81,7 +81,7 @@ class Journal:
                 raise Corrupt(f"{self._path} is damaged: {error}") from error
             raise translate(error, self._path) from error
 
-    def append(self, events: Sequence[Event]) -> None:
+    def append(self, events: Sequence[StoreEvent]) -> None:
         """Write all events, or none; they are on disk when this returns.
 
         One statement, which is its own transaction: the thread gives up the interpreter lock once per call into

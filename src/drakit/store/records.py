@@ -31,7 +31,7 @@ class EventType(StrEnum):
     DELETED = "deleted"
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
+class StoreEvent(msgspec.Struct, frozen=True, gc=False):
     """One write. There is exactly one object per write in the process, so it (or its revision) can key a cache."""
 
     revision: int
@@ -56,7 +56,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return None if self.previous is None else self.previous.value
 
 
-class Page(msgspec.Struct, frozen=True):
+class RecordPage(msgspec.Struct, frozen=True):
     """A part of a range, in key order, as it stood at `revision`.
 
     To go on, list again with the same prefix and revision, `after` being the key of the last record.
@@ -69,7 +69,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """Figures for metrics and for people."""
+    """Metrics for metrics and for people."""
 
     revision: int
     compacted: int

@@ -17,13 +17,13 @@ from typing import Self
 
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import DrakitError
-from drakit.store.committing import Change, GroupCommit
 from drakit.store.embedded import EmbeddedStore
 from drakit.store.errors import Corrupt, StoreClosed
+from drakit.store.groupcommit import Change, GroupCommit
 from drakit.store.history import Retention
 from drakit.store.journal import Journal
-from drakit.store.records import Event
-from drakit.store.replaying import Unsound, rebuild
+from drakit.store.records import StoreEvent
+from drakit.store.replay import Unsound, rebuild
 from drakit.store.state import State
 
 SWEEP_AT = 1024
@@ -70,7 +70,7 @@ class SQLiteStore(EmbeddedStore):
                 await self._shut_down()
                 self._shut = True
 
-    async def _commit(self, key: str, value: bytes | None) -> Event:
+    async def _commit(self, key: str, value: bytes | None) -> StoreEvent:
         return await self._group.submit(key, value)
 
     def _forget(self, revisions: Sequence[int]) -> None:
@@ -91,7 +91,7 @@ class SQLiteStore(EmbeddedStore):
         self._executor.shutdown(wait=False)
         self._watches.close(StoreClosed())
 
-    def _number(self, changes: Sequence[Change]) -> list[Event]:
+    def _number(self, changes: Sequence[Change]) -> list[StoreEvent]:
         first = self._state.revision + 1
         return [self._state.event(first + place, key, value) for place, (key, value) in enumerate(changes)]
 

@@ -14,7 +14,7 @@ from drakit.store.contract import EMPTY_REVISION
 from drakit.store.errors import Compacted, FutureRevision
 from drakit.store.history import History, Retention
 from drakit.store.keys import KeyIndex, end_of
-from drakit.store.records import Event, Page, Record
+from drakit.store.records import Record, RecordPage, StoreEvent
 
 
 class State:
@@ -35,15 +35,15 @@ class State:
         for key in records:
             self._keys.add(key)
 
-    def event(self, revision: int, key: str, value: bytes | None) -> Event:
+    def event(self, revision: int, key: str, value: bytes | None) -> StoreEvent:
         """What a write (no value: a deletion) would do to the key as it is."""
         previous = self.records.get(key)
         if value is None:
-            return Event(revision, key, None, previous)
+            return StoreEvent(revision, key, None, previous)
         created = revision if previous is None else previous.created
-        return Event(revision, key, Record(key, value, created, revision), previous)
+        return StoreEvent(revision, key, Record(key, value, created, revision), previous)
 
-    def apply(self, event: Event, now: float) -> None:
+    def apply(self, event: StoreEvent, now: float) -> None:
         """Make the next event part of the state."""
         if event.record is None:
             del self.records[event.key]
@@ -73,7 +73,7 @@ class State:
     def count(self, prefix: str) -> int:
         return self._keys.count(prefix, end_of(prefix))
 
-    def page(self, prefix: str, revision: int, limit: int, after: str) -> Page:
+    def page(self, prefix: str, revision: int, limit: int, after: str) -> RecordPage:
         """A part of a range as it stood at a revision that can be read."""
         start, end = max(prefix, after + "\0") if after else prefix, end_of(prefix)
         undo = self._undo(prefix, start, revision)
@@ -81,9 +81,9 @@ class State:
             return self._past_page(start, end, revision, limit, undo)
         keys = self._keys.between(start, end, limit)
         left = self._keys.count(start, end) - len(keys) if limit else 0
-        return Page([*map(self.records.__getitem__, keys)], revision, left)
+        return RecordPage([*map(self.records.__getitem__, keys)], revision, left)
 
-    def since(self, prefix: str, revision: int) -> list[Event]:
+    def since(self, prefix: str, revision: int) -> list[StoreEvent]:
         """The events under a prefix after a revision that can be read, oldest first."""
         found = [event for event in self.history.newest_first(revision) if event.key.startswith(prefix)]
         found.reverse()
@@ -111,9 +111,9 @@ class State:
 
     def _past_page(
         self, start: str, end: str | None, revision: int, limit: int, undo: Mapping[str, Record | None]
-    ) -> Page:
+    ) -> RecordPage:
         now = {key: self.records[key] for key in self._keys.between(start, end)}
         then = {key: record for key, record in {**now, **undo}.items() if record is not None}
         keys = sorted(then)
         shown = keys[:limit] if limit else keys
-        return Page([then[key] for key in shown], revision, len(keys) - len(shown))
+        return RecordPage([then[key] for key in shown], revision, len(keys) - len(shown))

@@ -7,10 +7,10 @@ Out: every broken rule as a FieldError with its path, in the words of Kubernetes
 """
 
 from drakit.validation.context import Context, empty_lists
-from drakit.validation.dropping import drop_disabled_fields
-from drakit.validation.dropping_claims import drop_deallocated_devices
-from drakit.validation.expressions import EXPRESSION_LENGTH, judge_expression
-from drakit.validation.metadata import check_field_manager
+from drakit.validation.disabled.claims import drop_deallocated_devices
+from drakit.validation.disabled.objects import drop_disabled_fields
+from drakit.validation.fields.metadata import check_field_manager
+from drakit.validation.resource.expressions import EXPRESSION_LENGTH, judge_expression
 from drakit.validation.rules import validate_create, validate_status_update, validate_update
 
 __all__ = [

@@ -27,9 +27,12 @@ from drakit.api import (
 from drakit.api.registry import find_kind
 from drakit.base.fields import FieldError, Path, forbidden, invalid
 from drakit.base.structs import Model
-from drakit.validation import allocations, claims, classes, cluster, pods, podstatus, poolstatus, slices, taintrules
-from drakit.validation import workloads as groups
+from drakit.validation.cluster import objects as cluster
+from drakit.validation.cluster import workloads as groups
 from drakit.validation.context import EVERYTHING_ON, Context
+from drakit.validation.pods import spec as pods
+from drakit.validation.pods import status as podstatus
+from drakit.validation.resource import allocations, claims, classes, poolstatus, slices, taintrules
 
 Object = Model | Partial[Any]
 Errors = Iterator[FieldError]

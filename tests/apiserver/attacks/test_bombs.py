@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from drakit.apiserver.access import compiling
+from drakit.apiserver.admission import compilation as compiling
 from drakit.base.gates import FeatureGates
 from drakit.validation import judge_expression
 from tests.apiserver.calls import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.access.people import ADMIN, ALICE, grant, guarded, rule
+from tests.apiserver.auth.people import ADMIN, ALICE, grant, guarded, rule
 from tests.apiserver.calls import CLAIMS, NAMESPACES, claim, namespace, on_loop
 
 V1 = "/apis/resource.k8s.io/v1"

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from drakit.api.exchange import User
-from drakit.apiserver.authentication import StaticTokens
-from drakit.apiserver.listening import Listener, bind
-from tests.apiserver.access.people import guarded
+from drakit.apiserver.auth.authentication import StaticTokens
+from drakit.apiserver.http.listener import Listener, bind
+from tests.apiserver.auth.people import guarded
 from tests.apiserver.calls import on_loop
 
 TOKENS = StaticTokens({"of-alice": User(name="alice"), "of-root": User(name="root", groups=("system:masters",))})

@@ -10,9 +10,9 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from drakit.api.codec import decode_plain, to_wire
-from drakit.api.defaults import set_defaults
+from drakit.api.codec.documents import decode_plain, to_wire
 from drakit.api.registry import find_plural
+from drakit.api.versions.defaults import set_defaults
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.patching import (
     APPLY_PATCH,
@@ -20,11 +20,11 @@ from drakit.apiserver.patching import (
     PatchBody,
     apply_patch,
     atom_of,
-    keep_times_if_idle,
     manager_name,
     read_applied,
 )
 from drakit.base.status import Status, not_found
+from tests.apiserver.patching.tracked import update, without_times
 
 Document = dict[str, Any]
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -53,12 +53,12 @@ class Recorded:
         if step["method"] == "GET":
             return (200, live) if live else (404, not_found(plural, kind.group, name))
         if step["method"] == "POST":
-            made = tracker.update(None, _decoded(step["body"]), manager=manager, now=STAMP)
+            made = update(tracker, None, _decoded(step["body"]), manager=manager, now=STAMP)
             return 201, self._store(plural, _new(made))
         if step["method"] == "PUT":
             assert live is not None
             new = _reset(live, _decoded({**step["body"]}), subresource)
-            return 200, self._store(plural, tracker.update(live, new, manager=manager, now=STAMP))
+            return 200, self._store(plural, update(tracker, live, new, manager=manager, now=STAMP))
         return self._patch(step, tracker, live, plural, subresource, manager)
 
     def _patch(
@@ -77,8 +77,9 @@ class Recorded:
         assert live is not None
         version = live["apiVersion"]
         patched = apply_patch(PatchBody(kind, body), live, schema=atom_of(version, live["kind"]))
-        new = tracker.update(live, _reset(live, _decoded(patched), subresource), manager=manager, now=STAMP)
-        return 200, self._store(plural, keep_times_if_idle(live, new))
+        new = update(tracker, live, _reset(live, _decoded(patched), subresource), manager=manager, now=STAMP)
+        unchanged = without_times(new) == without_times(live)
+        return 200, self._store(plural, live if unchanged else new)
 
     def _store(self, plural: str, document: Document, *, dry: bool = False) -> Document:
         key = f"{plural}/{document['metadata']['name']}"

@@ -7,9 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drakit.api.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.patching import FieldTracker
+from tests.apiserver.patching.tracked import update
 
 V1 = "resource.k8s.io/v1"
 NOW = "2030-01-01T00:00:00Z"
@@ -75,7 +76,7 @@ def owners_of(document: dict[str, Any]) -> dict[str, set[str]]:
 
 def start(labels: dict[str, str] | None = None) -> dict[str, Any]:
     document = {**device_class(labels or {}), "spec": {"extendedResourceName": "a/b"}}
-    stored = CLASSES.update(None, document, manager="creator", now=NOW)
+    stored = update(CLASSES, None, document, manager="creator", now=NOW)
     return {**stored, "metadata": {**stored["metadata"], "uid": "u"}}
 
 
@@ -83,7 +84,7 @@ def write(live: dict[str, Any], action: str, manager: str, labels: dict[str, str
     """The object after; None if it was refused."""
     if action == "update":
         new = written({**live, "metadata": {**live["metadata"], "labels": labels}})
-        return CLASSES.update(live, new, manager=manager, now=NOW)
+        return update(CLASSES, live, new, manager=manager, now=NOW)
     try:
         force = action == "force"
         return written(CLASSES.apply(live, device_class(labels), manager=manager, now=NOW, force=force))

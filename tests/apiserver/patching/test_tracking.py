@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from drakit.api.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.failures import ApiError
-from drakit.apiserver.patching import FieldTracker, keep_times_if_idle, manager_name, read_applied
+from drakit.apiserver.patching import FieldTracker, manager_name, read_applied
+from tests.apiserver.patching.tracked import update
 
 V1 = "resource.k8s.io/v1"
 T0, T1, T2 = "2030-01-01T00:00:00Z", "2030-01-01T00:00:01Z", "2030-01-01T00:00:02Z"
@@ -39,7 +40,7 @@ def reserved(*uids: str, name: str = "p") -> dict[str, Any]:
 
 
 def created(document: dict[str, Any] | None = None, *, manager: str = "creator") -> dict[str, Any]:
-    stored = CLAIMS.update(None, written(document or claim()), manager=manager, now=T0)
+    stored = update(CLAIMS, None, written(document or claim()), manager=manager, now=T0)
     stored["metadata"]["uid"] = "u"
     return stored
 
@@ -68,7 +69,7 @@ def test_a_creator_owns_what_it_sets() -> None:
 def test_a_pods_containers_are_owned_by_name_and_their_ports_by_number_and_protocol() -> None:
     container = {"name": "c", "image": "i", "ports": [{"containerPort": 80}], "resources": {}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container]}}
-    fields = owners(PODS.update(None, written(pod), manager="kubectl-create", now=T0))["kubectl-create"]
+    fields = owners(update(PODS, None, written(pod), manager="kubectl-create", now=T0))["kubectl-create"]
     port: dict[str, Any] = {'k:{"containerPort":80,"protocol":"TCP"}': {".": {}, "f:containerPort": {}}}
     expected = {".": {}, "f:image": {}, "f:name": {}, "f:ports": {".": {}, **port}, "f:resources": {}}
     assert fields == {"f:spec": {"f:containers": {'k:{"name":"c"}': expected}}}
@@ -77,7 +78,7 @@ def test_a_pods_containers_are_owned_by_name_and_their_ports_by_number_and_proto
 def test_an_update_takes_what_it_changes_and_nothing_else() -> None:
     live = created(claim(labels={"a": "1", "b": "1"}))
     new = {**live, "metadata": {**live["metadata"], "labels": {"a": "2", "b": "1"}}}
-    after = owners(CLAIMS.update(live, new, manager="editor", now=T1))
+    after = owners(update(CLAIMS, live, new, manager="editor", now=T1))
     assert after["editor"] == {"f:metadata": {"f:labels": {"f:a": {}}}}
     assert after["creator"]["f:metadata"] == {"f:labels": {".": {}, "f:b": {}}}
 
@@ -85,7 +86,7 @@ def test_an_update_takes_what_it_changes_and_nothing_else() -> None:
 def test_a_second_update_adds_to_the_managers_entry_and_renews_its_time() -> None:
     live = created(claim(labels={"a": "1"}))
     new = {**live, "metadata": {**live["metadata"], "labels": {"a": "1", "b": "2"}}}
-    (entry,) = CLAIMS.update(live, new, manager="creator", now=T1)["metadata"]["managedFields"]
+    (entry,) = update(CLAIMS, live, new, manager="creator", now=T1)["metadata"]["managedFields"]
     assert entry["time"] == T1
     assert entry["fieldsV1"]["f:metadata"] == {"f:labels": {".": {}, "f:a": {}, "f:b": {}}}
 
@@ -93,36 +94,31 @@ def test_a_second_update_adds_to_the_managers_entry_and_renews_its_time() -> Non
 def test_what_is_removed_belongs_to_nobody() -> None:
     live = created(claim(labels={"a": "1"}))
     bare = {**live, "metadata": {key: each for key, each in live["metadata"].items() if key != "labels"}}
-    after = CLAIMS.update(live, bare, manager="editor", now=T1)
+    after = update(CLAIMS, live, bare, manager="editor", now=T1)
     assert owners(after) == {"creator": {"f:spec": {"f:devices": {"f:requests": {}}}}}
 
 
 def test_a_write_that_changes_nothing_keeps_times() -> None:
     live = created()
-    assert CLAIMS.update(live, live, manager="editor", now=T1) == live
-    again = {**live, "metadata": {**live["metadata"]}}
-    again["metadata"]["managedFields"] = [{**live["metadata"]["managedFields"][0], "time": T2}]
-    assert keep_times_if_idle(live, again) == live
-    changed = {**again, "status": {"devices": []}}
-    assert keep_times_if_idle(live, changed) is changed
+    assert update(CLAIMS, live, live, manager="editor", now=T1) == live
 
 
 def test_a_client_that_knows_no_managed_fields_does_not_lose_them() -> None:
     live = created()
-    assert CLAIMS.update(live, written(claim(uid="u")), manager="old", now=T1) == live
+    assert update(CLAIMS, live, written(claim(uid="u")), manager="old", now=T1) == live
 
 
 @pytest.mark.parametrize("entries", [[], [{}]])
 def test_managed_fields_are_forgotten_on_demand(entries: list[Any]) -> None:
     live = created()
     new = {**live, "metadata": {**live["metadata"], "managedFields": entries}}
-    assert "managedFields" not in CLAIMS.update(live, new, manager="x", now=T1)["metadata"]
+    assert "managedFields" not in update(CLAIMS, live, new, manager="x", now=T1)["metadata"]
 
 
 def test_an_object_without_managed_fields_is_not_tracked_until_somebody_applies() -> None:
     live = written(claim(uid="u"))
     changed = {**live, "metadata": {**live["metadata"], "labels": {"a": "1"}}}
-    assert "managedFields" not in CLAIMS.update(live, changed, manager="x", now=T1)["metadata"]
+    assert "managedFields" not in update(CLAIMS, live, changed, manager="x", now=T1)["metadata"]
     after = owners(CLAIMS.apply(live, labelled(a="1"), manager="me", now=T1))
     assert after == {
         "me": {"f:metadata": {"f:labels": {"f:a": {}}}},
@@ -134,7 +130,7 @@ def test_a_status_write_owns_status_only() -> None:
     live = created()
     new = {**live, "status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "u0"}]}}
     new = {**new, "metadata": {**live["metadata"], "labels": {"ignored": "1"}}}
-    after = STATUS.update(live, new, manager="scheduler", now=T1)
+    after = update(STATUS, live, new, manager="scheduler", now=T1)
     entry = after["metadata"]["managedFields"][1]
     assert (entry["manager"], entry["subresource"]) == ("scheduler", "status")
     assert set(entry["fieldsV1"]) == {"f:status"}
@@ -143,7 +139,7 @@ def test_a_status_write_owns_status_only() -> None:
 def test_a_write_to_the_object_does_not_own_status() -> None:
     live = created()
     new = {**live, "status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "u0"}]}}
-    assert CLAIMS.update(live, new, manager="x", now=T1)["metadata"] == live["metadata"]
+    assert update(CLAIMS, live, new, manager="x", now=T1)["metadata"] == live["metadata"]
 
 
 def test_ten_updaters_are_kept_and_the_oldest_become_ancient() -> None:
@@ -151,7 +147,7 @@ def test_ten_updaters_are_kept_and_the_oldest_become_ancient() -> None:
     for index in range(12):
         labels = {**live["metadata"].get("labels", {}), f"l{index}": "1"}
         new = {**live, "metadata": {**live["metadata"], "labels": labels}}
-        live = CLAIMS.update(live, new, manager=f"m{index}", now=f"2030-01-01T00:01:{index:02}Z")
+        live = update(CLAIMS, live, new, manager=f"m{index}", now=f"2030-01-01T00:01:{index:02}Z")
     entries = live["metadata"]["managedFields"]
     assert len(entries) == 10
     assert entries[0]["manager"] == "ancient-changes"
@@ -329,7 +325,7 @@ def deep(levels: int) -> dict[str, Any]:
 def test_raw_json_of_any_depth_does_no_harm() -> None:
     live = created()
     new = {**live, "status": {"devices": [deep(900)]}}
-    assert STATUS.update(live, new, manager="x", now=T1)["status"] == new["status"]
+    assert update(STATUS, live, new, manager="x", now=T1)["status"] == new["status"]
     assert conflict(live, {**reserved(), "status": {"devices": [deep(900)]}}, STATUS).status.code == 400
 
 
@@ -337,7 +333,7 @@ def test_what_is_equal_at_any_depth_is_not_owned() -> None:
     live = created()
     live["status"] = {"devices": [deep(20)]}
     new = {**live, "status": {"devices": [{**deep(20), "data": {**deep(20)["data"], "b": 1}}]}}
-    fields = owners(STATUS.update(live, new, manager="x", now=T1))["x"]
+    fields = owners(update(STATUS, live, new, manager="x", now=T1))["x"]
     key = 'k:{"device":"x","driver":"d","pool":"p"}'
     assert fields == {"f:status": {"f:devices": {key: {"f:data": {"f:b": {}}}}}}
 
@@ -350,9 +346,9 @@ def test_a_resize_owns_resources_only() -> None:
         "metadata": {"name": "p", "uid": "u"},
         "spec": {"containers": [container]},
     }
-    live = PODS.update(None, written(pod), manager="creator", now=T0)
+    live = update(PODS, None, written(pod), manager="creator", now=T0)
     changed = {**container, "image": "other", "resources": {"limits": {"cpu": "2"}}}
     new = {**live, "metadata": {**live["metadata"], "labels": {"a": "1"}}, "spec": {"containers": [changed]}}
-    after = owners(FieldTracker("v1", "Pod", subresource="resize").update(live, new, manager="resizer", now=T1))
+    after = owners(update(FieldTracker("v1", "Pod", subresource="resize"), live, new, manager="resizer", now=T1))
     resources: dict[str, Any] = {"f:resources": {"f:limits": {"f:cpu": {}}}}
     assert after["resizer"] == {"f:spec": {"f:containers": {'k:{"name":"c"}': resources}}}

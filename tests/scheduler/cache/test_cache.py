@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.framework import NodeInfo
 from tests.scheduler.plugins.making import make_node, make_pod, on

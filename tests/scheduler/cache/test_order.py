@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from drakit.api.cluster import Node
+from drakit.api.objects.cluster import Node
 from drakit.scheduler.cache import SchedulerCache
 from tests.scheduler.plugins.making import make_node, make_pod
 

@@ -10,7 +10,7 @@ from drakit.base.gates import FeatureGates
 from drakit.scheduler.config import (
     DynamicResourcesArgs,
     NodeResourcesFitArgs,
-    Profile,
+    ProfileConfig,
     SchedulerConfiguration,
     default_configuration,
     load_configuration,
@@ -23,7 +23,7 @@ def load(text: str, gates: FeatureGates | None = None) -> SchedulerConfiguration
     return load_configuration(HEAD + text, gates=gates)
 
 
-def profile(text: str) -> Profile:
+def profile(text: str) -> ProfileConfig:
     return load(f"profiles: [{text}]").profiles[0]
 
 

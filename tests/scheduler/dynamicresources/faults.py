@@ -9,8 +9,8 @@ from random import Random
 
 import msgspec
 
-from drakit.api.exchange import Outcome, Request, Response
-from drakit.apiserver.access.identities import SCHEDULER
+from drakit.api.exchange import Request, Response, StatusContent
+from drakit.apiserver.auth.identities import SCHEDULER
 from drakit.base.status import failure
 from drakit.client import Client, ConnectionFailed, InProcess
 from drakit.scheduler import Scheduler
@@ -55,7 +55,7 @@ def answer(code: int, reason: str) -> Fault:
     """The server says no, and has done nothing."""
 
     async def fault(request: Request, go: Callable[[], Awaitable[Response]]) -> Response:
-        return Response(code=code, content=Outcome(failure(code, reason, f"injected {reason}")))
+        return Response(code=code, content=StatusContent(failure(code, reason, f"injected {reason}")))
 
     return fault
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from drakit.api.claims import ResourceClaim
+from drakit.api.objects.claims import ResourceClaim
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS
 from tests.controllers import manifests

@@ -11,7 +11,7 @@ from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
 from drakit.scheduler.config import default_configuration
 from drakit.scheduler.config.args import DynamicResourcesArgs
-from drakit.scheduler.dynamicresources import Context, DynamicResources, explain
+from drakit.scheduler.dynamicresources import DynamicResources, PluginContext, explain
 from drakit.scheduler.framework import NodeInfo
 from drakit.scheduler.plugins import MAKERS
 from tests.scheduler.cluster import SchedulingCluster, on_loop
@@ -106,7 +106,7 @@ async def attempt_hard_claim(gates: FeatureGates, **args: Any) -> str:
         clock = HurriedClock()
         clock.step = 20.0
         plugin.context.handle.clock = clock
-        plugin.context = Context(plugin.context.handle, DynamicResourcesArgs(**args))
+        plugin.context = PluginContext(plugin.context.handle, DynamicResourcesArgs(**args))
         await it.create(hard_claim(), user("p"))
         return await message_of(it, "p")
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from drakit.allocator import Inventory, Ledger
 from drakit.api import AllocationResult, from_plain
-from drakit.api.claims import ResourceClaim
+from drakit.api.objects.claims import ResourceClaim
 from drakit.client import CLAIMS, Client, InProcess, key_of
 from drakit.informers import Informer
-from drakit.scheduler.dynamicresources.claims import Claims, Flight
+from drakit.scheduler.dynamicresources.state.claims import Claims, InFlightAllocation
 from tests.controllers.manifests import allocation
 from tests.controllers.manifests import claim as manifest
 
@@ -163,7 +163,7 @@ def test_a_flight_ends_when_another_claim_has_the_name() -> None:
     assert world.busy == set()
 
 
-def created(world: World) -> Flight:
+def created(world: World) -> InFlightAllocation:
     """A claim that was made, allocated, and never seen."""
     flight = world.claims.begin(state(1, uid="provisional"), result("d0"), "pod")
     world.claims.assume(state(2))

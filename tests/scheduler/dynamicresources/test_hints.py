@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from drakit.api import Pod, PodGroup, from_plain
-from drakit.api.claims import ResourceClaim
+from drakit.api.objects.claims import ResourceClaim
 from drakit.base.gates import FeatureGates
 from drakit.scheduler.dynamicresources import DynamicResources
 from drakit.scheduler.dynamicresources.hints import Hints

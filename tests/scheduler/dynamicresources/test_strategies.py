@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from drakit.scheduler.config import SchedulerConfiguration, load_configuration
-from drakit.scheduler.dynamicresources.scoring import mark_left
+from drakit.scheduler.dynamicresources.points.score import score_left
 from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
 from tests.scheduler.dynamicresources.scenes import (
     GATES,
@@ -72,7 +72,7 @@ async def test_without_a_strategy_free_devices_do_not_count() -> None:
 
 @on_loop
 async def test_a_pod_that_would_rather_have_something_else_gets_the_mean_of_both_marks() -> None:
-    """Two devices are on the node with many only (87 to 100 marks); the other is the fuller one (100 to 0)."""
+    """Two devices are on the node with many only (87 to 100 scores); the other is the fuller one (100 to 0)."""
     async with two_nodes(strategy("binpack"), few=1, many=8) as it:
         await it.create(claim("c", first_of("r", two=2, one=1)), user("p", "c"))
         assert await it.node_of("p") == "few"
@@ -101,7 +101,7 @@ async def test_a_pod_that_needs_all_that_is_left_may_have_it() -> None:
 
 
 def test_marks_are_in_proportion_to_the_node_with_most() -> None:
-    assert mark_left([0, 1, 2, 4], "spread") == [0, 25, 50, 100]
-    assert mark_left([0, 1, 2, 4], "binpack") == [100, 75, 50, 0]
-    assert mark_left([0, 0], "binpack") == [100, 100]
-    assert mark_left([0, 0], "spread") == [0, 0]
+    assert score_left([0, 1, 2, 4], "spread") == [0, 25, 50, 100]
+    assert score_left([0, 1, 2, 4], "binpack") == [100, 75, 50, 0]
+    assert score_left([0, 0], "binpack") == [100, 100]
+    assert score_left([0, 0], "spread") == [0, 0]

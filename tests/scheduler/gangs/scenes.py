@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from drakit.api.meta import Condition, find_condition
+from drakit.api.objects.meta import Condition, find_condition
 from drakit.base.gates import FeatureGates
 from drakit.client import POD_GROUPS
 from tests.controllers.manifests import Plain, pod_group

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drakit.api.meta import find_condition
+from drakit.api.objects.meta import find_condition
 from drakit.client import POD_GROUPS, PODS
 from drakit.scheduler.config import load_configuration
 from tests.controllers.manifests import pod_group

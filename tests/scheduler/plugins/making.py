@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from drakit.api.cluster import Node
-from drakit.api.plain import from_plain
-from drakit.api.pods import Pod
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.plain import from_plain
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework import CycleState, NodeInfo
 
 Plain = dict[str, Any]

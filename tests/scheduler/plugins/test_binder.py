@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from drakit.api.exchange import Request, Response
-from drakit.api.pods import Pod
-from drakit.apiserver.access.identities import SCHEDULER
+from drakit.api.objects.pods import Pod
+from drakit.apiserver.auth.identities import SCHEDULER
 from drakit.client import PODS, Client, ConnectionFailed, InProcess, Transport
 from drakit.scheduler.framework import Code, CycleState, Status
 from drakit.scheduler.plugins.defaultbinder import DefaultBinder

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drakit.api import DeviceClass
-from drakit.api.plain import from_plain
+from drakit.api.objects.plain import from_plain
 from drakit.scheduler.config import NodeResourcesFitArgs
 from drakit.scheduler.framework import Action
 from drakit.scheduler.plugins.fit import NodeResourcesFit

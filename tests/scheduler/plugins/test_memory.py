@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.framework import CycleState
 from drakit.scheduler.plugins.balancedallocation import BalancedAllocation
 from drakit.scheduler.plugins.fit import NodeResourcesFit
-from drakit.scheduler.plugins.nodeaffinity import NodeAffinity
+from drakit.scheduler.plugins.nodeaffinity import NodeAffinityPlugin
 from drakit.scheduler.plugins.nodeports import NodePorts
 from drakit.scheduler.plugins.nodeunschedulable import NodeUnschedulable
 from drakit.scheduler.plugins.tainttoleration import TaintToleration
@@ -28,7 +28,7 @@ def fit() -> NodeResourcesFit:
 
 
 MAKERS: list[Callable[[], Any]] = [
-    fit, BalancedAllocation, NodeAffinity, NodePorts, NodeUnschedulable, TaintToleration
+    fit, BalancedAllocation, NodeAffinityPlugin, NodePorts, NodeUnschedulable, TaintToleration
 ]  # fmt: skip
 
 

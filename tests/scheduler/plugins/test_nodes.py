@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from drakit.api.plain import from_plain
+from drakit.api.objects.plain import from_plain
 from drakit.scheduler.config import NodeAffinityArgs
 from drakit.scheduler.framework import Action, Code, CycleState
-from drakit.scheduler.plugins.nodeaffinity import NodeAffinity
+from drakit.scheduler.plugins.nodeaffinity import NodeAffinityPlugin
 from drakit.scheduler.plugins.nodename import NodeName
 from drakit.scheduler.plugins.nodeports import NodePorts
 from drakit.scheduler.plugins.nodeunschedulable import NodeUnschedulable
@@ -113,45 +113,45 @@ def test_a_node_must_have_the_labels_of_the_selector_and_match_one_term() -> Non
     pod = make_pod(nodeSelector={"zone": "z"}, affinity=affinity({"matchExpressions": [expression]}))
     both = on(make_node("both", labels={"zone": "z", "disk": "ssd"}))
     one, other = on(make_node("one", labels={"zone": "z"})), on(make_node("other", labels={"disk": "ssd"}))
-    assert reasons(NodeAffinity(), pod, both, one, other) == {"one": UNMATCHED, "other": UNMATCHED}
-    assert codes(NodeAffinity(), pod, one) == {"one": "UNRESOLVABLE"}
+    assert reasons(NodeAffinityPlugin(), pod, both, one, other) == {"one": UNMATCHED, "other": UNMATCHED}
+    assert codes(NodeAffinityPlugin(), pod, one) == {"one": "UNRESOLVABLE"}
 
 
 def test_a_selector_without_terms_matches_no_node() -> None:
     pod = make_pod(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}})
-    assert reasons(NodeAffinity(), pod, on(make_node("a"))) == {"a": UNMATCHED}
+    assert reasons(NodeAffinityPlugin(), pod, on(make_node("a"))) == {"a": UNMATCHED}
 
 
 def test_terms_that_name_nodes_narrow_the_search() -> None:
     pod = make_pod(affinity=affinity(named("a"), named("b")))
-    assert NodeAffinity().pre_filter(CycleState(pod), pod)[1] == frozenset({"a", "b"})
+    assert NodeAffinityPlugin().pre_filter(CycleState(pod), pod)[1] == frozenset({"a", "b"})
     other = {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}
     pod = make_pod(affinity=affinity(named("a"), other))
-    assert NodeAffinity().pre_filter(CycleState(pod), pod)[1] is None
+    assert NodeAffinityPlugin().pre_filter(CycleState(pod), pod)[1] is None
 
 
 def test_terms_that_name_two_nodes_at_once_conflict() -> None:
     pod = make_pod(affinity=affinity(named("a", "b")))
-    status, _ = NodeAffinity().pre_filter(CycleState(pod), pod)
+    status, _ = NodeAffinityPlugin().pre_filter(CycleState(pod), pod)
     assert (status.code, status.reasons) == (Code.UNRESOLVABLE, ("pod affinity terms conflict",))
 
 
 def test_a_pod_that_asks_for_nothing_skips_filter_and_score() -> None:
     state = CycleState(make_pod())
-    assert NodeAffinity().pre_filter(state, state.pod)[0].code is Code.SKIP
+    assert NodeAffinityPlugin().pre_filter(state, state.pod)[0].code is Code.SKIP
     assert state.skip_score == {"NodeAffinity"}
 
 
 def test_affinity_that_a_profile_adds_holds_for_every_pod() -> None:
     added = affinity({"matchExpressions": [{"key": "pool", "operator": "Exists"}]})["nodeAffinity"]
-    plugin = NodeAffinity(from_plain(NodeAffinityArgs, {"addedAffinity": added}))
+    plugin = NodeAffinityPlugin(from_plain(NodeAffinityArgs, {"addedAffinity": added}))
     assert plugin.pre_filter(CycleState(make_pod()), make_pod())[0].ok
     enforced = ("node(s) didn't match scheduler-enforced node affinity",)
     assert reasons(plugin, make_pod(), on(make_node("a")), on(make_node("b", labels={"pool": "x"}))) == {"a": enforced}
 
 
 def test_only_a_node_that_comes_to_match_wakes_a_pod() -> None:
-    plugin, pod = NodeAffinity(), make_pod(nodeSelector={"disk": "ssd"})
+    plugin, pod = NodeAffinityPlugin(), make_pod(nodeSelector={"disk": "ssd"})
     match, other = make_node(labels={"disk": "ssd"}), make_node(labels={"disk": "hdd"})
     assert hint(plugin, "Node", Action.UPDATE_NODE_LABELS, pod, other, match) == "QUEUE"
     assert hint(plugin, "Node", Action.UPDATE_NODE_LABELS, pod, match, match) == "SKIP"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from drakit.api.plain import from_plain
+from drakit.api.objects.plain import from_plain
 from drakit.scheduler.config import NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs
 from drakit.scheduler.plugins.balancedallocation import BalancedAllocation
 from drakit.scheduler.plugins.fit import NodeResourcesFit
-from drakit.scheduler.plugins.nodeaffinity import NodeAffinity
-from drakit.scheduler.plugins.normalizing import normalize
+from drakit.scheduler.plugins.nodeaffinity import NodeAffinityPlugin
+from drakit.scheduler.plugins.normalization import normalize
 from drakit.scheduler.plugins.tainttoleration import TaintToleration
 from tests.scheduler.plugins.making import make_node, make_pod, on, scores
 
@@ -116,7 +116,7 @@ def test_preferred_terms_add_up_and_the_best_node_gets_all() -> None:
     ]
     pod = make_pod(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}})
     nodes = [on(make_node(f"n{len(labels)}", labels=labels)) for labels in ({}, {"near": ""}, {"near": "", "ssd": ""})]
-    assert scores(NodeAffinity(), pod, *nodes) == [0, 40, 100]
+    assert scores(NodeAffinityPlugin(), pod, *nodes) == [0, 40, 100]
 
 
 def test_marks_that_are_all_zero_stay_so_and_are_best_in_reverse() -> None:

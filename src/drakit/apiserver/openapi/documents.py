@@ -18,7 +18,7 @@ import msgspec
 
 from drakit.api import schemas
 from drakit.api.registry import group_versions, served_in
-from drakit.apiserver.openapi.operations import Subject, paths_of, resources_path, root
+from drakit.apiserver.openapi.operations import OperationSubject, paths_of, resources_path, root
 
 _PREFIXES = ("io.k8s.api.resource.", "io.k8s.apimachinery.", "io.k8s.api.core.v1.NodeSelector")
 _SECURITY = {
@@ -44,7 +44,7 @@ def _document(group_version: str) -> dict[str, Any]:
     names = _names_by_kind(known)
     paths = resources_path(group_version)
     for kind in served_in(group_version):
-        paths |= paths_of(Subject(kind, group_version, lambda version, name: names.get((version, name))))
+        paths |= paths_of(OperationSubject(kind, group_version, lambda version, name: names.get((version, name))))
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "unversioned"},

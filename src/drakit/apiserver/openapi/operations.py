@@ -8,12 +8,12 @@ Out: OpenAPI path items. Each operation says which kind it is about and what it 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind, Subresource
 from drakit.apiserver.openapi import parameters
 
-Plain = dict[str, Any]
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _MEDIA = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _STREAMS = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
@@ -27,7 +27,7 @@ _STREAMED = ("attach", "exec", "portforward")
 _METHODS = {"get": "get", "update": "put", "patch": "patch", "create": "post", "delete": "delete"}
 
 
-class Subject(NamedTuple):
+class OperationSubject(NamedTuple):
     """What operations are about. `schema` finds the schema of a kind, if the document has one."""
 
     kind: Kind
@@ -59,7 +59,7 @@ def root(group_version: str) -> str:
     return f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
 
 
-def paths_of(subject: Subject) -> Plain:
+def paths_of(subject: OperationSubject) -> Plain:
     """Every path under which objects of the kind are served."""
     kind = subject.kind
     scope = "/namespaces/{namespace}" if kind.namespaced else ""
@@ -87,7 +87,7 @@ def resources_path(group_version: str) -> Plain:
     return {f"{root(group_version)}/": {"get": operation}}
 
 
-def _collection(subject: Subject) -> Plain:
+def _collection(subject: OperationSubject) -> Plain:
     kind, name = subject.kind, subject.prefix + subject.kind.kind
     item: Plain = {"parameters": _shared(kind, named=False)}
     if "list" in kind.verbs:
@@ -110,7 +110,7 @@ def _collection(subject: Subject) -> Plain:
     return item
 
 
-def _item(subject: Subject) -> Plain:
+def _item(subject: OperationSubject) -> Plain:
     kind, name = subject.kind, subject.prefix + subject.kind.kind
     item: Plain = {"parameters": _shared(kind, named=True)}
     item["get"] = _read(subject, name)
@@ -126,12 +126,12 @@ def _item(subject: Subject) -> Plain:
     return item
 
 
-def _read(subject: Subject, name: str) -> Plain:
+def _read(subject: OperationSubject, name: str) -> Plain:
     text = f"Read an object of kind {subject.kind.kind}."
     return _operation(subject, "get", f"read{name}", text, (), responses=_responses(subject.own_schema))
 
 
-def _replace(subject: Subject, name: str) -> Plain:
+def _replace(subject: OperationSubject, name: str) -> Plain:
     text = f"Replace an object of kind {subject.kind.kind}."
     responses = _responses(subject.own_schema, codes=("200", "201"))
     return _operation(
@@ -139,7 +139,7 @@ def _replace(subject: Subject, name: str) -> Plain:
     )
 
 
-def _patch(subject: Subject, name: str) -> Plain:
+def _patch(subject: OperationSubject, name: str) -> Plain:
     text = f"Change parts of an object of kind {subject.kind.kind}."
     responses = _responses(subject.own_schema, codes=("200", "201"))
     return _operation(
@@ -148,7 +148,7 @@ def _patch(subject: Subject, name: str) -> Plain:
     )  # fmt: skip
 
 
-def _subresource(subject: Subject, part: Subresource) -> Plain:
+def _subresource(subject: OperationSubject, part: Subresource) -> Plain:
     item: Plain = {"parameters": _shared(subject.kind, named=True)}
     version = part.group_version or subject.group_version
     about = part.kind or subject.kind.kind
@@ -161,7 +161,7 @@ def _subresource(subject: Subject, part: Subresource) -> Plain:
     return item
 
 
-def _subresource_operation(subject: Subject, part: Subresource, method: str, schema: str) -> Plain:
+def _subresource_operation(subject: OperationSubject, part: Subresource, method: str, schema: str) -> Plain:
     name = subject.prefix + subject.kind.kind + part.name.capitalize()
     text = f"{part.name} of an object of kind {subject.kind.kind}."
     if part.name in _STREAMED:
@@ -183,7 +183,7 @@ def _subresource_operation(subject: Subject, part: Subresource, method: str, sch
     return _operation(subject, action, f"{verb}{name}", text, names, body=schema, responses=responses)
 
 
-def _watches(subject: Subject, base: str, scope: str) -> Plain:
+def _watches(subject: OperationSubject, base: str, scope: str) -> Plain:
     """The paths of old watches, which lists with `watch` have taken the place of."""
     kind, name = subject.kind, subject.prefix + subject.kind.kind
     event = _responses(_META + "WatchEvent", streams=True)
@@ -208,7 +208,7 @@ def _watches(subject: Subject, base: str, scope: str) -> Plain:
     return paths
 
 
-def _everywhere(subject: Subject) -> Plain:
+def _everywhere(subject: OperationSubject) -> Plain:
     kind = subject.kind
     identifier = f"list{id_prefix(subject.group_version)}{kind.kind}ForAllNamespaces"
     text = f"List objects of kind {kind.kind} of all namespaces, or watch them."
@@ -227,7 +227,7 @@ def _shared(kind: Kind, *, named: bool) -> list[parameters.Parameter]:
 
 
 def _operation(
-    subject: Subject,
+    subject: OperationSubject,
     action: str,
     identifier: str,
     description: str,

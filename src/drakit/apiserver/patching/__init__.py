@@ -4,7 +4,7 @@ In:  an object in the version of the request, as the server writes it, and the b
 Out: the object after, and its managedFields.
 
 `apply_patch` serves JSON, merge and strategic merge patches. `FieldTracker` keeps `managedFields` over plain writes
-(`update`) and serves applies (`apply`). `atom_of` gives the schema of a kind in the form that both work on.
+(`owners_after`) and serves applies (`apply`). `atom_of` gives the schema of a kind in the form that both work on.
 """
 
 from drakit.apiserver.patching.atoms import Atom, atom_of
@@ -21,7 +21,6 @@ from drakit.apiserver.patching.patches import apply_patch
 from drakit.apiserver.patching.tracking import (
     FieldTracker,
     convert_version,
-    keep_times_if_idle,
     manager_name,
 )
 
@@ -37,7 +36,6 @@ __all__ = [
     "apply_patch",
     "atom_of",
     "convert_version",
-    "keep_times_if_idle",
     "manager_name",
     "read_applied",
 ]

@@ -16,7 +16,6 @@ from drakit.api.schemas import Schema
 
 ATOMIC = "atomic"
 KEYED = "map"
-SET = "set"
 
 
 class Atom:
@@ -79,7 +78,7 @@ class MapAtom:
         self,
         *,
         properties: Mapping[str, Schema],
-        compiler: _Compiler | None,
+        compiler: _AtomCompiler | None,
         element: Atom | None = None,
         atomic: bool = False,
     ) -> None:
@@ -142,11 +141,11 @@ def atom_of(group_version: str, kind: str) -> Atom:
 
 
 @cache
-def _compiler(group_version: str) -> _Compiler:
-    return _Compiler(schemas.load(group_version))
+def _compiler(group_version: str) -> _AtomCompiler:
+    return _AtomCompiler(schemas.load(group_version))
 
 
-class _Compiler:
+class _AtomCompiler:
     def __init__(self, documents: Mapping[str, Schema]) -> None:
         self._documents = documents
         self._done: dict[str, Atom] = {}

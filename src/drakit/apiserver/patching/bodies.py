@@ -16,11 +16,11 @@ import msgspec
 import yaml
 from yaml.scanner import ScannerError
 
-from drakit.api.codec import read_text
-from drakit.api.jsontext import Repeated, parse_json
-from drakit.api.problems import Malformed
-from drakit.api.shapes import word_for
-from drakit.api.yamltext import parse_yaml_documents
+from drakit.api.codec.documents import read_text
+from drakit.api.schemas.shapes import word_for
+from drakit.api.text.jsontext import Repeated, parse_json
+from drakit.api.text.problems import Malformed
+from drakit.api.text.yamltext import parse_yaml_documents
 from drakit.apiserver.patching.rejections import malformed
 
 JSON_PATCH = "application/json-patch+json"

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from enum import Enum
-from itertools import compress, repeat
-from operator import is_not
 from typing import Any, Final, NamedTuple
 
 from drakit.apiserver.patching.atoms import ATOMIC, Atom, ListAtom, MapAtom
@@ -41,7 +39,7 @@ class Comparison(NamedTuple):
 
     def within(self, reach: Callable[[FieldSet], FieldSet]) -> Comparison:
         """The same without fields that the write cannot reach."""
-        return Comparison(*map(reach, self))
+        return Comparison(reach(self.added), reach(self.modified), reach(self.removed))
 
 
 def form_of(atom: Atom, value: Any) -> MapAtom | ListAtom | None:
@@ -104,10 +102,12 @@ class _Comparing:
     def _maps(self, form: MapAtom, old: Any, new: Any, path: tuple[str, ...]) -> None:
         one = old if isinstance(old, dict) else {}
         two = new if isinstance(new, dict) else {}
-        for key in compress(two, map(is_not, map(one.get, two, repeat(MISSING)), two.values())):
-            before, after = one.get(key, MISSING), two[key]
-            if not (type(after) is str and before == after):
-                self.visit(form.at(key), before, after, (*path, "f:" + key))
+        for key, after in two.items():
+            before = one.get(key, MISSING)
+            # Most fields are shared with the stored object, or equal texts.
+            if before is after or (type(after) is str and before == after):
+                continue
+            self.visit(form.at(key), before, after, (*path, "f:" + key))
         for key in one.keys() - two.keys():
             self.visit(form.at(key), one[key], MISSING, (*path, "f:" + key))
 
@@ -168,9 +168,10 @@ def _taken_in_map(form: MapAtom, old: Any, new: Any, depth: int) -> FieldSet:
 
 def _coming(form: MapAtom, value: dict[str, Any], keys: Collection[str]) -> FieldSet:
     """The nodes of fields that come, with all that they hold."""
-    node: FieldSet = dict.fromkeys(map("f:".__add__, keys), _LEAF)
-    for key in form.inner(keys):
-        node["f:" + key] = everything_in(form.at(key), value[key])
+    inner = form.inner(keys)
+    node: FieldSet = {}
+    for key in keys:
+        node["f:" + key] = everything_in(form.at(key), value[key]) if key in inner else _LEAF
     return node
 
 

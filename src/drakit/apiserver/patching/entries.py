@@ -53,7 +53,7 @@ def applier(name: str, subresource: str = "") -> Manager:
     return Manager(name or _UNKNOWN, APPLY, "", subresource)
 
 
-class Owned(msgspec.Struct, frozen=True):
+class OwnedFields(msgspec.Struct, frozen=True):
     """What a manager owns, in the terms of `api_version`, since its last change at `time`."""
 
     fields: FieldSet
@@ -62,11 +62,11 @@ class Owned(msgspec.Struct, frozen=True):
     entry: dict[str, Any] | None = None
     """As it was read, if nothing has changed since."""
 
-    def owning(self, fields: FieldSet) -> Owned:
-        return self if fields == self.fields else Owned(fields, self.api_version, self.time)
+    def owning(self, fields: FieldSet) -> OwnedFields:
+        return self if fields == self.fields else OwnedFields(fields, self.api_version, self.time)
 
 
-Owners = dict[Manager, Owned]
+Owners = dict[Manager, OwnedFields]
 
 
 def read_owners(entries: Any, *, stored: bool = False) -> Owners:
@@ -87,7 +87,7 @@ def read_owners(entries: Any, *, stored: bool = False) -> Owners:
         known = version if operation == UPDATE else ""
         manager = Manager(entry.get("manager") or "", operation, known, entry.get("subresource") or "")
         fields = normalized(entry.get("fieldsV1") or {})
-        owners[manager] = Owned(fields, version, entry.get("time"), entry if stored else None)
+        owners[manager] = OwnedFields(fields, version, entry.get("time"), entry if stored else None)
     return owners
 
 
@@ -97,19 +97,19 @@ def write_owners(owners: Owners) -> list[dict[str, Any]]:
     return sorted(entries, key=_entry_order) if len(entries) > 1 else entries
 
 
-def as_written(owners: Owners) -> Owners:
+def with_entries(owners: Owners) -> Owners:
     """The same owners, who know their entries, and share their sets with them."""
     return {manager: _with_entry(manager, owned) for manager, owned in owners.items()}
 
 
-def _with_entry(manager: Manager, owned: Owned) -> Owned:
+def _with_entry(manager: Manager, owned: OwnedFields) -> OwnedFields:
     if owned.entry is not None:
         return owned
     entry = _entry(manager, owned)
-    return Owned(entry["fieldsV1"], owned.api_version, owned.time, entry)
+    return OwnedFields(entry["fieldsV1"], owned.api_version, owned.time, entry)
 
 
-def _entry(manager: Manager, owned: Owned) -> dict[str, Any]:
+def _entry(manager: Manager, owned: OwnedFields) -> dict[str, Any]:
     if owned.entry is not None:
         return owned.entry
     entry: dict[str, Any] = {"manager": manager.name} if manager.name else {}
@@ -153,8 +153,8 @@ def cap_updaters(owners: Owners) -> Owners:
             first[owned.api_version] = manager
             continue
         bucket = Manager(_ANCIENT, UPDATE, owned.api_version)
-        kept = result.pop(bucket, None) or result.pop(first[owned.api_version])
+        before = result.pop(bucket, None) or result.pop(first[owned.api_version])
         del result[manager]
-        result[bucket] = Owned(union(owned.fields, kept.fields), owned.api_version, owned.time)
+        result[bucket] = OwnedFields(union(owned.fields, before.fields), owned.api_version, owned.time)
         surplus -= 1
     return result

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import compress
 from typing import Any
 
 import msgspec
@@ -156,9 +155,10 @@ def paths(fields: FieldSet, prefix: Elements = ()) -> Iterator[Elements]:
 
 def in_order(fields: FieldSet) -> FieldSet:
     """The same set with sorted keys, so that equal sets have equal bytes."""
-    result = dict.fromkeys(sorted(fields), _LEAF)
-    for key in compress(fields, fields.values()):
-        result[key] = in_order(fields[key])
+    result: FieldSet = {}
+    for key in sorted(fields):
+        below = fields[key]
+        result[key] = in_order(below) if below else _LEAF
     return result
 
 

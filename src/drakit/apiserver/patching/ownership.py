@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from drakit.api.shaping import shape_of
+from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.patching.atoms import Atom, atom_of
 from drakit.apiserver.patching.comparing import Comparison, compare, fields_of, taken_by
-from drakit.apiserver.patching.entries import Manager, Owned, Owners
+from drakit.apiserver.patching.entries import Manager, OwnedFields, Owners
 from drakit.apiserver.patching.fieldsets import (
     Elements,
     FieldSet,
@@ -46,7 +46,7 @@ class ApplyConflicts(Exception):
         self.conflicts = conflicts
 
 
-class Setting(NamedTuple):
+class WriteTarget(NamedTuple):
     """Where a write goes: kind and version, what it can reach, and how objects get to other versions."""
 
     api_version: str
@@ -59,16 +59,16 @@ class Setting(NamedTuple):
         return atom_of(self.api_version, self.kind)
 
 
-def own_create(setting: Setting, new: Document, owners: Owners) -> tuple[Owners, FieldSet]:
+def own_create(target: WriteTarget, new: Document, owners: Owners) -> tuple[Owners, FieldSet]:
     """The owners of a new object, and the fields that its creation takes: those that an empty object has not."""
     if owners:
-        return own_update(setting, _empty(setting.api_version, setting.kind), new, owners)
+        return own_update(target, _empty(target.api_version, target.kind), new, owners)
     rest = dict(new)
     rest.pop(_SPEC, None)
-    taken = _set_in(setting.api_version, setting.kind, rest)
+    taken = _set_in(target.api_version, target.kind, rest)
     if _SPEC in new:
-        taken = {**taken, **_set_in_spec(setting.api_version, setting.kind, new[_SPEC])}
-    return {}, setting.reach(taken)
+        taken = {**taken, **_set_in_spec(target.api_version, target.kind, new[_SPEC])}
+    return {}, target.reach(taken)
 
 
 def _set_in(api_version: str, kind: str, parts: Document) -> FieldSet:
@@ -99,36 +99,36 @@ def _empty(api_version: str, kind: str) -> Document:
     return empty
 
 
-def own_update(setting: Setting, live: Document, new: Document, owners: Owners) -> tuple[Owners, FieldSet]:
+def own_update(target: WriteTarget, live: Document, new: Document, owners: Owners) -> tuple[Owners, FieldSet]:
     """The owners after a plain write, and the fields that the write takes."""
-    remaining, changes = _release(setting, live, new, owners, _SELF, force=True)
-    taken = setting.reach(union(changes.modified, changes.added))
+    remaining, changes = _release(target, live, new, owners, _SELF, force=True)
+    taken = target.reach(union(changes.modified, changes.added))
     return remaining, taken
 
 
 def own_apply(
-    setting: Setting, live: Document, applied: Document, owners: Owners, manager: Manager, *, force: bool
+    target: WriteTarget, live: Document, applied: Document, owners: Owners, manager: Manager, *, force: bool
 ) -> tuple[Document, Owners]:
     """The object after an apply and its owners; raise ApplyConflicts unless forced."""
-    atom = setting.atom
+    atom = target.atom
     previous = owners.get(manager)
-    fields = setting.reach(fields_of(atom, applied))
+    fields = target.reach(fields_of(atom, applied))
     time = previous.time if previous else None
-    owners = {**owners, manager: Owned(fields, setting.api_version, time)}
+    owners = {**owners, manager: OwnedFields(fields, target.api_version, time)}
     merged = merge(atom, live, applied)
-    pruned = _prune(setting, merged, owners, previous)
-    remaining, _ = _release(setting, live, pruned, owners, manager, force=force)
+    pruned = _prune(target, merged, owners, previous)
+    remaining, _ = _release(target, live, pruned, owners, manager, force=force)
     return pruned, remaining
 
 
 def _release(
-    setting: Setting, live: Document, new: Document, owners: Owners, writer: Manager, *, force: bool
+    target: WriteTarget, live: Document, new: Document, owners: Owners, writer: Manager, *, force: bool
 ) -> tuple[Owners, Comparison]:
     """Take from every other owner what the write changes or removes."""
-    changes = compare(setting.atom, live, new)
+    changes = compare(target.atom, live, new)
     if not owners:
         return {}, changes
-    seen: dict[str, Comparison | None] = {setting.api_version: changes.within(setting.reach)}
+    seen: dict[str, Comparison | None] = {target.api_version: changes.within(target.reach)}
     result: Owners = {}
     conflicts: list[tuple[Manager, Elements]] = []
     for manager, owned in owners.items():
@@ -136,7 +136,7 @@ def _release(
             result[manager] = owned
             continue
         if owned.api_version not in seen:
-            seen[owned.api_version] = _changes_in(setting, live, new, owned.api_version)
+            seen[owned.api_version] = _changes_in(target, live, new, owned.api_version)
         there = seen[owned.api_version]
         if there is None:
             continue  # in a version that is gone
@@ -149,45 +149,45 @@ def _release(
     return {manager: owned for manager, owned in result.items() if owned.fields}, changes
 
 
-def _changes_in(setting: Setting, live: Document, new: Document, version: str) -> Comparison | None:
-    before, after = setting.convert(live, version), setting.convert(new, version)
+def _changes_in(target: WriteTarget, live: Document, new: Document, version: str) -> Comparison | None:
+    before, after = target.convert(live, version), target.convert(new, version)
     if before is None or after is None:
         return None
-    return compare(atom_of(version, setting.kind), before, after).within(setting.reach)
+    return compare(atom_of(version, target.kind), before, after).within(target.reach)
 
 
-def _prune(setting: Setting, merged: Document, owners: Owners, previous: Owned | None) -> Document:
+def _prune(target: WriteTarget, merged: Document, owners: Owners, previous: OwnedFields | None) -> Document:
     """Take out what this manager applied before, does not apply any more, and nobody else owns."""
     if previous is None or not previous.fields:
         return merged
     version = previous.api_version
-    then = setting.convert(merged, version)
+    then = target.convert(merged, version)
     if then is None:
         return merged
-    atom = atom_of(version, setting.kind)
+    atom = atom_of(version, target.kind)
     pruned: Document = remove(atom, then, with_containers(atom, previous.fields))
-    pruned = _with_owned(setting, then, pruned, version, owners)
-    back = _convert_back(setting, pruned, version)
+    pruned = _with_owned(target, then, pruned, version, owners)
+    back = _convert_back(target, pruned, version)
     kept, all_ = (with_containers(atom, fields_of(atom, each)) for each in (back, then))
     gone = intersection(difference(all_, kept), with_containers(atom, previous.fields))
     result = remove(atom, then, gone) if gone else then
-    return setting.convert(result, setting.api_version) or merged
+    return target.convert(result, target.api_version) or merged
 
 
-def _convert_back(setting: Setting, document: Document, version: str) -> Document:
-    return setting.convert(document, version) or document
+def _convert_back(target: WriteTarget, document: Document, version: str) -> Document:
+    return target.convert(document, version) or document
 
 
-def _with_owned(setting: Setting, merged: Document, pruned: Document, version: str, owners: Owners) -> Document:
+def _with_owned(target: WriteTarget, merged: Document, pruned: Document, version: str, owners: Owners) -> Document:
     """Put back what somebody owns, version by version; that of the previous apply first."""
     by_version: dict[str, FieldSet] = {version: {}}
     for owned in owners.values():
         by_version[owned.api_version] = union(by_version.get(owned.api_version, {}), owned.fields)
     for each, fields in by_version.items():
-        before, after = setting.convert(merged, each), setting.convert(pruned, each)
+        before, after = target.convert(merged, each), target.convert(pruned, each)
         if not fields or before is None or after is None:
             continue
-        atom = atom_of(each, setting.kind)
+        atom = atom_of(each, target.kind)
         there, left, owned_there = (
             with_containers(atom, some) for some in (fields_of(atom, before), fields_of(atom, after), fields)
         )

@@ -50,5 +50,5 @@ def reach_of(kind: str, subresource: str = "") -> Callable[[FieldSet], FieldSet]
         return lambda fields: within(fields, reached)
     if kind not in _BESIDE_STATUS:
         return lambda fields: fields
-    kept = set_of(_BESIDE_STATUS[kind] if subresource == "status" else _STATUS)
-    return lambda fields: without(fields, kept)
+    unreached = set_of(_BESIDE_STATUS[kind] if subresource == "status" else _STATUS)
+    return lambda fields: without(fields, unreached)

@@ -90,15 +90,15 @@ def _merged(atom: Atom, live: Any, patch: Any) -> Any:
     return _plain(patch)
 
 
-class _Gone:
+class _Removed:
     """Stands for a value that a directive takes away."""
 
 
-_GONE = _Gone()
+_REMOVED = _Removed()
 
 
 def _put(target: dict[str, Any], key: str, value: Any) -> None:
-    if value is _GONE:
+    if value is _REMOVED:
         target.pop(key, None)
     else:
         target[key] = value
@@ -108,11 +108,11 @@ def _plain(patch: Any) -> Any:
     """What a patch means where there is nothing to merge with: without nulls, without directives."""
     if isinstance(patch, Mapping):
         if _PATCH in patch:
-            return _GONE
+            return _REMOVED
         parts = {key: _plain(value) for key, value in patch.items() if value is not None}
-        return {key: value for key, value in parts.items() if value is not _GONE}
+        return {key: value for key, value in parts.items() if value is not _REMOVED}
     if isinstance(patch, list):
-        return [made for made in map(_plain, patch) if made is not _GONE]
+        return [made for made in map(_plain, patch) if made is not _REMOVED]
     return patch
 
 

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Set
 from typing import Any
 
 from drakit.api.registry import find_kind
-from drakit.api.versions import from_internal, to_internal
+from drakit.api.versions.conversion import from_internal, to_internal
 from drakit.apiserver.patching.comparing import compare, fields_of, problems_of
 from drakit.apiserver.patching.entries import (
-    Owned,
+    OwnedFields,
     Owners,
     applier,
     cap_updaters,
@@ -32,7 +32,7 @@ from drakit.apiserver.patching.ownership import (
     ApplyConflicts,
     Convert,
     Document,
-    Setting,
+    WriteTarget,
     own_apply,
     own_create,
     own_update,
@@ -81,18 +81,13 @@ def convert_version(document: Document, api_version: str) -> Document | None:
 class FieldTracker:
     """Tracks the writes to one endpoint: a kind in a version, or a subresource of it. Holds no state."""
 
-    __slots__ = ("_setting", "_subresource")
+    __slots__ = ("_subresource", "_target")
 
     def __init__(
         self, api_version: str, kind: str, *, subresource: str = "", convert: Convert = convert_version
     ) -> None:
-        self._setting = Setting(api_version, kind, reach_of(kind, subresource), convert)
+        self._target = WriteTarget(api_version, kind, reach_of(kind, subresource), convert)
         self._subresource = subresource
-
-    def update(self, live: Document | None, new: Document, *, manager: str, now: str) -> dict[str, Any]:
-        """The new object with its managedFields after a create (`live` is None), update or plain patch."""
-        owners = self.owners_after(live, _owners_of(live), new, manager=manager, now=now)
-        return _with_managed(_without_managed(new), owners)
 
     def owners_after(self, live: Document | None, known: Owners, new: Document, *, manager: str, now: str) -> Owners:
         """Who owns what after a create (`live` is None), update or plain patch; `known` are the owners of `live`.
@@ -105,9 +100,9 @@ class FieldTracker:
         document = _without_managed(new)
         try:
             if live is None:
-                remaining, taken = own_create(self._setting, document, owners)
+                remaining, taken = own_create(self._target, document, owners)
             else:
-                remaining, taken = own_update(self._setting, _without_managed(live), document, owners)
+                remaining, taken = own_update(self._target, _without_managed(live), document, owners)
             return self._owned(remaining, taken, manager, now)
         except RecursionError:  # raw JSON deeper than the stack: the write goes on, its fields stay with their owners
             return owners
@@ -117,11 +112,11 @@ class FieldTracker:
         taken = _without_server_set(taken)
         if not taken:
             return remaining
-        version = self._setting.api_version
+        version = self._target.api_version
         me = updater(manager, version, self._subresource)
         before = remaining.get(me)
         fields = union(before.fields, taken) if before else taken
-        return cap_updaters({**remaining, me: Owned(fields, version, now)})
+        return cap_updaters({**remaining, me: OwnedFields(fields, version, now)})
 
     def _owners_for_update(self, live: Document | None, known: Owners, new: Document) -> Owners:
         """A client may write managedFields on the object itself; who does not know them sends none."""
@@ -154,7 +149,7 @@ class FieldTracker:
         owners = _owners_of(live, strict=True)
         before = _without_managed(live) if live is not None else self._bare()
         if not owners and live is not None:
-            owners = self._owned(*own_create(self._setting, before, {}), _BEFORE, now)
+            owners = self._owned(*own_create(self._target, before, {}), _BEFORE, now)
         try:
             document, owners = self._applied(before, applied, owners, manager, now, force=force)
         except ApplyConflicts as refused:
@@ -165,20 +160,20 @@ class FieldTracker:
     def _applied(
         self, live: Document, applied: Document, owners: Owners, manager: str, now: str, *, force: bool
     ) -> tuple[Document, Owners]:
-        setting = self._setting
+        target = self._target
         me = applier(manager, self._subresource)
         try:
-            document, owners = own_apply(setting, live, applied, owners, me, force=force)
+            document, owners = own_apply(target, live, applied, owners, me, force=force)
         except ApplyConflicts as refused:
             allowed = self._kubectl_owns(live) if manager == _KUBECTL else {}
             left = [(who, path) for who, path in refused.conflicts if not _contains(allowed, path)]
             if left:
                 raise ApplyConflicts(left) from None
-            document, owners = own_apply(setting, live, applied, owners, me, force=True)
+            document, owners = own_apply(target, live, applied, owners, me, force=True)
         if me in owners:
             fields = difference(owners[me].fields, _NEVER_OWNED)
             time = now if document != live else owners[me].time
-            owners = {**owners, me: Owned(fields, setting.api_version, time)}
+            owners = {**owners, me: OwnedFields(fields, target.api_version, time)}
             if not fields:
                 del owners[me]
         return document, owners
@@ -190,8 +185,8 @@ class FieldTracker:
             last = json.loads(text or "")
         except ValueError:
             return {}
-        atom = self._setting.atom
-        if not isinstance(last, dict) or last.get("apiVersion") != self._setting.api_version:
+        atom = self._target.atom
+        if not isinstance(last, dict) or last.get("apiVersion") != self._target.api_version:
             return {}
         if problems_of(atom, last):
             return {}
@@ -200,18 +195,18 @@ class FieldTracker:
 
     def _check_applied(self, applied: Document) -> None:
         version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""
-        if (version, kind) != (self._setting.api_version, self._setting.kind):
+        if (version, kind) != (self._target.api_version, self._target.kind):
             raise malformed(f"invalid object type: {version}, Kind={kind}")
         if _managed(applied) is not None:
             raise malformed("metadata.managedFields must be nil")
-        if problems := problems_of(self._setting.atom, applied):
+        if problems := problems_of(self._target.atom, applied):
             metadata = applied.get("metadata")
             named = metadata if isinstance(metadata, Mapping) else {}
             subject = f"{named.get('namespace', '')}/{named.get('name', '')}; {version}, Kind={kind}"
             raise untyped(subject, problems)
 
     def _bare(self) -> dict[str, Any]:
-        return {"apiVersion": self._setting.api_version, "kind": self._setting.kind}
+        return {"apiVersion": self._target.api_version, "kind": self._target.kind}
 
 
 def _without_server_set(fields: FieldSet) -> FieldSet:
@@ -226,24 +221,6 @@ def _without_server_set(fields: FieldSet) -> FieldSet:
 
 def _but(fields: FieldSet, names: Set[str]) -> FieldSet:
     return {name: fields[name] for name in fields.keys() - names} if fields.keys() & names else dict(fields)
-
-
-def keep_times_if_idle(live: Document, new: dict[str, Any]) -> dict[str, Any]:
-    """The new object, with the live one's times in managedFields if nothing else differs: then nothing is written."""
-    old, fresh = _managed(live), _managed(new)
-    if not old or not fresh or old == fresh or len(old) != len(fresh):
-        return new
-    if [_timeless(each) for each in old] != [_timeless(each) for each in fresh]:
-        return new
-    return {**new, "metadata": {**new["metadata"], "managedFields": old}} if _rest(live) == _rest(new) else new
-
-
-def _timeless(entry: Document) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if key != "time"}
-
-
-def _rest(document: Document) -> dict[str, Any]:
-    return _without_managed(document)
 
 
 def _managed(document: Document) -> Any:
@@ -281,9 +258,9 @@ def _with_last_applied(document: dict[str, Any], applied: Document) -> dict[str,
     if not annotations.get(LAST_APPLIED):
         return document
     metadata = dict(applied.get("metadata") or {})
-    kept = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
+    others = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
     if "annotations" in metadata:
-        metadata["annotations"] = kept
+        metadata["annotations"] = others
     text = json.dumps({**applied, "metadata": metadata}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     updated = {**document["metadata"], "annotations": {**annotations, LAST_APPLIED: text + "\n"}}
     return {**document, "metadata": updated}

@@ -1,4 +1,4 @@
-"""The strategy of every kind."""
+"""How each kind is written: its strategy."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from functools import cache
 
 from drakit.api.registry import Kind
 from drakit.apiserver.strategies import core, dra, pods
-from drakit.apiserver.strategies.base import Strategy
+from drakit.apiserver.strategies.base import KindStrategy
 
-_STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
+_STRATEGIES: dict[tuple[str, str], type[KindStrategy]] = {
     ("resource.k8s.io", "DeviceClass"): dra.ClassStrategy,
     ("resource.k8s.io", "ResourceClaim"): dra.ClaimStrategy,
     ("resource.k8s.io", "ResourceClaimTemplate"): dra.TemplateStrategy,
@@ -31,17 +31,17 @@ _STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("apps", "Deployment"): core.ControllerStrategy,
     ("apps", "DaemonSet"): core.ControllerStrategy,
 }
-_BY_GROUP: dict[str, type[Strategy]] = {
+_BY_GROUP: dict[str, type[KindStrategy]] = {
     "rbac.authorization.k8s.io": core.RoleStrategy,
     "admissionregistration.k8s.io": core.PolicyStrategy,
 }
 
 
 @cache
-def strategy_of(kind: Kind) -> Strategy:
-    """The rules of a kind; one that nobody names has nothing special."""
-    made = _STRATEGIES.get((kind.group, kind.kind)) or _BY_GROUP.get(kind.group, Strategy)
+def strategy_of(kind: Kind) -> KindStrategy:
+    """The strategy of a kind; the ordinary one for a kind that is not listed."""
+    made = _STRATEGIES.get((kind.group, kind.kind)) or _BY_GROUP.get(kind.group, KindStrategy)
     return made(kind)
 
 
-__all__ = ["Strategy", "strategy_of"]
+__all__ = ["KindStrategy", "strategy_of"]

@@ -1,10 +1,10 @@
 """What differs from kind to kind when an object is written.
 
-In:  the document that a client sent, in the storage version, and the one that is stored.
-Out: the document as it may be stored: what is not the client's to set is set back.
+In:  the document that a client sent, in the storage version, and the stored one.
+Out: the document as it may be stored: fields that the client may not set have their old value.
 
-A document that is handed in belongs to the request, as does its metadata, and may be changed in place; its other parts,
-which may be shared, and the old document may not.
+The new document and its metadata belong to the request and may be changed in place. Its other parts may be shared with
+other objects: replace them, never change them. The old document is never changed.
 """
 
 from __future__ import annotations
@@ -12,31 +12,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
-from drakit.apiserver.objects import Plain
 
 _BESIDE_STATUS = frozenset({"metadata", "status", "kind", "apiVersion"})
 _STATUS_META = ("generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences")
 
 
-class Strategy:
-    """The rules of a kind that has nothing special. Subclasses say what is."""
+class KindStrategy:
+    """How an ordinary kind is written. Subclasses override what differs."""
 
     generation = False
-    """Whether metadata.generation counts the changes of the spec."""
+    """Whether metadata.generation counts changes of the spec."""
     unconditional = True
     """Whether an update may come without a resourceVersion."""
     create_on_update = False
+    """Whether an update of an object that does not exist creates it."""
     returns_deleted = False
-    """Whether the answer to a deletion is the object that is gone."""
+    """Whether a deletion is answered with the deleted object, instead of a Status."""
     has_status = False
+    """Whether status is written by the subresource alone."""
     opaque = False
-    """Whether there are opaque parameters, whose text counts for the generation."""
+    """Whether the spec has opaque parameters, whose exact text counts for the generation."""
     status_metadata = False
-    """Whether an update of the status may change labels and the like."""
+    """Whether an update of the status may change labels, annotations, finalizers and owners."""
     extra_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Fields to select by, and where their values are in a document."""
+    """Fields for field selectors, with the path of each in a document."""
     select_namespace = True
+    """Whether `metadata.namespace` is a field for field selectors."""
     unselectable = '"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
     def __init__(self, kind: Kind) -> None:
@@ -50,38 +53,38 @@ class Strategy:
             new.pop("status", None)
 
     def prepare(self, subresource: str, new: Plain, old: Mapping[str, Any], now: str) -> None:  # noqa: ARG002
-        """For an update through any door: the object itself, or one of its subresources."""
+        """Prepare an update of the object or of one of its subresources."""
         if subresource == "status":
             self.prepare_status(new, old)
         else:
             self.prepare_update(new, old)
 
     def prepare_update(self, new: Plain, old: Mapping[str, Any]) -> None:
-        """For an update of the object itself."""
+        """Prepare an update of the object itself."""
         if self.has_status:
-            keep(new, old, "status")
+            restore(new, old, "status")
 
     def prepare_status(self, new: Plain, old: Mapping[str, Any]) -> None:
-        """For an update of the status alone."""
+        """Prepare an update of the status: all else keeps its old value."""
         for name in sorted((new.keys() | old.keys()) - _BESIDE_STATUS):
-            keep(new, old, name)
+            restore(new, old, name)
         if not self.status_metadata:
             for name in _STATUS_META:
-                keep(new["metadata"], old["metadata"], name)
+                restore(new["metadata"], old["metadata"], name)
 
     def warnings(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:  # noqa: ARG002
-        """What the user should know about an object that is accepted all the same."""
+        """Warnings about an object that is accepted."""
         yield from ()
 
     def changes_generation(self, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
         return new.get("spec") != old.get("spec")
 
     def default_grace(self, document: Mapping[str, Any], asked: int | None) -> int | None:  # noqa: ARG002
-        """Seconds that an object has to end; none: it is removed at once."""
+        """The grace period of a deletion in seconds; None for a kind that has none."""
         return None
 
     def fields(self, document: Mapping[str, Any]) -> dict[str, str]:
-        """What field selectors see."""
+        """The values that field selectors compare."""
         metadata = document["metadata"]
         found = {"metadata.name": metadata.get("name", ""), "metadata.namespace": metadata.get("namespace", "")}
         for name, path in self.extra_fields.items():
@@ -89,8 +92,8 @@ class Strategy:
         return found
 
 
-def keep(new: Plain, old: Mapping[str, Any], name: str) -> None:
-    """Set a field back to what it was."""
+def restore(new: Plain, old: Mapping[str, Any], name: str) -> None:
+    """Give a field its old value, or remove it if it had none."""
     if name in old:
         new[name] = old[name]
     else:
@@ -98,7 +101,7 @@ def keep(new: Plain, old: Mapping[str, Any], name: str) -> None:
 
 
 def text_at(document: Mapping[str, Any], path: tuple[str, ...]) -> str:
-    """A value as a selector compares it; empty when it is not there."""
+    """A value as a selector compares it; empty when it is missing."""
     value: Any = document
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -110,5 +113,5 @@ def text_at(document: Mapping[str, Any], path: tuple[str, ...]) -> str:
 
 
 def dotted(*names: str) -> dict[str, tuple[str, ...]]:
-    """Selectable fields whose name is their place."""
+    """Selectable fields whose name is their path."""
     return {name: tuple(name.split(".")) for name in names}

@@ -6,15 +6,15 @@ import base64
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from drakit.apiserver.objects import Plain
-from drakit.apiserver.strategies.base import Strategy, dotted, keep
+from drakit.api.objects.plain import Plain
+from drakit.apiserver.strategies.base import KindStrategy, dotted, restore
 
 UNSUPPORTED = "field label not supported: {name}"
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 
-class NamespaceStrategy(Strategy):
-    """A namespace ends when its finalizers, which are part of its spec, are gone."""
+class NamespaceStrategy(KindStrategy):
+    """The finalizers in the spec hold a namespace. Only `/finalize` may change them."""
 
     returns_deleted = True
     has_status = True
@@ -30,24 +30,24 @@ class NamespaceStrategy(Strategy):
 
     def prepare_update(self, new: Plain, old: Mapping[str, Any]) -> None:
         super().prepare_update(new, old)
-        keep(new, old, "spec")
+        restore(new, old, "spec")
 
     def prepare(self, subresource: str, new: Plain, old: Mapping[str, Any], now: str) -> None:
         if subresource == "finalize":
-            keep(new, old, "status")
+            restore(new, old, "status")
         else:
             super().prepare(subresource, new, old, now)
 
 
-class NodeStrategy(Strategy):
-    """A node brings its status along when it registers."""
+class NodeStrategy(KindStrategy):
+    """A kubelet creates its node together with the status."""
 
     status_metadata = True
     extra_fields = dotted("spec.unschedulable")
     unselectable = UNSUPPORTED
 
     def prepare_update(self, new: Plain, old: Mapping[str, Any]) -> None:
-        keep(new, old, "status")
+        restore(new, old, "status")
 
     def fields(self, document: Mapping[str, Any]) -> dict[str, str]:
         found = super().fields(document)
@@ -55,7 +55,7 @@ class NodeStrategy(Strategy):
         return found
 
 
-class EventStrategy(Strategy):
+class EventStrategy(KindStrategy):
     create_on_update = True
     unselectable = UNSUPPORTED
     extra_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -71,7 +71,7 @@ class EventStrategy(Strategy):
         return found
 
 
-class SecretStrategy(Strategy):
+class SecretStrategy(KindStrategy):
     extra_fields = dotted("type")
 
     def prepare_create(self, new: Plain) -> None:
@@ -82,48 +82,48 @@ class SecretStrategy(Strategy):
 
 
 def _fold_texts(secret: Plain) -> None:
-    """`stringData` is for writing: it is read back as `data`."""
+    """Move `stringData`, which is write-only, into `data`."""
     texts = secret.pop("stringData", None)
     if texts:
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
         secret["data"] = {**(secret.get("data") or {}), **encoded}
 
 
-class ServiceAccountStrategy(Strategy):
+class ServiceAccountStrategy(KindStrategy):
     unconditional = False
     returns_deleted = True
 
 
-class QuotaStrategy(Strategy):
+class QuotaStrategy(KindStrategy):
     returns_deleted = True
     has_status = True
     status_metadata = True
 
 
-class ServiceStrategy(Strategy):
+class ServiceStrategy(KindStrategy):
     returns_deleted = True
     has_status = True
     status_metadata = True
     extra_fields = dotted("spec.clusterIP", "spec.type")
 
 
-class LeaseStrategy(Strategy):
+class LeaseStrategy(KindStrategy):
     create_on_update = True
     unconditional = False
 
 
-class RoleStrategy(Strategy):
+class RoleStrategy(KindStrategy):
     create_on_update = True
 
 
-class PriorityClassStrategy(Strategy):
+class PriorityClassStrategy(KindStrategy):
     generation = True
 
     def changes_generation(self, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:  # noqa: ARG002
         return False
 
 
-class ReplicaSetStrategy(Strategy):
+class ReplicaSetStrategy(KindStrategy):
     generation = True
     has_status = True
     status_metadata = True
@@ -135,15 +135,15 @@ class ReplicaSetStrategy(Strategy):
         return found
 
 
-class ControllerStrategy(Strategy):
-    """Deployments and daemon sets, as plain objects."""
+class ControllerStrategy(KindStrategy):
+    """Deployments and daemon sets."""
 
     generation = True
     has_status = True
     status_metadata = True
 
 
-class PolicyStrategy(Strategy):
+class PolicyStrategy(KindStrategy):
     """Admission policies and webhook configurations."""
 
     generation = True
@@ -155,7 +155,7 @@ class PolicyStrategy(Strategy):
 
     def prepare_update(self, new: Plain, old: Mapping[str, Any]) -> None:
         if self.kind.subresource("status"):
-            keep(new, old, "status")
+            restore(new, old, "status")
 
     def changes_generation(self, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
         return any(new.get(part) != old.get(part) for part in ("spec", "webhooks"))

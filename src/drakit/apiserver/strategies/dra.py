@@ -5,29 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from drakit.apiserver.objects import Plain
-from drakit.apiserver.strategies.base import Strategy, dotted
+from drakit.api.objects.plain import Plain
+from drakit.apiserver.strategies.base import KindStrategy, dotted
 from drakit.base.fields import quote
+from drakit.base.wellknown import PODGROUP_FINALIZER
 
-PODGROUP_FINALIZER = "scheduling.k8s.io/podgroup-protection"
 
-
-class ClassStrategy(Strategy):
+class ClassStrategy(KindStrategy):
     generation = True
     opaque = True
     returns_deleted = True
 
 
-class ClaimStrategy(Strategy):
+class ClaimStrategy(KindStrategy):
     returns_deleted = True
     has_status = True
 
 
-class TemplateStrategy(Strategy):
+class TemplateStrategy(KindStrategy):
     returns_deleted = True
 
 
-class SliceStrategy(Strategy):
+class SliceStrategy(KindStrategy):
     generation = True
     returns_deleted = True
     select_namespace = False
@@ -40,26 +39,26 @@ class SliceStrategy(Strategy):
             yield f"spec.driver: driver names should be lowercase; {quote(driver)} contains uppercase characters"
 
 
-class TaintRuleStrategy(Strategy):
+class TaintRuleStrategy(KindStrategy):
     generation = True
     returns_deleted = True
     has_status = True
 
     def prepare(self, subresource: str, new: Plain, old: Mapping[str, Any], now: str) -> None:
-        """A taint with another effect is a new one: it counts from now, unless the client says since when."""
+        """A change of the effect makes a new taint: it gets the current time, unless the client sets another."""
         super().prepare(subresource, new, old, now)
         taint, before = new.get("spec", {}).get("taint", {}), old.get("spec", {}).get("taint", {})
         if taint.get("effect") != before.get("effect") and taint.get("timeAdded") == before.get("timeAdded"):
             new["spec"] = {**new.get("spec", {}), "taint": {**taint, "timeAdded": now}}
 
 
-class PoolStatusStrategy(Strategy):
+class PoolStatusStrategy(KindStrategy):
     unconditional = False
     returns_deleted = True
     has_status = True
 
 
-class PodGroupStrategy(Strategy):
+class PodGroupStrategy(KindStrategy):
     has_status = True
 
     def prepare_create(self, new: Plain) -> None:
@@ -69,5 +68,5 @@ class PodGroupStrategy(Strategy):
             new["metadata"]["finalizers"] = [*finalizers, PODGROUP_FINALIZER]
 
 
-class WorkloadStrategy(Strategy):
+class WorkloadStrategy(KindStrategy):
     pass

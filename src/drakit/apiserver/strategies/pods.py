@@ -1,12 +1,12 @@
-"""How pods are written: their first status, their quality of service, their time to end."""
+"""How pods are written: first status, quality of service, grace period."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from drakit.apiserver.objects import Plain
-from drakit.apiserver.strategies.base import Strategy, dotted, keep
+from drakit.api.objects.plain import Plain
+from drakit.apiserver.strategies.base import KindStrategy, dotted, restore
 from drakit.base import names
 from drakit.base.quantity import Quantity
 
@@ -14,7 +14,7 @@ _COMPUTE = ("cpu", "memory")
 DEFAULT_GRACE = 30
 
 
-class PodStrategy(Strategy):
+class PodStrategy(KindStrategy):
     generation = True
     returns_deleted = True
     has_status = True
@@ -50,14 +50,14 @@ class PodStrategy(Strategy):
         elif subresource == "ephemeralcontainers":
             wanted = new["spec"]
             _set_back(new, old)
-            keep(new["spec"], wanted, "ephemeralContainers")
+            restore(new["spec"], wanted, "ephemeralContainers")
         else:
             super().prepare(subresource, new, old, now)
 
     def prepare_status(self, new: Plain, old: Mapping[str, Any]) -> None:
         super().prepare_status(new, old)
-        keep(new["metadata"], old["metadata"], "ownerReferences")
-        keep(new["metadata"], old["metadata"], "generation")
+        restore(new["metadata"], old["metadata"], "ownerReferences")
+        restore(new["metadata"], old["metadata"], "generation")
         status, before = new.setdefault("status", {}), old.get("status", {})
         if not status.get("qosClass") and before.get("qosClass"):
             new["status"] = {**status, "qosClass": before["qosClass"]}
@@ -66,9 +66,10 @@ class PodStrategy(Strategy):
         spec, status = document.get("spec", {}), document.get("status", {})
         period = asked if asked is not None else spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE)
         ended = status.get("phase") in ("Succeeded", "Failed")
+        # Nothing runs: there is no kubelet to wait for.
         if not spec.get("nodeName") or ended:
             return 0
-        # A negative period stands for the shortest one.
+        # Upstream reads a negative period as one second.
         return max(int(period), 1) if period < 0 else int(period)
 
     def fields(self, document: Mapping[str, Any]) -> dict[str, str]:
@@ -80,16 +81,16 @@ class PodStrategy(Strategy):
 
 
 def _set_back(new: Plain, old: Mapping[str, Any]) -> None:
-    """All but managedFields and resourceVersion as it was, ready to take one change."""
+    """Give all but managedFields and resourceVersion its old value. The spec is a copy that may be changed."""
     metadata = {**old["metadata"]}
     for name in ("managedFields", "resourceVersion"):
-        keep(metadata, new["metadata"], name)
+        restore(metadata, new["metadata"], name)
     new.clear()
     new.update({**old, "metadata": metadata, "spec": dict(old["spec"])})
 
 
 def _only_resources(new: Plain, old: Mapping[str, Any]) -> None:
-    """A resize changes what containers ask for, and nothing else."""
+    """Take resources and resizePolicy of containers from the client, and nothing else."""
     wanted = new.get("spec", {})
     _set_back(new, old)
     for part in ("containers", "initContainers"):
@@ -107,10 +108,10 @@ def _resized(container: Mapping[str, Any], asked: Mapping[str, Any] | None) -> P
 
 
 def quality_of_service(spec: Mapping[str, Any]) -> str:
-    """Guaranteed, Burstable or BestEffort: by what the containers, or the pod as a whole, ask for and are held to."""
-    whole = spec.get("resources") or {}
-    if whole.get("requests") or whole.get("limits"):
-        return _quality([whole])
+    """Guaranteed, Burstable or BestEffort, by requests and limits of the pod or else of its containers."""
+    of_pod = spec.get("resources") or {}
+    if of_pod.get("requests") or of_pod.get("limits"):
+        return _quality([of_pod])
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     return _quality([each.get("resources") or {} for each in containers])
 

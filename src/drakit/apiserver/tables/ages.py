@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from drakit.api.times import TimeError, parse_time
+from drakit.api.text.times import TimeError, parse_time
 
 UNKNOWN = "<unknown>"
 _MINUTE = 60

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from drakit.api.plain import from_plain
+from drakit.api.objects.plain import Plain, from_plain
 from drakit.apiserver.tables.ages import UNKNOWN, age
 from drakit.apiserver.tables.podcells import pod_cells
 from drakit.base.errors import DrakitError
 from drakit.base.labels import LabelSelector, from_struct
 
-Plain = Mapping[str, Any]
 Cells = Callable[[Plain, datetime], list[Any]]
 _NONE = "<none>"
 _UNSET = "<unset>"

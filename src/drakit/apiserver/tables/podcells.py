@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from drakit.api.objects.plain import Plain
 from drakit.apiserver.tables.ages import age
 
-Plain = Mapping[str, Any]
 _NONE = "<none>"
 _TERMINAL = ("Succeeded", "Failed")
 

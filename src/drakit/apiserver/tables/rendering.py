@@ -13,8 +13,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from drakit.api.objects.plain import Plain
 from drakit.apiserver.failures import bad_request
-from drakit.apiserver.tables.cells import CELLS, Plain, created_cells
+from drakit.apiserver.tables.cells import CELLS, created_cells
 from drakit.apiserver.tables.podcells import pod_conditions
 
 METADATA = "Metadata"

@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from functools import cache
 
-from drakit.cel import macros
-from drakit.cel.declarations import Environment, collected
+from drakit.cel.checking.declarations import Environment, collected
+from drakit.cel.checking.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TYPE,
+    UINT,
+    list_of,
+    map_of,
+    optional_of,
+)
 from drakit.cel.library import (
     conversions,
     formats,
@@ -22,22 +37,7 @@ from drakit.cel.library import (
     times,
     urls,
 )
-from drakit.cel.types import (
-    BOOL,
-    BYTES,
-    DOUBLE,
-    DURATION,
-    DYN,
-    INT,
-    NULL,
-    STRING,
-    TIMESTAMP,
-    TYPE,
-    UINT,
-    list_of,
-    map_of,
-    optional_of,
-)
+from drakit.cel.syntax import macros
 
 _TYPES = (BOOL, BYTES, DOUBLE, DURATION, INT, NULL, STRING, TIMESTAMP, TYPE, UINT)
 

@@ -7,10 +7,8 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 
-from drakit.cel.declarations import Function, Overload
-from drakit.cel.errors import EvalError
-from drakit.cel.library.times import format_duration, format_timestamp, parse_duration, parse_timestamp, plain
-from drakit.cel.types import (
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -24,6 +22,8 @@ from drakit.cel.types import (
     param,
     type_of,
 )
+from drakit.cel.errors import EvalError
+from drakit.cel.library.times import format_duration, format_timestamp, parse_duration, parse_timestamp, plain
 from drakit.cel.values import INT_MAX, UINT_MAX, Duration, Timestamp, TypeValue, Uint, Value, type_name
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})

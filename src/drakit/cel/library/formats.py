@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
 
-from drakit.cel.declarations import Function, Overload
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import STRING, list_of, optional_of, struct
 from drakit.cel.library.urls import is_request_uri
-from drakit.cel.types import STRING, list_of, optional_of, struct
 from drakit.cel.values import NONE, Opaque, Optional
 
 FORMAT = struct("kubernetes.NamedFormat")

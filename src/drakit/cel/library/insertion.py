@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from drakit.cel.declarations import Function, Overload
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import map_of, param
 from drakit.cel.errors import EvalError
 from drakit.cel.operators import text_of
-from drakit.cel.types import map_of, param
 from drakit.cel.values import GrowingMap, Value, contains_key, keys, map_key
 
 MAP_INSERT = "cel.@mapInsert"

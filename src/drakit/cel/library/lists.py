@@ -6,11 +6,8 @@ from collections.abc import Callable
 from functools import cmp_to_key
 from itertools import pairwise
 
-from drakit.cel.declarations import Function, Overload
-from drakit.cel.errors import EvalError, no_such_overload
-from drakit.cel.operators import add, require_list_size
-from drakit.cel.operators import compare as ordered
-from drakit.cel.types import (
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -24,6 +21,9 @@ from drakit.cel.types import (
     list_of,
     param,
 )
+from drakit.cel.errors import EvalError, no_such_overload
+from drakit.cel.operators import add, require_list_size
+from drakit.cel.operators import compare as ordered
 from drakit.cel.values import Duration, Timestamp, Uint, Value, matches
 
 MAX_RANGE = 1_000_000  # a longer range costs more than any expression may

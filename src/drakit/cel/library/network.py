@@ -8,9 +8,9 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
-from drakit.cel.declarations import Function, Overload
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import BOOL, INT, STRING, opaque
 from drakit.cel.errors import EvalError
-from drakit.cel.types import BOOL, INT, STRING, opaque
 from drakit.cel.values import Opaque
 
 IP, CIDR = opaque("net.IP"), opaque("net.CIDR")

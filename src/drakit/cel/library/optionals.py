@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from drakit.cel.declarations import Function, Overload
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import BOOL, DYN, INT, STRING, list_of, map_of, optional_of, param
 from drakit.cel.errors import EvalError
 from drakit.cel.operators import element, optional_element, text_of
-from drakit.cel.types import BOOL, DYN, INT, STRING, list_of, map_of, optional_of, param
 from drakit.cel.values import NONE, DefaultMap, Duration, Optional, Timestamp, Value
 
 _V, _K = param("V"), param("K")

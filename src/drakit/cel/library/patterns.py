@@ -7,9 +7,9 @@ from typing import Any
 
 import re2
 
-from drakit.cel.declarations import Function, Overload
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import BOOL, INT, STRING, list_of
 from drakit.cel.errors import EvalError, no_such_overload
-from drakit.cel.types import BOOL, INT, STRING, list_of
 from drakit.cel.values import Value
 
 _OPTIONS = re2.Options()

@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from drakit.base.quantity import Quantity, QuantityError
-from drakit.cel.declarations import Function, Overload
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import BOOL, DOUBLE, INT, STRING, struct
 from drakit.cel.errors import EvalError, no_such_overload
-from drakit.cel.types import BOOL, DOUBLE, INT, STRING, struct
 from drakit.cel.values import INT_MAX, INT_MIN, Opaque
 
 QUANTITY = struct("kubernetes.Quantity")

@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import Any
 
 from drakit.base.semver import SemverError, Version
-from drakit.cel.declarations import Function, Overload
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import BOOL, INT, STRING, struct
 from drakit.cel.errors import EvalError
-from drakit.cel.types import BOOL, INT, STRING, struct
 from drakit.cel.values import INT_MAX, Opaque
 
 SEMVER = struct("kubernetes.Semver")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from drakit.cel.declarations import Function, Overload
-from drakit.cel.types import BOOL, list_of, param
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import BOOL, list_of, param
 from drakit.cel.values import Value, matches
 
 List = tuple[Value, ...]

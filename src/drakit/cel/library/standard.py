@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from drakit.cel import operators
-from drakit.cel.declarations import Function, Overload
-from drakit.cel.errors import no_such_overload
-from drakit.cel.types import (
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -21,6 +20,7 @@ from drakit.cel.types import (
     map_of,
     param,
 )
+from drakit.cel.errors import no_such_overload
 from drakit.cel.values import DefaultMap, Value, equals
 
 _A, _B = param("A"), param("B")

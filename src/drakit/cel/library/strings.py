@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from drakit.cel.declarations import Function, Overload
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import DYN, INT, STRING, Type, list_of
 from drakit.cel.errors import EvalError
-from drakit.cel.library.formatting import format_string
+from drakit.cel.library.format import format_string
 from drakit.cel.operators import require_text_size, text_of
-from drakit.cel.types import DYN, INT, STRING, Type, list_of
 from drakit.cel.values import Value
 
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-from drakit.cel.declarations import Function, Overload
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import DURATION, INT, STRING, TIMESTAMP
 from drakit.cel.errors import EvalError
 from drakit.cel.operators import MAX_TIME, MIN_TIME
-from drakit.cel.types import DURATION, INT, STRING, TIMESTAMP
 from drakit.cel.values import INT_MAX, INT_MIN, Duration, Timestamp
 
 _SECOND = 10**9

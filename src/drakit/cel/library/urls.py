@@ -8,9 +8,9 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote, unquote, unquote_plus
 
-from drakit.cel.declarations import Function, Overload
+from drakit.cel.checking.declarations import Function, Overload
+from drakit.cel.checking.types import BOOL, STRING, list_of, map_of, struct
 from drakit.cel.errors import EvalError
-from drakit.cel.types import BOOL, STRING, list_of, map_of, struct
 from drakit.cel.values import Opaque
 
 URL = struct("kubernetes.URL")

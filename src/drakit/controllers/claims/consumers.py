@@ -16,11 +16,10 @@ from drakit.api import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.client import POD_GROUPS, PODS, Client
 from drakit.informers import Informer
 
-FINALIZER = "resource.kubernetes.io/delete-protection"
 MOST_CONSUMERS = 256
 
 

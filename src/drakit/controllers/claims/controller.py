@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from drakit.api import Node, Pod, PodGroup, ResourceClaim, ResourceClaimTemplate, claim_names
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.base.errors import Conflict, DrakitError
 from drakit.client import CLAIMS, NODES, POD_GROUPS, PODS, TEMPLATES, Key, key_of
-from drakit.client.recording import WARNING
+from drakit.client.events import WARNING
 from drakit.controllers.claims.consumers import Consumers, by_claim, by_consumer, by_group, by_template, is_done
-from drakit.controllers.claims.figures import ClaimFigures
-from drakit.controllers.claims.generating import Generating, Missing
-from drakit.controllers.claims.releasing import Releasing
-from drakit.controllers.claims.reserving import Reserving
-from drakit.controllers.setting import Setting
+from drakit.controllers.claims.generation import ClaimGenerator, Missing
+from drakit.controllers.claims.metrics import ClaimControllerMetrics
+from drakit.controllers.claims.release import ClaimReleaser
+from drakit.controllers.claims.reservation import ClaimReserver
+from drakit.controllers.context import ControllerContext
 from drakit.informers import Informer, Result, by_controller, by_node
 
 NAME = "resource_claim"
@@ -27,7 +27,7 @@ FAILED = "FailedResourceClaimCreation"
 POD, GROUP, CLAIM = "pod", "podgroup", "claim"
 
 
-class Item(NamedTuple):
+class ClaimWorkItem(NamedTuple):
     """What is on the queue: claims come and go with pods, so all go through one."""
 
     sort: str
@@ -38,28 +38,28 @@ class Item(NamedTuple):
 
 
 class ClaimController:
-    def __init__(self, setting: Setting, *, workers: int = 4) -> None:
-        client, informers = setting.client_of(ACCOUNT), setting.informers
-        grouped = setting.gates.enabled("DRAWorkloadResourceClaims")
+    def __init__(self, context: ControllerContext, *, workers: int = 4) -> None:
+        client, informers = context.client_of(ACCOUNT), context.informers
+        grouped = context.gates.enabled("DRAWorkloadResourceClaims")
         self._pods: Informer[Partial[Pod]] = informers.of(PODS)
         self._groups: Informer[PodGroup] | None = informers.of(POD_GROUPS) if grouped else None
         self._claims: Informer[ResourceClaim] = informers.of(CLAIMS)
         self._templates: Informer[ResourceClaimTemplate] = informers.of(TEMPLATES)
         self._nodes: Informer[Partial[Node]] = informers.of(NODES)
-        figures = ClaimFigures(setting.registry, self._claims.cache)
+        metrics = ClaimControllerMetrics(context.registry, self._claims.cache)
         consumers = Consumers(client, self._pods, self._groups)
-        self._generating = Generating(client, self._claims, self._templates, self._groups, figures)
-        self._reserving = Reserving(client, self._claims, self._nodes)
-        self._releasing = Releasing(client, setting.clock, self._claims, consumers)
-        self._recorder = setting.recorder(client, NAME)
-        self.loop = setting.loop(NAME, self.reconcile, workers=workers)
+        self._generator = ClaimGenerator(client, self._claims, self._templates, self._groups, metrics)
+        self._reserver = ClaimReserver(client, self._claims, self._nodes)
+        self._releaser = ClaimReleaser(client, context.clock, self._claims, consumers)
+        self._recorder = context.recorder(client, NAME)
+        self.loop = context.loop(NAME, self.reconcile, workers=workers)
         self.loops = (self.loop,)
         self._add_indexes()
         self._subscribe()
 
-    async def reconcile(self, item: Item) -> Result:
+    async def reconcile(self, item: ClaimWorkItem) -> Result:
         if item.sort == CLAIM:
-            return await self._releasing.reconcile(item.key)
+            return await self._releaser.reconcile(item.key)
         if item.sort == GROUP:
             return await self._reconcile_group(item.key)
         return await self._reconcile_pod(item.key)
@@ -75,12 +75,12 @@ class ClaimController:
             if entry.resource_claim_template_name is None:
                 continue
             try:
-                names[entry.name] = await self._generating.claim_for_pod(pod, entry)
+                names[entry.name] = await self._generator.claim_for_pod(pod, entry)
             except DrakitError as error:
                 failure = await self._failed("Pod", "v1", found, f"PodResourceClaim {entry.name}", error)
-        await self._generating.record(found, pod, names)
+        await self._generator.record(found, pod, names)
         if pod.spec.node_name and failure is None:
-            await self._reserving.reserve(pod, self._generating.group_of(pod))
+            await self._reserver.reserve(pod, self._generator.group_of(pod))
         return self._after(failure)
 
     async def _reconcile_group(self, key: Key) -> Result:
@@ -93,11 +93,11 @@ class ClaimController:
             if entry.resource_claim_template_name is None:
                 continue
             try:
-                names[entry.name] = await self._generating.claim_for_group(group, entry)
+                names[entry.name] = await self._generator.claim_for_group(group, entry)
             except DrakitError as error:
                 what = f"PodGroupResourceClaim {entry.name}"
                 failure = await self._failed("PodGroup", group.api_version, group, what, error)
-        await self._generating.record(group, group, names)
+        await self._generator.record(group, group, names)
         return self._after(failure)
 
     async def _failed(self, kind: str, api_version: str, obj: Any, what: str, error: DrakitError) -> DrakitError:
@@ -131,7 +131,7 @@ class ClaimController:
 
     def _pod_changed(self, old: Partial[Pod] | None, new: Partial[Pod] | None) -> None:
         if new is None and old is not None:
-            self._generating.forget(old.view.metadata.uid)
+            self._generator.forget(old.view.metadata.uid)
             self._consumer_over(old.view)
         elif new is not None:
             if old is not None and old.view.metadata.uid != new.view.metadata.uid:
@@ -153,11 +153,11 @@ class ClaimController:
         claim = new if new is not None else old
         if claim is None:
             return
-        self._generating.seen(claim)
+        self._generator.seen(claim)
         key = key_of(claim)
-        pause = self._releasing.leave_alone(key, new) if new is not None else 0.0
+        pause = self._releaser.leave_alone(key, new) if new is not None else 0.0
         if pause is not None:
-            self.loop.queue.add_after(Item(CLAIM, key), pause)
+            self.loop.queue.add_after(ClaimWorkItem(CLAIM, key), pause)
         for pod in self._pods.by("claim", tuple(key)):
             self._look_at_pod(pod)
         owner = claim.metadata.controller
@@ -180,7 +180,7 @@ class ClaimController:
         for pod in self._pods.cache.keys_by("group", tuple(key)):
             self._add(POD, pod)
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-            self._generating.forget(old.metadata.uid)
+            self._generator.forget(old.metadata.uid)
             self._consumer_over(old)
 
     def _node_changed(self, old: Partial[Node] | None, new: Partial[Node] | None) -> None:
@@ -197,7 +197,7 @@ class ClaimController:
     def _is_settled(self, pod: Pod) -> bool:
         if pod.metadata.deletion_timestamp is not None or pod.is_terminal:
             return True
-        return self._generating.is_settled(pod) and (not pod.spec.node_name or self._reserving.is_settled(pod))
+        return self._generator.is_settled(pod) and (not pod.spec.node_name or self._reserver.is_settled(pod))
 
     def _add(self, sort: str, key: Key) -> None:
-        self.loop.queue.add(Item(sort, key))
+        self.loop.queue.add(ClaimWorkItem(sort, key))

@@ -11,15 +11,15 @@ import logging
 from collections import Counter
 
 from drakit.api import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.client import Key, V
-from drakit.client.recording import NORMAL
+from drakit.client.events import NORMAL
+from drakit.controllers.context import ControllerContext
 from drakit.controllers.disruption import mark_disrupted
-from drakit.controllers.eviction.figures import EvictionFigures
-from drakit.controllers.eviction.judging import Eviction
-from drakit.controllers.eviction.knowledge import Knowledge
+from drakit.controllers.eviction.deadlines import Eviction
+from drakit.controllers.eviction.knowledge import EvictionState
+from drakit.controllers.eviction.metrics import EvictionMetrics
 from drakit.controllers.eviction.rules import RuleStatus
-from drakit.controllers.setting import Setting
 from drakit.informers import Bucket, Controller, Result
 
 log = logging.getLogger("drakit.controllers")
@@ -31,20 +31,20 @@ PER_SECOND, BURST = 200.0, 200
 
 class DeviceTaintEviction:
     def __init__(
-        self, setting: Setting, *, workers: int = 8, per_second: float = PER_SECOND, burst: int = BURST
+        self, context: ControllerContext, *, workers: int = 8, per_second: float = PER_SECOND, burst: int = BURST
     ) -> None:
-        self._client = setting.client_of(COMPONENT)
-        self._clock = setting.clock
-        self._recorder = setting.recorder(self._client, COMPONENT)
-        self._figures = EvictionFigures(setting.registry)
-        self._bucket = Bucket(setting.clock, rate=per_second, burst=burst)
+        self._client = context.client_of(COMPONENT)
+        self._clock = context.clock
+        self._recorder = context.recorder(self._client, COMPONENT)
+        self._metrics = EvictionMetrics(context.registry)
+        self._bucket = Bucket(context.clock, rate=per_second, burst=burst)
         self._evicted: Counter[str] = Counter()  # by uid of the rule
         self._going: set[str] = set()  # uids of pods whose deletion the cache has not seen yet
-        self.loop = setting.loop(NAME, self.reconcile, workers=workers)
-        self._known = Knowledge(setting, self.loop.queue.add)
-        self._status = RuleStatus(setting, self._client, self._known, self._evicted)
+        self.loop = context.loop(NAME, self.reconcile, workers=workers)
+        self._known = EvictionState(context, self.loop.queue.add)
+        self._status = RuleStatus(context, self._client, self._known, self._evicted)
         self.loops: tuple[Controller[Key], ...] = (self.loop, self._status.loop)
-        if not setting.gates.enabled("DRADeviceTaints"):
+        if not context.gates.enabled("DRADeviceTaints"):
             self.loops = ()
             self.loop.queue.close(drop=True)  # nobody takes anything from it
         self._known.pods.on(delete=lambda pod: self._going.discard(pod.view.metadata.uid))
@@ -83,8 +83,8 @@ class DeviceTaintEviction:
         message = "Device Taint manager: deleting due to NoExecute taint"
         await mark_disrupted(self._client, self._clock, pod, "DeletionByDeviceTaintManager", message)
         await self._delete(pod)
-        self._figures.deletions.inc()
-        self._figures.latency.observe(max((self._clock.now() - due.at).total_seconds(), 0.0))
+        self._metrics.deletions.inc()
+        self._metrics.latency.observe(max((self._clock.now() - due.at).total_seconds(), 0.0))
         for name in due.rules:
             rule = self._known.inventory.rules.get(name)
             if rule is not None:

@@ -21,18 +21,18 @@ from drakit.api import (
     is_reserved_for_pod,
     results_of,
 )
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.client import CLAIMS, CLASSES, PODS, SLICES, TAINT_RULES, Key, key_of
-from drakit.controllers.eviction.judging import Eviction, eviction
-from drakit.controllers.setting import Setting
+from drakit.controllers.context import ControllerContext
+from drakit.controllers.eviction.deadlines import Eviction, eviction
 from drakit.informers import Informer
 
 
-class Knowledge:
-    def __init__(self, setting: Setting, concerned: Callable[[Key], None]) -> None:
+class EvictionState:
+    def __init__(self, context: ControllerContext, concerned: Callable[[Key], None]) -> None:
         """`concerned` is told of pods whose eviction is to be judged anew."""
-        informers = setting.informers
-        self.inventory = Inventory(setting.gates)
+        informers = context.informers
+        self.inventory = Inventory(context.gates)
         self.pods: Informer[Partial[Pod]] = informers.of(PODS)
         self.claims: Informer[ResourceClaim] = informers.of(CLAIMS)
         self._slices: Informer[ResourceSlice] = informers.of(SLICES)
@@ -41,7 +41,7 @@ class Knowledge:
         self.pods.add_index("claims", by_any_claim)
         self.claims.add_index("pool", by_pool)
         self._slices.subscribe(self._slice_changed)
-        if setting.gates.enabled("DRADeviceTaintRules"):
+        if context.gates.enabled("DRADeviceTaintRules"):
             self.rules = informers.of(TAINT_RULES)
             self.rules.subscribe(self._rule_changed)
             informers.of(CLASSES).subscribe(self._class_changed)

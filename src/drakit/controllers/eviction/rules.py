@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from drakit.api import Condition, DeviceTaintRule, find_condition, results_of
-from drakit.api.times import format_time
+from drakit.api.text.times import format_time
 from drakit.base.taints import NO_EXECUTE, NONE
 from drakit.client import Client, Key
-from drakit.controllers.eviction.judging import published_by, taints_of
-from drakit.controllers.eviction.knowledge import Knowledge
-from drakit.controllers.setting import Setting
+from drakit.controllers.context import ControllerContext
+from drakit.controllers.eviction.deadlines import published_by, taints_of
+from drakit.controllers.eviction.knowledge import EvictionState
 from drakit.informers import Result
 
 replace = msgspec.structs.replace
@@ -30,14 +30,16 @@ DELAY = 5.0
 
 
 class RuleStatus:
-    def __init__(self, setting: Setting, client: Client, known: Knowledge, evicted: Mapping[str, int]) -> None:
+    def __init__(
+        self, context: ControllerContext, client: Client, known: EvictionState, evicted: Mapping[str, int]
+    ) -> None:
         """`evicted` counts by the uid of the rule."""
         self._client = client
-        self._clock = setting.clock
+        self._clock = context.clock
         self._known = known
         self._evicted = evicted
         self._changed: dict[str, float] = {}
-        self.loop = setting.loop(NAME, self.reconcile)
+        self.loop = context.loop(NAME, self.reconcile)
         if known.rules is not None:
             known.rules.subscribe(self._rule_changed)
 

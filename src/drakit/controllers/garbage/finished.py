@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 
 from drakit.api import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.client import PODS, Key, V
-from drakit.controllers.setting import Setting
+from drakit.controllers.context import ControllerContext
 from drakit.informers import Informer, Result
 
 log = logging.getLogger("drakit.controllers")
@@ -24,12 +24,12 @@ _SWEEP = Key("", "sweep")
 
 
 class FinishedPods:
-    def __init__(self, setting: Setting, *, threshold: int = THRESHOLD) -> None:
+    def __init__(self, context: ControllerContext, *, threshold: int = THRESHOLD) -> None:
         """A threshold of zero or less keeps them all."""
-        self._client = setting.client_of(ACCOUNT)
+        self._client = context.client_of(ACCOUNT)
         self._threshold = threshold
-        self._pods: Informer[Partial[Pod]] = setting.informers.of(PODS)
-        self.loop = setting.loop(NAME, self.reconcile)
+        self._pods: Informer[Partial[Pod]] = context.informers.of(PODS)
+        self.loop = context.loop(NAME, self.reconcile)
         self.loops = (self.loop,) if threshold > 0 else ()
         self.loop.queue.add(_SWEEP)
 

@@ -18,7 +18,7 @@ _NEEDED = {"list", "watch", "delete", "patch"}
 _MOST_REMEMBERED = 10_000
 
 
-class Item(NamedTuple):
+class OwnedObject(NamedTuple):
     """An object of any kind."""
 
     resource: Resource[Any]
@@ -34,7 +34,7 @@ class Graph:
         self._shared = informers
         self._informers: dict[Resource[Any], Informer[Any]] = {}
         # Owners that are no more: a uid never comes back, but the same uid may be there under another name or place.
-        self._gone: dict[tuple[Item, str], None] = {}
+        self._gone: dict[tuple[OwnedObject, str], None] = {}
 
     async def follow(self, changed: Callable[[Resource[Any], Any, Any], None]) -> None:
         """Begin to follow every kind that is served."""
@@ -43,16 +43,16 @@ class Graph:
             informer.add_index("owner", by_owner)
             informer.subscribe(partial(changed, resource))
 
-    def get(self, item: Item) -> Any:
+    def get(self, item: OwnedObject) -> Any:
         informer = self._informers.get(item.resource)
         return informer.cache.get(item.key) if informer is not None else None
 
-    def dependents(self, uid: str) -> Iterator[tuple[Item, Any]]:
+    def dependents(self, uid: str) -> Iterator[tuple[OwnedObject, Any]]:
         for resource, informer in self._informers.items():
             for obj in informer.by("owner", uid):
-                yield Item(resource, key_of(obj)), obj
+                yield OwnedObject(resource, key_of(obj)), obj
 
-    def owners(self, obj: Any) -> Iterator[Item]:
+    def owners(self, obj: Any) -> Iterator[OwnedObject]:
         """The owners of an object, whether they are there or not, as far as their kinds are known."""
         metadata = metadata_of(obj)
         for reference in metadata.owner_references:
@@ -75,16 +75,16 @@ class Graph:
             return None
         return metadata_of(found)
 
-    def _item(self, reference: OwnerReference, namespace: str) -> Item | None:
+    def _item(self, reference: OwnerReference, namespace: str) -> OwnedObject | None:
         """None for kinds that are not followed, and for an owner in a namespace of an object that is in none."""
         resource = resource_named(reference.api_version, reference.kind)
         if resource is None or resource not in self._informers:
             return None
         if not resource.kind.namespaced:
-            return Item(resource, Key("", reference.name))
-        return Item(resource, Key(namespace, reference.name)) if namespace else None
+            return OwnedObject(resource, Key("", reference.name))
+        return OwnedObject(resource, Key(namespace, reference.name)) if namespace else None
 
-    def _remember(self, owner: Item, uid: str) -> None:
+    def _remember(self, owner: OwnedObject, uid: str) -> None:
         self._gone[owner, uid] = None
         if len(self._gone) > _MOST_REMEMBERED:
             del self._gone[next(iter(self._gone))]

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from drakit.api import Namespace
-from drakit.api.times import format_time
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.text.times import format_time
 from drakit.client import EVENTS, NAMESPACES, Key, NotFound, Resource, V, metadata_of
+from drakit.controllers.context import ControllerContext
 from drakit.controllers.garbage.graph import served
-from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result
 
 log = logging.getLogger("drakit.controllers")
@@ -38,12 +38,12 @@ class Rest(msgspec.Struct, frozen=True):
 
 
 class NamespaceController:
-    def __init__(self, setting: Setting, *, workers: int = 2) -> None:
-        self._client = setting.client_of(ACCOUNT)
-        self._clock = setting.clock
-        self._namespaces: Informer[Partial[Namespace]] = setting.informers.of(NAMESPACES)
+    def __init__(self, context: ControllerContext, *, workers: int = 2) -> None:
+        self._client = context.client_of(ACCOUNT)
+        self._clock = context.clock
+        self._namespaces: Informer[Partial[Namespace]] = context.informers.of(NAMESPACES)
         self._content: list[Resource[Any]] = []
-        self.loop = setting.loop(NAME, self.reconcile, workers=workers)
+        self.loop = context.loop(NAME, self.reconcile, workers=workers)
         self.loops = (self.loop,)
         self._namespaces.enqueue(self.loop.queue.add)
 

@@ -6,19 +6,16 @@ from collections.abc import Iterable
 
 from drakit.api import Node
 from drakit.base.taints import NO_EXECUTE, NO_SCHEDULE, Taint
+from drakit.base.wellknown import NOT_READY_TAINT, OUT_OF_SERVICE_TAINT, UNREACHABLE_TAINT, UNSCHEDULABLE_TAINT
 
 READY = "Ready"
-NOT_READY = "node.kubernetes.io/not-ready"
-UNREACHABLE = "node.kubernetes.io/unreachable"
-UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 _PRESSURES = {
     "MemoryPressure": "node.kubernetes.io/memory-pressure",
     "DiskPressure": "node.kubernetes.io/disk-pressure",
     "PIDPressure": "node.kubernetes.io/pid-pressure",
     "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
 }
-_OURS = frozenset({NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURES.values()})
+_OURS = frozenset({NOT_READY_TAINT, UNREACHABLE_TAINT, UNSCHEDULABLE_TAINT, *_PRESSURES.values()})
 TOLD_BY_AGENT = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
@@ -43,12 +40,12 @@ def taints_for(node: Node, now: str) -> tuple[Taint, ...]:
 
 def _wanted(node: Node) -> Iterable[tuple[str, str]]:
     state = ready(node)
-    key = {"False": NOT_READY, "Unknown": UNREACHABLE}.get(state or "")
+    key = {"False": NOT_READY_TAINT, "Unknown": UNREACHABLE_TAINT}.get(state or "")
     if key is not None:
         yield key, NO_SCHEDULE
         yield key, NO_EXECUTE
     if node.spec.unschedulable:
-        yield UNSCHEDULABLE, NO_SCHEDULE
+        yield UNSCHEDULABLE_TAINT, NO_SCHEDULE
     for condition in node.status.conditions:
         if condition.type in _PRESSURES and condition.status == "True":
             yield _PRESSURES[condition.type], NO_SCHEDULE
@@ -56,4 +53,4 @@ def _wanted(node: Node) -> Iterable[tuple[str, str]]:
 
 def is_out_of_service(node: Node) -> bool:
     """Whether an operator says that a node, which is not ready, will not come back with its pods."""
-    return ready(node) != "True" and any(each.key == OUT_OF_SERVICE for each in node.spec.taints)
+    return ready(node) != "True" and any(each.key == OUT_OF_SERVICE_TAINT for each in node.spec.taints)

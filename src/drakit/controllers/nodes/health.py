@@ -13,12 +13,12 @@ import logging
 from typing import Any
 
 from drakit.api import Lease, Node, to_plain
-from drakit.api.times import format_time
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.text.times import format_time
 from drakit.client import LEASES, NODES, STRATEGIC, Key, V
+from drakit.controllers.context import ControllerContext
 from drakit.controllers.nodes.conditions import READY, TOLD_BY_AGENT, ready, taints_for
-from drakit.controllers.setting import Setting
-from drakit.informers import Informer, Result, Scope
+from drakit.informers import Informer, ListScope, Result
 
 log = logging.getLogger("drakit.controllers")
 
@@ -32,14 +32,14 @@ Sign = tuple[str | None, str | None]
 
 
 class NodeHealth:
-    def __init__(self, setting: Setting, *, grace: float = GRACE) -> None:
-        self._client = setting.client_of(ACCOUNT)
-        self._clock = setting.clock
+    def __init__(self, context: ControllerContext, *, grace: float = GRACE) -> None:
+        self._client = context.client_of(ACCOUNT)
+        self._clock = context.clock
         self._grace = grace
-        self._nodes: Informer[Partial[Node]] = setting.informers.of(NODES)
-        self._leases: Informer[Partial[Lease]] = setting.informers.of(LEASES, Scope(namespace=LEASE_NAMESPACE))
+        self._nodes: Informer[Partial[Node]] = context.informers.of(NODES)
+        self._leases: Informer[Partial[Lease]] = context.informers.of(LEASES, ListScope(namespace=LEASE_NAMESPACE))
         self._seen: dict[str, tuple[Sign, float]] = {}
-        self.loop = setting.loop(NAME, self.reconcile)
+        self.loop = context.loop(NAME, self.reconcile)
         self.loops = (self.loop,)
         self._nodes.enqueue(self.loop.queue.add)
         self._leases.enqueue(self.loop.queue.add, lambda lease: [Key("", lease.view.metadata.name)])

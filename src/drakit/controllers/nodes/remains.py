@@ -15,12 +15,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from drakit.api import Node, Pod, ResourceSlice
-from drakit.api.times import parse_time
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.text.times import parse_time
 from drakit.client import NODES, PODS, SLICES, Key, V, key_of
+from drakit.controllers.context import ControllerContext
 from drakit.controllers.disruption import mark_disrupted
 from drakit.controllers.nodes.conditions import is_out_of_service
-from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result, by_node
 
 log = logging.getLogger("drakit.controllers")
@@ -32,7 +32,7 @@ PATIENCE = 40.0
 POD, SLICE = "pod", "slice"
 
 
-class Item(NamedTuple):
+class NodeWorkItem(NamedTuple):
     sort: str
     key: Key
 
@@ -41,23 +41,23 @@ class Item(NamedTuple):
 
 
 class NodeRemains:
-    def __init__(self, setting: Setting) -> None:
-        self._client = setting.client_of(ACCOUNT)
-        self._collector = setting.client_of(COLLECTOR)
-        self._clock = setting.clock
-        self._begun = setting.clock.now()
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client_of(ACCOUNT)
+        self._collector = context.client_of(COLLECTOR)
+        self._clock = context.clock
+        self._begun = context.clock.now()
         self._missed: dict[str, float] = {}  # nodes that are not in the cache, since when
         self._deleted: set[str] = set()
-        self._nodes: Informer[Partial[Node]] = setting.informers.of(NODES)
-        self._pods: Informer[Partial[Pod]] = setting.informers.of(PODS)
-        self._slices: Informer[ResourceSlice] = setting.informers.of(SLICES)
+        self._nodes: Informer[Partial[Node]] = context.informers.of(NODES)
+        self._pods: Informer[Partial[Pod]] = context.informers.of(PODS)
+        self._slices: Informer[ResourceSlice] = context.informers.of(SLICES)
         self._pods.add_index("node", by_node)
         self._slices.add_index("node", by_node)
-        self.loop = setting.loop(NAME, self.reconcile)
+        self.loop = context.loop(NAME, self.reconcile)
         self.loops = (self.loop,)
         self._nodes.subscribe(self._node_changed)
-        self._pods.enqueue(lambda key: self.loop.queue.add(Item(POD, key)))
-        self._slices.enqueue(lambda key: self.loop.queue.add(Item(SLICE, key)))
+        self._pods.enqueue(lambda key: self.loop.queue.add(NodeWorkItem(POD, key)))
+        self._slices.enqueue(lambda key: self.loop.queue.add(NodeWorkItem(SLICE, key)))
 
     def _node_changed(self, old: Partial[Node] | None, new: Partial[Node] | None) -> None:
         node = new if new is not None else old
@@ -70,11 +70,11 @@ class NodeRemains:
             self._deleted.discard(name)
             self._missed.pop(name, None)
         for pod in self._pods.by("node", name):
-            self.loop.queue.add(Item(POD, key_of(pod)))
+            self.loop.queue.add(NodeWorkItem(POD, key_of(pod)))
         for each in self._slices.by("node", name):
-            self.loop.queue.add(Item(SLICE, key_of(each)))
+            self.loop.queue.add(NodeWorkItem(SLICE, key_of(each)))
 
-    async def reconcile(self, item: Item) -> Result:
+    async def reconcile(self, item: NodeWorkItem) -> Result:
         return await (self._pod(item.key) if item.sort == POD else self._slice(item.key))
 
     async def _pod(self, key: Key) -> Result:

@@ -13,19 +13,19 @@ import logging
 from typing import Any
 
 from drakit.api import Pod, ReplicaSet
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
 from drakit.base.errors import DrakitError, Retryable
 from drakit.client import PODS, REPLICA_SETS, Key, V, key_of
-from drakit.client.recording import NORMAL, WARNING
-from drakit.controllers.replicasets.choosing import (
-    Sorted,
+from drakit.client.events import NORMAL, WARNING
+from drakit.controllers.context import ControllerContext
+from drakit.controllers.replicasets.selection import (
+    SortedPods,
     available_in,
     first_to_go,
     is_active,
     ready_since,
     sort_pods,
 )
-from drakit.controllers.setting import Setting
 from drakit.informers import Informer, Result, by_controller
 
 log = logging.getLogger("drakit.controllers")
@@ -38,15 +38,15 @@ OneSet = Partial[ReplicaSet]
 
 
 class ReplicaSetController:
-    def __init__(self, setting: Setting, *, workers: int = 2, burst: int = BURST) -> None:
+    def __init__(self, context: ControllerContext, *, workers: int = 2, burst: int = BURST) -> None:
         self._burst = burst
-        self._client = setting.client_of(COMPONENT)
-        self._clock = setting.clock
-        self._recorder = setting.recorder(self._client, COMPONENT)
-        self._sets: Informer[OneSet] = setting.informers.of(REPLICA_SETS)
-        self._pods: Informer[Partial[Pod]] = setting.informers.of(PODS)
+        self._client = context.client_of(COMPONENT)
+        self._clock = context.clock
+        self._recorder = context.recorder(self._client, COMPONENT)
+        self._sets: Informer[OneSet] = context.informers.of(REPLICA_SETS)
+        self._pods: Informer[Partial[Pod]] = context.informers.of(PODS)
         self._pods.add_index("controller", by_controller)
-        self.loop = setting.loop(NAME, self.reconcile, workers=workers)
+        self.loop = context.loop(NAME, self.reconcile, workers=workers)
         self.loops = (self.loop,)
         self._sets.enqueue(self.loop.queue.add)
         self._pods.enqueue(self.loop.queue.add, self._sets_of)
@@ -72,23 +72,23 @@ class ReplicaSetController:
         wait = await self._tell(replica_set, found)
         return Result.retry() if failed else Result.after(wait) if wait else Result.done()
 
-    def _difference(self, replica_set: OneSet, found: Sorted) -> int:
+    def _difference(self, replica_set: OneSet, found: SortedPods) -> int:
         """How many pods are missing; negative, how many are too many."""
         wanted = replica_set.view.spec.replicas
         return (1 if wanted is None else wanted) - sum(map(is_active, found.owned))
 
-    async def _put_right(self, replica_set: OneSet) -> tuple[Sorted, bool]:
+    async def _put_right(self, replica_set: OneSet) -> tuple[SortedPods, bool]:
         """The pods as they are afterwards, and whether some could not be made."""
         metadata = replica_set.view.metadata
         now = await self._client.find(REPLICA_SETS, metadata.name, namespace=metadata.namespace)
         if now is None or now.view.metadata.uid != metadata.uid or now.view.metadata.deletion_timestamp is not None:
-            return Sorted([], [], []), False
+            return SortedPods([], [], []), False
         found = sort_pods(now.view, await self._client.list(PODS, namespace=metadata.namespace))
         for pod in found.adopted:
             await self._set_owners(pod, [*_owners(pod), _owner(now)])
         for pod in found.released:
             await self._set_owners(pod, [each for each in _owners(pod) if each["uid"] != metadata.uid])
-        owned = Sorted([*found.owned, *found.adopted], [], [])
+        owned = SortedPods([*found.owned, *found.adopted], [], [])
         missing = self._difference(now, owned)
         if missing > 0:
             return owned, not await self._make(now, owned, min(missing, self._burst))
@@ -98,7 +98,7 @@ class ReplicaSetController:
             await self._say(now, "SuccessfulDelete", f"Deleted pod: {pod.view.metadata.name}", NORMAL)
         return owned, False
 
-    async def _make(self, replica_set: OneSet, owned: Sorted, count: int) -> bool:
+    async def _make(self, replica_set: OneSet, owned: SortedPods, count: int) -> bool:
         for _ in range(count):
             try:
                 made = await self._client.create(_pod(replica_set))
@@ -119,7 +119,7 @@ class ReplicaSetController:
     async def _say(self, replica_set: OneSet, reason: str, message: str, type_: str) -> None:
         await self._recorder.tell("ReplicaSet", "apps/v1", replica_set, reason, message, type_=type_)
 
-    async def _tell(self, replica_set: OneSet, found: Sorted) -> float:
+    async def _tell(self, replica_set: OneSet, found: SortedPods) -> float:
         """Write the status if it has changed; the seconds until it changes without anything happening, else zero."""
         view, now = replica_set.view, self._clock.now()
         active = [pod for pod in found.owned if is_active(pod)]

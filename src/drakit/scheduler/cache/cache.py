@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from drakit.api.cluster import Node
-from drakit.api.pods import Pod
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.cache.order import NodeOrder
 from drakit.scheduler.framework.nodes import NodeInfo
 

@@ -11,28 +11,28 @@ from drakit.scheduler.config.args import (
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
 )
-from drakit.scheduler.config.loading import default_configuration, load_configuration
+from drakit.scheduler.config.loader import default_configuration, load_configuration
 from drakit.scheduler.config.model import (
     DEFAULT_SCHEDULER,
+    EnabledPlugin,
     LeaderElection,
     PluginSet,
-    Profile,
+    ProfileConfig,
     SchedulerConfiguration,
-    Use,
 )
 
 __all__ = [
     "DEFAULT_SCHEDULER",
     "Args",
     "DynamicResourcesArgs",
+    "EnabledPlugin",
     "LeaderElection",
     "NodeAffinityArgs",
     "NodeResourcesBalancedAllocationArgs",
     "NodeResourcesFitArgs",
     "PluginSet",
-    "Profile",
+    "ProfileConfig",
     "SchedulerConfiguration",
-    "Use",
     "default_configuration",
     "load_configuration",
 ]

@@ -5,7 +5,7 @@ Times are seconds. A plugin that is told nothing gets the defaults that stand he
 
 from __future__ import annotations
 
-from drakit.api.pods import NodeAffinity
+from drakit.api.objects.pods import NodeAffinity
 from drakit.base.structs import Model
 
 LEAST_ALLOCATED = "LeastAllocated"

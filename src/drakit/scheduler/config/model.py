@@ -16,7 +16,7 @@ from drakit.scheduler.config.names import EVERYTHING
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
-class Use(msgspec.Struct, frozen=True):
+class EnabledPlugin(msgspec.Struct, frozen=True):
     """A plugin that is turned on; a weight of 0 is: not said."""
 
     name: str
@@ -26,14 +26,14 @@ class Use(msgspec.Struct, frozen=True):
 class PluginSet(msgspec.Struct, frozen=True):
     """What is on and what is off, at all extension points (`multiPoint`) or at one."""
 
-    enabled: tuple[Use, ...] = ()
+    enabled: tuple[EnabledPlugin, ...] = ()
     disabled: frozenset[str] = frozenset()
 
 
 NOTHING_SAID = PluginSet()
 
 
-class Profile(msgspec.Struct, frozen=True):
+class ProfileConfig(msgspec.Struct, frozen=True):
     """`points` are the sets of single extension points, by their name in files (`preFilter`)."""
 
     scheduler_name: str = DEFAULT_SCHEDULER
@@ -96,7 +96,7 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     sets.
     """
 
-    profiles: tuple[Profile, ...]
+    profiles: tuple[ProfileConfig, ...]
     percentage_of_nodes_to_score: int = 0
     pod_initial_backoff_seconds: float = 1.0
     pod_max_backoff_seconds: float = 10.0
@@ -104,6 +104,6 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
 
-    def profile(self, scheduler_name: str) -> Profile | None:
+    def profile(self, scheduler_name: str) -> ProfileConfig | None:
         """The profile of pods that name this scheduler."""
         return next((each for each in self.profiles if each.scheduler_name == scheduler_name), None)

@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.jsontext import Repeated
+from drakit.api.text.jsontext import Repeated
 from drakit.base.fields import Path, duplicate, forbidden, not_supported
 from drakit.base.gates import FeatureGates
 from drakit.base.structs import Model
+from drakit.scheduler.config.argrules import check_args, waits_for_devices
 from drakit.scheduler.config.args import (
     BINDING_TIMEOUT,
     CPU_AND_MEMORY,
@@ -26,12 +27,11 @@ from drakit.scheduler.config.args import (
     NodeResourcesFitArgs,
     ResourceSpec,
 )
-from drakit.scheduler.config.checking import check_plugin_name
-from drakit.scheduler.config.checkingargs import check_args, waits_for_devices
 from drakit.scheduler.config.durations import seconds
-from drakit.scheduler.config.model import DEFAULT_SCHEDULER, PluginSet, Profile, Use
+from drakit.scheduler.config.model import DEFAULT_SCHEDULER, EnabledPlugin, PluginSet, ProfileConfig
 from drakit.scheduler.config.names import EVERYTHING, OURS, default_plugins
-from drakit.scheduler.config.reading import Errors, read, untold
+from drakit.scheduler.config.reader import Errors, read, untold
+from drakit.scheduler.config.rules import check_plugin_name
 from drakit.scheduler.config.wire import (
     ARGS,
     GROUP_VERSION,
@@ -43,10 +43,10 @@ from drakit.scheduler.config.wire import (
 )
 
 
-def build_profile(file: WireProfile, percentage: int, gates: FeatureGates, path: Path, errors: Errors) -> Profile:
+def build_profile(file: WireProfile, percentage: int, gates: FeatureGates, path: Path, errors: Errors) -> ProfileConfig:
     own = file.percentage_of_nodes_to_score
     sets = {point: _plugin_set(getattr(file.plugins, attribute)) for attribute, point in POINTS.items()}
-    return Profile(
+    return ProfileConfig(
         scheduler_name=file.scheduler_name or DEFAULT_SCHEDULER,
         percentage_of_nodes_to_score=percentage if own is None else own,
         multi_point=_merged(_plugin_set(file.plugins.multi_point), gates),
@@ -57,15 +57,16 @@ def build_profile(file: WireProfile, percentage: int, gates: FeatureGates, path:
 
 def _plugin_set(file: WirePluginSet) -> PluginSet:
     return PluginSet(
-        tuple(Use(each.name, each.weight) for each in file.enabled), frozenset(each.name for each in file.disabled)
+        tuple(EnabledPlugin(each.name, each.weight) for each in file.enabled),
+        frozenset(each.name for each in file.disabled),
     )
 
 
 def _merged(said: PluginSet, gates: FeatureGates) -> PluginSet:
     own = {use.name: use for use in said.enabled}
-    kept: dict[str, Use] = {}
+    kept: dict[str, EnabledPlugin] = {}
     if EVERYTHING not in said.disabled:
-        defaults = (Use(name, weight) for name, weight in default_plugins(gates))
+        defaults = (EnabledPlugin(name, weight) for name, weight in default_plugins(gates))
         kept = {use.name: own.get(use.name, use) for use in defaults if use.name not in said.disabled}
     return PluginSet((*kept.values(), *(use for use in said.enabled if use.name not in kept)), said.disabled)
 

@@ -3,8 +3,8 @@
 `DynamicResources` is the plugin. See `plugin` for how it is put together.
 """
 
-from drakit.scheduler.dynamicresources.context import NAME, Context
-from drakit.scheduler.dynamicresources.explaining import Explanation, explain
+from drakit.scheduler.dynamicresources.explanation import Explanation, explain
 from drakit.scheduler.dynamicresources.plugin import DynamicResources
+from drakit.scheduler.dynamicresources.state.context import NAME, PluginContext
 
-__all__ = ["NAME", "Context", "DynamicResources", "Explanation", "explain"]
+__all__ = ["NAME", "DynamicResources", "Explanation", "PluginContext", "explain"]

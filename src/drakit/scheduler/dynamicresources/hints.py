@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from drakit.api.claims import ResourceClaim
-from drakit.api.classes import DeviceClass
-from drakit.api.cluster import Node
+from drakit.api.objects.claims import ResourceClaim
+from drakit.api.objects.classes import DeviceClass
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
+from drakit.api.objects.workloads import PodGroup
 from drakit.api.podclaims import claim_names, pod_group_name
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
-from drakit.api.workloads import PodGroup
 from drakit.scheduler.dynamicresources import nodeallocatable
-from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.extended import hints as extended
-from drakit.scheduler.dynamicresources.readiness import NotReady, pod_claims
-from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Hint, Interest, Scope
+from drakit.scheduler.dynamicresources.points.readiness import NotReady, pod_claims
+from drakit.scheduler.dynamicresources.state.context import PluginContext
+from drakit.scheduler.framework import Action, ClusterEvent, EventResource, EventScope, Hint, Interest
 
 
 class Hints:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         self._context = context
         gates = context.handle.gates
         self._extended = gates.enabled(extended.GATE)
@@ -35,7 +35,7 @@ class Hints:
         claims, changes = action.ADD | action.UPDATE | action.DELETE, action.ADD | action.UPDATE
         found = [
             Interest(ClusterEvent(resource.NODE, nodes), self.after_node),
-            Interest(ClusterEvent(resource.CLAIM, claims), self.after_claim, Scope(_claims_of, _concerned)),
+            Interest(ClusterEvent(resource.CLAIM, claims), self.after_claim, EventScope(_claims_of, _concerned)),
             Interest(ClusterEvent(resource.TARGET_POD, action.UPDATE_POD_GENERATED_CLAIM), self.after_pod),
             Interest(ClusterEvent(resource.POD, action.DELETE), self.after_pod_gone),
             # A class that goes may leave the name of an extended resource to another one.

@@ -12,22 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.base.errors import DrakitError
 from drakit.scheduler.config.args import DynamicResourcesArgs
-from drakit.scheduler.dynamicresources.binding import bind_claim, check_node, unreserve, wait_ready, waits
-from drakit.scheduler.dynamicresources.context import NAME, Context
 from drakit.scheduler.dynamicresources.extended import Extended, begin_attempt
-from drakit.scheduler.dynamicresources.filtering import refuse_nodes
 from drakit.scheduler.dynamicresources.hints import Hints
-from drakit.scheduler.dynamicresources.needs import PodNeeds, Variant
-from drakit.scheduler.dynamicresources.nodeallocatable.charging import Charging
-from drakit.scheduler.dynamicresources.postfiltering import NOTHING_TO_DO, make_way
-from drakit.scheduler.dynamicresources.preparing import prepare
-from drakit.scheduler.dynamicresources.readiness import NotReady, needs_of, pod_claims
-from drakit.scheduler.dynamicresources.reserving import decide, note_given_back, reserve
-from drakit.scheduler.dynamicresources.scoring import can_differ, score_nodes
-from drakit.scheduler.dynamicresources.supposing import ClaimUsers, without_claims
+from drakit.scheduler.dynamicresources.nodeallocatable.charges import Charging
+from drakit.scheduler.dynamicresources.points.binding import bind_claim, check_node, unreserve, wait_ready, waits
+from drakit.scheduler.dynamicresources.points.filter import refuse_nodes
+from drakit.scheduler.dynamicresources.points.postfilter import NOTHING_TO_DO, make_way
+from drakit.scheduler.dynamicresources.points.preparation import prepare
+from drakit.scheduler.dynamicresources.points.readiness import NotReady, needs_of, pod_claims
+from drakit.scheduler.dynamicresources.points.reservation import decide, note_given_back, reserve
+from drakit.scheduler.dynamicresources.points.score import can_differ, score_nodes
+from drakit.scheduler.dynamicresources.state.claimusers import ClaimUsers, without_claims
+from drakit.scheduler.dynamicresources.state.context import NAME, PluginContext
+from drakit.scheduler.dynamicresources.state.needs import PodNeeds, Variant
 from drakit.scheduler.framework import (
     SKIP,
     SUCCESS,
@@ -36,8 +36,8 @@ from drakit.scheduler.framework import (
     Interest,
     NodeInfo,
     Rejections,
+    RemovePods,
     Status,
-    Without,
 )
 
 _NO_NEEDS = PodNeeds()
@@ -47,7 +47,7 @@ class DynamicResources:
     name = NAME
 
     def __init__(self, handle: Handle, args: DynamicResourcesArgs | None = None) -> None:
-        self.context = Context(handle, args)
+        self.context = PluginContext(handle, args)
         self._extended = Extended.shared(handle, self.context)
         self._charging = Charging.shared(handle, self.context.inventory)
         self._hints = Hints(self.context)
@@ -66,7 +66,7 @@ class DynamicResources:
     def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
         return self._prepare(self.context.seen_by(pod), state, pod), None
 
-    def _prepare(self, context: Context, state: CycleState, pod: Pod) -> Status:
+    def _prepare(self, context: PluginContext, state: CycleState, pod: Pod) -> Status:
         state.put(NAME, _NO_NEEDS)
         try:
             needs = PodNeeds(needs_of(context, pod))
@@ -114,7 +114,7 @@ class DynamicResources:
 
     # Preemption
 
-    def suppose(self, pod: Pod) -> Without:
+    def suppose(self, pod: Pod) -> RemovePods:
         users, context = ClaimUsers(self.context), self.context.seen_by(pod)
 
         def without(state: CycleState, gone: Collection[str]) -> None:

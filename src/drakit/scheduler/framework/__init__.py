@@ -5,26 +5,34 @@ nothing of queue and cycles.
 """
 
 from drakit.scheduler.framework.cycle import CycleState, on_node
-from drakit.scheduler.framework.events import Action, ClusterEvent, EventResource, Hint, HintFunction, Interest, Scope
+from drakit.scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    EventResource,
+    EventScope,
+    Hint,
+    HintFunction,
+    Interest,
+)
 from drakit.scheduler.framework.extended import ExtendedResources
-from drakit.scheduler.framework.handle import Handle, Record
+from drakit.scheduler.framework.handle import Handle, RecordEvent
 from drakit.scheduler.framework.nodes import NodeInfo, Nodes
 from drakit.scheduler.framework.plugins import (
     Binder,
+    EnqueueExtensions,
     Filter,
-    Informed,
-    Keeps,
     Permit,
     Plugin,
     PostFilter,
     PreBind,
+    PreemptionExtensions,
     PreEnqueue,
     PreFilter,
     Rejections,
+    RemovePods,
     Reserve,
     Score,
-    Waits,
-    Without,
+    WaitsBeforeBind,
 )
 from drakit.scheduler.framework.statuses import SKIP, SUCCESS, Code, Status
 
@@ -36,15 +44,15 @@ __all__ = [
     "ClusterEvent",
     "Code",
     "CycleState",
+    "EnqueueExtensions",
     "EventResource",
+    "EventScope",
     "ExtendedResources",
     "Filter",
     "Handle",
     "Hint",
     "HintFunction",
-    "Informed",
     "Interest",
-    "Keeps",
     "NodeInfo",
     "Nodes",
     "Permit",
@@ -53,13 +61,13 @@ __all__ = [
     "PreBind",
     "PreEnqueue",
     "PreFilter",
-    "Record",
+    "PreemptionExtensions",
+    "RecordEvent",
     "Rejections",
+    "RemovePods",
     "Reserve",
-    "Scope",
     "Score",
     "Status",
-    "Waits",
-    "Without",
+    "WaitsBeforeBind",
     "on_node",
 ]

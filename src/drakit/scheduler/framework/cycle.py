@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 
 
 class CycleState:

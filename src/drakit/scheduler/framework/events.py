@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 
 
 class EventResource(StrEnum):
@@ -112,7 +112,7 @@ HintFunction = Callable[[Pod, Any, Any], Hint]
 """(the pod that waits, the object before, the object after); pods and nodes come as their views."""
 
 
-class Scope(msgspec.Struct, frozen=True):
+class EventScope(msgspec.Struct, frozen=True):
     """Which pods a change can concern at all, found by what they have in common with it: nobody else is asked.
 
     `of_change` of None: it may concern any pod. `of_pod` looks at nothing but the pod.
@@ -127,7 +127,7 @@ class Interest(msgspec.Struct, frozen=True):
 
     event: ClusterEvent
     hint: HintFunction | None = None
-    scope: Scope | None = None
+    scope: EventScope | None = None
 
 
 EVERYTHING = ClusterEvent(EventResource.WILDCARD, Action.ALL)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from drakit.api.footprint import is_sidecar, pod_requests
-from drakit.api.pods import Container, Pod
+from drakit.api.objects.pods import Container, Pod
 from drakit.base.quantity import Quantity
 
 Amounts = Mapping[str, int]

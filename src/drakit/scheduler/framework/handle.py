@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client
@@ -18,7 +18,7 @@ from drakit.scheduler.framework.extended import ExtendedResources, NoDevices
 from drakit.scheduler.framework.nodes import Nodes
 
 T = TypeVar("T")
-Record = Callable[[Pod, str, str, str], None]
+RecordEvent = Callable[[Pod, str, str, str], None]
 """Tell people of a pod: (pod, type, reason, message). Returns at once; the event is written behind the bindings."""
 
 
@@ -43,7 +43,7 @@ class Handle:
         registry: CollectorRegistry,
         random: Random,
         new_uid: Callable[[], str],
-        record: Record = _nobody_listens,
+        record: RecordEvent = _nobody_listens,
     ) -> None:
         self.client = client
         self.informers = informers

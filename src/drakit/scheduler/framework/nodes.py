@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from drakit.api.cluster import Node
-from drakit.api.pods import Pod
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework.footprints import CPU, MEMORY, PODS, Amounts, Footprint, Port, footprint_of, units
 
 __all__ = [

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework.cycle import CycleState
 from drakit.scheduler.framework.events import Interest
 from drakit.scheduler.framework.nodes import NodeInfo
@@ -38,8 +38,8 @@ class Plugin(Protocol):
 
 
 @runtime_checkable
-class Informed(Plugin, Protocol):
-    """A plugin whose refusals can be overcome by what happens in the cluster. Without it: any event wakes the pod."""
+class EnqueueExtensions(Plugin, Protocol):
+    """A plugin that names the events which can help a pod that it refused. Without it, any event wakes the pod."""
 
     def interests(self) -> Sequence[Interest]: ...
 
@@ -75,15 +75,15 @@ class PostFilter(Plugin, Protocol):
         ...
 
 
-Without = Callable[[CycleState, Collection[str]], None]
+RemovePods = Callable[[CycleState, Collection[str]], None]
 """Makes of a state after `pre_filter` what it would be if the pods of these uids were gone."""
 
 
 @runtime_checkable
-class Keeps(Plugin, Protocol):
+class PreemptionExtensions(Plugin, Protocol):
     """A plugin that pods take something from which is in no node's ledger. Asked by preemption; all is synchronous."""
 
-    def suppose(self, pod: Pod) -> Without:
+    def suppose(self, pod: Pod) -> RemovePods:
         """For one pod, and the state of the cluster as it is now."""
         ...
 
@@ -134,7 +134,7 @@ class PreBind(Plugin, Protocol):
 
 
 @runtime_checkable
-class Waits(Plugin, Protocol):
+class WaitsBeforeBind(Plugin, Protocol):
     """A plugin whose `pre_bind` may wait for somebody: the pod's `nominatedNodeName` then tells its node meanwhile."""
 
     def waits(self, state: CycleState, pod: Pod, node: str) -> bool: ...

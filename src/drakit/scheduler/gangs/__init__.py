@@ -1,9 +1,6 @@
 """Pods that are scheduled together: all of a gang's minimum, or none.
 
-`GangScheduling` is the plugin that holds members back until there are enough of them; `attempts` tries them together;
-`conditions` tells the PodGroup what became of it.
+attempts     takes the members of a gang from the queue and tries them together
+rounds       one such try: who takes part, who got a node, whether that is enough
+conditions   tells the PodGroup what became of it
 """
-
-from drakit.scheduler.gangs.plugin import GangScheduling
-
-__all__ = ["GangScheduling"]

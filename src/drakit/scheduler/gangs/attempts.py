@@ -19,26 +19,26 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from drakit.api.pods import Pod
-from drakit.api.workloads import PodGroup
+from drakit.api.objects.pods import Pod
+from drakit.api.objects.workloads import PodGroup
 from drakit.base.clock import Clock
 from drakit.client import Key
-from drakit.scheduler import metrics as figures
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.config.names import GANG_SCHEDULING
+from drakit.scheduler.cycles.binding import Bindings, Job
+from drakit.scheduler.cycles.cycle import Placement, SchedulingCycle
+from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed
+from drakit.scheduler.cycles.failures import Failures
+from drakit.scheduler.cycles.profiles import Profile
 from drakit.scheduler.framework import Status
 from drakit.scheduler.gangs.conditions import SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, GroupConditions
-from drakit.scheduler.gangs.figures import GroupFigures
-from drakit.scheduler.gangs.groups import Groups, least
-from drakit.scheduler.gangs.plugin import without_group
 from drakit.scheduler.gangs.rounds import Member, Round, in_order
-from drakit.scheduler.metrics import Metrics
-from drakit.scheduler.queueing import QueuedPod, SchedulingQueue
-from drakit.scheduler.scheduling.binding import Bindings, Job
-from drakit.scheduler.scheduling.cycle import Placement, SchedulingCycle
-from drakit.scheduler.scheduling.diagnosis import Refusal, failed
-from drakit.scheduler.scheduling.failing import Failures
-from drakit.scheduler.scheduling.profiles import Profile
+from drakit.scheduler.metrics import AttemptResult
+from drakit.scheduler.metrics.attempts import SchedulerMetrics
+from drakit.scheduler.metrics.podgroups import PodGroupMetrics
+from drakit.scheduler.podgroups.gangscheduling import without_group
+from drakit.scheduler.podgroups.groups import Groups, least
+from drakit.scheduler.queue import QueuedPod, SchedulingQueue
 
 log = logging.getLogger("drakit.scheduler")
 
@@ -58,8 +58,8 @@ class GroupAttempts:
         *,
         is_done_with: Callable[[Pod], bool],
         clock: Clock,
-        metrics: Metrics,
-        group_figures: GroupFigures,
+        metrics: SchedulerMetrics,
+        podgroup_metrics: PodGroupMetrics,
         gangs: bool,
     ) -> None:
         self._groups = groups
@@ -72,7 +72,7 @@ class GroupAttempts:
         self._is_done_with = is_done_with
         self._clock = clock
         self._metrics = metrics
-        self._figures = group_figures
+        self._podgroup_metrics = podgroup_metrics
         self._gangs = gangs
 
     async def attempt(self, profile: Profile, queued: QueuedPod, key: Key) -> None:
@@ -110,10 +110,10 @@ class GroupAttempts:
 
     def _refuse_untried(self, held: Round, key: Key, group: PodGroup | None) -> None:
         """Refuse all, where they cannot be tried as what they are."""
-        refusal: Refusal | None = None
+        refusal: SchedulingRefusal | None = None
         if group is None:
             status = without_group(key.name).by(GANG_SCHEDULING)
-            refusal = Refusal(status=status, message=status.message, plugins=frozenset({GANG_SCHEDULING}))
+            refusal = SchedulingRefusal(status=status, message=status.message, plugins=frozenset({GANG_SCHEDULING}))
         names = {each.queued.profile: None for each in held.members}
         if len(names) > 1:
             one, other, *_ = names
@@ -130,7 +130,7 @@ class GroupAttempts:
         if not held.is_enough and held.placed and held.refused and held.is_mixed:
             await self._give_back(profile, held)
             await self._place(profile, held, held.begin_again())
-        self._figures.placed(self._clock.monotonic() - began)
+        self._podgroup_metrics.placed(self._clock.monotonic() - began)
         gives_way = held.give_way()
         if held.is_enough:
             self._bind(profile, held, began)
@@ -140,10 +140,10 @@ class GroupAttempts:
         for member in held.members:
             if member.is_settled:
                 continue
-            if isinstance(member.outcome, Refusal):
+            if isinstance(member.outcome, SchedulingRefusal):
                 await self._failures.handle(profile, member.queued, member.state, member.outcome, began)
             else:
-                self._metrics.attempted(figures.UNSCHEDULABLE, profile.name, self._clock.monotonic() - began)
+                self._metrics.attempted(AttemptResult.UNSCHEDULABLE, profile.name, self._clock.monotonic() - began)
                 self._failures.put_back(member.queued, member.state.pod, gives_way)
             member.is_settled = True
 
@@ -158,7 +158,7 @@ class GroupAttempts:
             if refusals > spare:
                 return
             outcome = member.outcome or self._cycle.run(profile, member.state)
-            if isinstance(outcome, Refusal):
+            if isinstance(outcome, SchedulingRefusal):
                 refusals += 1
                 if outcome.node:
                     await self._failures.give_back(profile, member.state, outcome.node)
@@ -177,13 +177,17 @@ class GroupAttempts:
     def _tell(self, profile: Profile, held: Round, group: PodGroup | None, began: float) -> None:
         error = next((refusal for _, refusal in held.refused if refusal.is_error), None)
         if held.is_enough:
-            result, reason, message = figures.SCHEDULED if held.placed else figures.UNSCHEDULABLE, SCHEDULED, ""
+            result, reason, message = (
+                AttemptResult.SCHEDULED if held.placed else AttemptResult.UNSCHEDULABLE,
+                SCHEDULED,
+                "",
+            )
         elif error is not None:
             message = f"failed to schedule other pod from a pod group: {error.message}"
-            result, reason = figures.ERROR, SCHEDULER_ERROR
+            result, reason = AttemptResult.ERROR, SCHEDULER_ERROR
         else:
-            result, reason, message = figures.UNSCHEDULABLE, UNSCHEDULABLE, held.message
-        self._figures.attempted(result, profile.name, self._clock.monotonic() - began)
+            result, reason, message = AttemptResult.UNSCHEDULABLE, UNSCHEDULABLE, held.message
+        self._podgroup_metrics.attempted(result, profile.name, self._clock.monotonic() - began)
         if group is not None:
             self._conditions.tell(group, reason, message)
 

@@ -13,13 +13,13 @@ from functools import partial
 
 import msgspec
 
-from drakit.api.meta import Condition, find_condition
-from drakit.api.times import format_time
-from drakit.api.workloads import PodGroup
+from drakit.api.objects.meta import Condition, find_condition
+from drakit.api.objects.workloads import PodGroup
+from drakit.api.text.times import format_time
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.client import POD_GROUPS, Client, NotFound
-from drakit.scheduler.writing import Writers
+from drakit.scheduler.writers import Writers
 
 log = logging.getLogger("drakit.scheduler")
 

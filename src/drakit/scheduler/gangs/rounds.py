@@ -11,10 +11,10 @@ from collections.abc import Iterable
 import msgspec
 
 from drakit.scheduler.config.names import GANG_SCHEDULING
+from drakit.scheduler.cycles.cycle import Placement
+from drakit.scheduler.cycles.diagnosis import SchedulingRefusal
 from drakit.scheduler.framework import CycleState, Status
-from drakit.scheduler.queueing import QueuedPod
-from drakit.scheduler.scheduling.cycle import Placement
-from drakit.scheduler.scheduling.diagnosis import Refusal
+from drakit.scheduler.queue import QueuedPod
 
 UNSCHEDULABLE = "pod group is unschedulable"
 WAITING = "waiting for minCount pods from a gang to be scheduled"
@@ -28,7 +28,7 @@ class Member:
     def __init__(self, queued: QueuedPod) -> None:
         self.queued = queued
         self.state = CycleState(queued.pod.view, queued.pod.document)
-        self.outcome: Placement | Refusal | None = None
+        self.outcome: Placement | SchedulingRefusal | None = None
         self.is_settled = False
 
     @property
@@ -52,8 +52,8 @@ class Round(msgspec.Struct):
         return [(each, each.outcome) for each in self.members if isinstance(each.outcome, Placement)]
 
     @property
-    def refused(self) -> list[tuple[Member, Refusal]]:
-        return [(each, each.outcome) for each in self.members if isinstance(each.outcome, Refusal)]
+    def refused(self) -> list[tuple[Member, SchedulingRefusal]]:
+        return [(each, each.outcome) for each in self.members if isinstance(each.outcome, SchedulingRefusal)]
 
     @property
     def count(self) -> int:
@@ -95,14 +95,14 @@ class Round(msgspec.Struct):
             return f"{head} {self.count} of {self.least} can be placed, pod {member.name} cannot: {refusal.message}"
         return f"{head} {self.before + len(self.members)} of {self.least} can be tried"
 
-    def give_way(self) -> Refusal:
+    def give_way(self) -> SchedulingRefusal:
         """What a member is told whose group does not run.
 
         It waits for the same as those that were refused: what helps it to another node may leave its own to them.
         """
         plugins = frozenset[str]().union(*(refusal.plugins for _, refusal in self.refused))
         status = Status.unschedulable(self.message).by(GANG_SCHEDULING)
-        return Refusal(status=status, message=self.message, plugins=plugins | {GANG_SCHEDULING})
+        return SchedulingRefusal(status=status, message=self.message, plugins=plugins | {GANG_SCHEDULING})
 
 
 def in_order(taken: Iterable[QueuedPod]) -> list[Member]:

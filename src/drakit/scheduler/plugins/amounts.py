@@ -28,5 +28,5 @@ def there_and_taken(node: NodeInfo, name: str, ledger: Amounts, totals: Totals) 
 
 
 def depends_on_devices(resources: Iterable[str], asked: Amounts) -> bool:
-    """Whether devices may have a part in the marks of a pod that asks for so much."""
+    """Whether devices may have a part in the scores of a pod that asks for so much."""
     return any("/" in name and asked.get(name) for name in resources)

@@ -1,6 +1,6 @@
 """NodeResourcesBalancedAllocation: better a node whose resources would be in use evenly than one that runs out of one.
 
-A node's balance is 100 less the spread of its shares in use; the mark is by how much the pod makes it better or worse.
+A node's balance is 100 less the spread of its shares in use; the score is by how much the pod makes it better or worse.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.args import NodeResourcesBalancedAllocationArgs
 from drakit.scheduler.config.names import BALANCED_ALLOCATION
 from drakit.scheduler.framework import CycleState, NodeInfo
 from drakit.scheduler.framework.footprints import Footprint, footprint_of
 from drakit.scheduler.plugins.amounts import Totals, depends_on_devices, no_devices, there_and_taken
-from drakit.scheduler.plugins.judging import Marks, Questions
-from drakit.scheduler.plugins.normalizing import MOST
+from drakit.scheduler.plugins.noderesults import RecentResults, Scores
+from drakit.scheduler.plugins.normalization import MOST
 from drakit.scheduler.plugins.resources import is_scalar
 
-Wanted = tuple[tuple[str, int], ...]
+WantedAmounts = tuple[tuple[str, int], ...]
 
 
 class BalancedAllocation:
@@ -27,7 +27,7 @@ class BalancedAllocation:
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None = None, *, totals: Totals = no_devices) -> None:
         self._totals = totals
         self._resources = tuple(each.name for each in (args or NodeResourcesBalancedAllocationArgs()).resources)
-        self._marks: Questions[Marks] = Questions()
+        self._scores: RecentResults[Scores] = RecentResults()
 
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
         """A pod that asks for nothing of these cannot change a balance."""
@@ -36,15 +36,15 @@ class BalancedAllocation:
             return [0] * len(nodes)
         if depends_on_devices(self._resources, footprint.asked):
             return self._begin(footprint).of(nodes)
-        return self._marks.get(footprint, lambda: self._begin(footprint)).of(nodes)
+        return self._scores.get(footprint, lambda: self._begin(footprint)).of(nodes)
 
-    def _begin(self, footprint: Footprint) -> Marks:
+    def _begin(self, footprint: Footprint) -> Scores:
         asked = footprint.asked
         wanted = tuple((name, asked.get(name, 0)) for name in self._resources if asked.get(name) or not is_scalar(name))
-        return Marks(lambda node: _mark(node, wanted, self._totals))
+        return Scores(lambda node: _score_node(node, wanted, self._totals))
 
 
-def _mark(node: NodeInfo, wanted: Wanted, totals: Totals) -> int:
+def _score_node(node: NodeInfo, wanted: WantedAmounts, totals: Totals) -> int:
     found = [(asked, *there_and_taken(node, name, node.requested, totals)) for name, asked in wanted]
     there = [(taken, asked, capacity) for asked, capacity, taken in found if capacity]
     after = _balance([min((taken + asked) / capacity, 1.0) for taken, asked, capacity in there])

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.pods import Pod
 from drakit.base.errors import Conflict, DeadlineExceeded, DrakitError, Unavailable
 from drakit.client import PODS, Client, bind
 from drakit.scheduler.config.names import DEFAULT_BINDER

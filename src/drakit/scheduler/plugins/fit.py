@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from drakit.api.cluster import Node
-from drakit.api.pods import Pod
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.args import NodeResourcesFitArgs
 from drakit.scheduler.config.names import NODE_RESOURCES_FIT
 from drakit.scheduler.framework import Action, Code, CycleState, Interest, NodeInfo, Rejections, Status
@@ -20,9 +20,9 @@ from drakit.scheduler.framework.footprints import PODS, Amounts, Footprint, foot
 from drakit.scheduler.plugins.amounts import Totals, depends_on_devices, no_devices
 from drakit.scheduler.plugins.fithints import FitHints
 from drakit.scheduler.plugins.interests import on_bound_pod, on_class, on_node, on_the_pod
-from drakit.scheduler.plugins.judging import Marks, Questions, Verdicts
+from drakit.scheduler.plugins.noderesults import FilterResults, RecentResults, Scores
 from drakit.scheduler.plugins.resources import PLAIN, is_extended, is_scalar
-from drakit.scheduler.plugins.strategies import marking
+from drakit.scheduler.plugins.strategies import scorer
 
 IsBackedByClass = Callable[[str, NodeInfo], bool]
 """Whether devices of a class provide a resource on a node that does not advertise it.
@@ -55,24 +55,26 @@ class NodeResourcesFit:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._strategy = args.scoring_strategy
-        self._asked: Questions[Asked] = Questions(most=256)
-        self._verdicts: Questions[Verdicts] = Questions()
-        self._marks: Questions[Marks] = Questions()
+        self._asked: RecentResults[Asked] = RecentResults(most=256)
+        self._results: RecentResults[FilterResults] = RecentResults()
+        self._scores: RecentResults[Scores] = RecentResults()
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
         asked = self._asked_by(pod)
         devices = self._provided_by_devices(asked, nodes)
-        verdicts = self._verdicts.get((asked, devices), lambda: Verdicts(lambda node: judge(asked, devices, node)))
-        return verdicts.rejections(nodes)
+        results = self._results.get(
+            (asked, devices), lambda: FilterResults(lambda node: check_node(asked, devices, node))
+        )
+        return results.rejections(nodes)
 
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
         footprint = footprint_of(pod)
         if depends_on_devices((each.name for each in self._strategy.resources), footprint.asked):
-            return self._begin_marks(footprint).of(nodes)
-        return self._marks.get(footprint, lambda: self._begin_marks(footprint)).of(nodes)
+            return self._begin_scores(footprint).of(nodes)
+        return self._scores.get(footprint, lambda: self._begin_scores(footprint)).of(nodes)
 
-    def _begin_marks(self, footprint: Footprint) -> Marks:
-        return Marks(marking(self._strategy, {**footprint.asked, **footprint.nonzero_asked}, self._totals))
+    def _begin_scores(self, footprint: Footprint) -> Scores:
+        return Scores(scorer(self._strategy, {**footprint.asked, **footprint.nonzero_asked}, self._totals))
 
     def _asked_by(self, pod: Pod) -> Asked:
         footprint = footprint_of(pod)
@@ -111,10 +113,10 @@ class NodeResourcesFit:
     def _fits_empty(self, pod: Pod, node: Node) -> bool:
         """Whether the pod would fit if it were alone there."""
         asked, alone = self._asked_by(pod), NodeInfo(node)
-        return judge(asked, self._provided_by_devices(asked, [alone]), alone) is None
+        return check_node(asked, self._provided_by_devices(asked, [alone]), alone) is None
 
 
-def judge(asked: Asked, devices: frozenset[str], node: NodeInfo) -> Status | None:
+def check_node(asked: Asked, devices: frozenset[str], node: NodeInfo) -> Status | None:
     """Why what is asked does not fit, or None. `devices` are resources that a node need not have itself."""
     allocatable, requested = node.allocatable, node.requested
     reasons, code = [], Code.UNSCHEDULABLE

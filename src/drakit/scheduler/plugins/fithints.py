@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from drakit.api.classes import DeviceClass
-from drakit.api.cluster import Node
-from drakit.api.pods import Pod
+from drakit.api.objects.classes import DeviceClass
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework import Hint, NodeInfo
 from drakit.scheduler.framework.footprints import PODS, footprint_of
 from drakit.scheduler.plugins.interests import queue_if

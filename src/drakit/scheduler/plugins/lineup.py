@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from drakit.base.errors import UsageError
-from drakit.scheduler.config.model import NOTHING_SAID, Profile
+from drakit.scheduler.config.model import NOTHING_SAID, ProfileConfig
 from drakit.scheduler.config.names import DYNAMIC_RESOURCES, PRIORITY_SORT
 from drakit.scheduler.framework import (
     Binder,
+    EnqueueExtensions,
     Filter,
     Handle,
-    Informed,
     Interest,
     Permit,
     Plugin,
@@ -60,12 +60,12 @@ class Lineup(msgspec.Struct, frozen=True):
 
 
 def _interests(plugin: Plugin) -> tuple[Interest, ...]:
-    if isinstance(plugin, Informed):
+    if isinstance(plugin, EnqueueExtensions):
         return tuple(plugin.interests())
     return (Interest(EVERYTHING),) if isinstance(plugin, _REFUSING) else ()
 
 
-def make_lineup(profile: Profile, handle: Handle, *, makers: Mapping[str, Maker] = MAKERS) -> Lineup:
+def make_lineup(profile: ProfileConfig, handle: Handle, *, makers: Mapping[str, Maker] = MAKERS) -> Lineup:
     """Make the plugins of a profile. Raise UsageError for one that is turned on where it has no part, or is missed.
 
     What nobody makes is left out: the configuration refuses names that it does not know, and warns of the others.
@@ -100,7 +100,7 @@ def make_lineup(profile: Profile, handle: Handle, *, makers: Mapping[str, Maker]
     )
 
 
-def _at(profile: Profile, point: str, protocol: type[P], made: Mapping[str, Any]) -> tuple[P, ...]:
+def _at(profile: ProfileConfig, point: str, protocol: type[P], made: Mapping[str, Any]) -> tuple[P, ...]:
     there = [made[name] for name in profile.at(point) if name in made]
     own = {use.name for use in profile.points.get(point, NOTHING_SAID).enabled}
     for each in there:

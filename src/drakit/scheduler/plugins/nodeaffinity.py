@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from drakit.api.cluster import Node
-from drakit.api.pods import NodeAffinity as Terms
-from drakit.api.pods import Pod, PreferredSchedulingTerm
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.pods import NodeAffinity as Terms
+from drakit.api.objects.pods import Pod, PreferredSchedulingTerm
 from drakit.base.nodeselectors import IN, NAME_FIELD, NodeSelector, NodeSelectorTerm, matches, matches_term
 from drakit.scheduler.config.args import NodeAffinityArgs
 from drakit.scheduler.config.names import NODE_AFFINITY
 from drakit.scheduler.framework import SKIP, SUCCESS, Action, CycleState, Hint, Interest, NodeInfo, Rejections, Status
 from drakit.scheduler.plugins.interests import on_node, queue_if
-from drakit.scheduler.plugins.judging import Marks, Questions, Verdicts
-from drakit.scheduler.plugins.normalizing import normalize
+from drakit.scheduler.plugins.noderesults import FilterResults, RecentResults, Scores
+from drakit.scheduler.plugins.normalization import normalize
 
 _UNMATCHED = Status.unresolvable("node(s) didn't match Pod's node affinity/selector")
 _UNMATCHED_ADDED = Status.unresolvable("node(s) didn't match scheduler-enforced node affinity")
@@ -36,15 +36,15 @@ class Required(msgspec.Struct, frozen=True):
         return all(labels.get(key) == value for key, value in self.labels) and _selects(self.selector, node)
 
 
-class NodeAffinity:
+class NodeAffinityPlugin:
     name = NODE_AFFINITY
 
     def __init__(self, args: NodeAffinityArgs | None = None) -> None:
         added = (args.added_affinity if args else None) or Terms()
         self._added = added.required_during_scheduling_ignored_during_execution
         self._added_preferred = added.preferred_during_scheduling_ignored_during_execution
-        self._verdicts: Questions[Verdicts] = Questions()
-        self._marks: Questions[Marks] = Questions()
+        self._results: RecentResults[FilterResults] = RecentResults()
+        self._scores: RecentResults[Scores] = RecentResults()
 
     def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
         if not self._preferred(pod):
@@ -59,19 +59,19 @@ class NodeAffinity:
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
         required = required_of(pod)
-        return self._verdicts.get(required, lambda: Verdicts(lambda node: self._judge(required, node))).rejections(
+        return self._results.get(required, lambda: FilterResults(lambda node: self._check(required, node))).rejections(
             nodes
         )
 
-    def _judge(self, required: Required, node: NodeInfo) -> Status | None:
+    def _check(self, required: Required, node: NodeInfo) -> Status | None:
         if not _selects(self._added, node.node):
             return _UNMATCHED_ADDED
         return None if required.matches(node.node) else _UNMATCHED
 
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
         preferred = self._preferred(pod)
-        marks = self._marks.get(preferred, lambda: Marks(lambda node: _liked(preferred, node.node)))
-        return normalize(marks.of(nodes))
+        scores = self._scores.get(preferred, lambda: Scores(lambda node: _liked(preferred, node.node)))
+        return normalize(scores.of(nodes))
 
     def _preferred(self, pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:
         own = _terms(pod).preferred_during_scheduling_ignored_during_execution

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.names import NODE_NAME
 from drakit.scheduler.framework import SKIP, SUCCESS, Action, CycleState, Interest, NodeInfo, Rejections, Status
 from drakit.scheduler.plugins.interests import on_node

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.names import NODE_PORTS
 from drakit.scheduler.framework import SKIP, SUCCESS, Action, CycleState, Hint, Interest, NodeInfo, Rejections, Status
 from drakit.scheduler.framework.footprints import ANY_ADDRESS
 from drakit.scheduler.framework.nodes import Port, ports_of
 from drakit.scheduler.plugins.interests import on_bound_pod, on_node, queue_if
-from drakit.scheduler.plugins.judging import Questions, Verdicts
+from drakit.scheduler.plugins.noderesults import FilterResults, RecentResults
 
 _TAKEN = Status.unschedulable("node(s) didn't have free ports for the requested pod ports")
 
@@ -22,17 +22,17 @@ class NodePorts:
     name = NODE_PORTS
 
     def __init__(self) -> None:
-        self._verdicts: Questions[Verdicts] = Questions()
+        self._results: RecentResults[FilterResults] = RecentResults()
 
     def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
         return (SUCCESS if ports_of(pod) else SKIP), None
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
         wanted = ports_of(pod)
-        verdicts = self._verdicts.get(
-            wanted, lambda: Verdicts(lambda node: _TAKEN if collide(wanted, node.ports) else None)
+        results = self._results.get(
+            wanted, lambda: FilterResults(lambda node: _TAKEN if collide(wanted, node.ports) else None)
         )
-        return verdicts.rejections(nodes)
+        return results.rejections(nodes)
 
     def interests(self) -> Sequence[Interest]:
         return on_bound_pod(Action.DELETE, _after_pod), on_node(Action.ADD)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drakit.api.cluster import Node
-from drakit.api.pods import Pod
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.pods import Pod
 from drakit.base.taints import NO_SCHEDULE, Taint, tolerates
 from drakit.scheduler.config.names import NODE_UNSCHEDULABLE
 from drakit.scheduler.framework import Action, CycleState, Hint, Interest, NodeInfo, Rejections, Status
 from drakit.scheduler.plugins.interests import on_node, on_the_pod, queue_if
-from drakit.scheduler.plugins.judging import Verdicts
+from drakit.scheduler.plugins.noderesults import FilterResults
 
 _TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 _CORDONED = Status.unresolvable("node(s) were unschedulable")
@@ -20,10 +20,10 @@ class NodeUnschedulable:
     name = NODE_UNSCHEDULABLE
 
     def __init__(self) -> None:
-        self._verdicts = Verdicts(lambda node: _CORDONED if node.node.spec.unschedulable else None)
+        self._results = FilterResults(lambda node: _CORDONED if node.node.spec.unschedulable else None)
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
-        refused = self._verdicts.rejections(nodes)
+        refused = self._results.rejections(nodes)
         return {} if refused and _is_tolerant(pod) else refused
 
     def interests(self) -> Sequence[Interest]:

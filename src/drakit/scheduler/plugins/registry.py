@@ -11,18 +11,18 @@ from typing import Any
 from drakit.scheduler.config import names
 from drakit.scheduler.dynamicresources import DynamicResources
 from drakit.scheduler.framework import Handle, NodeInfo, Plugin
-from drakit.scheduler.gangs import GangScheduling
 from drakit.scheduler.plugins.amounts import Totals
 from drakit.scheduler.plugins.balancedallocation import BalancedAllocation
 from drakit.scheduler.plugins.defaultbinder import DefaultBinder
 from drakit.scheduler.plugins.fit import NodeResourcesFit
-from drakit.scheduler.plugins.nodeaffinity import NodeAffinity
+from drakit.scheduler.plugins.nodeaffinity import NodeAffinityPlugin
 from drakit.scheduler.plugins.nodename import NodeName
 from drakit.scheduler.plugins.nodeports import NodePorts
 from drakit.scheduler.plugins.nodeunschedulable import NodeUnschedulable
 from drakit.scheduler.plugins.prioritysort import PrioritySort
 from drakit.scheduler.plugins.schedulinggates import SchedulingGates
 from drakit.scheduler.plugins.tainttoleration import TaintToleration
+from drakit.scheduler.podgroups.gangscheduling import GangScheduling
 
 Maker = Callable[[Handle, Any], Plugin]
 
@@ -48,7 +48,7 @@ MAKERS: dict[str, Maker] = {
     names.NODE_UNSCHEDULABLE: lambda handle, args: NodeUnschedulable(),
     names.NODE_NAME: lambda handle, args: NodeName(),
     names.TAINT_TOLERATION: lambda handle, args: TaintToleration(),
-    names.NODE_AFFINITY: lambda handle, args: NodeAffinity(args),
+    names.NODE_AFFINITY: lambda handle, args: NodeAffinityPlugin(args),
     names.NODE_PORTS: lambda handle, args: NodePorts(),
     names.NODE_RESOURCES_FIT: _fit,
     names.BALANCED_ALLOCATION: lambda handle, args: BalancedAllocation(args, totals=_totals(handle)),

@@ -21,5 +21,5 @@ def is_extended(name: str) -> bool:
 
 
 def is_scalar(name: str) -> bool:
-    """Whether a node is counted in it, besides cpu, memory and ephemeral storage. Other names take nothing."""
+    """Whether a node is counted in it, beside cpu, memory and ephemeral storage. Other names take nothing."""
     return name.startswith((_HUGEPAGES, _VOLUMES)) or _NATIVE_DOMAIN in name or is_extended(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drakit.api.pods import Pod
+from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.names import SCHEDULING_GATES
 from drakit.scheduler.framework import SUCCESS, Action, Hint, Interest, Status
 from drakit.scheduler.plugins.interests import on_the_pod, queue_if

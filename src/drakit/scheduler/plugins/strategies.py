@@ -1,7 +1,7 @@
 """How good a fit a node is: by how much of it would be taken, the pod included.
 
 In:  a strategy with its resources and weights, what the pod asks for.
-Out: a function that marks a node from 0 to 100.
+Out: a function that scores a node from 0 to 100.
 
 cpu and memory count with the least that a container is taken to use; other resources only for pods that ask for them.
 """
@@ -20,17 +20,17 @@ from drakit.scheduler.config.args import (
 from drakit.scheduler.framework import NodeInfo
 from drakit.scheduler.framework.footprints import CPU, MEMORY, Amounts
 from drakit.scheduler.plugins.amounts import Totals, no_devices, there_and_taken
-from drakit.scheduler.plugins.normalizing import MOST
+from drakit.scheduler.plugins.normalization import MOST
 from drakit.scheduler.plugins.resources import is_scalar
 
-Mark = Callable[[NodeInfo], int]
+NodeScorer = Callable[[NodeInfo], int]
 Curve = Callable[[int, int], int]
 """What (taken, capacity) of one resource is worth."""
 
 _STEP = MOST // 10  # shapes score from 0 to 10
 
 
-def marking(strategy: ScoringStrategy, asked: Amounts, totals: Totals = no_devices) -> Mark:
+def scorer(strategy: ScoringStrategy, asked: Amounts, totals: Totals = no_devices) -> NodeScorer:
     """`totals` counts the devices behind resources that a node does not have itself."""
     wanted = tuple(
         (each.name, asked.get(each.name, 0), each.weight)
@@ -40,16 +40,16 @@ def marking(strategy: ScoringStrategy, asked: Amounts, totals: Totals = no_devic
     if strategy.type == REQUESTED_TO_CAPACITY:
         shape = (strategy.requested_to_capacity_ratio or RequestedToCapacityRatio()).shape
         return lambda node: _rounded_average(
-            _marks(node, wanted, totals, lambda taken, of: _on_shape(shape, taken, of))
+            _scores(node, wanted, totals, lambda taken, of: _on_shape(shape, taken, of))
         )
     curve = _most if strategy.type == MOST_ALLOCATED else _least
-    return lambda node: _average(_marks(node, wanted, totals, curve))
+    return lambda node: _average(_scores(node, wanted, totals, curve))
 
 
-def _marks(
+def _scores(
     node: NodeInfo, wanted: Sequence[tuple[str, int, int]], totals: Totals, curve: Curve
 ) -> list[tuple[int, int]]:
-    """A mark and its weight for each resource that the node has."""
+    """A score and its weight for each resource that the node has."""
     found = []
     for name, asked, weight in wanted:
         ledger = node.nonzero if name in (CPU, MEMORY) else node.requested
@@ -59,16 +59,16 @@ def _marks(
     return found
 
 
-def _average(marks: Sequence[tuple[int, int]]) -> int:
-    total = sum(weight for _, weight in marks)
-    return sum(mark * weight for mark, weight in marks) // total if total else 0
+def _average(scores: Sequence[tuple[int, int]]) -> int:
+    total = sum(weight for _, weight in scores)
+    return sum(score * weight for score, weight in scores) // total if total else 0
 
 
-def _rounded_average(marks: Sequence[tuple[int, int]]) -> int:
+def _rounded_average(scores: Sequence[tuple[int, int]]) -> int:
     """Resources that are worth nothing do not count at all."""
-    counted = [(mark, weight) for mark, weight in marks if mark > 0]
+    counted = [(score, weight) for score, weight in scores if score > 0]
     total = sum(weight for _, weight in counted)
-    return (2 * sum(mark * weight for mark, weight in counted) + total) // (2 * total) if total else 0
+    return (2 * sum(score * weight for score, weight in counted) + total) // (2 * total) if total else 0
 
 
 def _least(taken: int, capacity: int) -> int:

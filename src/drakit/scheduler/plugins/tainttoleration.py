@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drakit.api.cluster import Node
-from drakit.api.pods import Pod
+from drakit.api.objects.cluster import Node
+from drakit.api.objects.pods import Pod
 from drakit.base.taints import PREFER_NO_SCHEDULE, Toleration, tolerates, untolerated
 from drakit.scheduler.config.names import TAINT_TOLERATION
 from drakit.scheduler.framework import Action, CycleState, Hint, Interest, NodeInfo, Rejections, Status
 from drakit.scheduler.plugins.interests import on_node, on_the_pod, queue_if
-from drakit.scheduler.plugins.judging import Marks, Questions, Verdicts
-from drakit.scheduler.plugins.normalizing import normalize
+from drakit.scheduler.plugins.noderesults import FilterResults, RecentResults, Scores
+from drakit.scheduler.plugins.normalization import normalize
 
 _TAINTED = Status.unresolvable("node(s) had untolerated taint(s)")
 
@@ -20,20 +20,20 @@ class TaintToleration:
     name = TAINT_TOLERATION
 
     def __init__(self) -> None:
-        self._verdicts: Questions[Verdicts] = Questions()
-        self._marks: Questions[Marks] = Questions()
+        self._results: RecentResults[FilterResults] = RecentResults()
+        self._scores: RecentResults[Scores] = RecentResults()
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
         tolerations = pod.spec.tolerations
-        verdicts = self._verdicts.get(
-            tolerations, lambda: Verdicts(lambda node: _TAINTED if _is_kept_away(node.node, tolerations) else None)
+        results = self._results.get(
+            tolerations, lambda: FilterResults(lambda node: _TAINTED if _is_kept_away(node.node, tolerations) else None)
         )
-        return verdicts.rejections(nodes)
+        return results.rejections(nodes)
 
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
         tolerations = tuple(each for each in pod.spec.tolerations if each.effect in ("", PREFER_NO_SCHEDULE))
-        marks = self._marks.get(tolerations, lambda: Marks(lambda node: _disliked(node.node, tolerations)))
-        return normalize(marks.of(nodes), reverse=True)
+        scores = self._scores.get(tolerations, lambda: Scores(lambda node: _disliked(node.node, tolerations)))
+        return normalize(scores.of(nodes), reverse=True)
 
     def interests(self) -> Sequence[Interest]:
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from drakit.api.exchange import Outcome, Request, Response
+from drakit.api.exchange import Request, Response, StatusContent
 from drakit.base.status import failure
 from drakit.client import ConnectionFailed, Transport
 
@@ -36,7 +36,7 @@ class Faulty:
             await self.before.pop(what)()
         if self.refuse(request):
             self.refused.append(what)
-            return Response(code=500, content=Outcome(failure(500, "InternalError", "the disk is full")))
+            return Response(code=500, content=StatusContent(failure(500, "InternalError", "the disk is full")))
         response = await self._inner.handle(request)
         self.writes.append(what)
         if self.lose(request):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from drakit.api import Container, Node, NodeStatus, ObjectMeta, Pod, PodSpec
-from drakit.api.pods import ResourceRequirements
+from drakit.api.objects.pods import ResourceRequirements
 from drakit.base.quantity import Quantity
 from drakit.scheduler.framework import NodeInfo
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from drakit.api import DeviceClass, DeviceClassSpec, DeviceSelector, ObjectMeta
 from drakit.scheduler.dynamicresources.extended.hints import asked_of, claim_helps, class_helps, node_helps
-from drakit.scheduler.dynamicresources.extended.requesting import variant_of
+from drakit.scheduler.dynamicresources.extended.requests import variant_of
 from drakit.scheduler.dynamicresources.extended.special import special_claim
 from tests.scheduler.dynamicresources.extended.making import GPU, NIC, container, node, pod
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from drakit.api import Pod, ResourceClaim
 from drakit.scheduler.dynamicresources.extended.needs import Need
-from drakit.scheduler.dynamicresources.extended.requesting import variant_of
+from drakit.scheduler.dynamicresources.extended.requests import variant_of
 from drakit.scheduler.dynamicresources.extended.special import (
     find_special,
     is_in_memory,

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
-from drakit.scheduler.dynamicresources.extended.requesting import Variant, variant_of
+from drakit.scheduler.dynamicresources.extended.requests import ResourceRequests, variant_of
 from tests.scheduler.dynamicresources.extended.making import GPU, NIC, container, pod
 
 CLASSES = {GPU: "gpu-class"}
 
 
-def asked(variant: Variant) -> list[tuple[str, str, int]]:
+def asked(variant: ResourceRequests) -> list[tuple[str, str, int]]:
     return [
         (each.name, each.exactly.device_class_name, each.exactly.count) for each in variant.requests if each.exactly
     ]
 
 
-def mapped(variant: Variant) -> list[tuple[str, str, str]]:
+def mapped(variant: ResourceRequests) -> list[tuple[str, str, str]]:
     return [(each.container_name, each.resource_name, each.request_name) for each in variant.mappings]
 
 

@@ -13,11 +13,11 @@ from drakit.api.podclaims import pod_consumer
 from drakit.client import CLAIMS, CLASSES, PODS, Client, InProcess
 from drakit.informers import Informers
 from drakit.scheduler.cache import SchedulerCache
-from drakit.scheduler.dynamicresources.context import Context
-from drakit.scheduler.dynamicresources.extended import Attempt, Extended, begin_attempt
-from drakit.scheduler.dynamicresources.extended.requesting import variant_of
+from drakit.scheduler.dynamicresources.extended import Extended, ExtendedAttempt, begin_attempt
+from drakit.scheduler.dynamicresources.extended.requests import variant_of
 from drakit.scheduler.dynamicresources.extended.special import special_claim, to_create
-from drakit.scheduler.dynamicresources.needs import PodNeeds
+from drakit.scheduler.dynamicresources.state.context import PluginContext
+from drakit.scheduler.dynamicresources.state.needs import PodNeeds
 from drakit.scheduler.framework import Handle
 from tests.scheduler.cluster import SchedulingCluster, cluster, on_loop
 from tests.scheduler.dynamicresources.extended import making
@@ -41,12 +41,12 @@ class Bench:
             random=Random(1),
             new_uid=lambda: "in-memory",
         )
-        self.context = Context(handle)
+        self.context = PluginContext(handle)
         found = Extended.shared(handle, self.context)
         assert found is not None
         self.extended = found
 
-    def begin(self) -> tuple[PodNeeds, Attempt]:
+    def begin(self) -> tuple[PodNeeds, ExtendedAttempt]:
         state = PodNeeds()
         attempt = begin_attempt(self.context, self.extended, state, self.pod)
         assert attempt is not None

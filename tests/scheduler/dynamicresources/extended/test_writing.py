@@ -9,13 +9,14 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from drakit.api import Pod, ResourceClaim, from_plain
-from drakit.api.claims import AllocationResult, ResourceClaimConsumerReference
-from drakit.apiserver.access.identities import SCHEDULER
+from drakit.api.objects.claims import AllocationResult, ResourceClaimConsumerReference
+from drakit.apiserver.auth.identities import SCHEDULER
 from drakit.base.errors import DrakitError
+from drakit.base.wellknown import CLAIM_FINALIZER
 from drakit.client import CLAIMS, PODS, QUOTAS, Client, Forbidden, InProcess
-from drakit.scheduler.dynamicresources.extended.requesting import Variant, variant_of
+from drakit.scheduler.dynamicresources.extended.requests import ResourceRequests, variant_of
 from drakit.scheduler.dynamicresources.extended.special import special_claim
-from drakit.scheduler.dynamicresources.extended.writing import FINALIZER, Writing
+from drakit.scheduler.dynamicresources.extended.writes import Writing
 from tests.controllers.cluster import Cluster, cluster, on_loop
 from tests.scheduler.dynamicresources.extended.faults import Faulty, written
 from tests.scheduler.dynamicresources.extended.making import GPU
@@ -34,13 +35,13 @@ class Desk:
         self.registry = CollectorRegistry()
         self.client = Client(InProcess(line, SCHEDULER), clock=it.clock)
         self.writing = Writing(self.client, self.registry)
-        self.variant: Variant = variant_of(pod, {GPU: "gpu-class"})
+        self.variant: ResourceRequests = variant_of(pod, {GPU: "gpu-class"})
         self.claim = special_claim(pod, self.variant, "in-memory")
 
     async def write_all(self) -> ResourceClaim:
         """As binding does."""
         made = await self.writing.create(self.pod, self.claim)
-        kept = replace(made, metadata=replace(made.metadata, finalizers=(FINALIZER,)))
+        kept = replace(made, metadata=replace(made.metadata, finalizers=(CLAIM_FINALIZER,)))
         made = await self.client.update(kept)
         user = ResourceClaimConsumerReference(resource="pods", name="p", uid=self.pod.metadata.uid)
         given = replace(made.status, allocation=ALLOCATION, reserved_for=(user,))

@@ -8,7 +8,7 @@ from drakit.allocator import Inventory
 from drakit.api import Device, DeviceRequestAllocationResult, Node, Pod, ResourceClaim, ResourceSlice, from_plain
 from drakit.base.gates import FeatureGates
 from drakit.base.quantity import Quantity
-from drakit.scheduler.dynamicresources.nodeallocatable import Accounting, Use, containers_by_claim
+from drakit.scheduler.dynamicresources.nodeallocatable import Accounting, ClaimUse, containers_by_claim
 from drakit.scheduler.dynamicresources.nodeallocatable.devices import MappedDevices
 from drakit.scheduler.framework import NodeInfo
 from tests.allocator.objects import GPU, cluster
@@ -73,11 +73,11 @@ def pod(*containers: Plain, name: str = "pod", claims: tuple[str, ...] = (), tak
     )
 
 
-def uses(of: Pod, *claims: ResourceClaim) -> list[Use]:
+def uses(of: Pod, *claims: ResourceClaim) -> list[ClaimUse]:
     """The claims with the devices that they hold."""
     users = containers_by_claim(of)
     return [
-        Use(each, each.status.allocation, users.get(each.metadata.name, ()))
+        ClaimUse(each, each.status.allocation, users.get(each.metadata.name, ()))
         for each in claims
         if each.status.allocation
     ]

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from drakit.api import Pod, ResourceClaimConsumerReference
-from drakit.scheduler.dynamicresources.nodeallocatable import Accounting, Attempt, Use, with_statuses
+from drakit.scheduler.dynamicresources.nodeallocatable import Accounting, ClaimUse, NodeCharge, with_statuses
 from drakit.scheduler.framework import Code, NodeInfo
 from tests.allocator.objects import device, held, slice_of
 from tests.scheduler.dynamicresources.nodeallocatable.objects import (
@@ -30,7 +30,7 @@ SLICE = slice_of(
 ASKED = pod(container("c", "claim", cpu="500m"), claims=("claim",))
 
 
-def begin(books: Accounting, *allocated: Use) -> Attempt:
+def begin(books: Accounting, *allocated: ClaimUse) -> NodeCharge:
     return books.attempt(ASKED, allocated)
 
 
@@ -103,7 +103,7 @@ def test_devices_that_take_nothing_leave_no_status() -> None:
 
 
 def test_a_node_that_sees_no_such_device_is_not_asked_for_results() -> None:
-    def never() -> list[Use]:
+    def never() -> list[ClaimUse]:
         raise AssertionError
 
     assert begin(accounting(SLICE)).judge(node("node-b"), None, never) is None

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakit.allocator import Allocator
-from drakit.scheduler.dynamicresources.needs import PodNeeds, Variant
-from drakit.scheduler.dynamicresources.nodeallocatable.charging import refuse_overcharged
+from drakit.scheduler.dynamicresources.nodeallocatable.charges import refuse_overcharged
+from drakit.scheduler.dynamicresources.state.needs import PodNeeds, Variant
 from drakit.scheduler.framework import Status
 from tests.allocator.objects import claim, device, exactly, held, slice_of
 from tests.scheduler.dynamicresources.nodeallocatable.objects import accounting, container, node, pod

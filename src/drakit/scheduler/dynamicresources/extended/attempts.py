@@ -16,27 +16,27 @@ from typing import TYPE_CHECKING
 from drakit.api import Pod, ResourceClaim
 from drakit.api.podclaims import pod_consumer
 from drakit.base.errors import DrakitError
-from drakit.scheduler.dynamicresources.binding import bind_claim
-from drakit.scheduler.dynamicresources.context import Context
-from drakit.scheduler.dynamicresources.extended.needs import STALE, Group, Need
+from drakit.scheduler.dynamicresources.extended.needs import STALE, Need, NodeGroup
 from drakit.scheduler.dynamicresources.extended.resources import Extended
 from drakit.scheduler.dynamicresources.extended.special import is_in_memory, is_provided
-from drakit.scheduler.dynamicresources.needs import ClaimNeed, PodNeeds, Variant
-from drakit.scheduler.dynamicresources.preparing import make_variant
-from drakit.scheduler.dynamicresources.scoring import rank_nodes
-from drakit.scheduler.dynamicresources.writing import CannotBind
+from drakit.scheduler.dynamicresources.points.binding import bind_claim
+from drakit.scheduler.dynamicresources.points.preparation import make_variant
+from drakit.scheduler.dynamicresources.points.score import rank_nodes
+from drakit.scheduler.dynamicresources.points.writes import CannotBind
+from drakit.scheduler.dynamicresources.state.context import PluginContext
+from drakit.scheduler.dynamicresources.state.needs import ClaimNeed, PodNeeds, Variant
 from drakit.scheduler.framework import NodeInfo, Status
 
 if TYPE_CHECKING:
-    from drakit.api.pods import ContainerExtendedResourceRequest
+    from drakit.api.objects.pods import ContainerExtendedResourceRequest
 
 DELETED = Status.unschedulable("deletion of ResourceClaim completed")
 
 
-class Attempt:
+class ExtendedAttempt:
     """Made by `begin_attempt`. `position` is where the special claim is among the pod's needs: at their end."""
 
-    def __init__(self, context: Context, extended: Extended, need: Need, position: int) -> None:
+    def __init__(self, context: PluginContext, extended: Extended, need: Need, position: int) -> None:
         self._context = context
         self._extended = extended
         self._need = need
@@ -84,7 +84,7 @@ class Attempt:
                 state.needs.append(ClaimNeed(group.claim, pod_consumer(self.pod), special=True))
         return self._variant(state, group)
 
-    def _variant(self, state: PodNeeds, group: Group) -> Variant:
+    def _variant(self, state: PodNeeds, group: NodeGroup) -> Variant:
         claim = group.claim
         if claim is None or claim.status.allocation is not None:
             return state.variant
@@ -95,7 +95,7 @@ class Attempt:
             self._variants[id(claim)] = found
         return found
 
-    def _providing(self, group: Group, refused: dict[str, Status]) -> Sequence[NodeInfo]:
+    def _providing(self, group: NodeGroup, refused: dict[str, Status]) -> Sequence[NodeInfo]:
         """The nodes that still have the devices of a claim that is allocated already."""
         claim = group.claim
         if claim is None or claim.status.allocation is None:
@@ -167,12 +167,14 @@ class Attempt:
         self._extended.forget(self.pod, claim)
 
 
-def begin_attempt(context: Context, extended: Extended | None, state: PodNeeds, pod: Pod) -> Attempt | None:
+def begin_attempt(
+    context: PluginContext, extended: Extended | None, state: PodNeeds, pod: Pod
+) -> ExtendedAttempt | None:
     """What the pod asks of devices by plain resource names, if it does; a claim that it has already becomes a need."""
     need = extended.need_of(pod) if extended is not None else None
     if extended is None or need is None:
         return None
-    attempt = Attempt(context, extended, need, len(state.needs))
+    attempt = ExtendedAttempt(context, extended, need, len(state.needs))
     if need.stored is not None:
         state.needs.append(ClaimNeed(need.stored, pod_consumer(pod), special=True))
     return attempt

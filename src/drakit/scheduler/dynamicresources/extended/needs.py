@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from drakit.allocator.requests import MAX_RESULTS
+from drakit.allocator import MAX_RESULTS
 from drakit.api import Pod, ResourceClaim
-from drakit.api.pods import ContainerExtendedResourceRequest
-from drakit.scheduler.dynamicresources.extended.requesting import Variant, variant_of
+from drakit.api.objects.pods import ContainerExtendedResourceRequest
+from drakit.scheduler.dynamicresources.extended.requests import ResourceRequests, variant_of
 from drakit.scheduler.dynamicresources.extended.special import is_made_for, special_claim
 from drakit.scheduler.framework import NodeInfo, Status
 
@@ -22,7 +22,7 @@ STALE = Status.unresolvable("cannot schedule extended resource claim")
 _CANNOT_FIT = Status.unresolvable("cannot fit resource")
 
 
-class Group(msgspec.Struct, frozen=True):
+class NodeGroup(msgspec.Struct, frozen=True):
     """Nodes on which the pod asks for the same devices; `claim` is None where it asks for none."""
 
     nodes: Sequence[NodeInfo]
@@ -42,10 +42,10 @@ class Need:
         self._classes = classes
         self._others = [each for each in resources if each not in classes]
         self._uid = uid
-        self._variants: dict[tuple[str, ...], Variant] = {}
+        self._variants: dict[tuple[str, ...], ResourceRequests] = {}
         self._claims: dict[tuple[str, ...], ResourceClaim] = {}
 
-    def split(self, nodes: Sequence[NodeInfo]) -> tuple[dict[str, Status], list[Group]]:
+    def split(self, nodes: Sequence[NodeInfo]) -> tuple[dict[str, Status], list[NodeGroup]]:
         """The nodes that cannot work, and the others by what they ask of devices."""
         refused: dict[str, Status] = {}
         for resource in self._others:
@@ -53,7 +53,7 @@ class Need:
             if lacking:
                 refused.update((node.name, _CANNOT_FIT) for node in lacking)
                 nodes = [node for node in nodes if resource in node.allocatable]
-        groups: list[Group] = []
+        groups: list[NodeGroup] = []
         for resources, alike in self._parts(nodes):
             found = self._group(resources, alike)
             if isinstance(found, Status):
@@ -73,22 +73,22 @@ class Need:
             parts = divided
         return parts
 
-    def _group(self, resources: tuple[str, ...], nodes: Sequence[NodeInfo]) -> Group | Status:
+    def _group(self, resources: tuple[str, ...], nodes: Sequence[NodeInfo]) -> NodeGroup | Status:
         variant = self._variant(resources)
         if self.stored is not None:
             if not (variant.requests and is_made_for(self.stored, variant)):
                 return STALE
-            return Group(nodes, self.stored, variant.mappings)
+            return NodeGroup(nodes, self.stored, variant.mappings)
         if not variant.requests:
-            return Group(nodes, None)
+            return NodeGroup(nodes, None)
         claim = self._claims.get(resources)
         if claim is None:
             claim = self._claims[resources] = special_claim(self.pod, variant, self._uid)
         if variant.devices > MAX_RESULTS:
             return _too_many(claim, variant.devices)
-        return Group(nodes, claim, variant.mappings)
+        return NodeGroup(nodes, claim, variant.mappings)
 
-    def _variant(self, resources: tuple[str, ...]) -> Variant:
+    def _variant(self, resources: tuple[str, ...]) -> ResourceRequests:
         found = self._variants.get(resources)
         if found is None:
             classes = {each: self._classes[each] for each in resources}

@@ -8,16 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 from drakit.allocator import Inventory
-from drakit.allocator.counting import count_devices
+from drakit.allocator.inventory.counts import count_devices
 from drakit.api import DeviceClass, Pod, ResourceClaim
 from drakit.client import CLASSES, PODS, metadata_of
-from drakit.scheduler.dynamicresources.claims import Claims
-from drakit.scheduler.dynamicresources.context import Context
 from drakit.scheduler.dynamicresources.extended.backing import Backing
 from drakit.scheduler.dynamicresources.extended.hints import GATE, asked_of
 from drakit.scheduler.dynamicresources.extended.needs import Need
 from drakit.scheduler.dynamicresources.extended.special import find_special
-from drakit.scheduler.dynamicresources.extended.writing import Writing
+from drakit.scheduler.dynamicresources.extended.writes import Writing
+from drakit.scheduler.dynamicresources.state.claims import Claims
+from drakit.scheduler.dynamicresources.state.context import PluginContext
 from drakit.scheduler.framework import Handle, NodeInfo
 
 
@@ -35,7 +35,7 @@ class Extended:
         handle.extended_resources = self
 
     @staticmethod
-    def shared(handle: Handle, context: Context) -> Extended | None:
+    def shared(handle: Handle, context: PluginContext) -> Extended | None:
         """One for all profiles of a scheduler; None when its gate is off."""
         if not handle.gates.enabled(GATE):
             return None

@@ -12,22 +12,21 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from drakit.allocator import Inventory
-from drakit.allocator.counting import offers
+from drakit.allocator.inventory.counts import offers
 from drakit.api import DeviceClaim, ObjectMeta, OwnerReference, Pod, ResourceClaim, ResourceClaimSpec
 from drakit.api.podclaims import EXTENDED_RESOURCES
-from drakit.scheduler.dynamicresources.extended.requesting import Variant
+from drakit.base.wellknown import EXTENDED_RESOURCE_ANNOTATION
+from drakit.scheduler.dynamicresources.extended.requests import ResourceRequests
 
-ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 
-
-def special_claim(pod: Pod, variant: Variant, uid: str) -> ResourceClaim:
+def special_claim(pod: Pod, variant: ResourceRequests, uid: str) -> ResourceClaim:
     """As it is kept in memory: under a name that no claim can have, and a uid that it will not keep."""
     metadata = ObjectMeta(
         name=EXTENDED_RESOURCES,
         generate_name=f"{pod.metadata.name}-extended-resources-",
         namespace=pod.metadata.namespace,
         uid=uid,
-        annotations={ANNOTATION: "true"},
+        annotations={EXTENDED_RESOURCE_ANNOTATION: "true"},
         owner_references=(
             OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True),
         ),
@@ -47,7 +46,7 @@ def is_in_memory(claim: ResourceClaim) -> bool:
 def is_special_of(claim: ResourceClaim, pod: Pod) -> bool:
     """Whether a claim stands for the extended resources of this very pod."""
     owner = claim.metadata.controller
-    if owner is None or claim.metadata.annotations.get(ANNOTATION) != "true":
+    if owner is None or claim.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) != "true":
         return False
     return (owner.kind, owner.name, owner.uid) == ("Pod", pod.metadata.name, pod.metadata.uid)
 
@@ -58,7 +57,7 @@ def find_special(claims: Iterable[ResourceClaim], pod: Pod) -> ResourceClaim | N
     return min(found, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name), default=None)
 
 
-def is_made_for(claim: ResourceClaim, variant: Variant) -> bool:
+def is_made_for(claim: ResourceClaim, variant: ResourceRequests) -> bool:
     """Whether a claim from an earlier attempt asks for just what is asked now."""
     return claim.metadata.deletion_timestamp is None and claim.spec == _spec(variant)
 
@@ -78,5 +77,5 @@ def is_provided(claim: ResourceClaim, inventory: Inventory, node: str) -> bool:
     return True
 
 
-def _spec(variant: Variant) -> ResourceClaimSpec:
+def _spec(variant: ResourceRequests) -> ResourceClaimSpec:
     return ResourceClaimSpec(devices=DeviceClaim(requests=variant.requests))

@@ -4,24 +4,24 @@ In:  slices whose devices map to node resources, and pods whose claims get such 
 Out: refusals in Filter, statuses for the ledger in Reserve, and the pod's status in PreBind.
 """
 
-from drakit.scheduler.dynamicresources.nodeallocatable.accounting import GATE, Accounting, Attempt
+from drakit.scheduler.dynamicresources.nodeallocatable.accounting import GATE, Accounting, NodeCharge
 from drakit.scheduler.dynamicresources.nodeallocatable.amounts import CannotCount
 from drakit.scheduler.dynamicresources.nodeallocatable.hints import interests
 from drakit.scheduler.dynamicresources.nodeallocatable.statuses import (
+    ClaimUse,
     Statuses,
-    Use,
     containers_by_claim,
     with_statuses,
 )
-from drakit.scheduler.dynamicresources.nodeallocatable.writing import clear_statuses, write_statuses
+from drakit.scheduler.dynamicresources.nodeallocatable.writes import clear_statuses, write_statuses
 
 __all__ = [
     "GATE",
     "Accounting",
-    "Attempt",
     "CannotCount",
+    "ClaimUse",
+    "NodeCharge",
     "Statuses",
-    "Use",
     "clear_statuses",
     "containers_by_claim",
     "interests",

@@ -15,14 +15,14 @@ from drakit.api import Pod
 from drakit.base.gates import FeatureGates
 from drakit.scheduler.dynamicresources.nodeallocatable.amounts import CannotCount
 from drakit.scheduler.dynamicresources.nodeallocatable.devices import NOTHING, MappedDevices
-from drakit.scheduler.dynamicresources.nodeallocatable.fitting import (
+from drakit.scheduler.dynamicresources.nodeallocatable.fit import (
     Demand,
     demand_of,
     refuse_over_budget,
     refuse_overfull,
     refuse_shared,
 )
-from drakit.scheduler.dynamicresources.nodeallocatable.statuses import Statuses, Use, claim_statuses
+from drakit.scheduler.dynamicresources.nodeallocatable.statuses import ClaimUse, Statuses, claim_statuses
 from drakit.scheduler.framework import NodeInfo, Nodes, Status
 
 GATE = "DRANodeAllocatableResources"
@@ -41,26 +41,26 @@ class Accounting:
         """Whether any device can take something of a node."""
         return self.enabled and bool(self.devices)
 
-    def attempt(self, pod: Pod, allocated: Sequence[Use]) -> Attempt:
+    def attempt(self, pod: Pod, allocated: Sequence[ClaimUse]) -> NodeCharge:
         """Begin with a pod and those of its claims that have their devices already."""
-        return Attempt(pod, allocated, self.devices, self._nodes)
+        return NodeCharge(pod, allocated, self.devices, self._nodes)
 
-    def statuses(self, uses: Sequence[Use]) -> Statuses:
+    def statuses(self, uses: Sequence[ClaimUse]) -> Statuses:
         """What claims take of the node that was chosen for them. Raise CannotCount."""
         return claim_statuses(uses, self.devices) if self.is_active else ()
 
 
-class Attempt:
+class NodeCharge:
     """Of one pod, on one state of the cluster. What is found out for one node holds for all that are alike."""
 
-    def __init__(self, pod: Pod, allocated: Sequence[Use], devices: MappedDevices, nodes: Nodes) -> None:
+    def __init__(self, pod: Pod, allocated: Sequence[ClaimUse], devices: MappedDevices, nodes: Nodes) -> None:
         self._pod = pod
         self._allocated = allocated
         self._devices = devices
         self._nodes = nodes
         self._weighed: dict[tuple[int, int], tuple[object, Demand | Status]] = {}
 
-    def judge(self, node: NodeInfo, answer: object, allocate: Callable[[], Sequence[Use]]) -> Status | None:
+    def judge(self, node: NodeInfo, answer: object, allocate: Callable[[], Sequence[ClaimUse]]) -> Status | None:
         """Refuse the node, or none.
 
         `allocate` tells what the other claims would get there; nodes for which `answer` is the same object have devices
@@ -72,7 +72,7 @@ class Attempt:
             known = self._weighed[key] = (answer, self._weigh(key[0], allocate))
         return known[1] if isinstance(known[1], Status) else refuse_overfull(node, known[1])
 
-    def _weigh(self, kind: int, allocate: Callable[[], Sequence[Use]]) -> Demand | Status:
+    def _weigh(self, kind: int, allocate: Callable[[], Sequence[ClaimUse]]) -> Demand | Status:
         try:
             if self._shared is not None:
                 return self._shared

@@ -58,9 +58,9 @@ class MappedDevices:
             self._kind_of.clear()
         kind = NOTHING
         if any(device.node_allocatable_resource_mappings for view in views for device in view.devices):
-            # Builds tell all of a device but its name, place and attributes.
-            builds = tuple(view.content.makeup.builds for view in views)
-            kind = self._kinds.setdefault(builds, len(self._kinds) + 1)
+            # DeviceResources tell all of a device but its name, place and attributes.
+            alike = tuple(view.content.resources.devices for view in views)
+            kind = self._kinds.setdefault(alike, len(self._kinds) + 1)
         self._kind_of[node] = (views, kind)
         return kind
 

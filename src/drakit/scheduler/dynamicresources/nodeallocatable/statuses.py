@@ -19,7 +19,7 @@ from drakit.scheduler.dynamicresources.nodeallocatable.devices import MappedDevi
 Statuses = tuple[NodeAllocatableResourceClaimStatus, ...]
 
 
-class Use(msgspec.Struct, frozen=True):
+class ClaimUse(msgspec.Struct, frozen=True):
     """A claim of a pod with its devices, and the containers that use it."""
 
     claim: ResourceClaim
@@ -27,7 +27,7 @@ class Use(msgspec.Struct, frozen=True):
     containers: tuple[str, ...] = ()
 
 
-def claim_statuses(uses: Iterable[Use], devices: MappedDevices) -> Statuses:
+def claim_statuses(uses: Iterable[ClaimUse], devices: MappedDevices) -> Statuses:
     """Raise CannotCount when a claim takes something of the node, and it cannot be told how much."""
     found: dict[str, NodeAllocatableResourceClaimStatus] = {}
     for use in uses:
@@ -69,7 +69,7 @@ def renamed(statuses: Statuses, old: str, new: str) -> Statuses:
     return tuple(sorted(found, key=lambda each: each.resource_claim_name))
 
 
-def _claim_amounts(use: Use, devices: MappedDevices) -> Amounts:
+def _claim_amounts(use: ClaimUse, devices: MappedDevices) -> Amounts:
     """Nothing, when none of the devices that are published takes something."""
     results = use.allocation.devices.results
     if not any(devices.in_pool(result.driver, result.pool) for result in results):

@@ -1,0 +1,144 @@
+"""What `python -m benchmarks compare` measures: short pieces of work, each in a process of its own.
+
+Run with another checkout first on the path, this file measures that checkout: it uses nothing but the benchmarks and
+the fronts of the rooms, which both sides have. Prints seconds of CPU time per piece of work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+Case = Callable[[], float]
+
+
+def _passes(kind: str, again: bool) -> float:
+    """One filter pass over 500 nodes of 8 devices: for a template never seen, or for its next pod."""
+    from benchmarks import allocator as bench
+
+    used = {"half": (0, 2, 4, 6), "empty": (), "full": tuple(range(8))}[kind]
+    wanted = bench.claim(bench.request("r", 1))
+    if kind == "empty":
+        wanted = bench.claim(bench.request("r", 4), constraints=[{"matchAttribute": bench.ROOT}])
+    inventory = bench.cluster(500, 8, used=used)
+    passing = bench.held(0, 1, name="passing")
+    bench.filter_pass(inventory, wanted)
+    rounds = 300 if again else 60
+    gc.collect()
+    began = time.process_time()
+    for _ in range(rounds):
+        if again:
+            inventory.put_claim(passing)
+            inventory.remove_claim(passing.metadata.uid)
+        bench.filter_pass(inventory, wanted if again else bench.renamed(wanted))
+    return (time.process_time() - began) / rounds
+
+
+def _search(build: str, asked: str) -> float:
+    from benchmarks import allocator as bench
+
+    inventory = bench.partitions(32) if build == "partitions" else bench.cards(16)
+    wanted = bench.claim(bench.request("a", 5), bench.request("b", 5))
+    if asked == "cards":
+        wanted = bench.claim(bench.request("a", 15, bench.sized("40")), bench.request("b", 9, bench.sized("50")))
+    bench.solve(inventory, wanted)
+    rounds = 20 if asked != "cards" else 2
+    began = time.process_time()
+    for _ in range(rounds):
+        bench.solve(inventory, wanted)
+    return (time.process_time() - began) / rounds / 5
+
+
+def _cold() -> float:
+    from benchmarks import allocator as bench
+
+    wanted = bench.claim(bench.request("r", 1, bench.MODEL_AND_MEMORY))
+    spent = 0.0
+    for _ in range(3):
+        inventory = bench.cluster(500, 8, used=(0, 2, 4, 6))
+        began = time.process_time()
+        bench.filter_pass(inventory, wanted)
+        spent += time.process_time() - began
+    return spent / 3
+
+
+def _pods(nodes: int, devices: int, *, sqlite: bool = False) -> float:
+    """Pods with a claim from a template through API server, claim controller and scheduler: CPU time per pod."""
+    import uvloop
+
+    from benchmarks.scheduling.clusters import cluster
+    from benchmarks.scheduling.workloads import claim_templates
+
+    async def run() -> float:
+        async with cluster(sqlite=sqlite) as made:
+            measured = await claim_templates(nodes, devices)(made)
+            return measured.cpu / measured.pods
+
+    return uvloop.run(run())
+
+
+def _apiserver(what: str, *, sqlite: bool = False) -> float:
+    """Requests of 16 callers, in process."""
+    import uvloop
+
+    from benchmarks import apiserver as bench
+    from drakit.api.exchange import Request
+    from drakit.apiserver import Server, build_server
+    from drakit.store import MemoryStore, SQLiteStore
+
+    async def measured(server: Server) -> float:
+        async def call(method: str, path: str, body: bytes) -> bytes:
+            answer = await server.handle(Request(method=method, path=path, headers=bench.HEADERS, body=body))
+            return answer.content.encode()
+
+        calls = [call] * bench.WRITERS
+        count = 1500
+        began = time.process_time()
+        await bench.repeat(calls, count, lambda one, n: one("POST", bench.CLAIMS, bench.claim(f"c{n}")))
+        created = (time.process_time() - began) / count
+        if what == "create":
+            return created
+        count, began = (4000, time.process_time()) if what == "get" else (8, time.process_time())
+        path = f"{bench.CLAIMS}/c7" if what == "get" else bench.CLAIMS
+        await bench.repeat(calls, count, lambda one, _: one("GET", path, b""))
+        return (time.process_time() - began) / count
+
+    async def run() -> float:
+        if not sqlite:
+            async with MemoryStore() as memory:
+                return await measured(await build_server(memory))
+        with tempfile.TemporaryDirectory() as directory:
+            async with await SQLiteStore.open(Path(directory) / "store.db") as store:
+                return await measured(await build_server(store))
+
+    return uvloop.run(run())
+
+
+CASES: dict[str, Case] = {
+    "allocator: 500 nodes half in use, first pass of a template": partial(_passes, "half", again=False),
+    "allocator: 500 nodes half in use, next pod": partial(_passes, "half", again=True),
+    "allocator: 4 of 8 with matchAttribute, 500 empty nodes, first": partial(_passes, "empty", again=False),
+    "allocator: 500 nodes all in use, next pod": partial(_passes, "full", again=True),
+    "allocator: 500 nodes, selectors never evaluated before": _cold,
+    "allocator: 10 of 32 partitions where counters allow 10": partial(_search, "partitions", "any"),
+    "allocator: 15 × 40 and 9 × 50 on 16 cards of 80": partial(_search, "cards", "cards"),
+    "scheduler: pods of a template, 100 nodes × 10 devices, memory": partial(_pods, 100, 10),
+    "scheduler: pods of a template, 100 nodes × 10 devices, SQLite": partial(_pods, 100, 10, sqlite=True),
+    "scheduler: pods of a template, 500 nodes × 2 devices, memory": partial(_pods, 500, 2),
+    "apiserver: create a claim, memory": partial(_apiserver, "create"),
+    "apiserver: create a claim, SQLite": partial(_apiserver, "create", sqlite=True),
+    "apiserver: get a claim": partial(_apiserver, "get"),
+    "apiserver: list 1,500 claims": partial(_apiserver, "list"),
+}
+
+
+if __name__ == "__main__":
+    print(CASES[sys.argv[1]]())
+    # Leave at once: what ends a process is not what is measured.
+    asyncio.set_event_loop(None)

@@ -1,0 +1,294 @@
+"""The inventory: everything an allocation depends on, kept up to date object by object.
+
+In:  slices, nodes, classes, taint rules and claims, as they come and go.
+Out: per node the pools that it sees, in the order of evaluation, and what is in use of them; and forks for what-if,
+     which share everything.
+
+Updating one slice touches its pool alone. Everything held is immutable, so a fork copies no object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from drakit.allocator.inventory.contents import DeviceLists
+from drakit.allocator.inventory.ledger import Ledger
+from drakit.allocator.inventory.nodes import NodeState
+from drakit.allocator.inventory.pools import NodeLabels, Pool, PoolKey, PoolSettings, PoolView, Views
+from drakit.allocator.inventory.selectors import selector_gates
+from drakit.allocator.inventory.shapes import DeviceShapes
+from drakit.allocator.inventory.tables import SharedCache, Table
+from drakit.allocator.inventory.taintrules import TaintRules, read_rule
+from drakit.api import AllocationResult, DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceSlice
+from drakit.api.objects.partial import Partial
+from drakit.base.errors import UsageError
+from drakit.base.gates import FeatureGates
+
+_MAX_ALIKE = 20_000
+
+
+class Inventory:
+    """Not safe for use by several threads at once; a fork is independent of its origin."""
+
+    def __init__(self, gates: FeatureGates | None = None) -> None:
+        """Without gates, those of Kubernetes' defaults."""
+        self.gates = gates or FeatureGates.defaults()
+        self.ledger = Ledger(consumable=self.gates.enabled("DRAConsumableCapacity"))
+        self.remembered: dict[object, Any] = {}
+        """What searches remember, by who remembers it; shared by forks, and no part of the content."""
+        partitions = self.gates.enabled("DRAPartitionableDevices")
+        self._settings = PoolSettings(DeviceShapes(), DeviceLists(), TaintRules().taints_of, partitions)
+        self._slices: Table[str, ResourceSlice] = Table()
+        self._pools: Table[PoolKey, Pool] = Table()
+        self._nodes: Table[str, NodeLabels] = Table()
+        self._classes: Table[str, DeviceClass] = Table()
+        self._rules: Table[str, DeviceTaintRule] = Table()
+        # Pools by the nodes that their slices name, and those that other nodes may see too.
+        self._homes: Table[str, frozenset[PoolKey]] = Table()
+        self._wide: Table[PoolKey, None] = Table()
+        self._troubled: Table[PoolKey, None] = Table()
+        self._views: SharedCache[str, Views] = SharedCache()
+        self._alike: dict[Views, Views] = {}  # nodes that see the same pools share one tuple
+        self._states: SharedCache[str, NodeState] = SharedCache()
+        # States by identity of their views. Emptied with every change, as any may concern any of them.
+        self._current: dict[int, NodeState] = {}
+
+    def fork(self) -> Inventory:
+        """An inventory with the same content; changes to one are not seen by the other."""
+        forked = Inventory.__new__(Inventory)
+        forked.gates, forked.remembered, forked._settings = self.gates, self.remembered, self._settings
+        forked.ledger = self.ledger.fork()
+        forked._slices, forked._pools, forked._nodes = self._slices.fork(), self._pools.fork(), self._nodes.fork()
+        forked._classes, forked._rules = self._classes.fork(), self._rules.fork()
+        forked._homes, forked._wide, forked._troubled = self._homes.fork(), self._wide.fork(), self._troubled.fork()
+        forked._views, forked._alike = self._views.fork(), self._alike
+        forked._states, forked._current = self._states.fork(), {}
+        return forked
+
+    def put(self, value: object) -> None:
+        """Take in an object of any kind that counts, typed or with its document as readers return it.
+
+        Raise UsageError for everything else: an object that is dropped silently would make every answer wrong.
+        """
+        match value.view if isinstance(value, Partial) else value:
+            case Node() as node:
+                self.put_node(node)
+            case ResourceSlice() as each:
+                self.put_slice(each)
+            case DeviceClass() as each:
+                self.put_class(each)
+            case DeviceTaintRule() as rule:
+                self.put_rule(rule)
+            case ResourceClaim() as claim:
+                self.put_claim(claim)
+            case other:
+                kinds = "Node, ResourceSlice, DeviceClass, DeviceTaintRule or ResourceClaim"
+                raise UsageError(f"an inventory takes a {kinds}, not a {type(other).__name__}")
+
+    # Nodes
+
+    def put_node(self, node: Node) -> None:
+        labels = NodeLabels(node.metadata.name, node.metadata.labels)
+        if self._nodes.get(labels.name) != labels:
+            self._nodes.put(labels.name, labels)
+            self._forget(labels.name)
+
+    def remove_node(self, name: str) -> None:
+        self._nodes.drop(name)
+        self._forget(name)
+
+    @property
+    def nodes(self) -> Mapping[str, NodeLabels]:
+        return self._nodes.rows
+
+    def labels_of(self, node: str) -> NodeLabels:
+        """The node as it is known; one that is not known has no labels."""
+        return self._nodes.rows.get(node) or NodeLabels(node, {})
+
+    # Slices
+
+    def put_slice(self, each: ResourceSlice) -> None:
+        before = self._slices.get(each.metadata.name)
+        if before is not None and _key(before) != _key(each):
+            self.remove_slice(each.metadata.name)
+        self._slices.put(each.metadata.name, each)
+        key = _key(each)
+        pool = self._pools.get(key)
+        others = [other for other in pool.slices if other.metadata.name != each.metadata.name] if pool else []
+        self._put_pool(Pool(key, [*others, each], self._settings))
+
+    def remove_slice(self, name: str) -> None:
+        each = self._slices.drop(name)
+        pool = self._pools.get(_key(each)) if each else None
+        if pool:
+            self._put_pool(
+                Pool(pool.key, [other for other in pool.slices if other.metadata.name != name], self._settings)
+            )
+
+    @property
+    def slices(self) -> Mapping[str, ResourceSlice]:
+        return self._slices.rows
+
+    @property
+    def pools(self) -> Mapping[PoolKey, Pool]:
+        return self._pools.rows
+
+    def _put_pool(self, pool: Pool) -> None:
+        before = self._pools.get(pool.key)
+        if pool.slices:
+            self._pools.put(pool.key, pool)
+        else:
+            self._pools.drop(pool.key)
+        old = before.homes if before else frozenset()
+        for node in old - pool.homes:
+            self._homes.put(node, (self._homes.get(node) or frozenset()) - {pool.key})
+        for node in pool.homes - old:
+            self._homes.put(node, (self._homes.get(node) or frozenset()) | {pool.key})
+        changed = _set(self._wide, pool.key, on=pool.wide) or pool.wide
+        troubled = not pool.wide and pool.foreign is not None and pool.foreign.problem is not None
+        changed = _set(self._troubled, pool.key, on=troubled) or troubled or changed
+        if changed:
+            self._forget_all()
+        for node in old | pool.homes:
+            self._forget(node)
+
+    # Classes and taint rules
+
+    def put_class(self, each: DeviceClass) -> None:
+        self._classes.put(each.metadata.name, each)
+        self._reread_rules(each.metadata.name)
+
+    def remove_class(self, name: str) -> None:
+        self._classes.drop(name)
+        self._reread_rules(name)
+
+    @property
+    def classes(self) -> Mapping[str, DeviceClass]:
+        return self._classes.rows
+
+    def put_rule(self, rule: DeviceTaintRule) -> None:
+        self._rules.put(rule.metadata.name, rule)
+        self._apply_rules()
+
+    def remove_rule(self, name: str) -> None:
+        if self._rules.drop(name) is not None:
+            self._apply_rules()
+
+    @property
+    def rules(self) -> Mapping[str, DeviceTaintRule]:
+        return self._rules.rows
+
+    def _reread_rules(self, class_name: str) -> None:
+        if any(_class_of(rule) == class_name for rule in self._rules.rows.values()):
+            self._apply_rules()
+
+    def _apply_rules(self) -> None:
+        if not (self.gates.enabled("DRADeviceTaints") and self.gates.enabled("DRADeviceTaintRules")):
+            return
+        gates = selector_gates(self.gates)
+        read = [read_rule(self._rules.rows[name], self._classes.rows, gates) for name in sorted(self._rules)]
+        rules = TaintRules(rule for rule in read if rule)
+        settings = self._settings = replace(self._settings, taints_of=rules.taints_of)
+        self._forget_all()
+        for key, pool in list(self._pools.rows.items()):
+            self._pools.put(key, pool.with_settings(settings))
+
+    # Claims
+
+    def put_claim(self, claim: ResourceClaim) -> None:
+        self._used(self.ledger.put(claim))
+
+    def remove_claim(self, uid: str) -> None:
+        self._used(self.ledger.remove(uid))
+
+    def begin_allocation(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
+        self._used(self.ledger.begin(claim, allocation))
+
+    def end_allocation(self, uid: str) -> None:
+        self._used(self.ledger.end(uid))
+
+    # What a node sees
+
+    def views(self, node: str) -> Views:
+        """The pools that the node sees: those without binding conditions first, then by driver and pool name."""
+        found = self._views.rows.get(node)
+        if found is None:
+            found = self._look(self.labels_of(node))
+            if len(self._alike) > _MAX_ALIKE:
+                self._alike.clear()
+            found = self._alike.setdefault(found, found)
+            self._views.rows[node] = found
+        return found
+
+    def state(self, node: str) -> NodeState:
+        """The pools that the node sees and what is in use of them, as one object until something of it changes."""
+        found = self._states.rows.get(node)
+        if found is None:
+            views = self.views(node)
+            # Nodes that see the same pools are in the same state. The state keeps its views, so their id stays theirs.
+            found = self._current.get(id(views))
+            if found is None:
+                usage = self.ledger.usage
+                found = self._current[id(views)] = NodeState(views, tuple([usage(view) for view in views]))
+            self._states.rows[node] = found
+        return found
+
+    @property
+    def states(self) -> Mapping[str, NodeState]:
+        """The states that were worked out already; a node that is missing has to be asked for by `state`."""
+        return self._states.rows
+
+    def _forget(self, node: str) -> None:
+        self._views.forget(node)
+        self._states.forget(node)
+        self._current.clear()
+
+    def _forget_all(self) -> None:
+        self._views.forget_all()
+        self._states.forget_all()
+        self._current.clear()
+
+    def _used(self, changed: Iterable[PoolKey]) -> None:
+        """The use of pools changed. Only the nodes that their slices name can tell, unless others see them too."""
+        for key in changed:
+            self._current.clear()
+            pool = self._pools.get(key)
+            if pool is None:
+                continue
+            if pool.wide:
+                self._states.forget_all()
+                continue
+            for node in pool.homes:
+                self._states.forget(node)
+
+    def _look(self, node: NodeLabels) -> Views:
+        pools = self._pools.rows
+        local = self._homes.get(node.name) or frozenset()
+        seen = [pools[key].view(node) for key in {*local, *self._wide.rows}]
+        seen += [pools[key].foreign for key in self._troubled.rows if key not in local]
+        return tuple(sorted((view for view in seen if view is not None), key=_order))
+
+
+def _order(view: PoolView) -> tuple[bool, PoolKey]:
+    return view.binding, view.key
+
+
+def _key(each: ResourceSlice) -> PoolKey:
+    return each.spec.driver, each.spec.pool.name
+
+
+def _class_of(rule: DeviceTaintRule) -> str | None:
+    return rule.spec.device_selector.device_class_name if rule.spec.device_selector else None
+
+
+def _set(table: Table[PoolKey, None], key: PoolKey, *, on: bool) -> bool:
+    """Put a key into a table or take it out; return whether that changed anything."""
+    if on == (key in table):
+        return False
+    if on:
+        table.put(key, None)
+    else:
+        table.drop(key)
+    return True

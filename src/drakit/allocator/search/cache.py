@@ -1,0 +1,143 @@
+"""What was found out about nodes, remembered for all nodes and claims that look alike.
+
+In:  the state of a node, as the inventory keeps it.
+Out: the answer for the claims of a plan, searched for only when no node that looks alike was looked at before.
+
+There is one fast path: an answer stands in the NodeState itself, which goes when anything about the node's devices
+changes. Behind it answers are known by *look*: what the plan's query finds in the pools of a node, and the keys of what
+is in use of them. Of hundreds of nodes the pod before changed one; the others cost two look-ups each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from drakit.allocator.inventory.inventory import Inventory
+from drakit.allocator.inventory.nodes import NodeState
+from drakit.allocator.inventory.pools import Views
+from drakit.allocator.search.answer import HasExpired, NodeAnswer, SearchResult
+from drakit.allocator.search.layouts import Layout, Layouts
+from drakit.allocator.search.plans import Plan
+from drakit.allocator.search.reader import read_plan, signature
+from drakit.allocator.search.solver import Solver
+from drakit.allocator.search.spare import devices_left
+from drakit.api import DeviceClaim, DeviceClass
+from drakit.base.gates import FeatureGates
+
+_MAX_PLANS = 32
+_MAX_KNOWN = 50_000
+_MAX_IN_STATE = 2 * _MAX_PLANS
+_MOST_ALIKE = 64
+"""Pools of which two nodes may be expected to see the same use: more than that differ, and their keys are long."""
+
+Timer = Callable[[], HasExpired | None]
+"""Begins the time that one search may take."""
+
+
+class KnownAnswer:
+    """An answer with what follows from it. `plain`: there is no more to say than that there is no solution."""
+
+    __slots__ = ("answer", "left", "plain", "suitable")
+
+    def __init__(self, answer: NodeAnswer, views: Views) -> None:
+        self.answer = answer
+        self.suitable = answer.result is SearchResult.FOUND
+        self.plain = answer.result is SearchResult.NONE and not any(view.problem for view in views)
+        self.left: int | None = None if self.suitable else 0
+        """How many devices that the claims could use stay free; None before anybody asked."""
+
+
+class AnswerCache:
+    """The answers for one plan. They never change: what may change is the state of a node."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._layouts = Layouts(plan)
+        self._solvers: dict[Layout, Solver] = {}
+        self._by_look: dict[object, KnownAnswer] = {}
+
+    def make_room(self) -> None:
+        """Forget everything when it is too much: devices that are gone leave something behind."""
+        if max(len(self._layouts), len(self._solvers), len(self._by_look)) >= _MAX_KNOWN:
+            self._layouts.clear()
+            self._solvers.clear()
+            self._by_look.clear()
+
+    def solver(self, views: Views) -> Solver:
+        layout = self._layouts.of(views)
+        found = self._solvers.get(layout)
+        if found is None:
+            found = self._solvers[layout] = Solver(layout)
+        return found
+
+    def find(self, state: NodeState, timer: Timer) -> KnownAnswer:
+        """The answer for nodes in that state."""
+        found: KnownAnswer | None = state.answers.get(self)
+        if found is None:
+            found = self._by_look_of(state, timer)
+            # A search that ran out of time says nothing about the node.
+            if found.answer.result is not SearchResult.DEADLINE:
+                if len(state.answers) >= _MAX_IN_STATE:
+                    state.answers.clear()
+                state.answers[self] = found
+        return found
+
+    def left(self, state: NodeState, known: KnownAnswer) -> int:
+        """How many devices that the claims could use stay free on a node, if they are allocated there."""
+        if known.left is None:
+            known.left = devices_left(self.solver(state.views).layout, state.usages, known.answer)
+        return known.left
+
+    def _by_look_of(self, state: NodeState, timer: Timer) -> KnownAnswer:
+        views, usages = state.views, state.usages
+        if len(views) > _MOST_ALIKE:
+            return KnownAnswer(self.solver(views).solve(usages, timer()), views)
+        key: object
+        if len(views) == 1:  # what most nodes see; this way no layout has to be looked up
+            key = (views[0].content.result(self.plan.query), usages[0].key)
+        else:
+            key = (self._layouts.of(views), tuple([usage.key for usage in usages]))
+        found = self._by_look.get(key)
+        if found is None:
+            found = self._search(state, timer)
+            if found.answer.result is not SearchResult.DEADLINE:
+                self._by_look[key] = found
+        return found
+
+    def _search(self, state: NodeState, timer: Timer) -> KnownAnswer:
+        """Pools that look different may come to the same layout: one search serves them all."""
+        solver = self.solver(state.views)
+        key = (solver.layout, tuple([usage.key for usage in state.usages]))
+        found = self._by_look.get(key)
+        if found is None:
+            found = KnownAnswer(solver.solve(state.usages, timer()), state.views)
+            if found.answer.result is not SearchResult.DEADLINE:
+                self._by_look[key] = found
+        return found
+
+
+class PlanCache:
+    """The latest plans by what was asked for. Claims from one template find the plan of their siblings."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, AnswerCache] = {}
+
+    @staticmethod
+    def of(inventory: Inventory) -> PlanCache:
+        """The one that an inventory shares with its forks."""
+        found: PlanCache | None = inventory.remembered.get(PlanCache)
+        if found is None:
+            found = inventory.remembered[PlanCache] = PlanCache()
+        return found
+
+    def answers(
+        self, claims: Sequence[DeviceClaim], classes: Mapping[str, DeviceClass], gates: FeatureGates
+    ) -> AnswerCache:
+        key = (gates, tuple([signature(claim, classes) for claim in claims]))
+        # Taken out and put back in: the dict is in the order of use, and the oldest goes first.
+        found = self._known.pop(key, None) or AnswerCache(read_plan(claims, classes, gates))
+        self._known[key] = found
+        if len(self._known) > _MAX_PLANS:
+            del self._known[next(iter(self._known))]
+        found.make_room()
+        return found

@@ -1,0 +1,265 @@
+"""Layouts: the devices of a node in the terms of one plan. Nodes that a plan cannot tell apart have the same layout.
+
+In:  a plan and the views of a node.
+Out: per device DeviceTraits (which alternatives select it, on which they fail, what it costs), per pool PoolTraits, and
+     for the pools of a node a Layout: bit sets over all its devices. Each is made once and shared by all nodes alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from drakit.allocator.inventory.attributes import Values
+from drakit.allocator.inventory.capacity import consumption
+from drakit.allocator.inventory.contents import DeviceList, PoolProblem, QueryResult
+from drakit.allocator.inventory.pools import Views
+from drakit.allocator.inventory.shapes import CounterKey, DeviceResources, DeviceShape
+from drakit.allocator.inventory.usage import Amounts
+from drakit.allocator.search.plans import Alternative, Plan
+from drakit.api import DeviceTaint
+from drakit.base.taints import untolerated
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTraits:
+    """A device as one plan sees it; the bits stand for the plan's alternatives.
+
+    selected: every selector matches, the node may use it, and empty it is large enough.
+    failing:  a selector could not be evaluated on it.
+    usable:   selected, and neither a taint nor a gate is in the way.
+    """
+
+    selected: int
+    failing: int
+    usable: int
+    values: tuple[Values | None, ...]
+    consumes: tuple[tuple[CounterKey, int], ...]
+    shared: bool
+    capacity: Amounts
+    takes: tuple[Amounts | None, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoolTraits:
+    """A pool as one plan sees it. Interned: equal pools are one object."""
+
+    devices: tuple[DeviceTraits, ...]
+    counters: tuple[CounterKey, ...]
+    problem: PoolProblem | None
+
+
+def _traits_of(
+    plan: Plan,
+    shape: DeviceShape,
+    values: tuple[Values | None, ...],
+    taints: tuple[DeviceTaint, ...],
+    *,
+    reachable: bool,
+) -> DeviceTraits:
+    features, resources = plan.features, shape.resources
+    shared = resources.shared and features.consumable
+    selected = failing = usable = 0
+    takes: list[Amounts | None] = []
+    for each in plan.alternatives if features.binding or not resources.binding else ():
+        result = each.selectors.check(shape)
+        taken = _taken(each, resources) if features.consumable else ()
+        takes.append(taken)
+        bit = 1 << each.index
+        if result.fails:
+            failing |= bit
+        elif result.matches and reachable and taken is not None:
+            selected |= bit
+            tainted = features.taints and untolerated(taints, each.tolerations) is not None
+            if not tainted and (features.partitions or not resources.consumes):
+                usable |= bit
+    return DeviceTraits(
+        selected,
+        failing,
+        usable,
+        values,
+        tuple(resources.consumes.items()) if features.partitions else (),
+        shared,
+        tuple((name, each.value.nanos) for name, each in resources.capacity.items()) if shared else (),
+        tuple(takes) if shared else (),
+    )
+
+
+def _taken(wanted: Alternative, resources: DeviceResources) -> Amounts | None:
+    amounts = consumption(wanted.capacity, resources.capacity)
+    return None if amounts is None else tuple((name, amount.nanos) for name, amount in amounts.items())
+
+
+class Layout:
+    """The devices of a node in the order of evaluation, as one plan sees them. Bit i stands for device i.
+
+    `offsets` are the positions of the first device of each pool, `pool_of` the pool of each device. The bit sets
+    `selected`, `failing` and `usable` are by alternative.
+    """
+
+    def __init__(self, plan: Plan, pools: tuple[PoolTraits, ...]) -> None:
+        self.plan = plan
+        self.pools = pools
+        self.traits = tuple(traits for pool in pools for traits in pool.devices)
+        self.offsets: list[int] = []
+        self.pool_of: list[int] = []
+        for number, pool in enumerate(pools):
+            self.offsets.append(len(self.pool_of))
+            self.pool_of += [number] * len(pool.devices)
+
+    def _by_alternative(self, bits: Sequence[int]) -> tuple[int, ...]:
+        """From the alternatives of each device, the devices of each alternative."""
+        return tuple(
+            sum((each >> alternative.index & 1) << position for position, each in enumerate(bits))
+            for alternative in self.plan.alternatives
+        )
+
+    @cached_property
+    def selected(self) -> tuple[int, ...]:
+        return self._by_alternative([each.selected for each in self.traits])
+
+    @cached_property
+    def failing(self) -> tuple[int, ...]:
+        return self._by_alternative([each.failing for each in self.traits])
+
+    @cached_property
+    def usable(self) -> tuple[int, ...]:
+        return self._by_alternative([each.usable for each in self.traits])
+
+    @cached_property
+    def shared(self) -> int:
+        """Devices that serve several allocations at once."""
+        return sum(trait.shared << position for position, trait in enumerate(self.traits))
+
+    @cached_property
+    def counters(self) -> tuple[tuple[int, CounterKey], ...]:
+        """All counters of the node's pools, by position of the pool."""
+        return tuple((number, key) for number, pool in enumerate(self.pools) for key in pool.counters)
+
+    @cached_property
+    def consumes(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """What each device takes of the counters, by position of the counter."""
+        index = {counter: position for position, counter in enumerate(self.counters)}
+        return tuple(
+            tuple((index[self.pool_of[position], key], amount) for key, amount in trait.consumes)
+            for position, trait in enumerate(self.traits)
+        )
+
+    @cached_property
+    def consumers(self) -> int:
+        """The devices that take something of a counter."""
+        return sum(bool(each) << position for position, each in enumerate(self.consumes))
+
+    @cached_property
+    def prices(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """Per counter the amounts that devices take, and which devices. What shared ones take may be paid already."""
+        tables: list[dict[int, int]] = [{} for _ in self.counters]
+        for position, (trait, consumes) in enumerate(zip(self.traits, self.consumes, strict=True)):
+            for counter, amount in consumes if not trait.shared else ():
+                tables[counter][amount] = tables[counter].get(amount, 0) | 1 << position
+        return tuple(tuple(table.items()) for table in tables)
+
+    @cached_property
+    def dearest(self) -> tuple[int, ...]:
+        """Per counter the most that a device takes of it; a counter that nobody uses is short when it is below zero."""
+        return tuple(max((amount for amount, _ in prices), default=0) for prices in self.prices)
+
+    @cached_property
+    def value_masks(self) -> tuple[Mapping[object, int], ...]:
+        """Per constraint the devices that have a value."""
+        tables: list[dict[object, int]] = [{} for _ in self.plan.constraints]
+        for position, trait in enumerate(self.traits):
+            for table, values in zip(tables, trait.values, strict=True):
+                for value in values or ():
+                    table[value] = table.get(value, 0) | 1 << position
+        return tuple(tables)
+
+    @cached_property
+    def having(self) -> tuple[int, ...]:
+        """Per constraint the devices that have the attribute at all."""
+        return tuple(
+            sum((trait.values[each.index] is not None) << position for position, trait in enumerate(self.traits))
+            for each in self.plan.constraints
+        )
+
+    @cached_property
+    def comparable(self) -> tuple[int, ...]:
+        """Per constraint the devices whose attribute has a value that can be compared."""
+        return tuple(
+            sum(bool(trait.values[each.index]) << position for position, trait in enumerate(self.traits))
+            for each in self.plan.constraints
+        )
+
+    @cached_property
+    def budgets(self) -> tuple[tuple[int, ...], ...]:
+        """Counters that are added up: each by itself, and those of one name in all the sets of a pool."""
+        groups: dict[object, list[int]] = {}
+        for position, (pool, (_, name)) in enumerate(self.counters):
+            groups.setdefault((pool, name), []).append(position)
+        together = [tuple(group) for group in groups.values() if len(group) > 1]
+        return (*((position,) for position in range(len(self.counters))), *together)
+
+    @cached_property
+    def budgets_of(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """Per counter the budgets that it is part of."""
+        found: list[list[tuple[int, ...]]] = [[] for _ in self.counters]
+        for budget in self.budgets:
+            for counter in budget:
+                found[counter].append(budget)
+        return tuple(map(tuple, found))
+
+
+class Layouts:
+    """The layouts of one plan. Traits and layouts are interned: what is equal is one object."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._traits: dict[DeviceTraits, DeviceTraits] = {}
+        self._pools: dict[object, PoolTraits] = {}
+        self._by_results: dict[tuple[QueryResult, ...], Layout] = {}
+        self._by_pools: dict[tuple[PoolTraits, ...], Layout] = {}
+
+    def of(self, views: Views) -> Layout:
+        query = self._plan.query
+        results = tuple([view.content.result(query) for view in views])
+        found = self._by_results.get(results)
+        if found is None:
+            pools = tuple(self._pool(view.content) for view in views)
+            # Query results that differ may come to the same for this plan.
+            found = self._by_results[results] = self._by_pools.get(pools) or Layout(self._plan, pools)
+            self._by_pools[pools] = found
+        return found
+
+    def __len__(self) -> int:
+        return max(len(self._traits), len(self._pools), len(self._by_results))
+
+    def clear(self) -> None:
+        for each in (self._traits, self._pools, self._by_results, self._by_pools):
+            each.clear()  # type: ignore[attr-defined]
+
+    def _pool(self, content: DeviceList) -> PoolTraits:
+        traits = tuple(self._device(content, position) for position in range(len(content.shapes)))
+        key = (tuple(map(id, traits)), content.resources.counters, content.problem)
+        found = self._pools.get(key)
+        if found is None:
+            found = self._pools[key] = PoolTraits(traits, content.resources.counters, content.problem)
+        return found
+
+    def _device(self, content: DeviceList, position: int) -> DeviceTraits:
+        made = _traits_of(
+            self._plan,
+            content.shapes[position],
+            tuple(content.values(each.attribute, lists=each.lists)[position] for each in self._plan.constraints),
+            content.taints[position],
+            reachable=bool(content.reachable >> position & 1),
+        )
+        return self._traits.setdefault(made, made)
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """The positions of the bits that are set, lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

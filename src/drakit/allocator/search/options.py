@@ -1,0 +1,82 @@
+"""Options: the alternatives of a plan on one layout.
+
+In:  a layout.
+Out: per alternative the devices that it selects, those on which a selector fails, those that can be used; what shares
+     of devices take, and what any choice of devices takes of the counters at least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+
+from drakit.allocator.inventory.usage import Amounts
+from drakit.allocator.search.constraints import Constraint
+from drakit.allocator.search.layouts import Layout, bits_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Option:
+    """An alternative on a layout. `takes` holds, for shared devices, what one share consumes."""
+
+    index: int
+    claim: int
+    request: int
+    count: int
+    takes_all: bool
+    admin: bool
+    selected: int
+    failing: int
+    usable: int
+    constraints: tuple[Constraint, ...]
+    takes: dict[int, Amounts]
+    # Per budget of counters, what the k cheapest devices take of it at least, for every k.
+    drains: Mapping[tuple[int, ...], tuple[int, ...]]
+
+    def least(self, budget: tuple[int, ...], devices: int) -> int:
+        """What that many devices take of a budget at least; devices beyond those that exist take nothing more."""
+        sums = self.drains.get(budget, (0,))
+        return sums[min(devices, len(sums) - 1)]
+
+
+def option_of(layout: Layout, index: int, held: int) -> Option:
+    each = layout.plan.alternatives[index]
+    selected = layout.selected[index]
+    count = selected.bit_count() if each.takes_all else each.count
+    takes = {
+        position: trait.takes[index] or ()
+        for position, trait in enumerate(layout.traits)
+        if trait.shared and selected >> position & 1
+    }
+    return Option(
+        index=index,
+        claim=each.claim,
+        request=each.request,
+        count=count,
+        takes_all=each.takes_all,
+        admin=each.admin,
+        selected=selected,
+        failing=0 if each.takes_all else layout.failing[index] & (-1 if each.admin else ~held),
+        usable=layout.usable[index],
+        constraints=each.constraints,
+        takes=takes,
+        drains=dict(_drains(layout, selected, count)),
+    )
+
+
+def _drains(layout: Layout, devices: int, count: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The budgets that no choice of that many devices can avoid to touch. Shared devices count as free: their counters
+    may be charged already.
+    """
+    takers: dict[tuple[int, ...], dict[int, int]] = {}
+    for device in bits_of(devices):
+        for counter, amount in () if layout.traits[device].shared else layout.consumes[device]:
+            for budget in layout.budgets_of[counter]:
+                amounts = takers.setdefault(budget, {})
+                amounts[device] = amounts.get(device, 0) + amount
+    total = devices.bit_count()
+    for budget, amounts in takers.items():
+        free = total - len(amounts)
+        if free < count:
+            yield budget, tuple(accumulate([0] * free + sorted(amounts.values()), initial=0))

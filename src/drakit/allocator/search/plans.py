@@ -1,0 +1,121 @@
+"""Plans: what a set of claims asks for, read once for all nodes. Pure data.
+
+A plan knows no names of claims, so that all claims from one template share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from drakit.allocator.inventory.contents import DeviceQuery
+from drakit.allocator.inventory.selectors import DeviceSelectors
+from drakit.allocator.search.constraints import Constraint
+from drakit.api import DeviceToleration, Quantity
+from drakit.base.gates import FeatureGates
+
+MAX_RESULTS = 32
+"""How many devices one claim may have: the limit of the API."""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """The gates that the allocator asks for."""
+
+    admin_access: bool
+    consumable: bool
+    binding: bool
+    taints: bool
+    lists: bool
+    partitions: bool
+    prioritized: bool
+
+    @property
+    def distinct(self) -> bool:
+        """Whether distinctAttribute is known. It came with consumable capacity, in one piece with these."""
+        return self.consumable or self.binding or self.lists
+
+    @staticmethod
+    def of(gates: FeatureGates) -> Features:
+        return Features(
+            admin_access=gates.enabled("DRAAdminAccess"),
+            consumable=gates.enabled("DRAConsumableCapacity"),
+            binding=gates.enabled("DRADeviceBindingConditions") and gates.enabled("DRAResourceClaimDeviceStatus"),
+            taints=gates.enabled("DRADeviceTaints"),
+            lists=gates.enabled("DRAListTypeAttributes"),
+            partitions=gates.enabled("DRAPartitionableDevices"),
+            prioritized=gates.enabled("DRAPrioritizedList"),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alternative:
+    """A request, or one of the sub-requests of a prioritized list."""
+
+    index: int
+    claim: int
+    request: int
+    name: str
+    sub: str
+    class_name: str
+    selectors: DeviceSelectors
+    count: int
+    takes_all: bool
+    admin: bool
+    tolerations: tuple[DeviceToleration, ...]
+    capacity: Mapping[str, Quantity]
+    constraints: tuple[Constraint, ...]
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.name}/{self.sub}" if self.sub else self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedRequest:
+    index: int
+    claim: int
+    alternatives: tuple[Alternative, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidClaim:
+    """Why these claims cannot be allocated anywhere, in Kubernetes' words; the claim's name goes in front."""
+
+    claim: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllCheck:
+    """Find out how many devices `All` means on a node."""
+
+    alternative: Alternative
+
+
+@dataclass(frozen=True, slots=True)
+class LimitCheck:
+    """The claim's smallest choice must fit into a result."""
+
+    claim: int
+
+
+PlanCheck = AllCheck | LimitCheck | InvalidClaim
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Claims, requests and their alternatives in order, constraints, and the checks that come before any search."""
+
+    features: Features
+    claims: int
+    requests: tuple[PlannedRequest, ...]
+    alternatives: tuple[Alternative, ...]
+    constraints: tuple[Constraint, ...]
+    checks: tuple[PlanCheck, ...]
+    query: DeviceQuery = field(init=False)
+
+    def __post_init__(self) -> None:
+        selectors = [each.selectors for each in self.alternatives]
+        query = DeviceQuery(selectors, [(each.attribute, each.lists) for each in self.constraints])
+        object.__setattr__(self, "query", query)

@@ -1,0 +1,51 @@
+"""The solver of one layout: the checks that come first, then the search.
+
+In:  what is in use of the pools of a node.
+Out: the answer, which depends on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, reduce
+from operator import or_
+
+from drakit.allocator.inventory.usage import Usage
+from drakit.allocator.search.answer import HasExpired, NodeAnswer
+from drakit.allocator.search.bounds import Outlook
+from drakit.allocator.search.checks import precheck
+from drakit.allocator.search.layouts import Layout
+from drakit.allocator.search.search import Search
+from drakit.allocator.search.state import held_devices
+
+
+class Solver:
+    """Keeps what all searches on a layout have in common."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._outlooks: dict[int, Outlook] = {}
+
+    @cached_property
+    def _refusal(self) -> NodeAnswer | None:
+        """An answer that no use of devices can change."""
+        return precheck(self.layout)
+
+    @cached_property
+    def _failing(self) -> int:
+        return reduce(or_, self.layout.failing, 0)
+
+    def solve(self, usages: Sequence[Usage], expired: HasExpired | None = None) -> NodeAnswer:
+        return self._refusal or self.begin(usages, expired).run()
+
+    def begin(self, usages: Sequence[Usage], expired: HasExpired | None = None) -> Search:
+        """A search that has not run yet."""
+        return Search(self._outlook(usages), usages, expired)
+
+    def _outlook(self, usages: Sequence[Usage]) -> Outlook:
+        """The outlook of a search. It differs only in those devices that are in use and on which selectors fail."""
+        hidden = held_devices(self.layout, usages)[0] & self._failing if self._failing else 0
+        found = self._outlooks.get(hidden)
+        if found is None:
+            found = self._outlooks[hidden] = Outlook(self.layout, hidden)
+        return found

@@ -1,0 +1,1 @@
+"""The typed objects, a module per kind or group of kinds."""

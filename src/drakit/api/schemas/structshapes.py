@@ -1,0 +1,146 @@
+"""The shape of an object with known fields, see `shapes`.
+
+Most fields are texts and flags that are fine as they are: C code finds the others (`map`, `compress`, sets), and only
+these are looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import compress
+from operator import is_not, not_
+from typing import Any
+
+from drakit.api.schemas.shapes import Log, Place, Shape
+from drakit.api.text.jsontext import Repeated
+from drakit.api.text.problems import DUPLICATE, UNKNOWN
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Field:
+    """A struct's field, and when it is written.
+
+    `drop`: not when it is empty or zero. `always`: also when it is not there, as what the function gives.
+    """
+
+    __slots__ = ("always", "drop", "exact", "leaf", "shape")
+
+    def __init__(self, shape: Shape, *, drop: bool, always: Callable[[], Any] | None) -> None:
+        self.shape = shape
+        self.exact = shape.exact
+        self.leaf = shape.leaf
+        self.drop = drop
+        self.always = always
+
+    def complete(self, value: Any, known: Any) -> Any:
+        """The value as it is written, see `StructShape.complete`."""
+        if type(known) is dict and isinstance(self.shape, StructShape):
+            return self.shape.complete(value, known)
+        return self.shape.complete(value)
+
+
+class StructShape(Shape):
+    """An object with known fields. `fields` is filled after construction: shapes may refer to each other."""
+
+    leaf = False
+
+    def __init__(self, name: str, go: str) -> None:
+        super().__init__(go)
+        self.name = name
+        self.fields: Mapping[str, Field] = {}
+        self.always: list[tuple[str, Callable[[], Any]]] = []
+        self._exact: Mapping[str, type | None] = {}
+        self._leaves: frozenset[str] = frozenset()
+
+    def declare(self, fields: Mapping[str, Field]) -> None:
+        self.fields = fields
+        self._exact = {name: field.exact for name, field in fields.items()}
+        self._leaves = frozenset(name for name, field in fields.items() if field.leaf)
+        self.always = [(name, field.always) for name, field in fields.items() if field.always is not None]
+
+    def read(self, value: Any, place: Place, log: Log) -> Any:
+        if type(value) is not dict:
+            return self._read_repeated(value, place, log)
+        result = dict(value)
+        for key in compress(value, map(is_not, map(type, value.values()), map(self._exact.get, value))):
+            field, each = self.fields.get(key), value[key]
+            item = None
+            if field is None:
+                log.append((UNKNOWN, (place, key, self.name)))
+            elif each is not None:
+                item = field.shape.read(each, (place, key, self.name), log)
+            if item is None:
+                del result[key]
+            else:
+                result[key] = item
+        return result
+
+    def read_again(self, value: Any, known: Mapping[str, Any], log: Log, place: Place = None) -> Any:
+        """As `read`, but for what is part of an object that was read and completed before: that is kept as it is."""
+        if type(value) is not dict:
+            return self.read(value, place, log)
+        result = dict(value)
+        rest: dict[str, Any] = {}
+        for key in compress(value, map(is_not, value.values(), map(known.get, value))):
+            each, there = value[key], known.get(key)
+            if type(each) is dict and type(there) is dict and isinstance(inner := self._shape(key), StructShape):
+                result[key] = inner.read_again(each, there, log, (place, key, self.name))
+            else:
+                rest[key] = each
+        if None in value.values():
+            rest |= {key: None for key, each in value.items() if each is None}
+        return _replaced(result, rest, self.read(rest, place, log)) if rest else result
+
+    def _shape(self, key: str) -> Shape | None:
+        field = self.fields.get(key)
+        return field.shape if field is not None else None
+
+    def _read_repeated(self, value: Any, place: Place, log: Log) -> Any:
+        """A field that is there twice is read twice: objects merge, of all else the last counts."""
+        if type(value) is not Repeated:
+            self.mismatch(value, place)
+        result: dict[str, Any] = {}
+        seen: set[str] = set()
+        for key, each in value.pairs:
+            if key in seen and key in self.fields:
+                log.append((DUPLICATE, (place, key, self.name)))
+            seen.add(key)
+            self.merge(result, self.read({key: each}, place, log))
+        return result
+
+    def merge(self, before: Any, after: Any) -> Any:
+        for key, value in after.items():
+            before[key] = self.fields[key].shape.merge(before[key], value) if key in before else value
+        return before
+
+    def zero(self) -> Any:
+        return {}
+
+    def complete(self, value: Any, known: Mapping[str, Any] = _NOTHING) -> Any:
+        """`known` is an object that was completed before: what is part of it is kept as it is."""
+        result, fields = dict(value), self.fields
+        changed = compress(value, map(is_not, value.values(), map(known.get, value))) if known else value
+        special = set(changed) - self._leaves
+        if not all(value.values()):
+            special.update(compress(value, map(not_, value.values())))
+        for key in special:
+            field, each = fields.get(key), value[key]
+            if field is not None and each is not None and not field.leaf and each is not (there := known.get(key)):
+                each = result[key] = field.complete(each, there)
+            if field is None or each is None or (field.drop and not each):
+                del result[key]
+        for key, make in self.always:
+            if key not in result:
+                result[key] = make()
+        return result
+
+
+def _replaced(target: dict[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The target with new parts in the places of old ones; those that are no more are taken out."""
+    for key in old:
+        if key in new:
+            target[key] = new[key]
+        else:
+            del target[key]
+    return target

@@ -1,0 +1,1 @@
+"""Text to plain data and back: JSON, YAML, times, quantities; what can be wrong with it."""

@@ -1,0 +1,1 @@
+"""Between the served versions of a kind; what the server fills in."""

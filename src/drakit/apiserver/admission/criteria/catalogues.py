@@ -1,0 +1,43 @@
+"""All objects of a kind, each read once per write.
+
+In:  the store, which says whether anything was written since the last look.
+Out: what a reader made of each object, in the order of names; current at the time of asking, so that no request slips
+     past a policy that its author has seen stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from drakit.api.objects.plain import Plain
+from drakit.api.registry import Kind
+from drakit.apiserver.storage.objectstore import ObjectStore, prefix_of
+
+T = TypeVar("T")
+
+
+class Catalogue(Generic[T]):
+    """Invariant: `_read` holds what was made of each object that was there when the store stood at `_seen` or later."""
+
+    def __init__(self, objects: ObjectStore, kind: Kind, read: Callable[[Plain], T]) -> None:
+        self._objects = objects
+        self._kind = kind
+        self._prefix = prefix_of(kind)
+        self._make = read
+        self._seen = 0
+        self._read: dict[int, T] = {}
+
+    async def all(self) -> Sequence[T]:
+        written = await self._objects.store.last_write_revision(self._prefix)
+        if written != self._seen:
+            page = await self._objects.store.list(self._prefix)
+            known = self._read
+            self._read = {
+                record.revision: known[record.revision]
+                if record.revision in known
+                else self._make(self._objects.from_record(self._kind, record).document)
+                for record in page.records
+            }
+            self._seen = written
+        return tuple(self._read.values()) if self._read else ()

@@ -1,0 +1,164 @@
+"""A policy, ready to judge requests.
+
+In:  a policy's spec, compiled once; the values of a request.
+Out: what is wrong with the request, and what the audit log should know of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from drakit.apiserver.admission.criteria.expressions import (
+    BUDGET,
+    MATCH_BUDGET,
+    Compiled,
+    Declared,
+    Evaluation,
+    Failure,
+)
+from drakit.apiserver.admission.criteria.registrations import FAIL, AdmissionPolicy, MatchCondition, Validation
+from drakit.base.errors import summary
+from drakit.cel import BOOL, STRING, Value, type_name
+from drakit.cel.checking.types import NULL
+
+MAX_MESSAGE = 5 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something is wrong. `index` is that of the validation."""
+
+    message: str
+    reason: str = ""
+    index: int = 0
+
+
+@dataclass(slots=True)
+class PolicyResult:
+    """`decisions` lead to what the binding says, `faults` of the policy itself to a refusal."""
+
+    violations: list[Violation] = field(default_factory=list)
+    faults: list[Violation] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+class Conditions:
+    """Expressions that must all be true for a policy or a webhook to be concerned."""
+
+    def __init__(self, conditions: tuple[MatchCondition, ...], failure_policy: str, *, params: bool = False) -> None:
+        self._conditions = [Compiled.of(each.expression, (BOOL,), params=params) for each in conditions]
+        self._fails = failure_policy == FAIL
+
+    def hold(self, values: Mapping[str, Value], *, quick: bool) -> bool:
+        """False as soon as one says so; raise Failure when one has no answer, none says no, and failures count."""
+        evaluation = Evaluation(values, MATCH_BUDGET, quick=quick)
+        failures: list[str] = []
+        for condition in self._conditions:
+            try:
+                if evaluation.value(condition) is False:
+                    return False
+            except Failure as failure:
+                failures.append(failure.message)
+                if failure.spent:
+                    break
+        if failures and self._fails:
+            raise Failure(summary(failures))
+        return not failures
+
+
+class CompiledPolicy:
+    """Invariant: expressions are compiled when the policy is read, never while a request waits."""
+
+    def __init__(self, policy: AdmissionPolicy) -> None:
+        self.name = policy.metadata.name
+        self.spec = policy.spec
+        params = policy.spec.param_kind is not None
+        self._conditions = Conditions(policy.spec.match_conditions, policy.spec.failure_policy, params=params)
+        self._variables: list[tuple[str, Compiled]] = []
+        declared: Declared = ()
+        for each in policy.spec.variables:
+            compiled = Compiled.of(each.expression, declared=declared, params=params)
+            self._variables.append((each.name, compiled))
+            declared = (*declared, (each.name, compiled.type))
+        spec = policy.spec
+        self._validations = [
+            (
+                each,
+                Compiled.of(each.expression, (BOOL,), declared=declared, params=params),
+                Compiled.of(each.message_expression, (STRING,), declared=declared, params=params)
+                if each.message_expression
+                else None,
+            )
+            for each in spec.validations
+        ]
+        self._annotations = [
+            (each.key, Compiled.of(each.value_expression, (STRING, NULL), declared=declared, params=params))
+            for each in spec.audit_annotations
+        ]
+
+    def evaluate(self, values: Mapping[str, Value], *, quick: bool) -> PolicyResult:
+        found = PolicyResult()
+        try:
+            if not self._conditions.hold(values, quick=quick):
+                return found
+            self._validate(values, found, quick=quick)
+        except Failure as failure:
+            found.violations = [Violation(failure.message)] if self._fails else []
+            return found
+        self._annotate(values, found, quick=quick)
+        return found
+
+    @property
+    def _fails(self) -> bool:
+        return self.spec.failure_policy == FAIL
+
+    def _validate(self, values: Mapping[str, Value], found: PolicyResult, *, quick: bool) -> None:
+        """Raise Failure when the budget is gone: then nothing that was found before counts."""
+        evaluation = Evaluation(values, BUDGET, self._variables, quick=quick)
+        failed: list[tuple[int, Validation, Compiled | None]] = []
+        for index, (validation, expression, message) in enumerate(self._validations):
+            try:
+                if evaluation.value(expression) is not True:
+                    failed.append((index, validation, message))
+            except Failure as failure:
+                if failure.spent:
+                    raise
+                if self._fails:
+                    found.violations.append(Violation(failure.message, index=index))
+        messages = Evaluation(values, evaluation.left, self._variables, quick=quick)
+        for index, validation, wording in failed:
+            said = _message(messages, validation, wording)
+            found.violations.append(Violation(said, validation.reason or "", index))
+        found.violations.sort(key=lambda violation: violation.index)
+
+    def _annotate(self, values: Mapping[str, Value], found: PolicyResult, *, quick: bool) -> None:
+        evaluation = Evaluation(values, BUDGET, self._variables, quick=quick)
+        for key, expression in self._annotations:
+            try:
+                value = evaluation.value(expression)
+                if value is not None and not isinstance(value, str):
+                    raise Failure(
+                        f"valueExpression '{expression.text}' resulted in unsupported return type: {type_name(value)}. "
+                        "Return type must be either string or null."
+                    )
+            except Failure as failure:
+                if self._fails:
+                    found.faults.append(Violation(failure.message))
+            else:
+                if value and value.strip():
+                    found.annotations[key] = value.strip()
+
+
+def _message(evaluation: Evaluation, validation: Validation, expression: Compiled | None) -> str:
+    """What the expression for it says, if that is one line of a sane length; else the text; else the rule itself."""
+    said = ""
+    if expression is not None:
+        try:
+            said = str(evaluation.value(expression)).strip()
+        except Failure as failure:
+            if failure.spent:
+                raise Failure(f"failed messageExpression: {failure.message}", spent=True) from None
+    if not said or len(said.encode()) > MAX_MESSAGE or "\n" in said:
+        said = validation.message.strip()
+    return said or f"failed expression: {validation.expression.strip()}"

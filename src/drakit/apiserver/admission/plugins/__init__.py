@@ -1,0 +1,1 @@
+"""The admission plugins, a module each, under the names that kube-apiserver gives them."""

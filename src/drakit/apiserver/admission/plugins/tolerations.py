@@ -1,0 +1,37 @@
+"""Give pods patience for bad nodes.
+
+In:  pods as they are created or updated.
+Out: the same, staying for five minutes on a node that is not ready or not reachable, unless they say otherwise.
+"""
+
+from __future__ import annotations
+
+from drakit.api.objects.plain import Plain
+from drakit.api.registry import Kind
+from drakit.apiserver.admission.chain import AdmissionPlugin, ObjectChange
+
+_SECONDS = 300
+_BAD_NODES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+class DefaultTolerationSeconds(AdmissionPlugin):
+    name = "DefaultTolerationSeconds"
+
+    def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
+        return kind.kind == "Pod" and not subresource
+
+    async def admit(self, change: ObjectChange) -> None:
+        if change.kind.kind != "Pod" or change.subresource or change.new is None:
+            return
+        given: list[Plain] = change.new["spec"].get("tolerations") or []
+        added = [_toleration(key) for key in _BAD_NODES if not any(_covers(each, key) for each in given)]
+        if added:
+            change.own("spec")["tolerations"] = [*given, *added]
+
+
+def _toleration(key: str) -> Plain:
+    return {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS}
+
+
+def _covers(toleration: Plain, key: str) -> bool:
+    return toleration.get("key", key) in (key, "") and toleration.get("effect", "") in ("NoExecute", "")

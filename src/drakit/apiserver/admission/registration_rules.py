@@ -1,0 +1,50 @@
+"""Hold policies and webhook configurations to their rules when they are written.
+
+In:  changes of the kinds of `admissionregistration.k8s.io`.
+Out: every broken rule, together with those that all objects have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from drakit.api.objects.plain import from_plain
+from drakit.apiserver.admission.chain import ObjectChange
+from drakit.apiserver.admission.criteria.registrations import AdmissionPolicy, PolicyBinding, WebhookConfiguration
+from drakit.apiserver.admission.policies.validation import check_binding, check_policy
+from drakit.apiserver.admission.rules import WriteRules
+from drakit.apiserver.admission.webhooks.validation import check_webhooks
+from drakit.base.fields import FieldError
+
+GROUP = "admissionregistration.k8s.io"
+
+
+class RegistrationRules:
+    """The rules of all objects, and those of registrations."""
+
+    def __init__(self, rules: WriteRules) -> None:
+        self._rules = rules
+
+    def drop_disabled(self, change: ObjectChange) -> bool:
+        return self._rules.drop_disabled(change)
+
+    async def check(self, change: ObjectChange) -> Sequence[FieldError]:
+        found = await self._rules.check(change)
+        if change.kind.group != GROUP or change.subresource:
+            return found
+        return [*found, *_check(change)]
+
+
+def _check(change: ObjectChange) -> Iterator[FieldError]:
+    document = change.document
+    match change.kind.kind:
+        case "ValidatingAdmissionPolicy":
+            policy = from_plain(AdmissionPolicy, document)
+            constrained = bool((document.get("spec") or {}).get("matchConstraints"))
+            yield from check_policy(policy.metadata.name, policy.spec, constrained=constrained)
+        case "ValidatingAdmissionPolicyBinding":
+            yield from check_binding(from_plain(PolicyBinding, document).spec)
+        case "ValidatingWebhookConfiguration":
+            yield from check_webhooks(from_plain(WebhookConfiguration, document).webhooks, mutating=False)
+        case "MutatingWebhookConfiguration":
+            yield from check_webhooks(from_plain(WebhookConfiguration, document).webhooks, mutating=True)

@@ -1,0 +1,127 @@
+"""The rules that an object must keep: the one place where the server asks the room `validation`.
+
+In:  a change, after defaults, preparation and admission.
+Out: the object without the fields whose feature is off; every broken rule, in one answer with 422.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from drakit.api.codec.documents import to_wire
+from drakit.api.objects.claims import ResourceClaim
+from drakit.api.objects.partial import Partial
+from drakit.api.objects.plain import Plain, from_plain
+from drakit.api.registry import Kind
+from drakit.apiserver.admission.chain import CREATE, ObjectChange
+from drakit.apiserver.failures import ApiError
+from drakit.apiserver.kinds.served import known_kind
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.strategies.podchanges import check_ephemeral, check_resize
+from drakit.base import status
+from drakit.base.fields import FieldError
+from drakit.base.gates import FeatureGates
+from drakit.base.structs import Model
+from drakit.base.wellknown import ADMIN_ACCESS_LABEL
+from drakit.validation import (
+    Context,
+    drop_deallocated_devices,
+    drop_disabled_fields,
+    empty_lists,
+    validate_create,
+    validate_status_update,
+    validate_update,
+)
+
+_NAMESPACE = known_kind("v1", "Namespace")
+_ADMIN_KINDS = ("ResourceClaim", "ResourceClaimTemplate")
+_NONE: frozenset[str] = frozenset()
+
+Object = Model | Partial[Any]
+
+
+class WriteRules(Protocol):
+    def drop_disabled(self, change: ObjectChange) -> bool:
+        """Take out of `change.new` what belongs to a feature that is off; whether there was anything of that kind."""
+        ...
+
+    async def check(self, change: ObjectChange) -> Sequence[FieldError]:
+        """What is wrong with `change.new`, as a new object or in the place of `change.old`."""
+        ...
+
+
+class ObjectRules:
+    """The rules of every kind, from the room `validation`."""
+
+    def __init__(self, gates: FeatureGates, objects: ObjectStore) -> None:
+        self._gates = gates
+        self._objects = objects
+
+    def drop_disabled(self, change: ObjectChange) -> bool:
+        new = change.typed = typed(change.kind, change.document)
+        old = typed_stored(change.old) if change.old is not None else None
+        dropped = drop_disabled_fields(new, old, self._gates)
+        if change.subresource == "status" and isinstance(dropped, ResourceClaim) and isinstance(old, ResourceClaim):
+            dropped = drop_deallocated_devices(dropped, old)
+        if dropped is new:
+            return False
+        change.document.update(to_wire(dropped))
+        change.typed = None
+        return True
+
+    async def check(self, change: ObjectChange) -> Sequence[FieldError]:
+        if change.typed is None:
+            change.typed = typed(change.kind, change.document)
+        new = change.typed
+        context = Context(
+            gates=self._gates,
+            empty_lists=_empty_lists(change),
+            admin_namespace=await self._is_admin_namespace(change),
+        )
+        if change.operation == CREATE or change.old is None:
+            return validate_create(new, context)
+        old = typed_stored(change.old)
+        match change.subresource:
+            case "status":
+                return validate_status_update(new, old, context)
+            case "resize":
+                return (*validate_create(new, context), *check_resize(change.document, change.old.document))
+            case "ephemeralcontainers":
+                return (*validate_create(new, context), *check_ephemeral(change.document, change.old.document))
+        return validate_update(new, old, context)
+
+    async def _is_admin_namespace(self, change: ObjectChange) -> bool | None:
+        if change.kind.kind not in _ADMIN_KINDS:
+            return None
+        namespace = await self._objects.find(_NAMESPACE, "", change.namespace)
+        return namespace is not None and namespace.labels.get(ADMIN_ACCESS_LABEL) == "true"
+
+
+def _empty_lists(change: ObjectChange) -> frozenset[str]:
+    """Only slices, and devices in the status of claims, have rules that tell an empty list from none."""
+    if not isinstance(change.sent, dict):
+        return _NONE
+    match change.kind.kind, change.subresource:
+        case "ResourceSlice", "":
+            return empty_lists(change.sent)
+        case "ResourceClaim", "status":
+            return empty_lists({"status": change.sent.get("status")})
+    return _NONE
+
+
+def typed(kind: Kind, document: Plain) -> Object:
+    """The object that rules are about: a struct, or a document with a view of it."""
+    return from_plain(kind.model, document) if kind.whole else Partial.of(kind.model, document)
+
+
+def typed_stored(stored: StoredObject) -> Object:
+    return stored.typed if stored.kind.whole else stored.partial
+
+
+async def require(rules: WriteRules, change: ObjectChange) -> None:
+    """Raise 422 with every error, if there is one."""
+    errors = await rules.check(change)
+    if errors:
+        raise ApiError(status.invalid(change.kind.kind, change.kind.group, change.name, errors))

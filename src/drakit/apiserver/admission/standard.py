@@ -1,0 +1,54 @@
+"""Admission plugins, a module each, under the names and in the order that kube-apiserver gives them.
+
+In:  changes on their way to the store.
+Out: completed objects; refusals in Kubernetes' words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from drakit.apiserver.admission.chain import AdmissionPlugin
+from drakit.apiserver.admission.criteria.worker import Worker
+from drakit.apiserver.admission.plugins.namespace_lifecycle import NamespaceLifecycle
+from drakit.apiserver.admission.plugins.node_restriction import NodeRestriction
+from drakit.apiserver.admission.plugins.pod_groups import PodGroupWorkloadExists
+from drakit.apiserver.admission.plugins.pod_resize import PodResizeValidator
+from drakit.apiserver.admission.plugins.priority import Priority
+from drakit.apiserver.admission.plugins.quota import ResourceQuotas
+from drakit.apiserver.admission.plugins.service_account import ServiceAccountAdmission
+from drakit.apiserver.admission.plugins.tolerations import DefaultTolerationSeconds
+from drakit.apiserver.admission.policies.plugin import ValidatingAdmissionPolicies
+from drakit.apiserver.admission.webhooks.caller import Caller, ServiceResolver
+from drakit.apiserver.admission.webhooks.plugin import MutatingWebhooks, ValidatingWebhooks
+from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.base.clock import Clock
+
+
+def standard_plugins(
+    objects: ObjectStore,
+    *,
+    clock: Clock,
+    random: Random,
+    new_uid: Callable[[], str],
+    caller: Caller,
+    worker: Worker,
+) -> list[AdmissionPlugin]:
+    """Every plugin, in order: what completes objects first; the quota, which charges, last."""
+    return [
+        NamespaceLifecycle(objects),
+        ServiceAccountAdmission(objects, random, clock),
+        NodeRestriction(objects),
+        Priority(objects),
+        DefaultTolerationSeconds(),
+        PodResizeValidator(),
+        PodGroupWorkloadExists(objects),
+        MutatingWebhooks(objects, caller, new_uid, worker, clock),
+        ValidatingAdmissionPolicies(objects, worker),
+        ValidatingWebhooks(objects, caller, new_uid, worker),
+        ResourceQuotas(objects),
+    ]
+
+
+__all__ = ["Caller", "ServiceResolver", "standard_plugins"]

@@ -1,0 +1,179 @@
+"""Post a review to a webhook and read what it answers.
+
+In:  where the webhook is, whom to trust, a body, and how long it may take.
+Out: the body of a good answer; CallFailed for anything else: nobody there, silence, an answer that breaks off or is too
+     much, a code that says no.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import httptools
+
+from drakit.apiserver.admission.criteria.registrations import ClientConfig, ServiceReference
+
+MAX_ANSWER = 8 * 1024 * 1024
+_PIECE = 64 * 1024
+
+ServiceResolver = Callable[[ServiceReference], Awaitable[tuple[str, int]]]
+"""Host and port behind a service; raises LookupError when there is nothing behind it."""
+Deadline = Callable[[float], AbstractAsyncContextManager[Any]]
+
+
+class CallFailed(Exception):
+    """There is no answer to go by."""
+
+
+class Endpoint:
+    """Where to connect, as whom the other side must identify itself, what to ask it for."""
+
+    def __init__(self, url: str, host: str, port: int, server_name: str, context: ssl.SSLContext | None) -> None:
+        self.url = url
+        self.host = host
+        self.port = port
+        self.server_name = server_name
+        self.context = context
+
+
+class Caller:
+    """Connections are not kept: a webhook is asked rarely, and a fresh connection never is a dead one."""
+
+    def __init__(
+        self,
+        *,
+        resolve: ServiceResolver | None = None,
+        deadline: Deadline = asyncio.timeout,
+        max_answer: int = MAX_ANSWER,
+    ) -> None:
+        self._resolve = resolve
+        self._deadline = deadline
+        self._max_answer = max_answer
+
+    async def post(self, config: ClientConfig, body: bytes, seconds: int) -> bytes:
+        endpoint = await self._endpoint(config, seconds)
+        try:
+            async with self._deadline(seconds):
+                return await self._exchange(endpoint, body)
+        except TimeoutError:
+            why = "context deadline exceeded"
+        except ssl.SSLError as error:
+            why = f"tls: {error.reason or error}"
+        except OSError as error:
+            why = f"dial tcp {endpoint.host}:{endpoint.port}: {error.strerror or error}"
+        except httptools.HttpParserError as error:
+            why = f"malformed HTTP response: {error}"
+        raise CallFailed(f'Post "{endpoint.url}": {why}')
+
+    async def _endpoint(self, config: ClientConfig, seconds: int) -> Endpoint:
+        query = f"?timeout={seconds}s"
+        if config.service is not None:
+            service = config.service
+            name = f"{service.name}.{service.namespace}.svc"
+            url = f"https://{name}:{service.port}/{service.path.removeprefix('/')}{query}"
+            host, port = await self._reach(service, url)
+            return Endpoint(url, host, port, name, _trust(config.ca_bundle))
+        parts = urlsplit(config.url)
+        host, secure = parts.hostname or "", parts.scheme == "https"
+        port = parts.port or (443 if secure else 80)
+        return Endpoint(config.url + query, host, port, host, _trust(config.ca_bundle) if secure else None)
+
+    async def _reach(self, service: ServiceReference, url: str) -> tuple[str, int]:
+        if self._resolve is None:
+            why = "this server is not part of a cluster network and reaches no services; use clientConfig.url"
+            raise CallFailed(f'Post "{url}": service "{service.namespace}/{service.name}": {why}')
+        try:
+            return await self._resolve(service)
+        except LookupError as error:
+            raise CallFailed(f'Post "{url}": service "{service.namespace}/{service.name}": {error}') from None
+
+    async def _exchange(self, endpoint: Endpoint, body: bytes) -> bytes:
+        name = endpoint.server_name if endpoint.context else None
+        reader, writer = await asyncio.open_connection(
+            endpoint.host, endpoint.port, ssl=endpoint.context, server_hostname=name
+        )
+        try:
+            writer.write(_head(endpoint, len(body)) + body)
+            await writer.drain()
+            return await self._answer(endpoint, reader)
+        finally:
+            writer.transport.abort()
+
+    async def _answer(self, endpoint: Endpoint, reader: asyncio.StreamReader) -> bytes:
+        answer, left = _HttpAnswer(), self._max_answer
+        parser = httptools.HttpResponseParser(answer)
+        while not answer.complete:
+            piece = await reader.read(_PIECE)
+            if not piece and not answer.ends_with_connection:
+                raise CallFailed(f'Post "{endpoint.url}": unexpected EOF')
+            if not piece:
+                break
+            left -= len(piece)
+            if left < 0:
+                raise CallFailed(f'Post "{endpoint.url}": the answer is longer than {self._max_answer} bytes')
+            parser.feed_data(piece)
+        code = parser.get_status_code()
+        if not 200 <= code < 300:
+            raise CallFailed(f'Post "{endpoint.url}": the server answered with code {code}')
+        return b"".join(answer.pieces)
+
+
+class _HttpAnswer:
+    """What the parser tells."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.complete = False
+        self._headed = False
+        self._delimited = False
+
+    @property
+    def ends_with_connection(self) -> bool:
+        """Whether nothing but the end of the connection says where the answer ends."""
+        return self._headed and not self._delimited
+
+    def on_header(self, name: bytes, value: bytes) -> None:  # noqa: ARG002
+        if name.lower() in (b"content-length", b"transfer-encoding"):
+            self._delimited = True
+
+    def on_headers_complete(self) -> None:
+        self._headed = True
+
+    def on_body(self, piece: bytes) -> None:
+        self.pieces.append(piece)
+
+    def on_message_complete(self) -> None:
+        self.complete = True
+
+
+def _head(endpoint: Endpoint, length: int) -> bytes:
+    parts = urlsplit(endpoint.url)
+    lines = (
+        f"POST {parts.path or '/'}?{parts.query} HTTP/1.1",
+        f"Host: {parts.netloc}",
+        "User-Agent: drakit",
+        "Accept: application/json",
+        "Content-Type: application/json",
+        f"Content-Length: {length}",
+        "Connection: close",
+    )
+    return "\r\n".join((*lines, "", "")).encode()
+
+
+@lru_cache(maxsize=128)
+def _trust(ca_bundle: str) -> ssl.SSLContext:
+    """Made once per bundle; without one, whom the machine trusts."""
+    if not ca_bundle:
+        return ssl.create_default_context()
+    try:
+        return ssl.create_default_context(cadata=base64.b64decode(ca_bundle).decode())
+    except (ssl.SSLError, binascii.Error, UnicodeDecodeError, ValueError) as error:
+        raise CallFailed(f"unable to load root certificates: {error}") from None

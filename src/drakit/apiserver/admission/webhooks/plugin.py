@@ -1,0 +1,259 @@
+"""Webhooks: rules that somebody serves.
+
+In:  changes; the webhooks that are registered.
+Out: objects with the patches of mutating webhooks, which are asked one after the other; refusals and warnings of
+     validating ones, which are asked at the same time. A webhook that fails refuses or is passed over, as it is
+     registered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from drakit.api.objects.plain import Plain, from_plain
+from drakit.api.registry import Kind
+from drakit.apiserver.admission.chain import AdmissionPlugin, ObjectChange
+from drakit.apiserver.admission.criteria.catalogues import Catalogue
+from drakit.apiserver.admission.criteria.evaluation import Conditions
+from drakit.apiserver.admission.criteria.expressions import Failure, as_value
+from drakit.apiserver.admission.criteria.matching import Matcher
+from drakit.apiserver.admission.criteria.registrations import IF_NEEDED, IGNORE, Webhook, WebhookConfiguration
+from drakit.apiserver.admission.criteria.requests import AdmissionRequest, is_exempt
+from drakit.apiserver.admission.criteria.worker import Worker
+from drakit.apiserver.admission.webhooks.caller import Caller, CallFailed
+from drakit.apiserver.admission.webhooks.reviews import (
+    ReviewInvalid,
+    ReviewResponse,
+    chosen_version,
+    question,
+    read_answer,
+    refusal,
+)
+from drakit.apiserver.failures import ApiError, bad_request, internal
+from drakit.apiserver.kinds.served import known_kind
+from drakit.apiserver.patching.jsonpatches import apply_operations
+from drakit.apiserver.requests.bodies import incoming
+from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.strategies.base import restore
+from drakit.base.clock import Clock
+
+log = logging.getLogger("drakit.apiserver.admission")
+
+MAX_WARNINGS = 4096
+SHORT_WARNING = 256
+_GROUP = "admissionregistration.k8s.io/v1"
+_NO_EFFECTS = ("None", "NoneOnDryRun")
+_IDENTITY = ("name", "namespace", "uid")
+_SERVER_SET = (
+    "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields",
+    "resourceVersion", "selfLink",
+)  # fmt: skip
+
+
+class Hook:
+    """A webhook of a configuration, its conditions compiled."""
+
+    def __init__(self, configuration: str, index: int, webhook: Webhook) -> None:
+        self.key = (configuration, index)
+        self.webhook = webhook
+        self.name = webhook.name
+        self.criteria = webhook.criteria
+        self.conditions = Conditions(webhook.match_conditions, webhook.failure_policy)
+
+
+def _hooks(document: Plain) -> list[Hook]:
+    found = from_plain(WebhookConfiguration, document)
+    return [Hook(found.metadata.name, index, webhook) for index, webhook in enumerate(found.webhooks)]
+
+
+class _Webhooks(AdmissionPlugin):
+    """What both kinds have in common: which webhooks to ask, and asking one."""
+
+    mutating = False
+
+    def __init__(
+        self, objects: ObjectStore, kind: Kind, caller: Caller, new_uid: Callable[[], str], worker: Worker
+    ) -> None:
+        self._worker = worker
+        self._matcher = Matcher(objects)
+        self._catalogue = Catalogue(objects, kind, _hooks)
+        self._caller = caller
+        self._new_uid = new_uid
+
+    def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
+        return not is_exempt(kind)
+
+    async def _registered(self) -> list[Hook]:
+        configurations = await self._catalogue.all()
+        return [hook for hooks in configurations for hook in hooks] if configurations else []
+
+    async def _wanted(self, hook: Hook, request: AdmissionRequest) -> str | None:
+        """The version in which a webhook wants to see the request; none when it does not."""
+        version = await self._matcher.version(hook.criteria, request)
+        if version is None or not hook.webhook.match_conditions:
+            return version
+        values = {
+            "object": as_value(request.new_in(version)),
+            "oldObject": as_value(request.old_in(version)),
+            "request": as_value(request.as_review(version)),
+            "namespaceObject": None,
+        }
+        try:
+            return version if await self._worker.run(partial(hook.conditions.hold, values)) else None
+        except Failure as failure:
+            raise request.change.forbid(failure.message) from None
+
+    async def _ask(self, hook: Hook, request: AdmissionRequest, version: str) -> ReviewResponse | None:
+        """The answer of a webhook that allows the request; none when it failed and may."""
+        if request.change.dry_run and hook.webhook.side_effects not in _NO_EFFECTS:
+            raise bad_request(f'admission webhook "{hook.name}" does not support dry run')
+        try:
+            answer = await self._answer(hook, request, version)
+        except CallFailed as error:
+            _failed(hook, str(error))
+            return None
+        request.change.annotations |= {f"{hook.name}/{key}": text for key, text in answer.audit_annotations.items()}
+        request.change.warnings.extend(_bounded(answer.warnings))
+        if not answer.allowed:
+            raise refusal(hook.name, answer.status)
+        return answer
+
+    async def _answer(self, hook: Hook, request: AdmissionRequest, version: str) -> ReviewResponse:
+        uid = self._new_uid()
+        try:
+            review_version = chosen_version(hook.webhook.admission_review_versions)
+        except ReviewInvalid as error:
+            raise CallFailed(f"could not create admission objects: {error}") from None
+        body = question(request, version, review_version, uid)
+        try:
+            data = await self._caller.post(hook.webhook.client_config, body, hook.webhook.timeout_seconds)
+        except CallFailed as error:
+            raise CallFailed(f"failed to call webhook: {error}") from None
+        try:
+            return read_answer(data, review_version, uid, mutating=self.mutating)
+        except ReviewInvalid as error:
+            raise CallFailed(f"received invalid webhook response: {error}") from None
+
+
+def _bounded(warnings: Sequence[str]) -> list[str]:
+    """Warnings travel in headers, for which no client has room without end: if they are long, their beginnings do."""
+    if sum(map(len, warnings)) <= MAX_WARNINGS:
+        return list(warnings)
+    return [text[:SHORT_WARNING] for text in warnings[: MAX_WARNINGS // SHORT_WARNING]]
+
+
+def _failed(hook: Hook, why: str) -> None:
+    """Pass over a webhook that has failed, if it may fail."""
+    message = f'failed calling webhook "{hook.name}": {why}'
+    if hook.webhook.failure_policy != IGNORE:
+        raise internal(message)
+    log.warning("%s; it is passed over, as its failure policy says", message)
+
+
+class ValidatingWebhooks(_Webhooks):
+    name = "ValidatingAdmissionWebhook"
+
+    def __init__(self, objects: ObjectStore, caller: Caller, new_uid: Callable[[], str], worker: Worker) -> None:
+        super().__init__(objects, known_kind(_GROUP, "ValidatingWebhookConfiguration"), caller, new_uid, worker)
+
+    async def validate(self, change: ObjectChange) -> None:
+        """All are asked, whatever the first says; of several refusals the first in order is told."""
+        hooks = await self._registered()
+        if not hooks:
+            return
+        request = AdmissionRequest(change)
+        wanted = [(hook, await self._wanted(hook, request)) for hook in hooks]
+        asked = [self._ask(hook, request, version) for hook, version in wanted if version is not None]
+        for outcome in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+
+@dataclass(slots=True)
+class _Rounds:
+    """Which webhooks are to be asked again: those that want to be, when something changed after they were asked."""
+
+    asked: set[tuple[str, int]] = field(default_factory=set)
+    again: set[tuple[str, int]] = field(default_factory=set)
+    left: Plain | None = None
+
+    def changed(self) -> None:
+        self.again |= self.asked
+        self.asked = set()
+
+
+class MutatingWebhooks(_Webhooks):
+    """Invariant: in the second round nobody is asked for the first time."""
+
+    name = "MutatingAdmissionWebhook"
+    mutating = True
+
+    def __init__(
+        self, objects: ObjectStore, caller: Caller, new_uid: Callable[[], str], worker: Worker, clock: Clock
+    ) -> None:
+        super().__init__(objects, known_kind(_GROUP, "MutatingWebhookConfiguration"), caller, new_uid, worker)
+        self._clock = clock
+
+    async def admit(self, change: ObjectChange) -> None:
+        hooks = await self._registered()
+        if not hooks:
+            return
+        request = AdmissionRequest(change)
+        rounds = change.memory.setdefault(self.name, _Rounds())
+        if change.repeated and rounds.left != change.new:
+            rounds.changed()
+        for hook in hooks:
+            if not change.repeated or hook.key in rounds.again:
+                await self._admit(hook, request, rounds)
+        rounds.left = copy.deepcopy(change.new)
+
+    async def _admit(self, hook: Hook, request: AdmissionRequest, rounds: _Rounds) -> None:
+        version = await self._wanted(hook, request)
+        if version is None:
+            return
+        answer = await self._ask(hook, request, version)
+        if answer is not None and self._patched(hook, request, version, answer):
+            rounds.changed()
+            request.change.repeat = True
+        if hook.webhook.reinvocation_policy == IF_NEEDED:
+            rounds.asked.add(hook.key)
+
+    def _patched(self, hook: Hook, request: AdmissionRequest, version: str, answer: ReviewResponse) -> bool:
+        """Put the webhook's patch on the object; whether that changed it."""
+        try:
+            operations = answer.operations()
+        except ReviewInvalid as error:
+            _failed(hook, str(error))
+            return False
+        if not operations:
+            return False
+        change = request.change
+        before = request.new_in(version)
+        if change.new is None or before is None or request.posted:
+            raise internal(
+                f'admission webhook "{hook.name}" attempted to modify the object, which is not supported for this '
+                "operation"
+            )
+        result = self._applied(hook, change, version, before, operations)
+        change.new.clear()
+        change.new.update(result)
+        request.changed()
+        return request.new_in(version) != before
+
+    def _applied(self, hook: Hook, change: ObjectChange, version: str, before: Plain, operations: list[Plain]) -> Plain:
+        try:
+            result = apply_operations(before, operations)
+            document = incoming(change.kind, version, result, self._clock.now(), strict=False).document
+        except ApiError as error:
+            raise internal(f'the patch of admission webhook "{hook.name}": {error.status.message}') from None
+        metadata = document["metadata"]
+        if any(metadata.get(name) != before["metadata"].get(name) for name in _IDENTITY):
+            raise internal(f'admission webhook "{hook.name}" attempted to change the identity of the object')
+        for name in _SERVER_SET:
+            restore(metadata, before["metadata"], name)
+        return document

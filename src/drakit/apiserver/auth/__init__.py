@@ -1,0 +1,1 @@
+"""Who is asking (authentication) and whether that user may (authorization); the audit log."""

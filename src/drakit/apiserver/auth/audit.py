@@ -1,0 +1,114 @@
+"""Who did what, when, and whether it was allowed: one line of JSON for each request.
+
+In:  each request with what came of it.
+Out: lines in a file, in the form that Kubernetes' audit events have. Never a body, a token or any other header.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, Self
+from urllib.parse import urlencode
+
+import msgspec
+
+from drakit.api.exchange import Request, User
+from drakit.apiserver.auth.authorization import AuthorizationResult, Decision
+from drakit.apiserver.auth.users import user_info
+from drakit.apiserver.requests.routing import RequestInfo
+
+log = logging.getLogger("drakit.apiserver.auth")
+
+
+@dataclass(slots=True)
+class Trail:
+    """What becomes known about a request on its way: filled in by the server."""
+
+    begun: datetime
+    user: User | None = None
+    acting_as: User | None = None
+    decision: str = ""
+    reason: str = ""
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What others have to say about the request."""
+
+    def decided(self, result: AuthorizationResult) -> AuthorizationResult:
+        self.decision = "allow" if result.decision is Decision.ALLOW else "forbid"
+        self.reason = result.reason
+        return result
+
+
+class AuditLog:
+    """Appends to a file that its owner alone can read. A line that cannot be written is told, and lost."""
+
+    def __init__(self, path: Path, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._file: IO[bytes] = os.fdopen(descriptor, "ab", buffering=0)
+        self._new_id = new_id
+
+    def note(self, request: Request, info: RequestInfo | None, trail: Trail, code: int, ended: datetime) -> None:
+        event = describe(request, info, trail, code)
+        event |= {
+            "auditID": self._new_id(),
+            "requestReceivedTimestamp": _micro(trail.begun),
+            "stageTimestamp": _micro(ended),
+        }
+        try:
+            self._file.write(msgspec.json.encode(event) + b"\n")
+        except OSError as error:
+            log.error("audit: cannot write: %s", error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def describe(request: Request, info: RequestInfo | None, trail: Trail, code: int) -> dict[str, Any]:
+    """The event without its times."""
+    event: dict[str, Any] = {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Metadata",
+        "stage": "ResponseStarted" if info and info.verb == "watch" else "ResponseComplete",
+        "requestURI": request.path + (f"?{urlencode(request.query)}" if request.query else ""),
+        "verb": info.verb if info else request.method.lower(),
+        "user": user_info(trail.user) if trail.user else {},
+        "responseStatus": {"code": code},
+    }
+    if trail.acting_as is not None:
+        event["impersonatedUser"] = user_info(trail.acting_as)
+    if agent := request.headers.get("user-agent"):
+        event["userAgent"] = agent
+    if info is not None and info.resource:
+        event["objectRef"] = _object(info)
+    if trail.decision:
+        event["annotations"] = {
+            "authorization.k8s.io/decision": trail.decision,
+            "authorization.k8s.io/reason": trail.reason,
+            **trail.annotations,
+        }
+    return event
+
+
+def _object(info: RequestInfo) -> dict[str, str]:
+    parts = {
+        "resource": info.resource,
+        "namespace": info.namespace,
+        "name": info.name,
+        "apiGroup": info.group,
+        "apiVersion": info.version,
+        "subresource": info.subresource,
+    }
+    return {name: value for name, value in parts.items() if value}
+
+
+def _micro(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,1 @@
+"""Authorization of nodes by what runs on them."""

@@ -1,0 +1,91 @@
+"""Authorization by roles, from memory.
+
+In:  attributes of a request; a Policy that is kept current.
+Out: allow, with the binding that says so, or no opinion. The same question costs one look-up until a role or a binding
+     changes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drakit.api.exchange import User
+from drakit.apiserver.auth.authorization import Attributes, AuthorizationResult, Decision
+from drakit.apiserver.auth.rbac.policy import RolePolicy
+from drakit.base.errors import summary
+
+MASTERS = "system:masters"
+_ALLOW = AuthorizationResult(Decision.ALLOW)
+_NO_OPINION = AuthorizationResult(Decision.NO_OPINION)
+_REMEMBERED = 65_536
+
+
+class Masters:
+    """Members of `system:masters` may do everything, whatever the roles say: nobody can lock them out."""
+
+    async def authorize(self, attributes: Attributes) -> AuthorizationResult:
+        return self.decide(attributes)
+
+    def decide(self, asked: Attributes) -> AuthorizationResult:
+        return _ALLOW if MASTERS in asked.user.groups else _NO_OPINION
+
+
+class RoleBased:
+    """Invariant: `_results` are those of the policy's generation `_generation`.
+
+    They are kept without the name of the object, unless a rule goes by names (none stands for that): so whoever guesses
+    names fills no memory, and a scheduler that meets a new claim meets a known answer.
+    """
+
+    def __init__(self, policy: RolePolicy) -> None:
+        self.policy = policy
+        self._generation = policy.generation
+        self._results: dict[tuple[Any, ...], AuthorizationResult | None] = {}
+
+    async def authorize(self, attributes: Attributes) -> AuthorizationResult:
+        return self.decide(attributes)
+
+    def decide(self, asked: Attributes) -> AuthorizationResult:
+        if self._generation != self.policy.generation or len(self._results) >= _REMEMBERED:
+            self._results.clear()
+            self._generation = self.policy.generation
+        user = asked.user
+        key = (
+            user.name, user.groups, asked.verb, asked.group, asked.resource, asked.subresource, asked.namespace,
+            asked.path if not asked.resource else "",
+        )  # fmt: skip
+        try:
+            found = self._results[key]
+        except KeyError:
+            found = self._results[key] = None if self._goes_by_name(asked) else self._evaluate(asked)
+        return found if found is not None else self._evaluate(asked)
+
+    def _goes_by_name(self, asked: Attributes) -> bool:
+        """Whether a rule that would allow it for some names comes before any that allows it for all."""
+        for grant in self.policy.grants(asked.user, asked.namespace):
+            for rule in grant.rules or ():
+                if rule.fits(asked):
+                    return rule.names is not None
+        return False
+
+    def _evaluate(self, asked: Attributes) -> AuthorizationResult:
+        missing = []
+        for grant in self.policy.grants(asked.user, asked.namespace):
+            if grant.rules is None:
+                missing.append(grant.missing)
+            elif any(rule.allows(asked) for rule in grant.rules):
+                return AuthorizationResult(Decision.ALLOW, f"RBAC: allowed by {grant}")
+        return AuthorizationResult(Decision.NO_OPINION, f"RBAC: {summary(missing)}") if missing else _NO_OPINION
+
+    def rules_for(self, user: User, namespace: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
+        """Rules on resources, rules on paths, and what could not be resolved."""
+        resources, paths = [], []
+        for rule in self.policy.rules(user, namespace):
+            if rule.resources:
+                names = {"resourceNames": list(rule.resource_names)} if rule.resource_names else {}
+                where = {"apiGroups": list(rule.api_groups), "resources": list(rule.resources)}
+                resources.append({"verbs": list(rule.verbs), **where, **names})
+            if rule.non_resource_urls:
+                paths.append({"verbs": list(rule.verbs), "nonResourceURLs": list(rule.non_resource_urls)})
+        missing = [grant.missing for grant in self.policy.grants(user, namespace) if grant.rules is None]
+        return resources, paths, summary(missing) if missing else ""

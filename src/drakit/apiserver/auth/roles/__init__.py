@@ -1,0 +1,1 @@
+"""The roles and bindings that every cluster has: for people, components, controllers and nodes."""

@@ -1,0 +1,1 @@
+"""Requests over sockets: listening, ASGI, compression, and the discovery documents."""

@@ -1,0 +1,212 @@
+"""The server over HTTP: an ASGI application that parses requests and writes responses.
+
+In:  ASGI messages.
+Out: the handler's responses, in bytes.
+
+A client that stalls or goes away costs nothing: bodies and writes have deadlines, a watch ends with its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from drakit.api.exchange import EventStream, Handler, Raw, Request, Response, StatusContent
+from drakit.apiserver.failures import ApiError, bad_request, request_timeout, too_large
+from drakit.apiserver.http import compression as compressing
+from drakit.apiserver.requests.bodies import MAX_BODY
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+REQUEST_SECONDS = 60.0
+BODY_SECONDS = 30.0
+WRITE_SECONDS = 30.0
+CERTIFICATE = "peer_certificate"
+_MANY_PARAMETERS = 1000
+_GZIPPED = (("content-encoding", "gzip"), ("vary", "Accept-Encoding"))
+_NO_CACHE = (b"cache-control", b"no-cache, private")
+
+
+class Application:
+    """The ASGI application of one handler."""
+
+    def __init__(self, server: Handler) -> None:
+        self._server = server
+        self._draining = asyncio.Event()
+
+    def drain(self) -> None:
+        """End all watches: the listener is about to stop and would wait for them."""
+        self._draining.set()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        try:
+            request = await _request(scope, receive)
+        except _Disconnected:
+            return
+        except ApiError as error:
+            await _send(Response(code=error.status.code, content=StatusContent(error.status)), send)
+            return
+        response = await self._handle(request)
+        if isinstance(response.content, EventStream):
+            await self._stream(response, response.content, receive, send)
+        else:
+            await _send(await _coded(response, request, scope), send, head=request.method == "HEAD")
+
+    async def _handle(self, request: Request) -> Response:
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                return await self._server.handle(request)
+        except TimeoutError:
+            answer = request_timeout().status
+            return Response(code=answer.code, content=StatusContent(answer))
+
+    async def _stream(self, response: Response, stream: EventStream, receive: Receive, send: Send) -> None:
+        """Send events until the watch ends, the client disconnects, or it does not read what is sent."""
+        tasks = [
+            asyncio.ensure_future(_write(response, stream, send)),
+            asyncio.ensure_future(_left(receive)),
+            asyncio.ensure_future(self._draining.wait()),
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await stream.close()
+        if self._draining.is_set():
+            # The end of the body: without it the connection would count as broken, and not be closed in peace.
+            await send({"type": "http.response.body", "body": b""})
+
+
+class _Disconnected(Exception):
+    """The client disconnected in the middle of its request."""
+
+
+def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Join headers that come several times by commas, as HTTP says.
+
+    Impersonation headers are joined by line ends instead: a group's name may contain a comma, never a line end.
+    """
+    headers: dict[str, str] = {}
+    for name, value in raw:
+        key, text = name.decode("latin-1"), value.decode("latin-1")
+        glue = "\n" if key.startswith("impersonate-") else ", "
+        headers[key] = f"{headers[key]}{glue}{text}" if key in headers else text
+    return headers
+
+
+async def _request(scope: Message, receive: Receive) -> Request:
+    headers = _joined(scope["headers"])
+    method = scope["method"].upper()
+    try:
+        query = parse_qsl(
+            scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=_MANY_PARAMETERS
+        )
+    except ValueError as error:
+        raise bad_request(f"the query cannot be read: {error}") from None
+    return Request(
+        method=method,
+        path=scope["path"],
+        query=tuple(query),
+        headers=headers,
+        body=await _body(headers, receive) if method not in ("GET", "HEAD") else b"",
+        certificate=(scope.get("state") or {}).get(CERTIFICATE),
+    )
+
+
+async def _body(headers: dict[str, str], receive: Receive) -> bytes:
+    """The body. Raise 413 when it is too large, 504 when it does not come in time."""
+    length = headers.get("content-length", "")
+    if length.isdigit() and int(length) > MAX_BODY:
+        raise too_large(MAX_BODY)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise _Disconnected
+                part = message.get("body", b"")
+                size += len(part)
+                if size > MAX_BODY:
+                    raise too_large(MAX_BODY)
+                parts.append(part)
+                if not message.get("more_body"):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise request_timeout() from None
+
+
+def _headers(response: Response, *, length: int | None) -> Headers:
+    # 304 has no content: caches would take its type and length for those of the content that they have.
+    headers: Headers = [] if response.code == 304 else [(b"content-type", response.content_type.encode())]
+    headers += [(name.encode(), value.encode()) for name, value in response.headers]
+    if not any(name == "cache-control" for name, _ in response.headers):
+        headers.append(_NO_CACHE)
+    headers += [(b"warning", warning_header(text)) for text in response.warnings]
+    if length is not None and response.code != 304:
+        headers.append((b"content-length", str(length).encode()))
+    return headers
+
+
+def warning_header(text: str) -> bytes:
+    r"""`299 - "text"`, with `\` and `"` escaped; a header is one line of printable text."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    line = "".join(char if char.isprintable() else " " for char in escaped)
+    return f'299 - "{line}"'.encode()
+
+
+async def _coded(response: Response, request: Request, scope: Message) -> Response:
+    """The response, compressed if the client accepts that and is on another machine."""
+    accepted = request.headers.get("accept-encoding", "")
+    peer = (scope.get("client") or (None,))[0]
+    if not accepted or response.code == 304:
+        return response
+    body = response.content.encode()
+    if not compressing.wanted(accepted, peer, len(body)):
+        return msgspec.structs.replace(response, content=Raw(body))
+    return msgspec.structs.replace(
+        response, content=Raw(await compressing.compress(body)), headers=(*response.headers, *_GZIPPED)
+    )
+
+
+async def _send(response: Response, send: Send, *, head: bool = False) -> None:
+    body = response.content.encode()
+    start = {"type": "http.response.start", "status": response.code, "headers": _headers(response, length=len(body))}
+    try:
+        async with asyncio.timeout(WRITE_SECONDS):
+            await send(start)
+            await send({"type": "http.response.body", "body": b"" if head or response.code == 304 else body})
+    except (TimeoutError, OSError):
+        return
+
+
+async def _write(response: Response, stream: EventStream, send: Send) -> None:
+    start = {"type": "http.response.start", "status": response.code, "headers": _headers(response, length=None)}
+    try:
+        async with asyncio.timeout(WRITE_SECONDS):
+            await send(start)
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
+        async for chunk in stream.lines():
+            async with asyncio.timeout(WRITE_SECONDS):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    except (TimeoutError, OSError):
+        return
+
+
+async def _left(receive: Receive) -> None:
+    """Return when the client disconnects."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,278 @@
+"""Listen on a socket: TLS, connections, signals.
+
+In:  a server, an address, certificates.
+Out: HTTP until `stop`. Then requests in flight may finish; watches end at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from drakit.api.exchange import Handler
+from drakit.apiserver.auth.certificates import Pair
+from drakit.apiserver.http.asgi import CERTIFICATE, Application
+from drakit.apiserver.requests.bodies import MAX_BODY
+from drakit.base.errors import UsageError
+
+KEEP_ALIVE_SECONDS = 75
+HEADER_SECONDS = 30.0
+HEADER_BYTES = 1024 * 1024
+STALL_SECONDS = 20.0
+_BACKLOG = 2048
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Protocol(HttpToolsProtocol):
+    """HTTP/1.1 with the client's certificate, and with limits for slow and large clients.
+
+    uvicorn limits neither the time nor the size of a request's head, nor the rest of a body after the response to it.
+    It also buffers for ever what a client does not read.
+    """
+
+    _waiting: asyncio.TimerHandle | None = None
+    """Fires when the head of a request takes too long."""
+    _stalling: asyncio.TimerHandle | None = None
+    """Fires when the client has not read for too long."""
+    _unread = 0
+    _surplus = 0
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        connection = transport.get_extra_info("ssl_object")
+        if connection is not None and (certificate := connection.getpeercert(binary_form=True)):
+            self.app_state = {**self.app_state, CERTIFICATE: certificate}
+        self._begin_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiting is not None:
+            if self._head > HEADER_BYTES:  # so much has come, and the head has not ended
+                self._hang_up()
+                return
+            self._head += len(data)
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        self._surplus = 0
+        self._begin_head()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._end_head()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if self.cycle.response_complete:
+            self._surplus += len(body)
+            if self._surplus > MAX_BODY:
+                self.transport.abort()
+        super().on_body(body)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        self._end_stall()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        super().timeout_keep_alive_handler()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_head()
+        self._end_stall()
+        super().connection_lost(exc)
+
+    def _await_reader(self) -> None:
+        """Look again later. A client that has read nothing until then is disconnected."""
+        self._unread = self.transport.get_write_buffer_size()
+        self._stalling = self.loop.call_later(STALL_SECONDS, self._check_reader)
+
+    def _check_reader(self) -> None:
+        if self.transport.get_write_buffer_size() < self._unread:
+            self._await_reader()
+        else:
+            self.transport.abort()
+
+    def _end_stall(self) -> None:
+        if self._stalling is not None:
+            self._stalling.cancel()
+            self._stalling = None
+
+    def _begin_head(self) -> None:
+        if self._waiting is None:
+            self._head = 0
+            self._waiting = self.loop.call_later(HEADER_SECONDS, self._hang_up)
+
+    def _end_head(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _hang_up(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+class Security(msgspec.Struct, frozen=True):
+    """The server's certificate, and the CAs whose client certificates it accepts."""
+
+    certificate: Pair
+    client_cas: tuple[Path, ...] = ()
+
+    def context(self) -> ssl.SSLContext:
+        """Raise UsageError for a file that is missing or is no certificate."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        files = self.certificate
+        try:
+            context.load_cert_chain(files.certificate, files.key)
+        except OSError as error:
+            raise UsageError(f"no certificate with its key in {files.certificate} and {files.key}: {error}") from None
+        for authority in self.client_cas:
+            try:
+                context.load_verify_locations(authority)
+            except OSError as error:
+                raise UsageError(f"no certificate of an authority in {authority}: {error}") from None
+            context.verify_mode = ssl.CERT_OPTIONAL
+        return context
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket. Port 0 takes any free port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections inherit it. Without it, the body of a response waits 40 ms for the acknowledgement of its head.
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen(_BACKLOG)
+    except OSError:
+        bound.close()
+        raise
+    bound.setblocking(False)
+    return bound
+
+
+def bind_unix(path: Path) -> socket.socket:
+    """A socket in the file system that only its owner may use. A stale socket of an earlier run is replaced."""
+    if path.is_socket() and not _answers(path):
+        path.unlink()
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        bound.bind(str(path))
+        bound.listen(_BACKLOG)
+    except OSError:
+        bound.close()
+        raise
+    finally:
+        os.umask(before)
+    bound.setblocking(False)
+    return bound
+
+
+def _answers(path: Path) -> bool:
+    """Whether somebody listens there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(str(path)) == 0
+
+
+class _Uvicorn(uvicorn.Server):
+    """Tells when it listens, and drains the application before it waits for connections to end."""
+
+    def __init__(self, config: uvicorn.Config, application: Application) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+        self._application = application
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._application.drain()
+        await super().shutdown(sockets)
+
+
+class Listener:
+    """Serves one socket. `serve` returns after `stop`."""
+
+    def __init__(self, server: Handler, bound: socket.socket, security: Security | None = None) -> None:
+        application = Application(server)
+        config = uvicorn.Config(
+            application,
+            http=Protocol,
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_level="warning",
+            log_config=None,
+            backlog=_BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=2,
+            server_header=False,
+            date_header=True,
+        )
+        config.load()
+        if security is not None:
+            config.ssl = security.context()
+        self._uvicorn = _Uvicorn(config, application)
+        self._socket = bound
+
+    async def serve(self) -> None:
+        try:
+            await self._uvicorn._serve(sockets=[self._socket])
+        finally:
+            self._socket.close()
+
+    @contextlib.contextmanager
+    def stopped_by_signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT call `stop`. The caller can then close what it has opened.
+
+        uvicorn's own handling would raise the signal again at the end, and leave no time for that.
+        """
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self.stop)
+        try:
+            yield
+        finally:
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+
+    def stop(self) -> None:
+        """Let requests in flight finish. A second call does not wait for them."""
+        self._uvicorn.force_exit = self._uvicorn.should_exit
+        self._uvicorn.should_exit = True
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve in the background while the context is open."""
+        task = asyncio.create_task(self.serve())
+        try:
+            started = asyncio.create_task(self._uvicorn.listening.wait())
+            await asyncio.wait((task, started), return_when=asyncio.FIRST_COMPLETED)
+            started.cancel()
+            await asyncio.gather(started, return_exceptions=True)
+            yield
+        finally:
+            self.stop()
+            await task

@@ -1,0 +1,211 @@
+"""Read what a client sends: from bytes to an object of the kind that the path names.
+
+In:  a body in JSON, YAML or, for a few kinds, protobuf; or an object, from a client in this process.
+Out: the object in its storage version with defaults, and warnings. 400 for what cannot be decoded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from drakit.api.codec.documents import Decoded, Object, decode_plain, parse_documents, read_text, sharing, to_wire
+from drakit.api.codec.protobuf import decode_protobuf
+from drakit.api.exchange import Request
+from drakit.api.objects.plain import Plain, to_plain
+from drakit.api.registry import Kind, find_kind
+from drakit.api.schemas.compiler import shape_of
+from drakit.api.text.problems import Malformed
+from drakit.api.versions.defaults import set_defaults
+from drakit.apiserver.failures import ApiError, bad_request, too_large, unsupported_media_type
+from drakit.apiserver.kinds.events import CORE, GROUP_VERSION, to_core
+from drakit.apiserver.requests import specs
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.base import fields
+from drakit.base.errors import DecodeError, Unsupported
+from drakit.base.structs import Model
+
+T = TypeVar("T")
+MAX_BODY = 3 * 1024 * 1024
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_SYNTAX = {"": "json", "application/json": "json", "application/yaml": "yaml"}
+_NOTHING: Mapping[str, Any] = {}
+_HEAD = ("apiVersion", "kind", "metadata")
+_SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
+
+
+class Incoming(msgspec.Struct, frozen=True):
+    """`document` is in the storage version, with defaults. It and its metadata belong to the request.
+
+    The other parts are shared with `completed`, which nobody changes. A part of the document that is still the same
+    object as in `completed` has the form that is stored.
+    """
+
+    document: Plain
+    completed: Plain
+    decoded: Decoded
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.decoded.warnings
+
+
+def media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def read_body(request: Request, old: StoredObject | None = None) -> Any:
+    """The body as plain data; None when there is no body.
+
+    A client in this process may send a struct that it made of the stored one. Parts that it did not replace are taken
+    from the stored document.
+    """
+    sent = request.document
+    if isinstance(sent, Model):
+        alike = old is not None and old.kind.whole and type(sent) is type(old.typed)
+        return sharing(sent, old.typed, old.document) if old is not None and alike else to_plain(sent)
+    if request.document is not None:
+        return request.document
+    if len(request.body) > MAX_BODY:
+        raise too_large(MAX_BODY)
+    if not request.body:
+        return None
+    kind = media_type(request)
+    if kind == PROTOBUF:
+        return _protobuf(request.body)
+    if kind not in _SYNTAX:
+        raise unsupported_media_type()
+    return parse_body(request.body, _SYNTAX[kind])
+
+
+def read_as(model: type[T], kind: str, plain: Any) -> T:
+    """A small object that is not stored: a Scale, a Binding. 400 when it has another form."""
+    if isinstance(plain, dict):
+        plain = {name: value for name, value in plain.items() if value is not None}
+        if plain.get("kind", kind) != kind:
+            raise bad_request(f"expected an object of kind {kind}, got {fields.quote(str(plain['kind']))}")
+    try:
+        return msgspec.convert(plain, model)
+    except msgspec.ValidationError as error:
+        raise bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {error}') from None
+
+
+def parse_body(body: bytes, syntax: str) -> Any:
+    try:
+        documents = parse_documents(read_text(body), syntax=syntax)
+    except Malformed as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    if len(documents) != 1:
+        raise bad_request(f"expected one object in the body, found {len(documents)}")
+    return documents[0]
+
+
+def has_spaced_parameters(request: Request, document: Plain) -> bool:
+    """Whether the opaque parameters of a class came with spaces between their JSON tokens.
+
+    Kubernetes compares opaque parameters by their text. A patch writes them without spaces, so parameters that came
+    with spaces count as changed, and the class gets a new generation.
+    """
+    if media_type(request) not in ("", "application/json") or not request.body:
+        return False
+    configs = (document.get("spec") or {}).get("config") or ()
+    parameters = [(each.get("opaque") or {}).get("parameters") for each in configs]
+    texts = [json.dumps(each, separators=(",", ":"), ensure_ascii=False) for each in parameters if each is not None]
+    return any(text.encode() not in request.body for text in texts)
+
+
+def _protobuf(body: bytes) -> Any:
+    try:
+        return decode_protobuf(body)
+    except Unsupported:
+        raise unsupported_media_type() from None
+    except DecodeError as error:
+        raise bad_request(str(error)) from None
+
+
+def incoming(
+    kind: Kind,
+    version: str,
+    plain: Any,
+    now: datetime,
+    *,
+    strict: bool,
+    known: Mapping[str, Any] = _NOTHING,
+    clean: bool = False,
+) -> Incoming:
+    """Decode an object of this kind from plain data that a client sent in this version.
+
+    `known` is the stored object in that version. Parts that the data shares with it are passed over. `clean` data was
+    never text and has no duplicate fields; then the spec of a new object may come from the cache of equal specs.
+    """
+    document = _named(kind, version, plain)
+    text = specs.text_of(document) if clean and not known else b""
+    if text and (spec := specs.find(kind, version, text)) is not None:
+        known = {"spec": spec}
+        document = {**document, **known}
+    try:
+        decoded = decode_plain(document, strict=strict, known=known)
+    except DecodeError as error:
+        raise _unhandled(kind, document, str(error)) from None
+    has_known_spec = known.get("spec") is not None and document.get("spec") is known["spec"]
+    needs_defaults = not (has_known_spec and _is_known(document, known))
+    finished = set_defaults(decoded.object, now, settled=has_known_spec) if needs_defaults else decoded.object
+    wire = _wire(decoded, finished, known)
+    if text and not decoded.problems:
+        specs.remember(kind, version, text, wire)
+    completed = to_core(wire) if kind is CORE and version == GROUP_VERSION else wire
+    return Incoming({**completed, "metadata": dict(completed.get("metadata") or {})}, completed, decoded)
+
+
+def _is_known(document: Plain, known: Mapping[str, Any]) -> bool:
+    """Whether every part but metadata comes from `known`, and so has its defaults."""
+    return bool(known) and all(part is known.get(name) for name, part in document.items() if name not in _HEAD)
+
+
+def _wire(decoded: Decoded, complete: Object, known: Mapping[str, Any]) -> Plain:
+    """The object in the form of the wire, with defaults. If defaults changed nothing, known parts are passed over."""
+    kind = decoded.kind
+    if not known or complete is not decoded.object or not kind.whole or decoded.version != kind.internal:
+        return to_wire(complete)
+    wire: Plain = shape_of(kind.internal_version, kind.kind).complete(decoded.data, known)
+    return wire
+
+
+def _named(kind: Kind, version: str, plain: Any) -> Plain:
+    """The data with kind and apiVersion. Missing ones are those of the path; others must agree with it."""
+    if not isinstance(plain, dict):
+        found = "array" if isinstance(plain, list) else type(plain).__name__
+        raise bad_request(f"couldn't get version/kind; json parse error: json: cannot unmarshal {found} into an object")
+    expected = kind.group_version(version)
+    if plain.get("apiVersion") == expected and plain.get("kind") == kind.kind:
+        return plain
+    given, name = plain.get("apiVersion") or expected, plain.get("kind") or kind.kind
+    if not isinstance(given, str) or not isinstance(name, str):
+        raise bad_request("couldn't get version/kind; json parse error: apiVersion and kind must be strings")
+    _check_kind(kind, expected, given, name)
+    if plain.get("apiVersion") and plain.get("kind"):
+        return plain
+    return {**plain, "apiVersion": given, "kind": name}
+
+
+def _check_kind(kind: Kind, expected: str, given: str, name: str) -> None:
+    document = {"apiVersion": given, "kind": name}
+    found = find_kind(given, name.removesuffix("List"))
+    if found is None:
+        raise _unhandled(kind, document, f'no kind "{name}" is registered for version "{given}" {_SCHEME}')
+    if name != kind.kind or found.group != expected.rpartition("/")[0]:
+        version = given.rpartition("/")[2]
+        internal = kind.group.partition(".")[0] or "core"
+        why = f"converting ({version}.{name}) to ({internal}.{kind.kind}): unknown conversion"
+        raise _unhandled(kind, document, why)
+    if given != expected:
+        raise bad_request(f"the API version in the data ({given}) does not match the expected API version ({expected})")
+
+
+def _unhandled(kind: Kind, document: Mapping[str, Any], why: str) -> ApiError:
+    version = str(document["apiVersion"]).rpartition("/")[2]
+    return bad_request(f'{document["kind"]} in version "{version}" cannot be handled as a {kind.kind}: {why}')

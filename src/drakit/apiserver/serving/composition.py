@@ -1,0 +1,148 @@
+"""Put a server together.
+
+In:  a store, a clock, and settings.
+Out: a Server that answers requests. The objects that every cluster has are in the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from drakit.apiserver.admission.chain import Admission, choose
+from drakit.apiserver.admission.claimstatus import ClaimStatusRules
+from drakit.apiserver.admission.criteria.worker import Worker
+from drakit.apiserver.admission.registration_rules import RegistrationRules
+from drakit.apiserver.admission.rules import ObjectRules
+from drakit.apiserver.admission.standard import Caller, standard_plugins
+from drakit.apiserver.auth.audit import AuditLog
+from drakit.apiserver.auth.authentication import (
+    Authentication,
+    BearerTokens,
+    ClientCertificates,
+    StaticTokens,
+    TokenSource,
+)
+from drakit.apiserver.auth.authorization import AlwaysAllow, Authorizer
+from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens, new_key
+from drakit.apiserver.http.discovery import Discovery
+from drakit.apiserver.kinds.served import served_kinds
+from drakit.apiserver.metrics import ServerMetrics
+from drakit.apiserver.openapi.pages import OpenAPIPages
+from drakit.apiserver.requests.routing import Routes
+from drakit.apiserver.serving.access import AccessControl
+from drakit.apiserver.serving.bootstrap import bootstrap
+from drakit.apiserver.serving.health import Health
+from drakit.apiserver.serving.server import Limits, Server
+from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.verbs.context import ServerContext, random_uid
+from drakit.apiserver.verbs.dispatch import Resources
+from drakit.apiserver.verbs.reviews import Reviewer
+from drakit.base.clock import Clock, RealClock
+from drakit.base.gates import FeatureGates
+from drakit.store import Store
+
+ISSUER = "https://kubernetes.default.svc"
+
+
+@dataclass(slots=True)
+class Settings:
+    """How a server behaves. The defaults suit a server that is used in process."""
+
+    gates: FeatureGates = field(default_factory=FeatureGates.defaults)
+    runtime_config: str = ""
+    tokens: StaticTokens | None = None
+    anonymous: bool = True
+    authorizer: Authorizer = field(default_factory=AlwaysAllow)
+    modes: Sequence[str] = ()
+    """Authorization modes, in order: `Node`, `RBAC`, …. If there are any, `authorizer` is not used."""
+    aggregate_roles: bool = False
+    """Whether the server keeps aggregated roles (`admin`, `edit`, …) up to date: in Kubernetes a controller does."""
+    audit: AuditLog | None = None
+    enable_plugins: Sequence[str] = ()
+    disable_plugins: Sequence[str] = ()
+    caller: Caller = field(default_factory=Caller)
+    """How webhooks are reached."""
+    limits: Limits = field(default_factory=Limits)
+    random: Random = field(default_factory=Random)
+    new_uid: Callable[[], str] = random_uid
+    signing_key: ec.EllipticCurvePrivateKey | None = None
+
+
+async def build_server(store: Store, *, clock: Clock | None = None, settings: Settings | None = None) -> Server:
+    """A server that answers at once. It has tasks: close it, or use it as `async with await build_server(…)`."""
+    settings = settings or Settings()
+    clock = clock or RealClock()
+    objects = ObjectStore(store)
+    # Two threads: a policy's expression does not wait for the compilation of a large claim.
+    policy_worker, selector_worker = Worker("drakit-expressions"), Worker("drakit-selectors")
+    access = AccessControl(objects, settings.modes, aggregate=settings.aggregate_roles)
+    authorizer = access.authorizer() if settings.modes else settings.authorizer
+    plugins = standard_plugins(
+        objects,
+        clock=clock,
+        random=settings.random,
+        new_uid=settings.new_uid,
+        caller=settings.caller,
+        worker=policy_worker,
+    )
+    admission = choose(plugins, enable=settings.enable_plugins, disable=settings.disable_plugins)
+    rules = ClaimStatusRules(ObjectRules(settings.gates, objects), authorizer, settings.gates, selector_worker)
+    context = ServerContext(
+        objects=objects,
+        clock=clock,
+        gates=settings.gates,
+        admission=Admission((*admission.plugins, *access.plugins(authorizer))),
+        authorizer=authorizer,
+        rules=RegistrationRules(rules),
+        random=settings.random,
+        new_uid=settings.new_uid,
+    )
+    accounts = ServiceAccountTokens(
+        settings.signing_key or new_key(), ISSUER, (ISSUER,), clock, access.bound_objects, settings.new_uid
+    )
+    sources: list[TokenSource] = [*([settings.tokens] if settings.tokens else []), accounts]
+    metrics = ServerMetrics()
+    served = served_kinds(settings.runtime_config)
+    await _prepare_store(store, context, access)
+    return Server(
+        context,
+        authentication=Authentication([ClientCertificates(), BearerTokens(sources)], anonymous=settings.anonymous),
+        routes=Routes(served),
+        discovery=Discovery(served),
+        documents=OpenAPIPages(served),
+        health=_health(store),
+        metrics=metrics,
+        resources=Resources(context, metrics, Reviewer(authorizer, sources), accounts),
+        access=access,
+        workers=(policy_worker, selector_worker),
+        limits=settings.limits,
+        audit=settings.audit,
+    )
+
+
+async def _prepare_store(store: Store, context: ServerContext, access: AccessControl) -> None:
+    """Write what every cluster has, and start to follow what authorization depends on."""
+    fresh = not (await store.stats()).keys
+    await bootstrap(context)
+    try:
+        await access.start(context)
+        if fresh:
+            # The first watch of a new cluster starts after these objects, as if they had always been there.
+            await store.compact(await store.revision())
+    except BaseException:
+        await access.stop()
+        raise
+
+
+def _health(store: Store) -> Health:
+    async def answers() -> None:
+        await store.revision()
+
+    async def ping() -> None:
+        return
+
+    return Health({"ping": ping, "store": answers})

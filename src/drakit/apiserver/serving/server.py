@@ -1,0 +1,269 @@
+"""The API server: a request in, a response out.
+
+In:  a Request, from HTTP or from a client in this process.
+Out: a Response. Every error becomes a Status; nothing is raised.
+
+parse the path → authenticate → limit the load → authorize → find the resource → handle it → count it
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from drakit.api.exchange import Raw, Request, Response, StatusContent, User
+from drakit.api.registry import deprecation
+from drakit.apiserver import metrics
+from drakit.apiserver.admission.criteria.worker import Worker
+from drakit.apiserver.auth import authorization
+from drakit.apiserver.auth.audit import AuditLog, Trail
+from drakit.apiserver.auth.authentication import Authentication
+from drakit.apiserver.auth.authorization import Attributes, Decision
+from drakit.apiserver.auth.impersonation import impersonate
+from drakit.apiserver.failures import (
+    ApiError,
+    PageNotFound,
+    resource_not_found,
+    too_many_requests,
+    translate,
+    unavailable,
+)
+from drakit.apiserver.http.discovery import Discovery
+from drakit.apiserver.kinds.release import version_document
+from drakit.apiserver.metrics import ServerMetrics
+from drakit.apiserver.openapi.pages import OpenAPIPages
+from drakit.apiserver.requests import routing
+from drakit.apiserver.requests.routing import RequestInfo, Routes
+from drakit.apiserver.serving.access import AccessControl
+from drakit.apiserver.serving.health import Health
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.dispatch import Resources
+from drakit.base import fieldselectors
+from drakit.base.errors import UsageError
+
+log = logging.getLogger("drakit.apiserver")
+
+READ = "readOnly"
+WRITE = "mutating"
+_SELECTING = ("list", "watch", "deletecollection")
+_READING = ("get", "list", "watch", "head")
+_PAGE_NOT_FOUND = Response(code=404, content=Raw(b"404 page not found\n"), content_type="text/plain; charset=utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many requests may be in flight. Watches do not count: while they wait they cost nothing."""
+
+    reading: int = 400
+    writing: int = 200
+
+
+class Server:
+    """Answers requests until it is closed: `async with await build_server(store) as server`.
+
+    Invariant: `handle` never raises, and counts every request once. Invariant: every task and thread that a request or
+    the composition started belongs to `resources`, `access` or `workers`, and `close` ends it.
+    """
+
+    def __init__(
+        self,
+        context: ServerContext,
+        *,
+        authentication: Authentication,
+        routes: Routes,
+        discovery: Discovery,
+        documents: OpenAPIPages,
+        health: Health,
+        metrics: ServerMetrics,
+        resources: Resources,
+        access: AccessControl,
+        workers: Sequence[Worker],
+        limits: Limits,
+        audit: AuditLog | None = None,
+    ) -> None:
+        self.context = context
+        self.address = ""
+        """Host and port at which clients reach the server, as discovery tells them."""
+        self._authentication = authentication
+        self._routes = routes
+        self._discovery = discovery
+        self._documents = documents
+        self._health = health
+        self._metrics = metrics
+        self._resources = resources
+        self._access = access
+        self._workers = tuple(workers)
+        self._closed = False
+        self._audit = audit
+        self._limits = {READ: limits.reading, WRITE: limits.writing}
+        self._inflight = {READ: 0, WRITE: 0}
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """What `/metrics` shows: others in this process may add their metrics."""
+        return self._metrics.registry
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End watches, followers, role aggregation and worker threads. Idempotent. The store stays open."""
+        self._closed = True
+        await self._resources.close()
+        await self._access.stop()
+        for worker in self._workers:
+            worker.close()
+
+    async def handle(self, request: Request) -> Response:
+        clock = self.context.clock
+        begun = clock.monotonic()
+        info: RequestInfo | None = None
+        warnings: list[str] = []
+        trail = Trail(clock.now())
+        try:
+            if self._closed:
+                raise unavailable("the server has stopped")
+            info = routing.parse(request)
+            user = await self._user(request, trail)
+            response = await self._bounded(request, info, user, warnings, trail)
+        except PageNotFound:
+            response = _PAGE_NOT_FOUND
+        except Exception as error:
+            response = _failed(error, warnings)
+        self._count(request, info, response.code, clock.monotonic() - begun)
+        if self._audit is not None:
+            self._audit.note(request, info, trail, response.code, clock.now())
+        return response
+
+    async def _user(self, request: Request, trail: Trail) -> User:
+        """The user of a request: who sent it, or whom the sender may impersonate."""
+        trail.user = self._authentication.authenticate(request)
+        user = await impersonate(self.context.authorizer, trail.user, request.headers)
+        trail.acting_as = user if user is not trail.user else None
+        return user
+
+    async def _bounded(
+        self, request: Request, info: RequestInfo, user: User, warnings: list[str], trail: Trail
+    ) -> Response:
+        """Refuse requests beyond the limits, before they cost anything. Health and discovery are always answered."""
+        if info.verb == "watch" or not info.resource:
+            return await self._authorized(request, info, user, warnings, trail)
+        kind = READ if info.verb in _READING else WRITE
+        if self._inflight[kind] >= self._limits[kind]:
+            self._metrics.rejected()
+            raise too_many_requests()
+        self._inflight[kind] += 1
+        try:
+            return await self._authorized(request, info, user, warnings, trail)
+        finally:
+            self._inflight[kind] -= 1
+
+    async def _authorized(
+        self, request: Request, info: RequestInfo, user: User, warnings: list[str], trail: Trail
+    ) -> Response:
+        # Before the resource is looked up: who may not see it is not told whether it exists.
+        asked = _attributes(request, info, user)
+        result = trail.decided(await self.context.authorizer.authorize(asked))
+        if result.decision is not Decision.ALLOW:
+            raise authorization.refusal(asked, result.reason)
+        if not info.resource:
+            return await self._page(request, info)
+        if not self._discovery.knows_group(info.group):
+            raise PageNotFound
+        target = self._routes.resolve(info, request.method)
+        if told := deprecation(target.group_version, target.kind.kind):
+            warnings.append(told)
+        return await self._resources.handle(ApiCall(_with_body(request), target, user, warnings, trail.annotations))
+
+    async def _page(self, request: Request, info: RequestInfo) -> Response:
+        """Answer a path that names no resource: discovery, health, version, metrics, OpenAPI."""
+        if info.verb not in ("get", "head"):
+            raise PageNotFound
+        answer = self._discovery.answer(request, self.address) or await self._health.answer(request)
+        if answer is not None:
+            return answer
+        parts = [part for part in request.path.split("/") if part]
+        match parts:
+            case ["version"]:
+                return version_document()
+            case ["metrics"]:
+                return await self._metrics_page()
+            case ["openapi", "v2"]:
+                return self._documents.second(request)
+            case ["openapi", "v3", *_]:
+                return self._documents.answer(request)
+            case ["apis", group, *_] if self._discovery.knows_group(group):
+                raise resource_not_found()
+            case ["api", _]:
+                raise resource_not_found()
+        raise PageNotFound
+
+    async def _metrics_page(self) -> Response:
+        for kind, count in self._inflight.items():
+            self._metrics.inflight(kind, count)
+        page = self._metrics.page(await self.context.objects.store.stats())
+        return Response(content=Raw(page), content_type=metrics.CONTENT_TYPE)
+
+    def _count(self, request: Request, info: RequestInfo | None, code: int, seconds: float) -> None:
+        verb = metrics.reported_verb(request, info.verb if info else "")
+        if info is None or not info.resource or code == 404:
+            # Labels are kept for ever. A scan of unknown paths must not fill the memory with them.
+            labels = (verb, "", "", "", "", "")
+        else:
+            scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
+            labels = (verb, info.group, info.version, info.resource, info.subresource, scope)
+        self._metrics.observe(labels, code, seconds)
+
+
+def _attributes(request: Request, info: RequestInfo, user: User) -> Attributes:
+    if not info.resource:
+        return Attributes(user=user, verb=info.verb, path=request.path)
+    selecting = info.verb in _SELECTING
+    return Attributes(
+        user=user,
+        verb=info.verb,
+        group=info.group,
+        version=info.version,
+        resource=info.resource,
+        subresource=info.subresource,
+        namespace=info.namespace,
+        name=info.name or _selected_name(request, info),
+        path=request.path,
+        label_selector=request.parameter("labelSelector") if selecting else "",
+        field_selector=request.parameter("fieldSelector") if selecting else "",
+    )
+
+
+def _selected_name(request: Request, info: RequestInfo) -> str:
+    """The name in `fieldSelector=metadata.name=…`: such a list is authorized like a get of that object."""
+    selector = request.parameter("fieldSelector")
+    if not selector or info.verb not in _SELECTING:
+        return ""
+    try:
+        return fieldselectors.parse(selector).required_value("metadata.name") or ""
+    except UsageError:
+        return ""
+
+
+def _with_body(request: Request) -> Request:
+    """Give a patch from a client in this process its bytes: errors quote them."""
+    if request.method != "PATCH" or request.document is None:
+        return request
+    return msgspec.structs.replace(request, body=msgspec.json.encode(request.document))
+
+
+def _failed(error: Exception, warnings: list[str]) -> Response:
+    answer = translate(error)
+    if answer.status.code == 500 and not isinstance(error, ApiError):
+        log.exception("request failed", exc_info=error)
+    return Response(
+        code=answer.status.code, content=StatusContent(answer.status), headers=answer.headers, warnings=tuple(warnings)
+    )

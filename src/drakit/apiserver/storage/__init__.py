@@ -1,0 +1,1 @@
+"""Objects in and out of the store: keys, decoded objects, followers of changes."""

@@ -1,0 +1,166 @@
+"""Objects in and out of the store.
+
+In:  kinds, namespaces, names, documents.
+Out: StoredObjects, each decoded once per write for all readers; errors in the words of the API.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from drakit.api.objects.plain import Plain
+from drakit.api.registry import Kind
+from drakit.apiserver.failures import ApiError
+from drakit.apiserver.storage.objects import NOTHING_PRECOMPUTED, Precomputed, StoredObject, storage_form
+from drakit.base import status
+from drakit.store import Conflict, KeyExists, KeyNotFound, Record, Store, StoreEvent
+
+CACHED = 131_072
+SUPERSEDED = 4_096
+"""How many replaced objects stay cached: watches compare an object with the one before."""
+CHANGED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def prefix_of(kind: Kind, namespace: str = "") -> str:
+    """The prefix of the keys of a kind's objects, in all namespaces or in one."""
+    place = f"/registry/{kind.group or 'core'}/{kind.plural}/"
+    return f"{place}{namespace}/" if namespace else place
+
+
+def key_of(kind: Kind, namespace: str, name: str) -> str:
+    return prefix_of(kind, namespace if kind.namespaced else "") + name
+
+
+def not_found(kind: Kind, name: str) -> ApiError:
+    return ApiError(status.not_found(kind.plural, kind.group, name))
+
+
+def conflict(kind: Kind, name: str, why: str = CHANGED) -> ApiError:
+    return ApiError(status.conflict(kind.plural, kind.group, name, why))
+
+
+class Observer(Protocol):
+    def __call__(self, stored: StoredObject, *, gone: bool) -> None: ...
+
+
+class ObjectStore:
+    """The objects in a store. Invariant: one StoredObject per revision while it is cached; the oldest leaves first."""
+
+    def __init__(self, store: Store, *, cached: int = CACHED) -> None:
+        self.store = store
+        self.observers: list[Observer] = []
+        """Called after each write of this process, before the writer gets its answer."""
+        self._cached = cached
+        self._cache: OrderedDict[int, StoredObject] = OrderedDict()
+        self._superseded: deque[int] = deque()
+
+    def from_record(self, kind: Kind, record: Record) -> StoredObject:
+        """The object of a record. A revision belongs to one write, so it identifies the object in the cache."""
+        found = self._cache.get(record.revision)
+        if found is not None:
+            return found
+        return self._remember(StoredObject(kind, record.key, record.value, record.revision))
+
+    def from_deletion(self, kind: Kind, event: StoreEvent) -> StoredObject:
+        """The object that an event deleted: its last content, at the revision of the deletion."""
+        found = self._cache.get(event.revision)
+        if found is not None:
+            return found
+        stored = self._remember(StoredObject(kind, event.key, event.previous_value or b"", event.revision))
+        self._retire(event.revision)
+        return stored
+
+    async def find(self, kind: Kind, namespace: str, name: str) -> StoredObject | None:
+        try:
+            return self.from_record(kind, await self.store.get(key_of(kind, namespace, name)))
+        except KeyNotFound:
+            return None
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> StoredObject:
+        found = await self.find(kind, namespace, name)
+        if found is None:
+            raise not_found(kind, name)
+        return found
+
+    async def create(
+        self,
+        kind: Kind,
+        namespace: str,
+        document: Plain,
+        *,
+        spaced_parameters: bool = False,
+        precomputed: Precomputed = NOTHING_PRECOMPUTED,
+    ) -> StoredObject:
+        """Raise store.KeyExists when the name is taken. The caller knows whether to try another one."""
+        record = await self.store.create(
+            key_of(kind, namespace, document["metadata"]["name"]),
+            storage_form(kind, document, spaced_parameters=spaced_parameters),
+        )
+        return self._notify(self._from_write(kind, record, document, precomputed))
+
+    async def update(
+        self,
+        old: StoredObject,
+        document: Plain,
+        *,
+        spaced_parameters: bool | None = None,
+        precomputed: Precomputed = NOTHING_PRECOMPUTED,
+    ) -> StoredObject:
+        """Raise store.Conflict when somebody else has written since `old` was read."""
+        value = storage_form(
+            old.kind,
+            document,
+            spaced_parameters=old.spaced_parameters if spaced_parameters is None else spaced_parameters,
+        )
+        try:
+            record = await self.store.update(old.key, value, expected=old.revision)
+        except KeyNotFound:
+            raise not_found(old.kind, old.name) from None
+        self._retire(old.revision)
+        return self._notify(self._from_write(old.kind, record, document, precomputed))
+
+    async def delete(self, old: StoredObject) -> StoredObject:
+        """Return the last content at the revision of the deletion. Raise store.Conflict as `update`."""
+        try:
+            record = await self.store.delete(old.key, expected=old.revision)
+        except KeyNotFound:
+            raise not_found(old.kind, old.name) from None
+        self._retire(old.revision)
+        return self._notify(StoredObject(old.kind, old.key, record.value, record.revision), gone=True)
+
+    def _notify(self, stored: StoredObject, *, gone: bool = False) -> StoredObject:
+        for observer in self.observers:
+            observer(stored, gone=gone)
+        return stored
+
+    def unsaved(self, kind: Kind, namespace: str, document: Plain, revision: int = 0) -> StoredObject:
+        """An object that is shown but not stored: the result of a dry run."""
+        return StoredObject(
+            kind, key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document), revision
+        )
+
+    def _from_write(self, kind: Kind, record: Record, document: Plain, precomputed: Precomputed) -> StoredObject:
+        """The object of a write. It need not be decoded: the writer has the document."""
+        found = self._cache.get(record.revision)
+        if found is not None:  # a watcher was quicker, and both must share one object
+            return found
+        metadata: Mapping[str, Any] = {**document["metadata"], "resourceVersion": str(record.revision)}
+        document = {**document, "metadata": metadata}
+        return self._remember(StoredObject(kind, record.key, record.value, record.revision, document, precomputed))
+
+    def _retire(self, revision: int) -> None:
+        """Note that a revision was replaced. Only watches still need it; the oldest leave the cache."""
+        self._superseded.append(revision)
+        if len(self._superseded) > SUPERSEDED:
+            self._cache.pop(self._superseded.popleft(), None)
+
+    def _remember(self, stored: StoredObject) -> StoredObject:
+        self._cache[stored.revision] = stored
+        if len(self._cache) > self._cached:
+            self._cache.popitem(last=False)
+        return stored
+
+
+__all__ = ["CHANGED", "Conflict", "KeyExists", "ObjectStore", "conflict", "key_of", "not_found", "prefix_of"]

@@ -1,0 +1,129 @@
+"""What handlers work with: the parts of the server, and one request.
+
+In:  the parts, put together at the start; a request whose user may make it.
+Out: `ServerContext`, one per server; `ApiCall`, one per request.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from drakit.api.exchange import Request, User
+from drakit.api.objects.plain import Plain
+from drakit.api.registry import Kind
+from drakit.api.text.times import format_time
+from drakit.apiserver.admission.chain import Admission, ObjectChange
+from drakit.apiserver.admission.rules import WriteRules
+from drakit.apiserver.auth.authorization import Authorizer
+from drakit.apiserver.patching.entries import Owners
+from drakit.apiserver.requests.routing import Target
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.strategies import KindStrategy, strategy_of
+from drakit.base.clock import Clock
+from drakit.base.gates import FeatureGates
+
+
+def random_uid() -> str:
+    return str(uuid.uuid4())
+
+
+@lru_cache(maxsize=16)
+def _format_second(second: datetime) -> str:
+    return format_time(second)
+
+
+@dataclass(slots=True)
+class ServerContext:
+    """The parts of a server that handlers use."""
+
+    objects: ObjectStore
+    clock: Clock
+    gates: FeatureGates
+    admission: Admission
+    authorizer: Authorizer
+    rules: WriteRules
+    random: Random
+    new_uid: Callable[[], str] = random_uid
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def timestamp(self) -> str:
+        """The current time as objects have it: in whole seconds."""
+        return _format_second(self.clock.now().replace(microsecond=0))
+
+
+@dataclass(slots=True)
+class ApiCall:
+    """One request for a resource, and what its handlers have found out about it so far."""
+
+    request: Request
+    target: Target
+    user: User
+    warnings: list[str] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+    """Notes of admission plugins for the audit log."""
+    completed: Mapping[str, Any] = field(default_factory=dict)
+    """The new object as it was decoded, see `bodies.Incoming.completed`."""
+    managed_fields: tuple[list[Plain], Owners] | None = None
+    """`metadata.managedFields` after this write: the entries, and the same as owners."""
+    spaced_parameters: bool = False
+    """Whether the client sent opaque parameters with spaces between tokens, see `bodies.has_spaced_parameters`."""
+
+    @property
+    def kind(self) -> Kind:
+        return self.target.kind
+
+    @property
+    def version(self) -> str:
+        return self.target.version
+
+    @property
+    def namespace(self) -> str:
+        return self.target.namespace if self.kind.namespaced else ""
+
+    @property
+    def name(self) -> str:
+        return self.target.name
+
+    @property
+    def subresource(self) -> str:
+        return self.target.subresource.name if self.target.subresource else ""
+
+    @property
+    def strategy(self) -> KindStrategy:
+        return strategy_of(self.kind)
+
+    def change(
+        self,
+        operation: str,
+        name: str,
+        *,
+        new: Plain | None,
+        old: StoredObject | None,
+        dry_run: bool,
+        sent: Any = None,
+    ) -> ObjectChange:
+        return ObjectChange(
+            operation=operation,
+            kind=self.kind,
+            version=self.version,
+            namespace=self.target.namespace,
+            name=name,
+            user=self.user,
+            new=new,
+            old=old,
+            subresource=self.subresource,
+            verb=self.target.verb,
+            dry_run=dry_run,
+            sent=sent,
+            warnings=self.warnings,
+            annotations=self.annotations,
+        )

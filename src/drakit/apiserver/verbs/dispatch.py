@@ -1,0 +1,190 @@
+"""Give a request for a resource to the handler of its verb.
+
+In:  an ApiCall whose user is authorized.
+Out: a response. Errors are raised; the server makes a Status of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from drakit.api.exchange import JSON, Response, StatusContent
+from drakit.apiserver.admission.chain import CREATE
+from drakit.apiserver.auth.tokens import requests as tokenrequests
+from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens
+from drakit.apiserver.failures import method_not_allowed, unavailable
+from drakit.apiserver.metrics import ServerMetrics
+from drakit.apiserver.requests.bodies import incoming, read_body
+from drakit.apiserver.requests.negotiation import negotiate
+from drakit.apiserver.requests.options import delete_options, list_options, write_options
+from drakit.apiserver.verbs.bind import bind, evict
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.create import create
+from drakit.apiserver.verbs.delete import delete, delete_found
+from drakit.apiserver.verbs.patch import patch
+from drakit.apiserver.verbs.read import collect, get, list_objects
+from drakit.apiserver.verbs.representation import Presenter
+from drakit.apiserver.verbs.reviews import KINDS as REVIEWS
+from drakit.apiserver.verbs.reviews import Reviewer
+from drakit.apiserver.verbs.scale import scale_of, write_scale
+from drakit.apiserver.verbs.selection import SelectionPredicate
+from drakit.apiserver.verbs.update import update
+from drakit.apiserver.verbs.watch import ObjectStream, watch
+from drakit.base.status import ListMeta, Status, StatusDetails
+
+VerbHandler = Callable[[ApiCall, Presenter], Awaitable[Response]]
+_DELETED_TOGETHER = 64
+"""Deletions of a collection that run at the same time: the store commits them in one group."""
+_NODE_ONLY = ("attach", "exec", "log", "portforward")
+"""Subresources of a pod that its node serves."""
+
+
+class Resources:
+    """Handles requests for resources. Owns the watches that are open."""
+
+    def __init__(
+        self, context: ServerContext, metrics: ServerMetrics, reviewer: Reviewer, tokens: ServiceAccountTokens
+    ) -> None:
+        self._context = context
+        self._metrics = metrics
+        self._reviewer = reviewer
+        self._tokens = tokens
+        self._watches: set[ObjectStream] = set()
+        self._verbs: dict[str, VerbHandler] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._watch,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+        self._subresources: dict[str, VerbHandler] = {
+            "binding": self._bind,
+            "eviction": self._evict,
+            "scale": self._scale,
+            "token": self._token,
+        }
+
+    async def handle(self, call: ApiCall) -> Response:
+        wanted = negotiate(call.request.headers.get("accept", ""))
+        presenter = Presenter(call, wanted, self._context.now)
+        if call.kind.kind in REVIEWS:
+            return await self._review(call, presenter)
+        if call.subresource in _NODE_ONLY:
+            return await self._node_only(call)
+        # A subresource that is written like its object (`status`, `resize`) has no handler of its own.
+        handler = self._subresources.get(call.subresource) or self._verbs.get(call.target.verb)
+        if handler is None:
+            raise method_not_allowed()
+        return await handler(call, presenter)
+
+    async def _get(self, call: ApiCall, presenter: Presenter) -> Response:
+        return presenter.object(await get(self._context, call))
+
+    async def _list(self, call: ApiCall, presenter: Presenter) -> Response:
+        return presenter.list(await list_objects(self._context, call))
+
+    async def _watch(self, call: ApiCall, presenter: Presenter) -> Response:
+        stream = await watch(self._context, call)
+        where = (call.kind.group, call.version, call.kind.plural)
+        self._metrics.watch_opened(*where)
+        self._watches.add(stream)
+
+        def closed(events: int) -> None:
+            self._watches.discard(stream)
+            self._metrics.watch_closed(*where, events)
+
+        stream.on_close = closed
+        return presenter.watch(stream)
+
+    async def close(self) -> None:
+        """End every watch. Idempotent."""
+        while self._watches:
+            await self._watches.pop().close()
+
+    async def _create(self, call: ApiCall, presenter: Presenter) -> Response:
+        return presenter.object(await create(self._context, call), 201)
+
+    async def _update(self, call: ApiCall, presenter: Presenter) -> Response:
+        stored, new = await update(self._context, call)
+        return presenter.object(stored, 201 if new else 200)
+
+    async def _patch(self, call: ApiCall, presenter: Presenter) -> Response:
+        stored, new = await patch(self._context, call)
+        return presenter.object(stored, 201 if new else 200)
+
+    async def _delete(self, call: ApiCall, presenter: Presenter) -> Response:
+        deleted = await delete(self._context, call)
+        if not deleted.gone or call.strategy.returns_deleted:
+            return presenter.object(deleted.object)
+        kind = call.kind
+        details = StatusDetails(name=call.name, group=kind.group, kind=kind.plural, uid=deleted.object.uid)
+        return _success(200, details, call)
+
+    async def _delete_collection(self, call: ApiCall, presenter: Presenter) -> Response:
+        """Delete what the selection finds, and answer with what was found."""
+        options = delete_options(call.request, read_body(call.request))
+        wanted = list_options(call.request)
+        selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, "", wanted)
+        found = await collect(self._context, call.kind, call.version, selection, wanted)
+        for start in range(0, len(found.objects), _DELETED_TOGETHER):
+            some = found.objects[start : start + _DELETED_TOGETHER]
+            deletions = (delete_found(self._context, call, stored, options) for stored in some)
+            for problem in await asyncio.gather(*deletions, return_exceptions=True):
+                if problem is not None:
+                    raise problem
+        return presenter.list(found)
+
+    async def _review(self, call: ApiCall, presenter: Presenter) -> Response:
+        sent = read_body(call.request)
+        options = write_options(call.request, "CreateOptions")
+        found = incoming(
+            call.kind, call.version, {} if sent is None else sent, self._context.now(),
+            strict=options.validation == "Strict",
+        )  # fmt: skip
+        return presenter.document(await self._reviewer.review(call, found.document, self._context.timestamp()), 201)
+
+    async def _bind(self, call: ApiCall, presenter: Presenter) -> Response:  # noqa: ARG002
+        await bind(self._context, call)
+        return _success(201, None, call)
+
+    async def _evict(self, call: ApiCall, presenter: Presenter) -> Response:  # noqa: ARG002
+        await evict(self._context, call)
+        return _success(201, None, call)
+
+    async def _scale(self, call: ApiCall, presenter: Presenter) -> Response:
+        if call.target.verb == "get":
+            stored = await get(self._context, call)
+        else:
+            stored = await write_scale(self._context, call)
+        return presenter.document(scale_of(stored))
+
+    async def _token(self, call: ApiCall, presenter: Presenter) -> Response:
+        account = await self._context.objects.get(call.kind, call.namespace, call.name)
+        sent = read_body(call.request)
+        change = call.change(CREATE, call.name, new=None, old=account, dry_run=False, sent=sent)
+        await self._context.admission.admit(change)
+        await self._context.admission.validate(change)
+        wanted = tokenrequests.read_request(sent, call.namespace, call.name)
+        bound = await tokenrequests.bind(self._context.objects, wanted, call.namespace, call.name)
+        issued = await self._tokens.issue(call.namespace, call.name, account.uid, wanted, bound)
+        return presenter.document(issued, 201)
+
+    async def _node_only(self, call: ApiCall) -> Response:
+        """Refuse what only the pod's node could answer: this server has no connection to nodes."""
+        await self._context.objects.get(call.kind, call.namespace, call.name)
+        raise unavailable(f"{call.subresource} of pod {call.name!r} is not available: no node serves it")
+
+
+def _success(code: int, details: StatusDetails | None, call: ApiCall) -> Response:
+    done = Status(
+        api_version="v1",
+        metadata=ListMeta(),
+        status="Success",
+        details=details,
+        code=0 if code == 200 else code,
+    )
+    return Response(code=code, content=StatusContent(done), content_type=JSON, warnings=tuple(call.warnings))

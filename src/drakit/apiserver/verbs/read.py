@@ -1,0 +1,184 @@
+"""Read one object, or many.
+
+In:  a GET of an object or a collection.
+Out: objects. All objects of a list are as of one revision. A long list comes in pages; a token leads to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from drakit.api.exchange import ManyObjects, OneObject
+from drakit.api.registry import Kind
+from drakit.apiserver.failures import ApiError, bad_request, too_new
+from drakit.apiserver.requests.continuetokens import Continue, decode_continue, encode_continue
+from drakit.apiserver.requests.options import EXACT, ListOptions, list_options, parse_revision
+from drakit.apiserver.storage.objects import ObjectContent, StoredObject
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.selection import SelectionPredicate
+from drakit.base import status
+from drakit.base.status import ListMeta
+from drakit.store import Compacted, KeyNotFound, Record, RecordPage
+
+_CHUNK = 2_000
+"""Records read at a time when a selection may leave few of them."""
+_TOO_OLD = "The resourceVersion for the provided list is too old."
+_CONTINUE_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+class ListContent(ManyObjects):
+    """A list as the content of a response."""
+
+    __slots__ = ("kind", "metadata", "objects", "version")
+
+    def __init__(self, kind: Kind, version: str, objects: Sequence[StoredObject], metadata: ListMeta) -> None:
+        self.kind = kind
+        self.version = version
+        self.objects = objects
+        self.metadata = metadata
+
+    @property
+    def items(self) -> Sequence[OneObject]:
+        return [ObjectContent(stored, self.version) for stored in self.objects]
+
+    def encode(self) -> bytes:
+        start = {"kind": self.kind.list_kind, "apiVersion": self.kind.group_version(self.version)}
+        head = msgspec.json.encode({**start, "metadata": self.metadata})[:-1]
+        version = self.version
+        return b'%b,"items":[%b]}\n' % (head, b",".join([b"{" + stored.body(version) for stored in self.objects]))
+
+
+async def get(context: ServerContext, call: ApiCall) -> StoredObject:
+    """The object as it is now. That is at least as new as any resourceVersion that a client can name."""
+    wanted = call.request.parameter("resourceVersion")
+    if wanted:
+        await _check_not_future(context, parse_revision(wanted))
+    return await context.objects.get(call.kind, call.namespace, call.name)
+
+
+async def list_objects(context: ServerContext, call: ApiCall) -> ListContent:
+    options = list_options(call.request)
+    selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, "", options)
+    return await collect(context, call.kind, call.version, selection, options)
+
+
+async def collect(
+    context: ServerContext, kind: Kind, version: str, selection: SelectionPredicate, options: ListOptions
+) -> ListContent:
+    token = _token(options)
+    revision = await _revision(context, options, token)
+    try:
+        if selection.key is not None:
+            return await _single(context, kind, version, selection, selection.key, revision)
+        return await _pages(context, kind, version, selection, options, token, revision)
+    except Compacted:
+        raise _expired(token) from None
+
+
+def _token(options: ListOptions) -> Continue | None:
+    if not options.continue_:
+        return None
+    if options.resource_version and options.resource_version != "0":
+        raise bad_request("specifying resource version is not allowed when using continue")
+    return decode_continue(options.continue_)
+
+
+async def _revision(context: ServerContext, options: ListOptions, token: Continue | None) -> int | None:
+    """The revision to read at; None is the current one."""
+    if token is not None:
+        return token.revision if token.revision > 0 else None
+    wanted = options.revision
+    if not wanted:
+        return None
+    await _check_not_future(context, wanted)
+    # Without resourceVersionMatch, a list with a limit is exact and one without is "not older than": as upstream.
+    exact = options.match == EXACT or (not options.match and options.limit > 0)
+    return wanted if exact else None
+
+
+async def _check_not_future(context: ServerContext, wanted: int) -> None:
+    """Refuse a revision that the store has not reached.
+
+    Upstream waits a while, because its cache may lag behind etcd. Here nothing lags, so waiting would be in vain.
+    """
+    current = await context.objects.store.revision()
+    if wanted > current:
+        raise too_new(wanted, current)
+
+
+async def _single(
+    context: ServerContext, kind: Kind, version: str, selection: SelectionPredicate, key: str, revision: int | None
+) -> ListContent:
+    """The list of one object, which the field selector names: read that object alone."""
+    store = context.objects.store
+    current = await store.revision()
+    try:
+        stored = [context.objects.from_record(kind, await store.get(key, revision=revision))]
+    except KeyNotFound:
+        stored = []
+    meta = ListMeta(resource_version=str(revision or current))
+    return ListContent(kind, version, [each for each in stored if selection.matches(each)], meta)
+
+
+async def _pages(
+    context: ServerContext,
+    kind: Kind,
+    version: str,
+    selection: SelectionPredicate,
+    options: ListOptions,
+    token: Continue | None,
+    revision: int | None,
+) -> ListContent:
+    """Read until the page is full. A selection may leave few of the records that are read."""
+    limit = max(options.limit, 0)
+    after = selection.prefix + token.after if token is not None else ""
+    found: list[StoredObject] = []
+    while True:
+        asked = limit if selection.everything else (_CHUNK if limit else 0)
+        page = await context.objects.store.list(selection.prefix, revision=revision, limit=asked, after=after)
+        revision = page.revision
+        for index, record in enumerate(page.records):
+            stored = context.objects.from_record(kind, record)
+            if selection.matches(stored):
+                found.append(stored)
+            if limit and len(found) == limit:
+                return _page(kind, version, selection, found, page, record, len(page.records) - index - 1)
+        if not page.remaining:
+            return ListContent(kind, version, found, ListMeta(resource_version=str(revision)))
+        after = page.records[-1].key
+
+
+def _page(
+    kind: Kind,
+    version: str,
+    selection: SelectionPredicate,
+    found: list[StoredObject],
+    page: RecordPage,
+    last: Record,
+    unread: int,
+) -> ListContent:
+    remaining = page.remaining + unread
+    if not remaining:
+        return ListContent(kind, version, found, ListMeta(resource_version=str(page.revision)))
+    meta = ListMeta(
+        resource_version=str(page.revision),
+        continue_=encode_continue(page.revision, last.key.removeprefix(selection.prefix)),
+        remaining_item_count=remaining if selection.everything else None,
+    )
+    return ListContent(kind, version, found, meta)
+
+
+def _expired(token: Continue | None) -> ApiError:
+    """410. With a continue token, offer one that goes on from now: the list is then of two revisions."""
+    if token is None:
+        return ApiError(status.expired(_TOO_OLD))
+    answer = status.expired(_CONTINUE_TOO_OLD)
+    again = ListMeta(continue_=encode_continue(-1, token.after))
+    return ApiError(msgspec.structs.replace(answer, metadata=again))

@@ -1,0 +1,81 @@
+"""Replace an object, or one of its subresources.
+
+In:  a PUT.
+Out: the stored object. An object that is being deleted and loses its last finalizer is removed; a PUT that changes
+     nothing writes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drakit.api.objects.plain import Plain
+from drakit.apiserver.requests.bodies import read_body
+from drakit.apiserver.requests.options import WriteOptions, write_options
+from drakit.apiserver.storage.objects import StoredObject
+from drakit.apiserver.storage.objectstore import Conflict, conflict, not_found
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.write import (
+    check_place,
+    check_revision,
+    read_object,
+    repeat_on_conflict,
+    write_new,
+    write_over,
+)
+
+
+async def update(context: ServerContext, call: ApiCall) -> tuple[StoredObject, bool]:
+    """Handle a PUT; also tell whether the object is new."""
+    options = write_options(call.request, "UpdateOptions")
+    old = await context.objects.find(call.kind, call.namespace, call.name)
+    known = old.document_in(call.version) if old is not None else {}
+    sent = read_body(call.request, old)
+    document = read_object(context, call, sent, options, known).document
+    check_place(call, document)
+    try:
+        return await _write(context, call, old, document, options, sent=sent)
+    except Conflict:
+        pass  # from here on the object is read again before each attempt
+
+    async def write_once() -> tuple[StoredObject, bool]:
+        current = await context.objects.find(call.kind, call.namespace, call.name)
+        return await _write(context, call, current, document, options, sent=sent)
+
+    return await repeat_on_conflict(call.kind, call.name, write_once)
+
+
+async def _write(
+    context: ServerContext,
+    call: ApiCall,
+    old: StoredObject | None,
+    document: Plain,
+    options: WriteOptions,
+    *,
+    sent: Any,
+) -> tuple[StoredObject, bool]:
+    """One attempt. Raise store.Conflict when it may be repeated: the client named no resourceVersion."""
+    if old is None:
+        if not call.strategy.create_on_update or call.subresource:
+            raise not_found(call.kind, call.name)
+        return await write_new(context, call, document, options, sent=sent), True
+    _check_uid(call, old, document)
+    new = {**document, "metadata": dict(document["metadata"])}
+    conditional = check_revision(call, old, new)
+    try:
+        return await write_over(context, call, old, new, options, sent=sent), False
+    except Conflict:
+        if conditional:
+            raise conflict(call.kind, call.name) from None
+        raise
+
+
+def _check_uid(call: ApiCall, old: StoredObject, document: Plain) -> None:
+    """A client that names a uid means that object, not another one of the same name."""
+    given = document["metadata"].get("uid", "")
+    if given and given != old.uid:
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {old.key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {given}, UID in object meta: {old.uid}"
+        )
+        raise conflict(call.kind, call.name, why)

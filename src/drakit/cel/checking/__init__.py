@@ -1,0 +1,1 @@
+"""A tree to a typed tree: types, declarations, the checker."""

@@ -1,0 +1,1 @@
+"""What an expression costs: at worst, and in one evaluation."""

@@ -1,0 +1,1 @@
+"""A checked tree to steps that can be counted and traced."""

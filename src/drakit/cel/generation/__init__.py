@@ -1,0 +1,1 @@
+"""A checked tree to one Python function."""

@@ -1,0 +1,1 @@
+"""Text to a tree: tokens, parser, macros; and a tree to text."""

@@ -1,0 +1,97 @@
+"""Groups of flags that several commands have.
+
+In:  a command whose parameters are flags and groups of them.
+Out: the same command with every flag of each group as a parameter of its own, as the command line needs it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, get_type_hints
+
+import msgspec
+
+from drakit.cli import options
+
+Command = Callable[..., None]
+
+
+class FlagGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A group: each field is a flag, with its type, help and default."""
+
+
+class ServingFlags(FlagGroup, frozen=True, kw_only=True):
+    """How an API server of this machine listens, what it keeps, and what it admits."""
+
+    bind_address: options.BindAddress = "127.0.0.1"
+    secure_port: options.SecurePort = 6443
+    unix_socket: options.UnixSocket = None
+    data_dir: options.DataDir = None
+    ephemeral: options.Ephemeral = False
+    insecure: options.Insecure = False
+    kubeconfig: options.WrittenKubeconfig = None
+    token_auth_file: options.TokenAuthFile = None
+    audit_log_path: options.AuditLogPath = None
+    enable_admission_plugins: options.EnablePlugins = ""
+    disable_admission_plugins: options.DisablePlugins = ""
+    runtime_config: options.RuntimeConfig = ""
+
+    @property
+    def enabled_plugins(self) -> tuple[str, ...]:
+        return options.names(self.enable_admission_plugins)
+
+    @property
+    def disabled_plugins(self) -> tuple[str, ...]:
+        return options.names(self.disable_admission_plugins)
+
+
+class ReachFlags(FlagGroup, frozen=True, kw_only=True):
+    """Where an API server is, and who we are to it. `drakit.cli.access` reads them."""
+
+    kubeconfig: options.ReadKubeconfig = None
+    context: options.Context = ""
+    master: options.Master = ""
+    token_file: options.TokenFile = None
+    certificate_authority: options.CertificateAuthority = None
+    client_certificate: options.ClientCertificate = None
+    client_key: options.ClientKey = None
+    insecure_skip_tls_verify: options.AnyServer = False
+
+
+def with_groups(command: Command) -> Command:
+    """The command with its groups spread out. The help shows the flags in the order of the parameters."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if inspect.isclass(hint) and issubclass(hint, FlagGroup)}
+
+    @wraps(command)
+    def spread(**values: Any) -> None:
+        made = {
+            name: group(**{field: values.pop(field) for field in group.__struct_fields__})
+            for name, group in groups.items()
+        }
+        command(**values, **made)
+
+    parameters = list(_parameters(command, hints, groups))
+    # typer reads both, and would look through a wrapper to what it wraps.
+    spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    spread.__annotations__ = {each.name: each.annotation for each in parameters}
+    del spread.__wrapped__
+    return spread
+
+
+def _parameters(
+    command: Command, hints: dict[str, Any], groups: dict[str, type[FlagGroup]]
+) -> Iterator[inspect.Parameter]:
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name in groups:
+            yield from _flags(groups[parameter.name])
+        else:
+            yield parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
+
+
+def _flags(group: type[FlagGroup]) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for name, default in zip(group.__struct_fields__, group.__struct_defaults__, strict=True):
+        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])

@@ -1,0 +1,159 @@
+"""Where and how an API server of this machine listens, and where it keeps things.
+
+In:  flags.
+Out: a bound socket with its certificates, a directory, a kubeconfig's content; errors that name the flag or file.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from drakit.apiserver.auth.audit import AuditLog
+from drakit.apiserver.auth.authentication import StaticTokens
+from drakit.apiserver.auth.certificates import Authority, Pair, key_text, read_key, write_private
+from drakit.apiserver.auth.identities import ADMIN
+from drakit.apiserver.auth.tokens.serviceaccounts import new_key
+from drakit.apiserver.http.listener import Security, bind, bind_unix
+from drakit.apiserver.serving.kubeconfig import ServerAccess
+from drakit.base.clock import RealClock
+from drakit.base.errors import Unavailable, UsageError
+from drakit.cli.flags import ServingFlags
+
+_NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.96.0.1")
+_ANY = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
+
+
+class ListenAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """What the flags say about listening. `given` is a certificate to serve with in place of one of our own."""
+
+    address: str = "127.0.0.1"
+    port: int = 0
+    unix_socket: Path | None = None
+    insecure: bool = False
+    given: Pair | None = None
+    client_ca: Path | None = None
+
+    @property
+    def secure(self) -> bool:
+        return not self.insecure and self.unix_socket is None
+
+
+class Host:
+    """A place with its socket bound, and its certificate authority in a directory."""
+
+    def __init__(self, place: ListenAddress, directory: Path) -> None:
+        self.place = place
+        where = place.unix_socket or f"{place.address}:{place.port}"
+        try:
+            self.socket = bind_unix(place.unix_socket) if place.unix_socket else bind(place.address, place.port)
+        except OSError as error:
+            raise Unavailable(f"cannot listen on {where}: {error}") from None
+        self._everywhere = place.address in _ANY
+        self.reached = "127.0.0.1" if self._everywhere else place.address
+        with explained(directory / "pki"):
+            self.authority = Authority(directory / "pki", RealClock().now()) if place.secure else None
+
+    @property
+    def url(self) -> str:
+        if self.place.unix_socket:
+            return f"unix://{self.place.unix_socket}"
+        host = f"[{self.reached}]" if ":" in self.reached else self.reached
+        return f"{'https' if self.place.secure else 'http'}://{host}:{self.socket.getsockname()[1]}"
+
+    def security(self) -> Security | None:
+        if self.authority is None:
+            return None
+        names = dict.fromkeys((*_NAMES, self.reached, *(_own_names() if self._everywhere else ())))
+        client_ca = self.place.client_ca
+        authorities = [self.authority.files.certificate, *([client_ca] if client_ca else [])]
+        return Security(self.place.given or self.authority.server(tuple(names)), tuple(authorities))
+
+    def access(self, token: str) -> ServerAccess:
+        if self.authority is None:
+            return ServerAccess(url=self.url, token=token)
+        return ServerAccess(url=self.url, ca=self._ca, client=self.authority.client(ADMIN.name, ADMIN.groups, "admin"))
+
+    def root_ca(self) -> str:
+        """By what pods know the server: certificates in PEM; nothing where there is no TLS."""
+        return self._ca.read_text(encoding="utf-8") if self._ca is not None else ""
+
+    @property
+    def _ca(self) -> Path | None:
+        if self.authority is None:
+            return None
+        return self.place.given.certificate if self.place.given else self.authority.files.certificate
+
+
+def _own_names() -> list[str]:
+    """What other machines may call this one."""
+    name = socket.gethostname()
+    try:
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except OSError:
+        found = []
+    return [name, *(str(each[4][0]).partition("%")[0] for each in found)]
+
+
+@contextmanager
+def explained(what: object) -> Iterator[None]:
+    """A file that cannot be read, written or understood is named, with what it was for."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{what}: {error}") from None
+
+
+@contextmanager
+def directory_of(flags: ServingFlags) -> Iterator[Path]:
+    """The data directory; for an ephemeral server one that goes with it."""
+    data_dir = flags.data_dir
+    if (data_dir is None) != flags.ephemeral:
+        raise UsageError("give either --data-dir DIR to keep the data, or --ephemeral to forget it")
+    if data_dir is not None:
+        with explained("--data-dir"):
+            data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        yield data_dir
+        return
+    made = Path(tempfile.mkdtemp(prefix="drakit-"))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+@contextmanager
+def audit_log(path: Path | None) -> Iterator[AuditLog | None]:
+    if path is None:
+        yield None
+        return
+    with explained("--audit-log-path"):
+        log = AuditLog(path)
+    with log:
+        yield log
+
+
+def static_tokens(path: Path | None, admin_token: str) -> StaticTokens:
+    users = {admin_token: ADMIN} if admin_token else {}
+    if path is None:
+        return StaticTokens(users)
+    with explained("--token-auth-file"):
+        text = path.read_text(encoding="utf-8")
+    return StaticTokens.parse(text, source=str(path)).extended(users)
+
+
+def signing_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    """The key of service account tokens: kept, so that tokens outlive a restart."""
+    with explained(path):
+        if path.exists():
+            return read_key(path)
+        made = new_key()
+        write_private(path, key_text(made))
+        return made

@@ -1,0 +1,98 @@
+"""Run an API server in this process, alone or with components around it, until a signal comes.
+
+In:  a host, settings, where data and kubeconfig go; the components that share the process.
+Out: HTTP, and whatever the components do. They are ready when the server is announced, and end after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import typer
+
+from drakit.apiserver.http.listener import Listener
+from drakit.apiserver.serving.composition import Settings, build_server
+from drakit.apiserver.serving.kubeconfig import write_kubeconfig
+from drakit.base.clock import RealClock
+from drakit.cli.collector import spare_the_collector
+from drakit.cli.components import Component, Embedded, Surroundings
+from drakit.cli.diagnostics import hide_creation_times
+from drakit.cli.host import Host, ListenAddress, explained, signing_key, static_tokens
+from drakit.cli.logs import Logged
+from drakit.store import MemoryStore, SQLiteStore, Store
+
+
+class ServerFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Where things are kept: certificates and keys in the directory, data in it too unless it is ephemeral."""
+
+    directory: Path
+    ephemeral: bool
+    kubeconfig: Path | None = None
+
+    @property
+    def database(self) -> Path | None:
+        return None if self.ephemeral else self.directory / "drakit.db"
+
+    @property
+    def kubeconfig_path(self) -> Path:
+        """The kubeconfig that reaches the server."""
+        return self.kubeconfig or self.directory / "admin.kubeconfig"
+
+
+async def serve(
+    title: str,
+    place: ListenAddress,
+    settings: Settings,
+    files: ServerFiles,
+    *,
+    tokens: Path | None = None,
+    components: Sequence[Component] = (),
+) -> None:
+    """`settings` get their tokens and keys here; `title` is what the announcement calls us."""
+    admin_token = "" if place.secure else secrets.token_urlsafe(24)
+    settings.tokens = static_tokens(tokens, admin_token)
+    settings.signing_key = signing_key(files.directory / "service-account.key")
+    host = Host(place, files.directory)
+    store: Store = await SQLiteStore.open(files.database) if files.database else MemoryStore()
+    async with store, await build_server(store, settings=settings) as server:
+        server.address = host.url.rpartition("//")[2]
+        listener = Listener(Logged(server), host.socket, host.security())
+        with explained("--kubeconfig"):
+            write_kubeconfig(files.kubeconfig_path, host.access(admin_token))
+        around = Surroundings.of(server, settings.gates, RealClock(), host.root_ca())
+        with listener.stopped_by_signals():
+            async with _running(components, around, listener):
+                typer.echo(f"drakit {title}: listening on {host.url}, kubeconfig {files.kubeconfig_path}")
+                spare_the_collector()
+                hide_creation_times()
+                await listener.serve()
+    if place.unix_socket:
+        place.unix_socket.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def _running(components: Sequence[Component], around: Surroundings, listener: Listener) -> AsyncIterator[None]:
+    """Components at work as long as the context is open; one that fails takes the server with it."""
+    made = [each.make(around.client(each.identity), around) for each in components]
+    tasks = [asyncio.create_task(each.run()) for each in made]
+    for task in tasks:
+        task.add_done_callback(lambda _: listener.stop())
+    try:
+        await asyncio.gather(*(_until_ready(*pair) for pair in zip(made, tasks, strict=True)))
+        yield
+    finally:
+        await asyncio.gather(*(each.stop() for each in made))
+        await asyncio.gather(*tasks)
+
+
+async def _until_ready(component: Embedded, task: asyncio.Task[None]) -> None:
+    ready = asyncio.create_task(component.wait_ready())
+    try:
+        await asyncio.wait((ready, task), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ready.cancel()

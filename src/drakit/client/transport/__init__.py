@@ -1,0 +1,1 @@
+"""How requests travel: in process or over HTTP; retries; streams."""

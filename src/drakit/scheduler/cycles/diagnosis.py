@@ -1,0 +1,106 @@
+"""Why a pod was not placed, in one sentence of upstream's.
+
+In:  what plugins said: before any node was looked at, about single nodes, or about the chosen one.
+Out: `0/3 nodes are available: 1 Insufficient cpu, 2 cannot allocate all claims.`, and the plugins that an event must
+     convince before the pod is tried again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from drakit.scheduler.framework import Code, NodeInfo, Status
+
+NO_NODES = "no nodes available to schedule pods"
+_NONE: frozenset[str] = frozenset()
+
+
+class SchedulingRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """How an attempt ended that placed nothing.
+
+    `can_help`: the plugins that act when nothing fits are asked, with `rejections`: nodes by name. `is_reserved`:
+    plugins have to give back what they reserved on `node`. `is_soon`: the pod is tried again after its backoff,
+    whatever happens meanwhile.
+    """
+
+    status: Status
+    message: str
+    plugins: frozenset[str] = _NONE
+    pending: frozenset[str] = _NONE
+    rejections: Mapping[str, Status] = {}
+    can_help: bool = False
+    node: str = ""
+    is_soon: bool = False
+
+    @property
+    def is_error(self) -> bool:
+        return not self.status.is_rejected
+
+    def with_help(self, help_: Status) -> SchedulingRefusal:
+        """And what became of the attempt to do something about it."""
+        message = f"{self.message} {help_.message}" if help_.message else self.message
+        return msgspec.structs.replace(self, message=message, is_soon=help_.code is Code.ERROR)
+
+
+def failed(status: Status, *, node: str = "") -> SchedulingRefusal:
+    """A plugin failed."""
+    return SchedulingRefusal(status=status, message=status.message, node=node)
+
+
+def without_nodes() -> SchedulingRefusal:
+    return SchedulingRefusal(status=Status.unresolvable(NO_NODES), message=NO_NODES)
+
+
+def of_all(status: Status, nodes: Sequence[NodeInfo], *, plugins: frozenset[str] = _NONE) -> SchedulingRefusal:
+    """Refused before any node was looked at."""
+    rejecting, pending = _by_code((status,))
+    return SchedulingRefusal(
+        status=status,
+        message=f"{_head(len(nodes))} {status.message}.",
+        plugins=rejecting | plugins,
+        pending=pending,
+        rejections={node.name: status for node in nodes},
+        can_help=True,
+    )
+
+
+def of_each(rejections: Mapping[str, Status], total: int, *, plugins: frozenset[str] = _NONE) -> SchedulingRefusal:
+    """Refused node by node; what `plugins` left out from the start is missing in `rejections`."""
+    rejecting, pending = _by_code(rejections.values())
+    counts = Counter(reason for status in rejections.values() for reason in status.reasons)
+    if plugins and total > len(rejections):
+        counts[f"node(s) didn't satisfy plugin(s) {in_brackets(plugins)}"] += total - len(rejections)
+    reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+    return SchedulingRefusal(
+        status=Status(Code.UNSCHEDULABLE),
+        message=f"{_head(total)} {reasons}." if reasons else _head(total),
+        plugins=rejecting | plugins,
+        pending=pending,
+        rejections=rejections,
+        can_help=True,
+    )
+
+
+def of_chosen(status: Status, node: str) -> SchedulingRefusal:
+    """Refused on the node that had been chosen."""
+    rejecting, pending = _by_code((status,))
+    reasons = ", ".join(sorted(f"1 {reason}" for reason in status.reasons))
+    message = f"{_head(1)} {reasons}." if reasons else _head(1)
+    return SchedulingRefusal(status=status, message=message, plugins=rejecting, pending=pending, node=node)
+
+
+def in_brackets(names: Iterable[str]) -> str:
+    return f"[{' '.join(sorted(names))}]"
+
+
+def _head(nodes: int) -> str:
+    return f"0/{nodes} nodes are available:"
+
+
+def _by_code(statuses: Iterable[Status]) -> tuple[frozenset[str], frozenset[str]]:
+    """The plugins that refused, and those that wait for something under way."""
+    named = {(each.plugin, each.code is Code.PENDING) for each in statuses if each.plugin}
+    return frozenset(name for name, waits in named if not waits), frozenset(name for name, waits in named if waits)

@@ -1,0 +1,1 @@
+"""The extension points of the plugin, one module for each, and the writes of a claim."""

@@ -1,0 +1,82 @@
+"""Filter: on which nodes can the pod use the claims that are allocated, and have the others allocated?
+
+In:  the pod's needs, many nodes.
+Out: the nodes that do not fit, each with why. A failure that no node can mend ends the attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+
+from drakit.allocator import AllocationError, Allocator, NodeAnswer, NodeError, OutOfTime, SearchResult, Unsatisfiable
+from drakit.scheduler.dynamicresources.nodeallocatable.charges import refuse_overcharged
+from drakit.scheduler.dynamicresources.state.context import PluginContext
+from drakit.scheduler.dynamicresources.state.needs import PodNeeds, UsableNodes, Variant
+from drakit.scheduler.framework import NodeInfo, Status
+
+NOT_AVAILABLE = Status.unresolvable("resourceclaim not available on the node")
+TIMED_OUT = Status.unresolvable("timed out trying to allocate devices")
+Refused = dict[str, Status]
+_name = attrgetter("name")
+
+
+def refuse_nodes(context: PluginContext, state: PodNeeds, nodes: Sequence[NodeInfo]) -> Refused:
+    """Nodes are looked at in groups: one for each variant of the claims to allocate."""
+    refused: Refused = {}
+    groups = state.extended.groups(state, nodes, refused) if state.extended else [(state.variant, nodes)]
+    for variant, alike in groups:
+        fitting = _allocatable(context, variant, alike, refused)
+        _refuse_unavailable(state, fitting, refused)
+        refuse_overcharged(state, variant, fitting, refused)
+    return refused
+
+
+def _allocatable(
+    context: PluginContext, variant: Variant, nodes: Sequence[NodeInfo], refused: Refused
+) -> Sequence[NodeInfo]:
+    """The nodes on which everything can be allocated that has to be."""
+    allocator = variant.allocator
+    if allocator is None:
+        return nodes
+    beyond: set[int] = set()
+    for position, answer, plain in allocator.refused(list(map(_name, nodes))):
+        name = nodes[position].name
+        why = refused[name] = context.cannot_allocate if plain else _why(context, allocator, name, answer)
+        if not why.is_rejected:
+            return []
+        beyond.add(position)
+    return [node for position, node in enumerate(nodes) if position not in beyond] if beyond else nodes
+
+
+def _why(context: PluginContext, allocator: Allocator, node: str, answer: NodeAnswer) -> Status:
+    if answer.result is SearchResult.DEADLINE:
+        return TIMED_OUT
+    match allocator.allocate(node, new_uid=context.handle.new_uid):
+        case Unsatisfiable():
+            return context.cannot_allocate
+        case NodeError(words=words):
+            return Status.unresolvable(words)
+        case AllocationError(words=words):
+            return Status.failed(words)
+        case OutOfTime():
+            return TIMED_OUT
+        case _:
+            raise AssertionError(f"node {node}: an answer that fails, and an allocation that does not")
+
+
+def _refuse_unavailable(state: PodNeeds, nodes: Sequence[NodeInfo], refused: Refused) -> None:
+    """Leave out nodes that a claim's allocation does not reach. Such a claim stands in the way of a node that fits."""
+    if state.broken:
+        state.unavailable |= state.broken if nodes else set()
+        refused.update((node.name, NOT_AVAILABLE) for node in nodes)
+    for position, need in enumerate(state.needs):
+        allocation = need.claim.status.allocation or need.allocation
+        if allocation is None or allocation.node_selector is None:
+            continue
+        reach = UsableNodes(allocation.node_selector)
+        beyond = [node.name for node in nodes if not reach.includes(node)]
+        if beyond:
+            refused.update((name, NOT_AVAILABLE) for name in beyond)
+            if need.is_allocated:
+                state.unavailable.add(position)

@@ -1,0 +1,120 @@
+"""What a pod needs in one attempt: its claims, and for which nodes they have to be allocated how.
+
+`PodNeeds` is the state of the plugin: made by `pre_filter`, used up to the end of binding, seen by nobody else.
+
+A *variant* is a set of claims to allocate, together with the allocator that knows where that is possible. A pod has one
+for all nodes, unless it asks for extended resources: these are provided by device plugins on some nodes and by claims
+on others, and the claim differs from group to group of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from drakit.allocator import Allocator
+from drakit.api.objects.claims import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
+from drakit.base.nodeselectors import IN, NAME_FIELD, NodeSelector, matches
+from drakit.scheduler.dynamicresources.state.claims import InFlightAllocation
+from drakit.scheduler.framework import NodeInfo
+
+if TYPE_CHECKING:
+    from drakit.scheduler.dynamicresources.extended.attempts import Attempt
+    from drakit.scheduler.dynamicresources.nodeallocatable import Attempt as Charge
+
+
+class ClaimNeed:
+    """One claim of the pod.
+
+    `claim` is replaced by what the server answers with. `allocation` is what is to be stored, once a node is chosen; or
+    from the beginning when another member of the pod's group has it in flight. `special` is the claim that the
+    scheduler makes for extended resources.
+    """
+
+    __slots__ = ("allocation", "claim", "consumer", "flight", "special")
+
+    def __init__(
+        self, claim: ResourceClaim, consumer: ResourceClaimConsumerReference, *, special: bool = False
+    ) -> None:
+        self.claim = claim
+        self.consumer = consumer
+        self.special = special
+        self.allocation: AllocationResult | None = None
+        self.flight: InFlightAllocation | None = None
+
+    @property
+    def is_allocated(self) -> bool:
+        return self.claim.status.allocation is not None
+
+
+class Variant:
+    """Claims to allocate on some nodes; `positions` are theirs among the pod's needs. `detail` is its maker's own.
+
+    Nothing to allocate: no allocator.
+    """
+
+    __slots__ = ("allocator", "claims", "detail", "positions")
+
+    def __init__(
+        self,
+        claims: Sequence[ResourceClaim] = (),
+        positions: Sequence[int] = (),
+        allocator: Allocator | None = None,
+        *,
+        detail: Any = None,
+    ) -> None:
+        self.claims = tuple(claims)
+        self.positions = tuple(positions)
+        self.allocator = allocator
+        self.detail = detail
+
+
+class PodNeeds:
+    """`unavailable` are positions of allocated claims that kept the pod from a node which would do otherwise.
+
+    `broken` are positions of allocated claims that no node can use as they are.
+    """
+
+    __slots__ = ("broken", "charge", "extended", "is_charged", "needs", "reserved", "unavailable", "variant")
+
+    def __init__(self, needs: Sequence[ClaimNeed] = ()) -> None:
+        self.needs = list(needs)
+        self.variant = Variant()
+        self.broken: frozenset[int] = frozenset()
+        self.unavailable: set[int] = set()
+        self.reserved: Variant | None = None
+        self.extended: Attempt | None = None
+        """What the pod asks of devices by the names of extended resources."""
+        self.charge: Charge | None = None
+        """What the claims take of nodes themselves; none where no device does."""
+        self.is_charged = False
+        """Whether the pod's status may tell of that."""
+
+    def __bool__(self) -> bool:
+        return bool(self.needs) or self.extended is not None
+
+
+class UsableNodes:
+    """The nodes on which an allocated claim can be used."""
+
+    __slots__ = ("_name", "_selector")
+
+    def __init__(self, selector: NodeSelector) -> None:
+        self._selector = selector
+        self._name = _only_name(selector)
+
+    def includes(self, node: NodeInfo) -> bool:
+        if self._name is not None:
+            return node.name == self._name
+        return matches(self._selector, name=node.name, labels=node.node.metadata.labels)
+
+
+def _only_name(selector: NodeSelector) -> str | None:
+    """The name, when the selector says no more than that: what most allocations say."""
+    if len(selector.node_selector_terms) != 1:
+        return None
+    term = selector.node_selector_terms[0]
+    if term.match_expressions or len(term.match_fields) != 1:
+        return None
+    field = term.match_fields[0]
+    return field.values[0] if (field.key, field.operator, len(field.values)) == (NAME_FIELD, IN, 1) else None

@@ -1,0 +1,57 @@
+"""Devices that were given twice, by two schedulers that did not know of each other. Pure.
+
+In:  the inventory, and a claim with its allocation.
+Out: what the claim takes that others hold too.
+
+Each scheduler decides on what it has seen, so two of them can store allocations that exclude each other. Both are told
+of both in the order in which they were stored. Whoever finds, when it is told of its own, that another was there before
+gives up.
+"""
+
+from __future__ import annotations
+
+from drakit.allocator import Inventory
+from drakit.api.objects.claims import DeviceRequestAllocationResult, ResourceClaim
+from drakit.api.requests import results_of
+
+
+def find_overlap(inventory: Inventory, claim: ResourceClaim) -> str | None:
+    """The first device of the claim that it cannot have beside others, as driver/pool/device; none when all is well."""
+    for result in results_of(claim):
+        if not result.admin_access and _is_taken(inventory, claim.metadata.uid, result):
+            return f"{result.driver}/{result.pool}/{result.device}"
+    return None
+
+
+def _is_taken(inventory: Inventory, uid: str, result: DeviceRequestAllocationResult) -> bool:
+    use = inventory.ledger.use((result.driver, result.pool))
+    others = [each for each in use.devices.get(result.device, ()) if each.uid != uid]
+    whole = result.share_id is None or not inventory.ledger.consumable
+    if any(whole or each.share is None for each in others):
+        return True
+    return (bool(others) and _exceeds(inventory, result)) or _drains(inventory, result)
+
+
+def _exceeds(inventory: Inventory, result: DeviceRequestAllocationResult) -> bool:
+    """Whether the shares of a device take more of it than it has."""
+    pool = inventory.pools.get((result.driver, result.pool))
+    used = inventory.ledger.use((result.driver, result.pool)).shares.get(result.device, {})
+    for each in pool.slices if pool else ():
+        for device in each.spec.devices:
+            if device.name == result.device:
+                return any(
+                    amount > device.capacity[name].value.nanos
+                    for name, amount in used.items()
+                    if name in device.capacity
+                )
+    return False
+
+
+def _drains(inventory: Inventory, result: DeviceRequestAllocationResult) -> bool:
+    """Whether the devices of a pool draw more from its counters than these have."""
+    pool = inventory.pools.get((result.driver, result.pool))
+    if pool is None or not any(each.spec.shared_counters for each in pool.slices):
+        return False
+    views = (view for node in pool.homes or inventory.nodes for view in inventory.views(node) if view.key == pool.key)
+    view = next(views, None)
+    return view is not None and any(left < 0 for left in inventory.ledger.usage(view).left.values())

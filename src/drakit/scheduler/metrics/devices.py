@@ -1,0 +1,57 @@
+"""Metrics of claims and of devices that have to be made ready, under the names that kube-scheduler gives them.
+
+In:  what the plugin DynamicResources did.
+Out: `scheduler_dra_*` and `scheduler_resourceclaim_*` in the registry.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from drakit.api.objects.claims import ResourceClaim
+from drakit.api.requests import results_of
+
+LABELS = ("profile", "driver", "status")
+_BUCKETS = tuple(0.1 * 2**power for power in range(14))
+
+
+class DeviceMetrics:
+    """One per scheduler: all its profiles share it."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._allocations = Counter(
+            "scheduler_dra_bindingconditions_allocations",
+            "Number of allocations using devices with BindingConditions, counted per driver per scheduling attempt",
+            LABELS,
+            registry=registry,
+        )
+        self._wait = Histogram(
+            "scheduler_dra_bindingconditions_wait_duration_seconds",
+            "Time in seconds spent waiting for BindingConditions to be satisfied during PreBind.",
+            LABELS,
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+
+    def waited(self, profile: str, claims: list[ResourceClaim], seconds: float, status: str) -> None:
+        """A pod waited for its devices; `status` says what came of it."""
+        for claim in claims:
+            for result in results_of(claim):
+                self._wait.labels(profile, result.driver, status).observe(seconds)
+                if result.binding_conditions:
+                    self._allocations.labels(profile, result.driver, status).inc()
+
+
+class ClaimMetrics:
+    """Registered only where the scheduler makes claims for extended resources."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._creates = Counter(
+            "scheduler_resourceclaim_creates",
+            "Number of ResourceClaims creation requests within scheduler, by their result",
+            ["status"],
+            registry=registry,
+        )
+
+    def created(self, *, ok: bool) -> None:
+        self._creates.labels("success" if ok else "failure").inc()

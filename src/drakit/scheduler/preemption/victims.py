@@ -1,0 +1,57 @@
+"""The fewest pods of a node that have to go for a pod to fit. Pure.
+
+In:  the pods of a node, and a judge: does the pod fit when these are gone?
+Out: the victims, or why there are none.
+
+First all pods of lower priority are supposed to be gone. If the pod fits then, they are spared one by one, the most
+important first, as long as it still fits. So nobody is evicted whom the pod could do without, and of two that would do
+equally the more important one stays. Pods that are on their way out go anyway, and are nobody's victims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from drakit.api.objects.pods import Pod
+from drakit.scheduler.cache.nominations import priority_of
+from drakit.scheduler.framework import Status
+
+NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
+
+FitCheck = Callable[[Sequence[Pod]], Status | None]
+"""None: the pod fits. Monotonic: when it fits without some pods, it fits without more of them."""
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """Of one node: who has to be evicted, the most important first, and who is leaving anyway."""
+
+    node: str
+    victims: tuple[Pod, ...]
+    leaving: tuple[Pod, ...] = ()
+
+    @property
+    def gone(self) -> tuple[Pod, ...]:
+        return self.victims + self.leaving
+
+
+def select_victims(node: str, pods: Iterable[Pod], priority: int, judge: FitCheck, now: str) -> Candidate | Status:
+    """`now` is when pods started of which that is not known."""
+    lower = [pod for pod in pods if priority_of(pod) < priority]
+    leaving = [pod for pod in lower if pod.metadata.deletion_timestamp]
+    candidates = sorted((pod for pod in lower if pod not in leaving), key=lambda pod: importance(pod, now))
+    refusal = judge([*leaving, *candidates])
+    if refusal is not None:
+        return refusal if lower else NO_VICTIMS
+    victims: list[Pod] = []
+    for position, pod in enumerate(candidates):
+        undecided = candidates[position + 1 :]
+        if judge([*leaving, *victims, *undecided]) is not None:
+            victims.append(pod)
+    return Candidate(node, tuple(victims), tuple(leaving))
+
+
+def importance(pod: Pod, now: str) -> tuple[int, str]:
+    """Smaller is more important: a higher priority; of the same, whoever has run longer."""
+    return -priority_of(pod), pod.status.start_time or now

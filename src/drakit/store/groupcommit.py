@@ -1,0 +1,163 @@
+"""Group commit: one journal write for all the changes that arrive while the previous one is under way.
+
+In:  checked changes, each of a key that has no other change under way.
+Out: events, published after the journal has them for good; a result or an error for each writer.
+
+A flush to disk takes a millisecond or so whether it carries one change or a hundred. The changes of one turn of the
+loop go together, and so do all that come while the disk is busy. A batch is written whole or not at all, and its
+revisions are given when it goes to the journal, so that a failed one leaves no gap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, wait
+from contextlib import suppress
+from functools import partial
+
+from drakit.base.errors import DrakitError
+from drakit.store.errors import StoreUnavailable
+from drakit.store.records import StoreEvent
+
+Change = tuple[str, bytes | None]
+PATIENCE = 0.003
+STEP_ASIDE = 0.0005
+MAX_CHANGES = 512
+MAX_BYTES = 8 * 1024 * 1024
+
+
+class Batch:
+    """Changes that share a fate. `settled` is done when that is decided, one way or the other."""
+
+    __slots__ = ("changes", "settled", "size", "writers")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.changes: list[Change] = []
+        self.writers: list[asyncio.Future[StoreEvent]] = []
+        self.settled: asyncio.Future[None] = loop.create_future()
+        self.size = 0
+
+    def add(self, key: str, value: bytes | None, writer: asyncio.Future[StoreEvent]) -> None:
+        self.changes.append((key, value))
+        self.writers.append(writer)
+        self.size += len(value or b"")
+
+    @property
+    def full(self) -> bool:
+        return len(self.changes) >= MAX_CHANGES or self.size >= MAX_BYTES
+
+
+class GroupCommit:
+    """Invariant: at most one batch is with the journal (`_current`); the later ones queue, the last open to more.
+
+    A writer that is cancelled takes nothing back: its change goes on, and its key stays reserved until it is settled.
+    Nothing here is a task, so nobody can cancel it between the journal and the state.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        *,
+        number: Callable[[Sequence[Change]], list[StoreEvent]],
+        write: Callable[[Sequence[StoreEvent]], None],
+        publish: Callable[[StoreEvent], bool],
+        reserved: dict[str, asyncio.Future[None]],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._executor = executor
+        self._number = number
+        self._write = write
+        self._publish = publish
+        self._reserved = reserved
+        self._queue: deque[Batch] = deque()
+        self._current: Batch | None = None
+        self._scheduled = False
+
+    def submit(self, key: str, value: bytes | None) -> asyncio.Future[StoreEvent]:
+        """Add a change, and reserve its key; the result comes when it is durable and published."""
+        if not self._queue or self._queue[-1].full:
+            self._queue.append(Batch(self._loop))
+        batch = self._queue[-1]
+        writer: asyncio.Future[StoreEvent] = self._loop.create_future()
+        batch.add(key, value, writer)
+        self._reserved[key] = batch.settled
+        self._schedule()
+        return writer
+
+    async def drain(self) -> None:
+        """Wait until every change submitted so far is settled."""
+        batches = [*self._queue, *([self._current] if self._current else [])]
+        if batches:
+            await asyncio.wait([batch.settled for batch in batches])
+
+    def _schedule(self) -> None:
+        """Start the next batch after the tasks that are ready to run now have added their changes to it."""
+        if self._queue and self._current is None and not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._start)
+
+    def _start(self) -> None:
+        self._scheduled = False
+        self._current = batch = self._queue.popleft()
+        events = self._number(batch.changes)
+        outcome = self._executor.submit(self._write, events)
+        outcome.add_done_callback(partial(self._written, batch, events))
+        self._loop.call_later(PATIENCE, self._step_aside, outcome)
+
+    def _step_aside(self, outcome: Future[None]) -> None:
+        """Let the journal's thread have the interpreter when a write takes longer than a disk usually does.
+
+        A loop that is never idle gives the interpreter lock up at each poll, and has it back before a thread that
+        waits for it has woken: that thread, its flush long done, then starves for seconds. Waiting here, for at most
+        STEP_ASIDE, lets it through. If it is the disk that is slow, that costs a part of the loop's time, no more.
+        """
+        if not outcome.done():
+            wait((outcome,), timeout=STEP_ASIDE)
+            self._loop.call_later(PATIENCE, self._step_aside, outcome)
+
+    def _written(self, batch: Batch, events: list[StoreEvent], outcome: Future[None]) -> None:
+        """In the journal's thread: hand the outcome to the loop; if that is gone, nobody is left to be told."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._settle, batch, events, outcome.exception())
+
+    def _settle(self, batch: Batch, events: list[StoreEvent], error: BaseException | None) -> None:
+        if error is None:
+            self._show(batch, events, 0)
+        else:
+            self._fail(batch, error)
+
+    def _show(self, batch: Batch, events: list[StoreEvent], first: int) -> None:
+        """Publish events and tell their writers, giving crowded watchers a turn in between."""
+        for place in range(first, len(events)):
+            event, writer = events[place], batch.writers[place]
+            crowded = self._publish(event)
+            del self._reserved[event.key]
+            if not writer.done():
+                writer.set_result(event)
+            if crowded:
+                self._loop.call_soon(self._show, batch, events, place + 1)
+                return
+        self._finish(batch)
+
+    def _fail(self, batch: Batch, error: BaseException) -> None:
+        for (key, _), writer in zip(batch.changes, batch.writers, strict=True):
+            del self._reserved[key]
+            if not writer.done():
+                writer.set_exception(_copy(error))
+        self._finish(batch)
+
+    def _finish(self, batch: Batch) -> None:
+        self._current = None
+        batch.settled.set_result(None)
+        self._schedule()
+
+
+def _copy(error: BaseException) -> Exception:
+    """An error of its own for each writer: a shared one would collect all their tracebacks."""
+    copy = (
+        type(error)(*error.args) if isinstance(error, DrakitError) else StoreUnavailable(f"the write failed: {error}")
+    )
+    copy.__cause__ = error
+    return copy

@@ -1,0 +1,1 @@
+"""Rules of the kinds around pods and claims."""

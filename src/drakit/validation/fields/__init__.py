@@ -1,0 +1,1 @@
+"""Rules that many kinds share: metadata, names, lists, conditions, node selectors."""

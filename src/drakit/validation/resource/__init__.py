@@ -1,0 +1,1 @@
+"""Rules of the kinds of `resource.k8s.io`."""

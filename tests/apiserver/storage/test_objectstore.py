@@ -1,0 +1,65 @@
+"""The cache of decoded objects: one per write, bounded."""
+
+from __future__ import annotations
+
+from drakit.api.objects.plain import Plain
+from drakit.api.registry import Kind, find_kind
+from drakit.apiserver.storage.objects import storage_form
+from drakit.apiserver.storage.objectstore import SUPERSEDED, ObjectStore, key_of
+from drakit.store import MemoryStore
+from tests.apiserver.calls import claim, on_loop
+
+
+def claims() -> Kind:
+    kind = find_kind("resource.k8s.io/v1", "ResourceClaim")
+    assert kind is not None
+    return kind
+
+
+def stored(name: str, **metadata: str) -> Plain:
+    return claim(name, namespace="default", **metadata)
+
+
+@on_loop
+async def test_an_object_that_is_written_over_is_forgotten_after_a_while() -> None:
+    async with MemoryStore() as store:
+        objects = ObjectStore(store)
+        kept = await objects.create(claims(), "default", stored("a"))
+        for number in range(SUPERSEDED + 50):
+            kept = await objects.update(kept, {**kept.document, "status": {"n": number}})
+        assert len(objects._cache) == SUPERSEDED + 1
+        assert await objects.get(claims(), "default", "a") is kept
+
+
+@on_loop
+async def test_the_cache_has_a_bound_and_what_left_it_is_decoded_again() -> None:
+    async with MemoryStore() as store:
+        objects = ObjectStore(store, cached=10)
+        made = [await objects.create(claims(), "default", stored(f"c{number}")) for number in range(30)]
+        assert len(objects._cache) == 10
+        again = await objects.get(claims(), "default", "c0")
+        assert again is not made[0]
+        assert again.document == made[0].document
+
+
+@on_loop
+async def test_bytes_are_those_of_the_store_with_the_version_put_in() -> None:
+    async with MemoryStore() as store:
+        objects, kind = ObjectStore(store), claims()
+        kept = await objects.create(kind, "default", stored("a"))
+        record = await store.get(key_of(kind, "default", "a"))
+        assert record.value == storage_form(kind, kept.document)
+        assert b"resourceVersion" not in record.value
+        assert kept.encode("v1") == record.value.replace(
+            b'"metadata":{', b'"metadata":{"resourceVersion":"%d",' % record.revision, 1
+        )
+
+
+@on_loop
+async def test_a_value_that_is_not_in_our_form_is_read_all_the_same() -> None:
+    async with MemoryStore() as store:
+        objects, kind = ObjectStore(store), claims()
+        await store.create(key_of(kind, "default", "a"), b'{"spec":{},"metadata":{"name":"a"}}')
+        kept = await objects.get(kind, "default", "a")
+        assert kept.encode("v1").startswith(b'{"kind":"ResourceClaim","apiVersion":"resource.k8s.io/v1","metadata":{')
+        assert kept.name == "a"
