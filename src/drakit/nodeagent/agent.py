@@ -19,11 +19,10 @@ from random import Random
 import aiohttp
 from prometheus_client import CollectorRegistry
 
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api import Partial, Pod
 from drakit.base.clock import Clock, RealClock
 from drakit.client import PODS, Client
-from drakit.informers import Informer, Scope
+from drakit.informers import Informer, ListScope
 from drakit.nodeagent.claims.admission import ClaimAdmission
 from drakit.nodeagent.claims.checkpoint import Checkpoint, CheckpointDamaged
 from drakit.nodeagent.claims.preparation import Preparation
@@ -107,7 +106,11 @@ class NodeAgent:
         )
         self.node = NodeObject(client, self.state, self.clock)
         self.pods: Informer[Partial[Pod]] = Informer(
-            client, PODS, scope=Scope(fields=f"spec.nodeName={settings.node}"), clock=self.clock, random=self._random
+            client,
+            PODS,
+            scope=ListScope(fields=f"spec.nodeName={settings.node}"),
+            clock=self.clock,
+            random=self._random,
         )
         self.handlers: dict[str, PluginHandler] = {PLUGIN_TYPE: self.drivers}
         self._slices = SliceRemoval(client, settings.node, self.clock, self._random)

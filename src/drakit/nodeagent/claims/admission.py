@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from drakit.api.claims import ResourceClaim
+from drakit.api import Pod, ResourceClaim
 from drakit.api.podclaims import (
     ClaimNotCreated,
     ClaimUnsupported,
@@ -24,7 +24,6 @@ from drakit.api.podclaims import (
     is_reserved_for_pod,
     pod_group_name,
 )
-from drakit.api.pods import Pod
 from drakit.base.errors import DrakitError, Retryable
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, Client

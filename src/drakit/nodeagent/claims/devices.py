@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from drakit.api import Container, Pod
 from drakit.api.podclaims import claim_names
-from drakit.api.pods import Container, Pod
 from drakit.base.errors import Retryable
 from drakit.nodeagent.claims.records import ClaimRecord, ClaimRecords
 from drakit.nodeagent.plugins.contract import PreparedDevice

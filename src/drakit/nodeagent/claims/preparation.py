@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
+from drakit.api import Pod
 from drakit.api.podclaims import claim_names
-from drakit.api.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError, Retryable
 from drakit.nodeagent.claims.admission import AdmittedClaim, ClaimAdmission, ClaimRefused

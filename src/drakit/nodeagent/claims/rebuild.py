@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+from drakit.api import Pod
 from drakit.api.podclaims import claim_names, is_reserved_for_pod
-from drakit.api.pods import Pod
 from drakit.base.errors import DrakitError
 from drakit.client import CLAIMS, Client
 from drakit.nodeagent.claims.admission import drivers_of

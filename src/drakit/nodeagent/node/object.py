@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from drakit.api.times import format_micro_time, format_time
+from drakit.api.text.times import format_micro_time, format_time
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.base.quantity import Quantity

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from drakit.api.times import format_time
+from drakit.api.text.times import format_time
 from drakit.base.clock import Clock
 from drakit.nodeagent.files import write_atomically
 from drakit.nodeagent.plugins.contract import CallFailed, DriverPeer, HealthReport

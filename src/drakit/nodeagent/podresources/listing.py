@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from drakit.api.footprint import is_sidecar
-from drakit.api.pods import Container, Pod
+from drakit.api import Container, Pod, is_sidecar
 from drakit.nodeagent.claims.devices import uses
 from drakit.nodeagent.claims.records import ClaimRecords
 from drakit.pluginapi import podresources_v1_pb2 as wire

@@ -58,7 +58,7 @@ class PodResourcesServer:
         self._socket.parent.mkdir(parents=True, exist_ok=True)
         self._socket.unlink(missing_ok=True)
         self._server = aio.server()
-        stubs.add_PodResourcesListerServicer_to_server(_Service(self._listing), self._server)  # type: ignore[no-untyped-call]
+        stubs.add_PodResourcesListerServicer_to_server(_Service(self._listing), self._server)
         self._server.add_insecure_port(f"unix:{self._socket}")
         await self._server.start()
         return self

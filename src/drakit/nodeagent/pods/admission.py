@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from drakit.api.footprint import pod_requests
-from drakit.api.pods import Pod
+from drakit.api import Pod, pod_requests
 from drakit.base.gates import FeatureGates
 from drakit.base.quantity import Quantity
 from drakit.nodeagent.pods.worker import Rejection

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from drakit.api.footprint import is_sidecar
-from drakit.api.pods import Container, Pod
-from drakit.api.times import format_time
+from drakit.api import Container, Pod, is_sidecar
+from drakit.api.text.times import format_time
 from drakit.nodeagent.claims.devices import uses
 from drakit.nodeagent.claims.records import ClaimRecords
 from drakit.nodeagent.pods.runtimeview import RuntimeView

@@ -15,7 +15,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from drakit.api.times import format_time
+from drakit.api.text.times import format_time
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.client import EVENTS, AlreadyExists, Client

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from drakit.api.footprint import is_sidecar
-from drakit.api.pods import Container, Pod
+from drakit.api import Container, Pod, is_sidecar
 from drakit.nodeagent.pods.runtimeview import RuntimeView
 from drakit.nodeagent.runtimes.contract import ContainerInfo, ContainerState
 

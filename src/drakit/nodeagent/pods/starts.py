@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drakit.api.pods import Container, Pod
+from drakit.api import Container, Pod
 from drakit.base.errors import DrakitError, Retryable
 from drakit.nodeagent.claims.devices import ClaimUnknown, cdi_ids
 from drakit.nodeagent.claims.records import ClaimRecords

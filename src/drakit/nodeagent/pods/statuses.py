@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from drakit.api.pods import Pod
+from drakit.api import Pod
 from drakit.nodeagent.containers.limits import qos_class
 from drakit.nodeagent.pods.containerstatuses import (
     ContainerFacts,
@@ -99,7 +99,7 @@ def with_sandbox(status: Plain, *, ip: str) -> Plain:
         for each in status["conditions"]
     ]
     addresses = {"podIP": ip, "podIPs": [{"ip": ip}]} if ip else {}
-    lists = {
+    lists: Plain = {
         key: [_without_cause(each) for each in status[key]]
         for key in ("initContainerStatuses", "containerStatuses")
         if key in status

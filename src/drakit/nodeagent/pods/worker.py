@@ -18,10 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from drakit.api.footprint import is_sidecar
-from drakit.api.pods import Container, Pod
-from drakit.api.times import format_time
-from drakit.api.views import Partial
+from drakit.api import Container, Partial, Pod, is_sidecar
+from drakit.api.text.times import format_time
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.nodeagent.claims.devices import needs_preparation

@@ -11,8 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from drakit.api.pods import Pod
-from drakit.api.views import Partial
+from drakit.api import Partial, Pod
 from drakit.nodeagent.pods.phases import TERMINAL
 from drakit.nodeagent.pods.worker import PodServices, PodWorker, identity_of
 from drakit.nodeagent.runtimes.contract import PodIdentity

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from drakit.api.pods import Pod
-from drakit.api.times import format_time
-from drakit.api.views import Partial
+from drakit.api import Partial, Pod
+from drakit.api.text.times import format_time
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.client import PODS, STRATEGIC, Client, Conflict, NotFound
