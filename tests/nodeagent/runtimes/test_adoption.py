@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from drakit.nodeagent.runtimes import records
-from drakit.nodeagent.runtimes.contract import ContainerState
-from drakit.nodeagent.runtimes.records import ExitFile, ProcessPart, RunningFile
+from drakit.nodeagent.runtimes.contract import ContainerState, SandboxState
+from drakit.nodeagent.runtimes.supervised import records
+from drakit.nodeagent.runtimes.supervised.records import ExitFile, ProcessPart, RunningFile
 from tests.nodeagent.runtimes.scene import end, find, on_loop, output, process_runtime, remove_all, shell, start
 
 ROOT = Path(__file__).parents[3]
@@ -120,12 +120,14 @@ async def test_a_pid_that_belongs_to_somebody_else_by_now_is_left_alone(tmp_path
 async def test_after_a_reboot_nothing_is_taken_for_running(tmp_path: Path) -> None:
     async with process_runtime(tmp_path) as runtime:
         container = await start(runtime, tmp_path, shell("sleep 1000"))
-    names = running(tmp_path, container)
-    records.write(running_file(tmp_path, container), msgspec.structs.replace(names, boot="an earlier boot"))
-    async with process_runtime(tmp_path) as runtime:
+    shim = running(tmp_path, container).shim.pid
+    async with process_runtime(tmp_path, boot=lambda: "the next boot") as runtime:
         info = await end(runtime, container)
-        assert info.reason == "ContainerStatusUnknown"
-        os.kill(names.shim.pid, signal.SIGKILL)
+        (sandbox,) = await runtime.sandboxes()
+        assert (info.reason, sandbox.state) == ("ContainerStatusUnknown", SandboxState.NOT_READY)
+        again = await start(runtime, tmp_path, shell("echo again", log_path="main/1.log"))
+        assert output(await end(runtime, again)) == "again\n"
+        os.kill(shim, signal.SIGKILL)
         await remove_all(runtime)
 
 

@@ -29,7 +29,7 @@ from drakit.nodeagent.runtimes.contract import (
     SandboxConfig,
 )
 from drakit.nodeagent.runtimes.cri import CriRuntime
-from drakit.nodeagent.runtimes.crisupport import why_without_cdi
+from drakit.nodeagent.runtimes.cri.support import why_without_cdi
 from tests.nodeagent.runtimes.criserver import CriServer, Script
 from tests.nodeagent.runtimes.scene import POD, end, find, on_loop, output, run, shell, start, write_cdi
 

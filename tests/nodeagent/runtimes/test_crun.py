@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 from drakit.base.clock import RealClock
-from drakit.nodeagent.runtimes import records
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
 from drakit.nodeagent.runtimes.cgroups import Cgroups
 from drakit.nodeagent.runtimes.contract import (
@@ -32,8 +31,9 @@ from drakit.nodeagent.runtimes.contract import (
     RuntimeUnsuitable,
 )
 from drakit.nodeagent.runtimes.crun import CrunRuntime
-from drakit.nodeagent.runtimes.images import ImageStore
-from drakit.nodeagent.runtimes.records import RunningFile
+from drakit.nodeagent.runtimes.crun.images import ImageStore
+from drakit.nodeagent.runtimes.supervised import records
+from drakit.nodeagent.runtimes.supervised.records import RunningFile
 from tests.nodeagent.runtimes.scene import end, find, on_loop, remove_all, run, shell, start, write_cdi
 
 pytestmark = [
@@ -141,7 +141,9 @@ async def test_exec_stop_and_exit_codes(tmp_path: Path, root_file_system: Path) 
     async with runtime_in(tmp_path, root_file_system) as runtime:
         container = await start(runtime, tmp_path, tiny(script, env={"A": "b"}))
         result = await runtime.exec_sync(container, ["/bin/sh", "-c", "echo $A; exit 5"])
-        terminal = await runtime.exec(container, ["/bin/sh", "-c", "stty size"], tty=True)
+        # crun tells the size a moment after the program's start.
+        sized = 'while [ "$(stty size)" = "0 0" ]; do sleep 0.01; done; stty size'
+        terminal = await runtime.exec(container, ["/bin/sh", "-c", sized], tty=True)
         size = await terminal.stdout.read()
         await terminal.close()
         await runtime.stop_container(container, grace=20)

@@ -34,11 +34,12 @@ from drakit.nodeagent.runtimes.contract import (
     RuntimeUnsuitable,
     RuntimeVersion,
 )
-from drakit.nodeagent.runtimes.processes import ProcessName
-from drakit.nodeagent.runtimes.records import ContainerRecord
 from drakit.nodeagent.runtimes.shim.kernel import sessions
 from drakit.nodeagent.runtimes.shim.supervise import boot_id
-from drakit.nodeagent.runtimes.supervised import Supervised, SupervisedRuntime, shim_argv
+from drakit.nodeagent.runtimes.supervised.container import Supervised, shim_argv
+from drakit.nodeagent.runtimes.supervised.processes import ProcessName
+from drakit.nodeagent.runtimes.supervised.records import ContainerRecord
+from drakit.nodeagent.runtimes.supervised.runtime import SupervisedRuntime, new_id
 
 _PASSED_ON = ("PATH", "HOME", "LANG", "TZ")
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -61,9 +62,10 @@ class ProcessRuntime(SupervisedRuntime):
         api_addresses: Sequence[str] = (),
         allow_remote: bool = False,
         namespace: str = "",
-        new_id: Callable[[], str] | None = None,
+        new_id: Callable[[], str] = new_id,
+        boot: Callable[[], str] = boot_id,
     ) -> None:
-        super().__init__(root, clock=clock, **({} if new_id is None else {"new_id": new_id}))
+        super().__init__(root, clock=clock, new_id=new_id, boot=boot)
         self._cdi = cdi
         self._cgroups = cgroups
         self._api_addresses = tuple(api_addresses)
@@ -181,7 +183,7 @@ class ProcessRuntime(SupervisedRuntime):
 
     async def _end_rest(self, container: Supervised) -> None:
         """The main process went with its shim; what it had started in its group may be there still."""
-        if container.running is not None and container.running.boot == boot_id():
+        if container.running is not None and container.running.boot == self._boot:
             _kill_session(container.running.pid.pid)
 
     async def _clean_up(self, container: Supervised) -> None:

@@ -66,7 +66,7 @@ class Supervisor:
         self._listen()
         self._write(
             "running.json",
-            {"shim": _named(os.getpid()), "pid": _named(self._pid), "boot": boot_id(), "started": now()},
+            {"shim": _named(os.getpid()), "pid": _named(self._pid), "boot": self._launch["boot"], "started": now()},
         )
         with contextlib.suppress(HookError):  # the program runs; OCI asks only for a word in the log
             run_hooks(self._launch, ("poststart",), status="running", pid=self._pid)

@@ -23,11 +23,13 @@ from drakit.base.clock import Clock
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
 from drakit.nodeagent.runtimes.cgroups import Cgroups
 from drakit.nodeagent.runtimes.contract import ImageUnavailable, RuntimeRefusal, RuntimeUnsuitable, RuntimeVersion
-from drakit.nodeagent.runtimes.images import ImageStore
-from drakit.nodeagent.runtimes.ocispec import oci_spec
-from drakit.nodeagent.runtimes.records import ContainerRecord
+from drakit.nodeagent.runtimes.crun.images import ImageStore
+from drakit.nodeagent.runtimes.crun.ocispec import oci_spec
 from drakit.nodeagent.runtimes.shim.kernel import parents
-from drakit.nodeagent.runtimes.supervised import Supervised, SupervisedRuntime, shim_argv
+from drakit.nodeagent.runtimes.shim.supervise import boot_id
+from drakit.nodeagent.runtimes.supervised.container import Supervised, shim_argv
+from drakit.nodeagent.runtimes.supervised.records import ContainerRecord
+from drakit.nodeagent.runtimes.supervised.runtime import SupervisedRuntime, new_id
 
 _LOOK_AGAIN = 0.005
 _UNIFIED = "/sys/fs/cgroup/unified"
@@ -46,9 +48,10 @@ class CrunRuntime(SupervisedRuntime):
         cgroups: Cgroups,
         images: ImageStore,
         program: str = "crun",
-        new_id: Callable[[], str] | None = None,
+        new_id: Callable[[], str] = new_id,
+        boot: Callable[[], str] = boot_id,
     ) -> None:
-        super().__init__(root, clock=clock, **({} if new_id is None else {"new_id": new_id}))
+        super().__init__(root, clock=clock, new_id=new_id, boot=boot)
         self._cdi = cdi
         self._cgroups = cgroups
         self._images = images

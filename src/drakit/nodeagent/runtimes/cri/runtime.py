@@ -3,7 +3,7 @@
 In:  the contract's calls.
 Out: CRI calls, with the CDI ids in their field of CreateContainer.
 
-A runtime without CDI support is refused at the start (see `crisupport`). Changes come from the runtime's events, or,
+A runtime without CDI support is refused at the start (see `support`). Changes come from the runtime's events, or,
 where it has none, from a look at all containers every second.
 """
 
@@ -40,7 +40,7 @@ from drakit.nodeagent.runtimes.contract import (
     SandboxInfo,
     SandboxState,
 )
-from drakit.nodeagent.runtimes.criconfig import (
+from drakit.nodeagent.runtimes.cri.messages import (
     HOST_NETWORK,
     LOG_DIRECTORY,
     OURS,
@@ -53,8 +53,8 @@ from drakit.nodeagent.runtimes.criconfig import (
     sandbox_message,
     whole_seconds,
 )
-from drakit.nodeagent.runtimes.cristreams import V4, SocketForward, SocketSession, open_socket
-from drakit.nodeagent.runtimes.crisupport import why_without_cdi
+from drakit.nodeagent.runtimes.cri.streams import V4, SocketForward, SocketSession, open_socket
+from drakit.nodeagent.runtimes.cri.support import why_without_cdi
 from drakit.pluginapi import cri_v1_pb2 as cri
 from drakit.pluginapi.cri_v1_pb2_grpc import ImageServiceStub, RuntimeServiceStub
 

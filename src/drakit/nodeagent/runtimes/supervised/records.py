@@ -28,6 +28,8 @@ class SandboxRecord(msgspec.Struct, frozen=True):
     id: str
     config: SandboxConfig
     created: datetime
+    boot: str
+    """The machine's boot id: nothing of a sandbox outlives its boot."""
     state: SandboxState = SandboxState.READY
 
 

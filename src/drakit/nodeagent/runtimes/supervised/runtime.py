@@ -10,26 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
-import os
 import secrets
 import shutil
 import signal
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
-import drakit
 from drakit.base.clock import Clock
 from drakit.base.errors import DeadlineExceeded
-from drakit.nodeagent.runtimes import records
-from drakit.nodeagent.runtimes.attachments import Attachment, reopen_log
 from drakit.nodeagent.runtimes.changes import PodChanges
 from drakit.nodeagent.runtimes.contract import (
     ByteStream,
@@ -47,43 +39,30 @@ from drakit.nodeagent.runtimes.contract import (
     SandboxNotReady,
     SandboxState,
 )
-from drakit.nodeagent.runtimes.execs import ExecSession, TerminalSession
 from drakit.nodeagent.runtimes.forwards import connect_local
-from drakit.nodeagent.runtimes.processes import ProcessName, ended
-from drakit.nodeagent.runtimes.records import ContainerRecord, ExitFile, RunningFile, SandboxRecord
 from drakit.nodeagent.runtimes.shim.supervise import boot_id
+from drakit.nodeagent.runtimes.supervised import records
+from drakit.nodeagent.runtimes.supervised.attachments import Attachment, reopen_log
+from drakit.nodeagent.runtimes.supervised.container import Supervised, signal_named, start_shim
+from drakit.nodeagent.runtimes.supervised.execs import ExecSession, TerminalSession
+from drakit.nodeagent.runtimes.supervised.processes import ProcessName, ended
+from drakit.nodeagent.runtimes.supervised.records import ContainerRecord, ExitFile, RunningFile, SandboxRecord
 
-KILLED = 137
-_SHIM_SECONDS = 10.0
-_LOOK_AGAIN = 0.02
 
-
-@dataclass(slots=True)
-class Supervised:
-    """One container. `over` is set once it has exited, `exit` then says how."""
-
-    record: ContainerRecord
-    directory: Path
-    running: RunningFile | None = None
-    exit: ExitFile | None = None
-    over: asyncio.Event = field(default_factory=asyncio.Event)
-    watch: asyncio.Task[None] | None = None
-    sessions: set[ExecSession | TerminalSession] = field(default_factory=set)
-
-    @property
-    def state(self) -> ContainerState:
-        if self.exit is not None:
-            return ContainerState.EXITED
-        return ContainerState.RUNNING if self.running is not None else ContainerState.CREATED
+def new_id() -> str:
+    return secrets.token_hex(16)
 
 
 class SupervisedRuntime:
     """The part of the Runtime contract that does not depend on what a container is."""
 
-    def __init__(self, root: Path, *, clock: Clock, new_id: Callable[[], str] = lambda: secrets.token_hex(16)) -> None:
+    def __init__(
+        self, root: Path, *, clock: Clock, new_id: Callable[[], str] = new_id, boot: Callable[[], str] = boot_id
+    ) -> None:
         self._root = root
         self._clock = clock
         self._new_id = new_id
+        self._boot = boot()
         self._sandboxes: dict[str, SandboxRecord] = {}
         self._containers: dict[str, Supervised] = {}
         self._changes = PodChanges()
@@ -122,7 +101,8 @@ class SupervisedRuntime:
         (self._root / "containers").mkdir(exist_ok=True)
         for path in sorted((self._root / "sandboxes").glob("*.json")):
             if (sandbox := records.read(path, SandboxRecord)) is not None:
-                self._sandboxes[sandbox.id] = sandbox
+                is_over = sandbox.boot != self._boot
+                self._sandboxes[sandbox.id] = _stopped(sandbox) if is_over else sandbox
         for directory in sorted((self._root / "containers").iterdir()):
             await self._adopt(directory)
         return self
@@ -135,7 +115,7 @@ class SupervisedRuntime:
             watch.cancel()
         await asyncio.gather(*watches, return_exceptions=True)
         for container in self._containers.values():
-            await _close_sessions(container)
+            await container.close_sessions()
         self._changes.close()
 
     async def _adopt(self, directory: Path) -> None:
@@ -144,25 +124,13 @@ class SupervisedRuntime:
         if record is None:
             shutil.rmtree(directory, ignore_errors=True)
             return
-        container = self._containers[record.id] = Supervised(record, directory)
-        await self._await_shim(container)
-        container.exit = records.read(directory / "exit.json", ExitFile)
-        container.running = records.read(directory / "running.json", RunningFile)
-        if container.exit is not None:
-            container.over.set()
-        elif container.running is not None:
+        container = self._containers[record.id] = Supervised(record, directory, self._clock)
+        await container.await_shim()
+        container.read()
+        if container.state is ContainerState.RUNNING:
             self._watch(container)
-        elif (directory / "lock").exists():  # its shim died before it could say anything
-            self._lost(container)
-
-    async def _await_shim(self, container: Supervised) -> None:
-        """An agent that was killed may have left a shim that is just starting: let it tell what came of it."""
-        waited = 0.0
-        while _is_locked(container.directory / "lock") and waited < _SHIM_SECONDS:
-            if any((container.directory / name).exists() for name in ("running.json", "exit.json")):
-                return
-            await self._clock.sleep(_LOOK_AGAIN)
-            waited += _LOOK_AGAIN
+        elif container.exit is None and (directory / "lock").exists():  # its shim died before it could say anything
+            container.lose()
 
     # -- sandboxes
 
@@ -172,7 +140,7 @@ class SupervisedRuntime:
     async def run_sandbox(self, sandbox: SandboxConfig) -> str:
         if any((s.config.pod, s.config.attempt) == (sandbox.pod, sandbox.attempt) for s in self._sandboxes.values()):
             raise RuntimeFailure(f"pod {sandbox.pod.uid} has a sandbox of attempt {sandbox.attempt} already")
-        record = SandboxRecord(id=self._new_id(), config=sandbox, created=self._clock.now())
+        record = SandboxRecord(id=self._new_id(), config=sandbox, created=self._clock.now(), boot=self._boot)
         self._keep(record)
         return record.id
 
@@ -180,9 +148,9 @@ class SupervisedRuntime:
         sandbox = self._sandboxes.get(sandbox_id)
         if sandbox is None:
             return
-        await asyncio.gather(*(self._kill(container) for container in self._of_sandbox(sandbox_id)))
+        await asyncio.gather(*(container.kill() for container in self._of_sandbox(sandbox_id)))
         if sandbox.state is SandboxState.READY:
-            self._keep(msgspec.structs.replace(sandbox, state=SandboxState.NOT_READY))
+            self._keep(_stopped(sandbox))
 
     async def remove_sandbox(self, sandbox_id: str) -> None:
         await self.stop_sandbox(sandbox_id)
@@ -225,30 +193,28 @@ class SupervisedRuntime:
         (directory / "work").mkdir(parents=True)
         (directory / "scratch").mkdir()
         try:
-            launch = await self._launch_document(record, directory)
+            launch = await self._launch_document(record, directory) | {"boot": self._boot}
             (directory / "launch.json").write_bytes(msgspec.json.encode(launch))
             records.write(directory / "container.json", record)
         except BaseException:
-            await self._clean_up(Supervised(record, directory))
+            await self._clean_up(Supervised(record, directory, self._clock))
             shutil.rmtree(directory, ignore_errors=True)
             raise
-        self._containers[container_id] = Supervised(record, directory)
+        self._containers[container_id] = Supervised(record, directory, self._clock)
         return container_id
 
     async def start_container(self, container_id: str) -> None:
         container = self._known(container_id)
         if container.state is not ContainerState.CREATED:
             raise RuntimeFailure(f"container {container_id} is {container.state}, not created")
-        answer = await self._start_shim(container.directory)
-        container.exit = records.read(container.directory / "exit.json", ExitFile)
+        answer = await start_shim(container.directory)
         if answer == "ok":
-            container.exit = None  # it may have ended already; its watch finds out
             container.running = records.read(container.directory / "running.json", RunningFile)
             self._watch(container)
             return
+        container.read()
         if container.exit is None:
-            self._lost(container, error=answer)
-        container.over.set()
+            container.lose(error=answer)
         raise RuntimeRefusal(answer or "the container's shim did not start", reason="RunContainerError")
 
     async def stop_container(self, container_id: str, *, grace: float) -> None:
@@ -256,17 +222,17 @@ class SupervisedRuntime:
         if container is None or container.state is ContainerState.EXITED:
             return
         if container.state is ContainerState.RUNNING:
-            self._signal(container, _signal_named(self._stop_signal(container)))
+            self._signal(container, signal_named(self._stop_signal(container)))
             with contextlib.suppress(DeadlineExceeded):
-                await self._wait(container, grace)
+                await container.wait(grace)
                 return
-        await self._kill(container)
+        await container.kill()
 
     async def remove_container(self, container_id: str) -> None:
         container = self._containers.get(container_id)
         if container is None:
             return
-        await self._kill(container)
+        await container.kill()
         await self._clean_up(container)
         # First the record: a directory without it is removed by whoever finds it.
         (container.directory / "container.json").unlink(missing_ok=True)
@@ -274,7 +240,7 @@ class SupervisedRuntime:
         self._containers.pop(container_id, None)
 
     async def containers(self) -> list[ContainerInfo]:
-        return [_info(container) for container in self._containers.values()]
+        return [container.info() for container in self._containers.values()]
 
     def changes(self) -> PodChanges:
         return self._changes
@@ -343,112 +309,26 @@ class SupervisedRuntime:
             raise RuntimeFailure(f"container {container_id} is not running")
         return container
 
-    async def _start_shim(self, directory: Path) -> str:
-        """Returns its answer. The lock goes with the shim: whoever can take it knows that the shim is gone."""
-        lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            process = await asyncio.create_subprocess_exec(
-                *shim_argv("supervise", str(directory), str(lock)),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                pass_fds=(lock,),
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise RuntimeFailure(f"the container's shim cannot be started: {error}") from None
-        finally:
-            os.close(lock)
-        output, _ = await process.communicate()
-        return output.decode("utf-8", "replace").strip()
-
     def _watch(self, container: Supervised) -> None:
         container.watch = asyncio.create_task(self._until_over(container))
 
     async def _until_over(self, container: Supervised) -> None:
         running = container.running
-        if running is not None and running.boot == boot_id():
+        if running is not None and running.boot == self._boot:
             await ended(ProcessName(running.shim.pid, running.shim.start), self._clock)
-        container.exit = records.read(container.directory / "exit.json", ExitFile)
-        if container.exit is None:
+        end = records.read(container.directory / "exit.json", ExitFile)
+        if end is None:
             await self._end_rest(container)
-            self._lost(container)
-        await _close_sessions(container)
+        await container.close_sessions()
+        if end is None:
+            container.lose()
+        container.exit = container.exit or end
         container.over.set()
         self._changes.tell(container.record.config.pod.uid)
 
-    def _lost(self, container: Supervised, *, error: str = "") -> None:
-        """Nobody saw its end. Its process went with the shim, by the signal of a parent's death."""
-        message = error or "The container could not be located when the agent looked for it"
-        container.exit = ExitFile(
-            code=KILLED, finished=self._clock.now(), error=message, reason="ContainerStatusUnknown"
-        )
-        records.write(container.directory / "exit.json", container.exit)
-        container.over.set()
 
-    async def _wait(self, container: Supervised, seconds: float) -> None:
-        waiter = asyncio.create_task(container.over.wait())
-        timer = asyncio.ensure_future(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait({waiter, timer}, return_when=asyncio.FIRST_COMPLETED)
-            if not container.over.is_set():
-                raise DeadlineExceeded(f"container {container.record.id} did not end within {seconds:g} s")
-        finally:
-            waiter.cancel()
-            timer.cancel()
-            await asyncio.gather(waiter, timer, return_exceptions=True)
-
-    async def _kill(self, container: Supervised) -> None:
-        """The shim kills every process of the container; else it is killed itself, and takes the container along."""
-        if container.state is ContainerState.EXITED:
-            return
-        if container.running is None:
-            container.exit = ExitFile(code=KILLED, finished=self._clock.now())
-            records.write(container.directory / "exit.json", container.exit)
-            container.over.set()
-            return
-        shim = ProcessName(container.running.shim.pid, container.running.shim.start)
-        shim.send(signal.SIGTERM)
-        try:
-            await self._wait(container, _SHIM_SECONDS)
-        except DeadlineExceeded:
-            shim.send(signal.SIGKILL)
-            await container.over.wait()
-
-
-def shim_argv(*arguments: str) -> list[str]:
-    """A small interpreter: the standard library and drakit alone, no site packages, no environment."""
-    source = str(Path(drakit.__file__).parents[1])
-    start = "import sys; sys.path.insert(0, sys.argv.pop(1)); from drakit.nodeagent.runtimes.shim.main import main; "
-    return [sys.executable, "-I", "-S", "-c", start + "main(sys.argv[1:])", source, *arguments]
-
-
-def _signal_named(name: str) -> signal.Signals:
-    name = name or "SIGTERM"
-    try:
-        return signal.Signals[name if name.startswith("SIG") else f"SIG{name}"]
-    except KeyError:
-        return signal.SIGTERM
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        descriptor = os.open(path, os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-async def _close_sessions(container: Supervised) -> None:
-    sessions, container.sessions = container.sessions, set()
-    await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
+def _stopped(sandbox: SandboxRecord) -> SandboxRecord:
+    return msgspec.structs.replace(sandbox, state=SandboxState.NOT_READY)
 
 
 async def _all(reader: Any) -> bytes:
@@ -456,43 +336,3 @@ async def _all(reader: Any) -> bytes:
     while piece := await reader.read():
         pieces.append(piece)
     return b"".join(pieces)
-
-
-def _info(container: Supervised) -> ContainerInfo:
-    record, running, end = container.record, container.running, container.exit
-    return ContainerInfo(
-        id=record.id,
-        sandbox_id=record.sandbox_id,
-        pod=record.config.pod,
-        name=record.config.name,
-        attempt=record.config.attempt,
-        state=container.state,
-        created=record.created,
-        started=_started(running, end),
-        finished=None if end is None else end.finished,
-        exit_code=0 if end is None else end.code,
-        reason="" if end is None else _reason(end),
-        message="" if end is None else end.error,
-        log_path=record.log_path,
-        image=record.config.image,
-        image_ref=record.image_ref,
-        labels=record.config.labels,
-        annotations=record.config.annotations,
-    )
-
-
-def _started(running: RunningFile | None, end: ExitFile | None) -> datetime | None:
-    """A container whose program could not be run has its end for its start, as kubelets show it."""
-    if running is not None:
-        return running.started
-    return None if end is None else end.finished
-
-
-def _reason(end: ExitFile) -> str:
-    if end.oom:
-        return "OOMKilled"
-    if end.reason:
-        return end.reason
-    if end.error:
-        return "StartError"
-    return "Completed" if end.code == 0 else "Error"

@@ -16,7 +16,7 @@ from typing import Any
 
 from drakit.nodeagent.runtimes.cdi import ContainerEdits, DeviceNode
 from drakit.nodeagent.runtimes.contract import ContainerConfig, DeviceUnresolved, Mount, RuntimeRefusal
-from drakit.nodeagent.runtimes.images import Image
+from drakit.nodeagent.runtimes.crun.images import Image
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _USUAL = """CHOWN DAC_OVERRIDE FSETID FOWNER MKNOD NET_RAW SETGID SETUID SETFCAP SETPCAP NET_BIND_SERVICE SYS_CHROOT
