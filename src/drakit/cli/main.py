@@ -21,6 +21,7 @@ COMMANDS = {
     "apiserver": "drakit.cli.apiserver",
     "controllers": "drakit.cli.controllers",
     "lint": "drakit.cli.lint",
+    "node": "drakit.cli.node",
     "scheduler": "drakit.cli.scheduler",
     "up": "drakit.cli.up",
 }

@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry
 
 from drakit.api import Partial, Pod
 from drakit.base.clock import Clock, RealClock
+from drakit.base.errors import DrakitError
 from drakit.client import PODS, Client
 from drakit.informers import Informer, ListScope
 from drakit.nodeagent.claims.admission import ClaimAdmission
@@ -36,6 +37,7 @@ from drakit.nodeagent.containers.volumes import VolumeStore
 from drakit.nodeagent.metrics import AgentMetrics
 from drakit.nodeagent.node.facts import allocatable_of
 from drakit.nodeagent.node.object import NodeObject, NodeState
+from drakit.nodeagent.node.shutdown import NOT_READY, end_pods
 from drakit.nodeagent.plugins.channels import GrpcDialer
 from drakit.nodeagent.plugins.contract import Dialer
 from drakit.nodeagent.plugins.directory import RegistryDirectory, SocketDirectory
@@ -151,9 +153,24 @@ class NodeAgent:
         """Until pods are followed and plugins may register."""
         await self._ready.wait()
 
+    @property
+    def is_synced(self) -> bool:
+        return self._ready.is_set()
+
     async def stop(self) -> None:
-        """Idempotent."""
+        """Pods stay as they are; with a grace period for shutdowns, the machine goes down and they end. Idempotent."""
+        if self.settings.shutdown_grace > 0 and self._ready.is_set() and not self._stopped.is_set():
+            await self._shut_down()
         self._stopped.set()
+
+    async def _shut_down(self) -> None:
+        self.state.shutting_down = NOT_READY
+        with suppress(DrakitError):
+            await self.node.report()
+        grace, critical = self.settings.shutdown_grace, self.settings.shutdown_grace_critical
+        await end_pods(self.workers.all(), self.clock, grace=grace, critical=critical)
+        await self._writer.flush_all()
+        await self.events.drain()
 
     @property
     def workers(self) -> PodWorkers:

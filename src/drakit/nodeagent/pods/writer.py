@@ -71,6 +71,11 @@ class StatusWriter:
         if desk is not None and desk.task is not None:
             await asyncio.shield(desk.task)
 
+    async def flush_all(self) -> None:
+        """Return when all that was given is written."""
+        for uid in list(self._desks):
+            await self.flush(uid)
+
     def forget(self, uid: str) -> None:
         desk = self._desks.pop(uid, None)
         if desk is not None and desk.task is not None:
