@@ -66,7 +66,7 @@ class Line:
 
     async def handle(self, request: Any) -> Any:
         if self.away:
-            raise ConnectionFailed("the server is away")
+            raise ConnectionFailed("the server is away", sent=False)
         return await self._inner.handle(request)
 
     async def close(self) -> None:
