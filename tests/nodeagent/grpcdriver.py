@@ -43,17 +43,17 @@ class GrpcTestDriver(
         self.cdi_id: Callable[[Any], list[str]] = lambda claim: [f"{name}/dev={claim.name}"]
         self._servers: list[aio.Server] = []
 
-    async def GetInfo(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802
+    async def GetInfo(self, request: Any, context: Any) -> Any:  # noqa: ARG002
         return registration_pb2.PluginInfo(
             type="DRAPlugin", name=self.name, endpoint=str(self.endpoint), supported_versions=self.versions
         )
 
-    async def NotifyRegistrationStatus(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802
+    async def NotifyRegistrationStatus(self, request: Any, context: Any) -> Any:  # noqa: ARG002
         self.notified.append((request.plugin_registered, request.error))
         self.registered.set()
         return registration_pb2.RegistrationStatusResponse()
 
-    async def NodePrepareResources(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def NodePrepareResources(self, request: Any, context: Any) -> Any:
         await self._called("prepare", request, context)
         devices = {
             claim.uid: [
@@ -65,13 +65,13 @@ class GrpcTestDriver(
             claims={uid: dra_v1_pb2.NodePrepareResourceResponse(devices=each) for uid, each in devices.items()}
         )
 
-    async def NodeUnprepareResources(self, request: Any, context: Any) -> Any:  # noqa: N802
+    async def NodeUnprepareResources(self, request: Any, context: Any) -> Any:
         await self._called("unprepare", request, context)
         return dra_v1_pb2.NodeUnprepareResourcesResponse(
             claims={claim.uid: dra_v1_pb2.NodeUnprepareResourceResponse() for claim in request.claims}
         )
 
-    async def NodeWatchResources(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: ARG002, N802
+    async def NodeWatchResources(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: ARG002
         while True:
             yield await self.health.get()
 
