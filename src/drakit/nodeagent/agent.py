@@ -52,8 +52,8 @@ from drakit.nodeagent.podresources.service import PodResourcesServer
 from drakit.nodeagent.pods.admission import NodeFit, is_critical, victims
 from drakit.nodeagent.pods.containerstatuses import HealthView
 from drakit.nodeagent.pods.events import WARNING, EventLog
+from drakit.nodeagent.pods.services import Eviction, PodServices, Rejection
 from drakit.nodeagent.pods.starts import ContainerStarts
-from drakit.nodeagent.pods.worker import Eviction, PodServices, Rejection
 from drakit.nodeagent.pods.workers import PodWorkers
 from drakit.nodeagent.pods.writer import StatusWriter
 from drakit.nodeagent.runtimes.contract import PodIdentity, Runtime
