@@ -68,7 +68,7 @@ async def runtime_in(base: Path, root: Path, **changes: Any) -> AsyncIterator[Cr
     settings: dict[str, Any] = {
         "clock": RealClock(),
         "cdi": CdiRegistry([base / "cdi"]),
-        "cgroups": Cgroups("test-crun"),
+        "cgroups": Cgroups(f"test-{base.name}"),
         "images": ImageStore(base / "images", table={"tiny": root}, root=base / "layouts"),
     }
     async with CrunRuntime(base / "runtime", **(settings | changes)) as runtime:
@@ -76,6 +76,8 @@ async def runtime_in(base: Path, root: Path, **changes: Any) -> AsyncIterator[Cr
             yield runtime
         finally:
             await remove_all(runtime)
+            for directory in Path("/sys/fs/cgroup").glob(f"*/drakit/test-{base.name}"):
+                directory.rmdir()
 
 
 def tiny(script: str, **changes: Any) -> Any:
@@ -164,7 +166,7 @@ async def test_a_container_that_ignores_the_request_is_killed(tmp_path: Path, ro
 
 @on_loop
 async def test_a_container_over_its_memory_is_killed_for_it(tmp_path: Path, root_file_system: Path) -> None:
-    if Cgroups("test-crun").version == 0:
+    if Cgroups("test").version == 0:
         pytest.skip("no cgroups on this machine")
     limits = ContainerLimits(memory_bytes=16 << 20, cpu_quota=50_000, cpu_shares=512)
     async with runtime_in(tmp_path, root_file_system) as runtime:
@@ -173,7 +175,8 @@ async def test_a_container_over_its_memory_is_killed_for_it(tmp_path: Path, root
         except LimitsRefused as refusal:
             pytest.skip(str(refusal))
     assert info.reason == "OOMKilled", info
-    assert not list(Path("/sys/fs/cgroup").glob("*/drakit/test-crun/pod*"))
+    left = list(Path("/sys/fs/cgroup").glob(f"*/drakit/test-{tmp_path.name}/*"))
+    assert left == []
 
 
 @on_loop

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -35,6 +36,11 @@ from tests.nodeagent.runtimes.scene import (
     start,
     write_cdi,
 )
+
+
+def can_make(namespace: str) -> bool:
+    option = ["--user", "--map-root-user"] if namespace == "user" else []
+    return subprocess.run(["unshare", "--mount", *option, "true"], check=False, capture_output=True).returncode == 0
 
 
 @asynccontextmanager
@@ -147,8 +153,11 @@ async def test_removing_a_sandbox_kills_and_forgets_its_containers_but_keeps_the
     assert list((tmp_path / "runtime" / "containers").iterdir()) == []
 
 
+@pytest.mark.parametrize("namespace", ["mount", "user"])
 @on_loop
-async def test_mounts_appear_without_a_trace_on_the_node(tmp_path: Path) -> None:
+async def test_mounts_appear_without_a_trace_on_the_node(tmp_path: Path, namespace: str) -> None:
+    if not can_make(namespace):
+        pytest.skip(f"the kernel lets this user make no {namespace} namespace")
     (tmp_path / "volume").mkdir()
     (tmp_path / "volume" / "file").write_text("hello")
     (tmp_path / "one").write_text("single")
@@ -161,7 +170,7 @@ async def test_mounts_appear_without_a_trace_on_the_node(tmp_path: Path) -> None
         "cat /drakit-test-data/file /etc/drakit-test/one.conf; echo; echo new > /drakit-test-data/new;"
         "cat /run/drakit-test/read/new; touch /run/drakit-test/read/x 2>/dev/null || echo refused; ls /usr/bin/env"
     )
-    async with runtime_in(tmp_path) as runtime:
+    async with runtime_in(tmp_path, namespace=namespace) as runtime:
         info, text = await run(runtime, tmp_path, shell(script, mounts=mounts))
     assert text.splitlines() == ["hellosingle", "new", "refused", "/usr/bin/env"], info
     assert (tmp_path / "volume" / "new").read_text() == "new\n"
@@ -292,7 +301,8 @@ async def test_exec_on_a_terminal_knows_its_size(tmp_path: Path) -> None:
 async def test_execs_end_with_their_container(tmp_path: Path) -> None:
     async with runtime_in(tmp_path) as runtime:
         container = await start(runtime, tmp_path, shell("sleep 1000"))
-        streams = await runtime.exec(container, ["sleep", "1000"])
+        streams = await runtime.exec(container, ["sh", "-c", "echo up; sleep 1000"])
+        assert await streams.stdout.read() == b"up\n"
         await runtime.stop_container(container, grace=5)
         async with asyncio.timeout(10):
             assert await streams.wait() == 137

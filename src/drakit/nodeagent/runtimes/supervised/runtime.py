@@ -297,6 +297,9 @@ class SupervisedRuntime:
     def _of_sandbox(self, sandbox_id: str) -> list[Supervised]:
         return [container for container in self._containers.values() if container.record.sandbox_id == sandbox_id]
 
+    def _cgroup_paths(self) -> set[str]:
+        return {container.record.cgroup for container in self._containers.values()}
+
     def _known(self, container_id: str) -> Supervised:
         container = self._containers.get(container_id)
         if container is None:
