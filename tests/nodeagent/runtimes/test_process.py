@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from drakit.base.errors import DeadlineExceeded
 from drakit.nodeagent.runtimes.contract import (
+    ContainerInfo,
     ContainerLimits,
     ContainerState,
     DeviceUnresolved,
+    ExecResult,
     LimitsRefused,
     Mount,
     RuntimeRefusal,
@@ -370,6 +373,21 @@ async def test_port_forward_reaches_what_listens(tmp_path: Path) -> None:
         await stream.close_write()
         assert (await stream.read(), await stream.read()) == (b"HELLO", b"")
         await stream.close()
+
+
+def test_it_runs_on_the_loop_of_a_server_too(tmp_path: Path) -> None:
+    """uvloop lets descriptors through to the programs that it starts."""
+
+    async def scene() -> tuple[ExecResult, ContainerInfo]:
+        async with runtime_in(tmp_path) as runtime:
+            container = await start(runtime, tmp_path, shell("sleep 1000"))
+            result = await runtime.exec_sync(container, ["sh", "-c", "ls /proc/$$/fd; echo done"])
+            await runtime.stop_container(container, grace=5)
+            return result, await find(runtime, container)
+
+    result, info = uvloop.run(scene())
+    assert result.stdout.split() == [b"0", b"1", b"2", b"done"]
+    assert info.exit_code == 143
 
 
 @pytest.mark.parametrize(
