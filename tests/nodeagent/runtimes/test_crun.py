@@ -167,6 +167,21 @@ async def test_limits_are_refused_where_no_cgroup_may_be_made(tmp_path: Path, ro
 
 
 @on_loop
+async def test_the_next_agent_finds_a_container_that_runs(tmp_path: Path, root_file_system: Path) -> None:
+    images = ImageStore(tmp_path / "images", table={"tiny": root_file_system})
+    cdi, cgroups = CdiRegistry([tmp_path / "cdi"]), Cgroups("none", root=tmp_path / "none")
+    first = CrunRuntime(tmp_path / "runtime", clock=RealClock(), cdi=cdi, cgroups=cgroups, images=images)
+    async with first:
+        container = await start(first, tmp_path, tiny("sleep 1000"))
+    async with runtime_in(tmp_path, root_file_system) as second:
+        assert (await find(second, container)).state is ContainerState.RUNNING
+        result = await second.exec_sync(container, ["/bin/sh", "-c", "echo here"])
+        assert result.stdout == b"here\n"
+        await second.stop_container(container, grace=0.2)
+        assert (await find(second, container)).exit_code == 137
+
+
+@on_loop
 async def test_a_container_without_its_shim_is_ended(tmp_path: Path, root_file_system: Path) -> None:
     async with runtime_in(tmp_path, root_file_system) as runtime:
         container = await start(runtime, tmp_path, tiny("sleep 1000"))

@@ -360,6 +360,35 @@ async def test_a_rotated_log_goes_on_in_a_new_file(tmp_path: Path) -> None:
 
 
 @on_loop
+async def test_long_lines_are_logged_in_pieces_and_none_is_lost(tmp_path: Path) -> None:
+    async with runtime_in(tmp_path) as runtime:
+        info, text = await run(runtime, tmp_path, shell("head -c 40000 /dev/zero | tr '\\0' x; echo; echo short"))
+    tags = [line.split(" ", 3)[2] for line in Path(info.log_path).read_text().splitlines()]
+    assert (tags[-2:], set(tags[:-2])) == (["F", "F"], {"P"})
+    assert text == "x" * 40000 + "\nshort\n"
+
+
+@on_loop
+async def test_output_waits_for_an_attached_reader_that_is_slow(tmp_path: Path) -> None:
+    size = 8 << 20
+    async with runtime_in(tmp_path) as runtime:
+        config = shell(f"read go; head -c {size} /dev/zero | tr '\\0' x; echo done >&2", stdin=True)
+        container = await start(runtime, tmp_path, config)
+        streams = await runtime.attach(container, stdin=True)
+        await streams.write_stdin(b"go\n")
+        log = Path((await find(runtime, container)).log_path)
+        async with asyncio.timeout(20):
+            while log.stat().st_size < 1 << 20:
+                await asyncio.sleep(0.01)
+        assert (await find(runtime, container)).state is ContainerState.RUNNING
+        received = 0
+        while piece := await streams.stdout.read():
+            received += len(piece)
+        assert (received, await streams.stderr.read(), await streams.wait()) == (size, b"done\n", 0)
+        await streams.close()
+
+
+@on_loop
 async def test_port_forward_reaches_what_listens(tmp_path: Path) -> None:
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write((await reader.read()).upper())
