@@ -6,6 +6,9 @@ Out: a server on a socket and its components, each with an identity and rights o
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
 import uvloop
 
 from drakit.apiserver.serving.composition import Settings
@@ -14,6 +17,7 @@ from drakit.cli import options
 from drakit.cli.components import COMPONENTS
 from drakit.cli.flags import ServingFlags, with_groups
 from drakit.cli.host import ListenAddress, audit_log, directory_of
+from drakit.cli.localnode import local_node
 from drakit.cli.logs import log_to_stderr
 from drakit.cli.server import ServerFiles, serve
 
@@ -24,6 +28,7 @@ _PLUGINS = ("ServiceAccount",)
 @with_groups
 def up(
     serving: ServingFlags,
+    node: Annotated[str, typer.Option(help="Run a node of this name too: its pods are processes of yours.")] = "",
     feature_gates: options.MoreGates = "",
     verbosity: options.Verbosity = 0,
 ) -> None:
@@ -50,4 +55,5 @@ def up(
             disable_plugins=disabled,
         )
         files = ServerFiles(directory=directory, ephemeral=serving.ephemeral, kubeconfig=serving.kubeconfig)
-        uvloop.run(serve("up", place, settings, files, tokens=serving.token_auth_file, components=COMPONENTS))
+        components = (*COMPONENTS, *((local_node(node, directory, serving.bind_address),) if node else ()))
+        uvloop.run(serve("up", place, settings, files, tokens=serving.token_auth_file, components=components))
