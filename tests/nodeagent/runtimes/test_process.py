@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from drakit.base.errors import DeadlineExceeded
 from drakit.nodeagent.runtimes.contract import (
+    ContainerInfo,
     ContainerLimits,
     ContainerState,
     DeviceUnresolved,
+    ExecResult,
     LimitsRefused,
     Mount,
     RuntimeRefusal,
@@ -35,6 +39,11 @@ from tests.nodeagent.runtimes.scene import (
     start,
     write_cdi,
 )
+
+
+def can_make(namespace: str) -> bool:
+    option = ["--user", "--map-root-user"] if namespace == "user" else []
+    return subprocess.run(["unshare", "--mount", *option, "true"], check=False, capture_output=True).returncode == 0
 
 
 @asynccontextmanager
@@ -147,8 +156,11 @@ async def test_removing_a_sandbox_kills_and_forgets_its_containers_but_keeps_the
     assert list((tmp_path / "runtime" / "containers").iterdir()) == []
 
 
+@pytest.mark.parametrize("namespace", ["mount", "user"])
 @on_loop
-async def test_mounts_appear_without_a_trace_on_the_node(tmp_path: Path) -> None:
+async def test_mounts_appear_without_a_trace_on_the_node(tmp_path: Path, namespace: str) -> None:
+    if not can_make(namespace):
+        pytest.skip(f"the kernel lets this user make no {namespace} namespace")
     (tmp_path / "volume").mkdir()
     (tmp_path / "volume" / "file").write_text("hello")
     (tmp_path / "one").write_text("single")
@@ -161,7 +173,7 @@ async def test_mounts_appear_without_a_trace_on_the_node(tmp_path: Path) -> None
         "cat /drakit-test-data/file /etc/drakit-test/one.conf; echo; echo new > /drakit-test-data/new;"
         "cat /run/drakit-test/read/new; touch /run/drakit-test/read/x 2>/dev/null || echo refused; ls /usr/bin/env"
     )
-    async with runtime_in(tmp_path) as runtime:
+    async with runtime_in(tmp_path, namespace=namespace) as runtime:
         info, text = await run(runtime, tmp_path, shell(script, mounts=mounts))
     assert text.splitlines() == ["hellosingle", "new", "refused", "/usr/bin/env"], info
     assert (tmp_path / "volume" / "new").read_text() == "new\n"
@@ -292,7 +304,8 @@ async def test_exec_on_a_terminal_knows_its_size(tmp_path: Path) -> None:
 async def test_execs_end_with_their_container(tmp_path: Path) -> None:
     async with runtime_in(tmp_path) as runtime:
         container = await start(runtime, tmp_path, shell("sleep 1000"))
-        streams = await runtime.exec(container, ["sleep", "1000"])
+        streams = await runtime.exec(container, ["sh", "-c", "echo up; sleep 1000"])
+        assert await streams.stdout.read() == b"up\n"
         await runtime.stop_container(container, grace=5)
         async with asyncio.timeout(10):
             assert await streams.wait() == 137
@@ -347,6 +360,35 @@ async def test_a_rotated_log_goes_on_in_a_new_file(tmp_path: Path) -> None:
 
 
 @on_loop
+async def test_long_lines_are_logged_in_pieces_and_none_is_lost(tmp_path: Path) -> None:
+    async with runtime_in(tmp_path) as runtime:
+        info, text = await run(runtime, tmp_path, shell("head -c 40000 /dev/zero | tr '\\0' x; echo; echo short"))
+    tags = [line.split(" ", 3)[2] for line in Path(info.log_path).read_text().splitlines()]
+    assert (tags[-2:], set(tags[:-2])) == (["F", "F"], {"P"})
+    assert text == "x" * 40000 + "\nshort\n"
+
+
+@on_loop
+async def test_output_waits_for_an_attached_reader_that_is_slow(tmp_path: Path) -> None:
+    size = 8 << 20
+    async with runtime_in(tmp_path) as runtime:
+        config = shell(f"read go; head -c {size} /dev/zero | tr '\\0' x; echo done >&2", stdin=True)
+        container = await start(runtime, tmp_path, config)
+        streams = await runtime.attach(container, stdin=True)
+        await streams.write_stdin(b"go\n")
+        log = Path((await find(runtime, container)).log_path)
+        async with asyncio.timeout(20):
+            while log.stat().st_size < 1 << 20:
+                await asyncio.sleep(0.01)
+        assert (await find(runtime, container)).state is ContainerState.RUNNING
+        received = 0
+        while piece := await streams.stdout.read():
+            received += len(piece)
+        assert (received, await streams.stderr.read(), await streams.wait()) == (size, b"done\n", 0)
+        await streams.close()
+
+
+@on_loop
 async def test_port_forward_reaches_what_listens(tmp_path: Path) -> None:
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write((await reader.read()).upper())
@@ -360,6 +402,21 @@ async def test_port_forward_reaches_what_listens(tmp_path: Path) -> None:
         await stream.close_write()
         assert (await stream.read(), await stream.read()) == (b"HELLO", b"")
         await stream.close()
+
+
+def test_it_runs_on_the_loop_of_a_server_too(tmp_path: Path) -> None:
+    """uvloop lets descriptors through to the programs that it starts."""
+
+    async def scene() -> tuple[ExecResult, ContainerInfo]:
+        async with runtime_in(tmp_path) as runtime:
+            container = await start(runtime, tmp_path, shell("sleep 1000"))
+            result = await runtime.exec_sync(container, ["sh", "-c", "ls /proc/$$/fd; echo done"])
+            await runtime.stop_container(container, grace=5)
+            return result, await find(runtime, container)
+
+    result, info = uvloop.run(scene())
+    assert result.stdout.split() == [b"0", b"1", b"2", b"done"]
+    assert info.exit_code == 143
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,16 @@ Version 2 is used where the unified hierarchy has the memory controller; a machi
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from drakit.base.clock import Clock
 from drakit.nodeagent.runtimes.contract import ContainerLimits, LimitsRefused
 
 _V1_CONTROLLERS = ("cpu", "memory", "pids")
 _V2_CONTROLLERS = ("cpu", "memory", "pids")
+_TRIES, _TRY_AGAIN = 50, 0.02
 _SWAP = ("memory.memsw.limit_in_bytes", "memory.swap.max")
 
 
@@ -44,18 +47,38 @@ class Cgroups:
         try:
             return self._make(path, limits)
         except OSError as error:
-            self.remove(path)
+            self._remove(path)
             if limits.needs_cgroup:
                 raise LimitsRefused(f"limits cannot be held: no cgroup may be made ({error})") from None
             return NO_CGROUP
 
-    def remove(self, path: str) -> None:
-        """Only empty cgroups go; one that is not there is a success."""
-        for directory in self._directories(path):
+    async def remove(self, path: str, clock: Clock) -> None:
+        """Once its processes are gone; one that is not there is a success.
+
+        The kernel keeps a cgroup for a moment longer than its last process. What is there after a second stays, for the
+        next agent's `sweep`.
+        """
+        for _ in range(_TRIES):
+            if self._remove(path):
+                return
+            await clock.sleep(_TRY_AGAIN)
+
+    def sweep(self, known: Collection[str]) -> None:
+        """Remove what an earlier agent left: everything empty that is not among the paths of known containers."""
+        for base in self._directories(""):
+            for leaf in base.glob("*/*/"):
+                path = str(leaf.relative_to(base))
+                if path not in known:
+                    self._remove(path)
+
+    def _remove(self, path: str) -> bool:
+        directories = self._directories(path)
+        for directory in directories:
             with contextlib.suppress(OSError):
                 directory.rmdir()
             with contextlib.suppress(OSError):  # the pod's, once its last container is gone
                 directory.parent.rmdir()
+        return not any(directory.exists() for directory in directories)
 
     def _directories(self, path: str) -> list[Path]:
         if self.version == 2:

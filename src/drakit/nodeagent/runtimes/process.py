@@ -76,7 +76,9 @@ class ProcessRuntime(SupervisedRuntime):
         refuse_remote(self._api_addresses, allowed=self._allow_remote)
         if not self._namespace:
             self._namespace = await possible_namespace()
-        return await super().__aenter__()
+        await super().__aenter__()
+        self._cgroups.sweep(self._cgroup_paths())
+        return self
 
     async def version(self) -> RuntimeVersion:
         return RuntimeVersion(name="process", version=drakit.__version__)
@@ -187,7 +189,7 @@ class ProcessRuntime(SupervisedRuntime):
             _kill_session(container.running.pid.pid)
 
     async def _clean_up(self, container: Supervised) -> None:
-        self._cgroups.remove(container.record.cgroup)
+        await self._cgroups.remove(container.record.cgroup, self._clock)
 
 
 def _kill_session(session: int) -> None:

@@ -16,8 +16,10 @@ from drakit.nodeagent.runtimes.shim import kernel
 
 def main(arguments: list[str]) -> None:
     command, *rest = arguments
+    lock = int(rest[1]) if command == "supervise" else -1
+    _close_others(lock)
     if command == "supervise":
-        os.set_inheritable(int(rest[1]), False)
+        os.set_inheritable(lock, False)
         _supervise(rest[0])
     elif command == "enter":
         from drakit.nodeagent.runtimes.shim.enter import enter
@@ -29,6 +31,14 @@ def main(arguments: list[str]) -> None:
         print(_namespace())
     elif command == "probe-overlay":
         print(_overlay(rest[0]))
+
+
+def _close_others(keep: int) -> None:
+    """Whatever else the agent's event loop let through is none of a container's business, and would be held open."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) != keep:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
 
 
 def _supervise(directory: str) -> None:
