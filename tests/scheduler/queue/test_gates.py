@@ -50,7 +50,6 @@ def test_a_gate_that_stays_closed_keeps_the_pod() -> None:
     made = queue(pre_enqueue=Gate("a"))
     made.add(pod("a"))
     made.move(GROUP_ADDED, None, ["a"])
-    made.activate(["uid-a"])
     assert where(made, "a") == "gated"
     assert made.take(["uid-a"]) == []
 
@@ -136,5 +135,4 @@ def test_a_pod_that_stays_where_it_is_does_not_come_in_again() -> None:
     before = dict(metrics.came)
     made.update(pod("a"), pod("a", phase="Pending"))
     made.update(pod("gated", gate="g"), pod("gated", gate="h"))
-    made.activate(["uid-gated"])
     assert metrics.came == before
