@@ -22,7 +22,6 @@ from drakit.allocator.inventory.shapes import DeviceShapes
 from drakit.allocator.inventory.tables import SharedCache, Table
 from drakit.allocator.inventory.taintrules import TaintRules, read_rule
 from drakit.api import AllocationResult, DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceSlice
-from drakit.api.objects.partial import Partial
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 
@@ -68,11 +67,11 @@ class Inventory:
         return forked
 
     def put(self, value: object) -> None:
-        """Take in an object of any kind that counts, typed or with its document as readers return it.
+        """Take in an object of any kind that counts: typed, or what a reader of manifests returns (its `view` counts).
 
         Raise UsageError for everything else: an object that is dropped silently would make every answer wrong.
         """
-        match value.view if isinstance(value, Partial) else value:
+        match getattr(value, "view", value):
             case Node() as node:
                 self.put_node(node)
             case ResourceSlice() as each:
