@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from drakit.base.clock import FakeClock
-from drakit.scheduler.framework import SUCCESS, Action, ClusterEvent, EventResource, EventScope, Hint, Interest, Status
+from drakit.scheduler.framework import (
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    EventResource,
+    EventScope,
+    Hint,
+    Interest,
+    PluginStatus,
+)
 from drakit.scheduler.framework.changes import pod_change
 from drakit.scheduler.framework.events import EVERYTHING
 from drakit.scheduler.queue import QueuedPod
@@ -101,9 +110,9 @@ class QueueAndTwin(RuleBasedStateMachine):
         self.twins: dict[str, Twin] = {}
         self.numbers = 0
 
-    def gate(self, each: Any) -> Status:
+    def gate(self, each: Any) -> PluginStatus:
         shut = each.metadata.name in self.closed_gates
-        return Status.unresolvable("shut").by("Gate") if shut else SUCCESS
+        return PluginStatus.unresolvable("shut").by("Gate") if shut else SUCCESS
 
     def place(self, twin: Twin, worth: int) -> None:
         if worth and twin.form.view.metadata.name in self.closed_gates:
