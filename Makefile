@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test check format bench clean
+.PHONY: help install demo up test check format bench protos clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -38,6 +38,9 @@ format: $(STAMP) ## Format, and mend what the linter can
 
 bench: $(STAMP) ## Measure; the tables go to benchmarks/results
 	$(BIN)/python -m benchmarks
+
+protos: $(STAMP) ## Generate the code of the kubelet's interfaces from their .proto files
+	$(BIN)/python scripts/protos.py
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist

@@ -58,6 +58,7 @@ async def serve(
     settings.tokens = static_tokens(tokens, admin_token)
     settings.signing_key = signing_key(files.directory / "service-account.key")
     host = Host(place, files.directory)
+    settings.nodes = host.node_client()
     store: Store = await SQLiteStore.open(files.database) if files.database else MemoryStore()
     async with store, await build_server(store, settings=settings) as server:
         server.address = host.url.rpartition("//")[2]

@@ -23,6 +23,8 @@ from drakit.base.structs import Model
 CREATE = "CREATE"
 UPDATE = "UPDATE"
 DELETE = "DELETE"
+CONNECT = "CONNECT"
+"""exec, attach and port-forward: nothing is stored."""
 UPSTREAM = frozenset(
     (
         "AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "CertificateApproval", "CertificateSigning",

@@ -78,8 +78,8 @@ def describe(request: Request, info: RequestInfo | None, trail: Trail, code: int
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
-        # A watch is logged when it begins: its end may be an hour later.
-        "stage": "ResponseStarted" if info and info.verb == "watch" else "ResponseComplete",
+        # A watch or a connection is logged when it begins: its end may be hours later.
+        "stage": "ResponseStarted" if _goes_on(info, code) else "ResponseComplete",
         "requestURI": request.path + (f"?{urlencode(request.query)}" if request.query else ""),
         "verb": info.verb if info else request.method.lower(),
         "user": user_info(trail.user) if trail.user else {},
@@ -98,6 +98,13 @@ def describe(request: Request, info: RequestInfo | None, trail: Trail, code: int
             **trail.annotations,
         }
     return event
+
+
+def _goes_on(info: RequestInfo | None, code: int) -> bool:
+    """Whether the response has only begun: a watch, a log, a connection to a pod."""
+    if info is None:
+        return False
+    return info.verb == "watch" or code == 101 or (info.subresource == "log" and code == 200)
 
 
 def _object(info: RequestInfo) -> dict[str, str]:

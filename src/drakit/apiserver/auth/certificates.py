@@ -56,6 +56,15 @@ class Authority:
         self._issue(files, _name("drakit-apiserver"), ExtendedKeyUsageOID.SERVER_AUTH, names)
         return files
 
+    def node(self, name: str, hosts: Sequence[str]) -> Pair:
+        """A certificate that the agent of a node serves with, under the name that nodes have."""
+        files = Pair(self.directory / f"node-{name}.crt", self.directory / f"node-{name}.key")
+        if not (_still_good(files, self._now) and self._issued(files) and _covers(files, hosts)):
+            names = x509.SubjectAlternativeName([_general_name(host) for host in dict.fromkeys(hosts)])
+            subject = _name(f"system:node:{name}", ("system:nodes",))
+            self._issue(files, subject, ExtendedKeyUsageOID.SERVER_AUTH, names)
+        return files
+
     def client(self, user: str, groups: Sequence[str], stem: str) -> Pair:
         """A certificate that authenticates `user` as a member of `groups`."""
         files = Pair(self.directory / f"{stem}.crt", self.directory / f"{stem}.key")

@@ -19,6 +19,8 @@ SCHEDULER = User(name="system:kube-scheduler")
 CONTROLLER_MANAGER = User(name="system:kube-controller-manager")
 """The user of the controllers' shared informers: it may list and watch everything, and do little else."""
 ADMIN = User(name="kubernetes-admin", groups=(MASTERS,))
+NODE_CLIENT = User(name="kube-apiserver-kubelet-client", groups=(MASTERS,))
+"""The API server itself, when it asks a node for logs and the like."""
 
 
 def account(namespace: str, name: str, *, node: str = "") -> User:

@@ -215,7 +215,7 @@ class Server:
         return Response(content=Raw(page), content_type=metrics.CONTENT_TYPE)
 
     def _count(self, request: Request, info: RequestInfo | None, code: int, seconds: float) -> None:
-        verb = metrics.reported_verb(request, info.verb if info else "")
+        verb = metrics.reported_verb(request, info.verb if info else "", info.subresource if info else "")
         if info is None or not info.resource or code == 404:
             # Labels are kept for ever. A scan of unknown paths must not fill the memory with them.
             labels = (verb, "", "", "", "", "")

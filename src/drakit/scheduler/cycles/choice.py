@@ -11,8 +11,7 @@ from operator import add
 from random import Random
 
 from drakit.api.objects.pods import Pod
-from drakit.scheduler.cycles.profiles import Profile
-from drakit.scheduler.framework import CycleState, NodeInfo
+from drakit.scheduler.framework import CycleState, NodeInfo, Profile
 
 
 def choose(profile: Profile, state: CycleState, pod: Pod, nodes: list[NodeInfo], random: Random) -> NodeInfo:
@@ -30,12 +29,12 @@ def choose(profile: Profile, state: CycleState, pod: Pod, nodes: list[NodeInfo],
 def totals(profile: Profile, state: CycleState, pod: Pod, nodes: list[NodeInfo]) -> list[int]:
     """The sum of weighted scores of each node."""
     sums: list[int] | None = None
-    for plugin, score, weight in profile.scores:
-        if plugin in state.skip_score:
+    for plugin, weight in profile.score:
+        if plugin.name in state.skip_score:
             continue
-        scores = score(state, pod, nodes)
+        scores = plugin.score(state, pod, nodes)
         if len(scores) != len(nodes):
-            raise ValueError(f'plugin "{plugin}" failed with: {len(scores)} scores for {len(nodes)} nodes')
+            raise ValueError(f'plugin "{plugin.name}" failed with: {len(scores)} scores for {len(nodes)} nodes')
         weighted = scores if weight == 1 else list(map(weight.__mul__, scores))
         sums = list(weighted if sums is None else map(add, sums, weighted))
     return sums if sums is not None else [1] * len(nodes)

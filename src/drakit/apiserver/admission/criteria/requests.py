@@ -1,9 +1,10 @@
 """A change as policies and webhooks see it: an AdmissionRequest.
 
-In:  a Change, whose object is in the storage version.
+In:  an ObjectChange, whose object is in the storage version.
 Out: operation, resource and objects, in any served version.
 
-A binding, an eviction or a token request is to them the creation of an object of its own, though it changes another.
+To them a binding, an eviction, a token request or the options of a connection is an object of its own, though it is
+about another object.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.schemas.compiler import shape_of
-from drakit.apiserver.admission.chain import CREATE, ObjectChange
+from drakit.apiserver.admission.chain import CONNECT, CREATE, ObjectChange
 from drakit.apiserver.auth.users import user_info
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.objects import convert
@@ -25,6 +26,11 @@ _OWN_KINDS = {
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
+}
+_CONNECT_KINDS = {
+    "attach": ("", "v1", "PodAttachOptions"),
+    "exec": ("", "v1", "PodExecOptions"),
+    "portforward": ("", "v1", "PodPortForwardOptions"),
 }
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
@@ -46,9 +52,10 @@ class AdmissionRequest:
 
     def __init__(self, change: ObjectChange) -> None:
         self.change = change
-        self.posted = _OWN_KINDS.get(change.subresource)
+        connected = _CONNECT_KINDS.get(change.subresource)
+        self.posted = connected or _OWN_KINDS.get(change.subresource)
         # A Binding is posted, though it updates the pod.
-        self.operation = CREATE if self.posted else change.operation
+        self.operation = CREATE if self.posted and not connected else change.operation
         self.group = change.kind.group
         self.version = change.version
         self.resource = change.kind.plural
@@ -87,6 +94,8 @@ class AdmissionRequest:
     def _sent(self, group: str, version: str, kind: str) -> Plain:
         """The posted object, with name and namespace of the path."""
         given = self.change.sent if isinstance(self.change.sent, dict) else {}
+        if self.operation == CONNECT:
+            return {**given, "kind": kind, "apiVersion": version}  # options have no metadata
         sent = given.get("metadata")
         metadata = {"name": self.name, "namespace": self.namespace} | (sent if isinstance(sent, dict) else {})
         return {**given, "kind": kind, "apiVersion": f"{group}/{version}" if group else version, "metadata": metadata}
@@ -106,7 +115,10 @@ class AdmissionRequest:
     def as_review(self, version: str) -> Plain:
         """The `request` of an AdmissionReview, without the objects. Empty fields are left out."""
         sub = {"subResource": self.subresource, "requestSubResource": self.subresource} if self.subresource else {}
-        options = {"kind": _OPTIONS[self.operation], "apiVersion": "meta.k8s.io/v1"}
+        options: Plain = {}
+        if self.operation in _OPTIONS:  # a connection has none
+            given = {"dryRun": ["All"]} if self.change.dry_run else {}
+            options = {"options": {"kind": _OPTIONS[self.operation], "apiVersion": "meta.k8s.io/v1"} | given}
         return {
             "kind": self._kind(version),
             "resource": self._resource(version),
@@ -118,7 +130,7 @@ class AdmissionRequest:
             "operation": self.operation,
             "userInfo": user_info(self.change.user),
             "dryRun": self.change.dry_run,
-            "options": options | ({"dryRun": ["All"]} if self.change.dry_run else {}),
+            **options,
         }
 
     def _kind(self, version: str) -> Plain:

@@ -1,0 +1,1 @@
+"""Container runtimes behind one contract: `process`, `crun`, `cri`, `simulated`."""

@@ -1,0 +1,141 @@
+"""Cgroups that the agent makes itself, version 1 or 2, where it may.
+
+In:  a name (pod, container) and limits.
+Out: files in which a process writes its pid to be held to them, and the files in which the kernel counts OOM kills.
+
+Version 2 is used where the unified hierarchy has the memory controller; a machine with both is a version 1 machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from drakit.nodeagent.runtimes.contract import ContainerLimits, LimitsRefused
+
+_V1_CONTROLLERS = ("cpu", "memory", "pids")
+_V2_CONTROLLERS = ("cpu", "memory", "pids")
+_SWAP = ("memory.memsw.limit_in_bytes", "memory.swap.max")
+
+
+@dataclass(frozen=True, slots=True)
+class Cgroup:
+    """`procs`: write a pid into each to join. `oom`: files with an `oom_kill` line."""
+
+    directories: tuple[Path, ...] = ()
+    procs: tuple[str, ...] = ()
+    oom: tuple[str, ...] = ()
+
+
+NO_CGROUP = Cgroup()
+
+
+class Cgroups:
+    """All cgroups of one agent, below `drakit/<name>` of each hierarchy."""
+
+    def __init__(self, name: str, *, root: Path = Path("/sys/fs/cgroup")) -> None:
+        self._name = name
+        self._root = root
+        self.version = 2 if _has_controllers(root) else 1 if (root / "memory").is_dir() else 0
+
+    def make(self, path: str, limits: ContainerLimits) -> Cgroup:
+        """The cgroup of one container. Without the right to make one: none, or LimitsRefused if limits must hold."""
+        try:
+            return self._make(path, limits)
+        except OSError as error:
+            self.remove(path)
+            if limits.needs_cgroup:
+                raise LimitsRefused(f"limits cannot be held: no cgroup may be made ({error})") from None
+            return NO_CGROUP
+
+    def remove(self, path: str) -> None:
+        """Only empty cgroups go; one that is not there is a success."""
+        for directory in self._directories(path):
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+            with contextlib.suppress(OSError):  # the pod's, once its last container is gone
+                directory.parent.rmdir()
+
+    def _directories(self, path: str) -> list[Path]:
+        if self.version == 2:
+            return [self._root / "drakit" / self._name / path]
+        if self.version == 1:
+            return [self._root / controller / "drakit" / self._name / path for controller in _V1_CONTROLLERS]
+        return []
+
+    def _make(self, path: str, limits: ContainerLimits) -> Cgroup:
+        directories = self._directories(path)
+        if not directories:
+            raise FileNotFoundError(f"{self._root} has no cgroup hierarchy with memory")
+        for directory in directories:
+            directory.mkdir(parents=True, exist_ok=True)
+        if self.version == 2:
+            self._hand_down(directories[0])
+        settings = _v2_settings(limits) if self.version == 2 else _v1_settings(limits)
+        for name, value in settings.items():
+            self._write(directories, name, value)
+        oom = "memory.events" if self.version == 2 else "memory.oom_control"
+        return Cgroup(
+            directories=tuple(directories),
+            procs=tuple(str(directory / "cgroup.procs") for directory in directories),
+            oom=tuple(str(directory / oom) for directory in directories if (directory / oom).exists()),
+        )
+
+    def _hand_down(self, leaf: Path) -> None:
+        """Each level above must let its children have the controllers."""
+        above = [parent for parent in reversed(leaf.parents) if parent.is_relative_to(self._root)]
+        for parent in above:
+            control = parent / "cgroup.subtree_control"
+            missing = set(_V2_CONTROLLERS) - set(control.read_text().split())
+            if missing:
+                control.write_text(" ".join(f"+{name}" for name in sorted(missing)))
+
+    def _write(self, directories: list[Path], name: str, value: str) -> None:
+        controller = name.partition(".")[0]
+        index = 0 if self.version == 2 else _V1_CONTROLLERS.index(controller)
+        file = directories[index] / name
+        if name not in _SWAP or file.exists():  # a kernel without swap accounting has no such file
+            file.write_text(value)
+
+
+def _has_controllers(root: Path) -> bool:
+    try:
+        return "memory" in (root / "cgroup.controllers").read_text().split()
+    except OSError:
+        return False
+
+
+def _v1_settings(limits: ContainerLimits) -> dict[str, str]:
+    settings = {}
+    if limits.cpu_shares:
+        settings["cpu.shares"] = str(limits.cpu_shares)
+    if limits.cpu_quota:
+        settings["cpu.cfs_period_us"] = str(limits.cpu_period)
+        settings["cpu.cfs_quota_us"] = str(limits.cpu_quota)
+    if limits.memory_bytes:
+        settings["memory.limit_in_bytes"] = str(limits.memory_bytes)
+        settings["memory.memsw.limit_in_bytes"] = str(limits.memory_bytes)  # memory and swap together: no swap
+    if limits.pids:
+        settings["pids.max"] = str(limits.pids)
+    return settings
+
+
+def _v2_settings(limits: ContainerLimits) -> dict[str, str]:
+    settings = {}
+    if limits.cpu_shares:
+        settings["cpu.weight"] = str(weight(limits.cpu_shares))
+    if limits.cpu_quota:
+        settings["cpu.max"] = f"{limits.cpu_quota} {limits.cpu_period}"
+    if limits.memory_bytes:
+        settings["memory.max"] = str(limits.memory_bytes)
+        settings["memory.swap.max"] = "0"
+    if limits.pids:
+        settings["pids.max"] = str(limits.pids)
+    return settings
+
+
+def weight(shares: int) -> int:
+    """Shares of 2 to 262144 as a weight of 1 to 10000, on the straight line that the OCI runtimes use."""
+    bounded = min(max(shares, 2), 262144)
+    return 1 + (bounded - 2) * 9999 // 262142

@@ -1,0 +1,41 @@
+"""Which pods changed by themselves, from a runtime to its one reader."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Self
+
+
+class PodChanges:
+    """Pod uids in the order in which they were told; one that waits already is not told twice.
+
+    An iterator for one reader; it ends after `close`.
+    """
+
+    __slots__ = ("_closed", "_waiting", "_wake")
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, None] = {}
+        self._wake = asyncio.Event()
+        self._closed = False
+
+    def tell(self, pod_uid: str) -> None:
+        self._waiting[pod_uid] = None
+        self._wake.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self._wake.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        while not self._waiting:
+            if self._closed:
+                raise StopAsyncIteration
+            self._wake.clear()
+            await self._wake.wait()
+        uid = next(iter(self._waiting))
+        del self._waiting[uid]
+        return uid

@@ -1,0 +1,190 @@
+"""Start the container's process: from `launch.json` to a running program.
+
+In:  the launch document (argv, environment, mounts, limits, user, …).
+Out: its pid and the ends of its standard streams. StartFailed, with a text for the pod, when it could not be started.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import resource
+import signal
+import struct
+import termios
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from drakit.nodeagent.runtimes.shim import kernel
+from drakit.nodeagent.runtimes.shim.filesystem import View
+from drakit.nodeagent.runtimes.shim.hooks import HookError, run_hooks
+
+_NOT_RUN = 127
+_RLIMITS = {"data": resource.RLIMIT_DATA, "nproc": resource.RLIMIT_NPROC}
+
+
+class StartFailed(Exception):
+    """The program does not run."""
+
+
+@dataclass(slots=True)
+class Streams:
+    """Our ends; `stdin` is -1 without one, `stderr` with a tty. With a tty `stdin` and `stdout` are the same."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+    tty: bool
+
+
+def start(launch: dict[str, Any]) -> tuple[int, Streams]:
+    ours, theirs = _open_streams(tty=launch["tty"], stdin=launch["stdin"])
+    report, tell = os.pipe()
+    gate, go = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become(launch, theirs, gate, tell)
+    for descriptor in {*theirs, tell, gate}:
+        os.close(descriptor)
+    try:
+        run_hooks(launch, ("prestart", "createRuntime"), status="creating", pid=pid)
+    except HookError as error:
+        _abandon(pid)
+        raise StartFailed(str(error)) from None
+    _open_gate(go)
+    message = _read_all(report)
+    if message:
+        os.waitpid(pid, 0)
+        raise StartFailed(message)
+    return pid, ours
+
+
+def _open_gate(go: int) -> None:
+    try:
+        os.write(go, b"g")
+    except BrokenPipeError:
+        pass  # the child failed before it came there; its report says why
+    finally:
+        os.close(go)
+
+
+def _abandon(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def _read_all(descriptor: int) -> str:
+    """Ends when the last writer is gone: the child's end closes by itself when its program runs."""
+    pieces = []
+    while piece := os.read(descriptor, 4096):
+        pieces.append(piece)
+    os.close(descriptor)
+    return b"".join(pieces).decode("utf-8", "replace")
+
+
+def _open_streams(*, tty: bool, stdin: bool) -> tuple[Streams, tuple[int, int, int]]:
+    if tty:
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        return Streams(ours, ours, -1, tty=True), (theirs, theirs, theirs)
+    out, their_out = os.pipe()
+    err, their_err = os.pipe()
+    if stdin:
+        their_in, into = os.pipe()
+    else:
+        their_in, into = os.open(os.devnull, os.O_RDONLY), -1
+    return Streams(into, out, err, tty=False), (their_in, their_out, their_err)
+
+
+def _become(launch: dict[str, Any], streams: tuple[int, int, int], gate: int, tell: int) -> NoReturn:
+    """In the child: turn into the container's program, or report why not."""
+    try:
+        _prepare(launch, gate)
+        _take_streams(streams, tty=launch["tty"])
+        _drop_rights(launch)
+        _reset_signals()
+        os.set_inheritable(tell, False)
+        _execute(launch)
+    except BaseException as error:
+        os.write(tell, str(error).encode() or type(error).__name__.encode())
+    os._exit(_NOT_RUN)
+
+
+def _prepare(launch: dict[str, Any], gate: int) -> None:
+    os.setsid()
+    kernel.die_with_parent(signal.SIGKILL)
+    for file in launch["cgroups"]:
+        _write(file, str(os.getpid()))
+    _set_oom_score(launch["oom_score_adj"])
+    namespace = launch["namespace"]
+    if namespace != "none":
+        kernel.enter_new_namespaces(as_user=namespace == "user")
+    os.read(gate, 1)
+    if namespace != "none":
+        _arrange_files(launch)
+    run_hooks(launch, ("startContainer",), status="created", pid=os.getpid())
+
+
+def _arrange_files(launch: dict[str, Any]) -> None:
+    if launch["hostname"]:
+        kernel.set_hostname(launch["hostname"])
+    for path in launch["hide"]:
+        if os.path.ismount(path):
+            kernel.unmount(path)
+    if overlay := launch.get("overlay"):
+        options = ",".join(f"{name}={overlay[name]}" for name in ("lowerdir", "upperdir", "workdir"))
+        kernel.mount("overlay", overlay["target"], "overlay", options=options)
+    run_hooks(launch, ("createContainer",), status="creating", pid=os.getpid())
+    View(launch["scratch"]).apply(launch["mounts"], launch["devices"])
+
+
+def _set_oom_score(score: int) -> None:
+    """To lower the score takes a right that not everybody has; the container runs all the same."""
+    try:
+        _write("/proc/self/oom_score_adj", str(score))
+    except OSError:
+        return
+
+
+def _take_streams(streams: tuple[int, int, int], *, tty: bool) -> None:
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+    if tty:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _drop_rights(launch: dict[str, Any]) -> None:
+    for name, most in launch["rlimits"].items():
+        resource.setrlimit(_RLIMITS[name], (most, most))
+    if launch["groups"]:
+        os.setgroups(launch["groups"])
+    if launch["gid"] is not None and launch["gid"] != os.getgid():
+        os.setgid(launch["gid"])
+    if launch["uid"] is not None and launch["uid"] != os.getuid():
+        if not launch["groups"]:
+            os.setgroups([])
+        os.setuid(launch["uid"])
+
+
+def _reset_signals() -> None:
+    for number in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def _execute(launch: dict[str, Any]) -> NoReturn:
+    argv, env, directory = launch["argv"], launch["env"], launch["cwd"]
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise StartFailed(f"working directory {directory}: {error.strerror}") from None
+    try:
+        os.execvpe(argv[0], argv, env)
+    except OSError as error:
+        raise StartFailed(f'exec "{argv[0]}": {error.strerror}') from None
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)

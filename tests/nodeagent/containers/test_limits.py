@@ -1,0 +1,93 @@
+"""Cgroup limits, OOM scores and quality of service from spec, and from spec plus claims."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drakit.nodeagent.containers.limits import container_limits, qos_class
+from tests.nodeagent.containers.pods import container, pod
+
+GIB = 1 << 30
+BOTH = {"cpu": "1", "memory": "1Gi"}
+
+
+def limited(
+    limits: dict[str, str] | None = None, requests: dict[str, str] | None = None, **changes: Any
+) -> dict[str, Any]:
+    return container(resources={"limits": limits or {}, "requests": requests or {}}, **changes)
+
+
+@pytest.mark.parametrize(
+    ("containers", "expected"),
+    [
+        ([container()], "BestEffort"),
+        ([limited({"vendor.com/gpu": "1"})], "BestEffort"),
+        ([limited(BOTH)], "Guaranteed"),
+        ([limited(BOTH, BOTH), limited(BOTH, name="other")], "Guaranteed"),
+        ([limited(BOTH, {"cpu": "500m"})], "Burstable"),
+        ([limited(BOTH), container("other")], "Burstable"),
+        ([limited({"cpu": "1"})], "Burstable"),
+    ],
+)
+def test_quality_of_service_comes_from_the_containers(containers: list[dict[str, Any]], expected: str) -> None:
+    assert qos_class(pod(*containers)) == expected
+
+
+def test_the_pods_own_resources_come_first() -> None:
+    assert qos_class(pod(container(), resources={"limits": BOTH})) == "Guaranteed"
+    assert qos_class(pod(limited(BOTH), resources={"requests": {"cpu": "1"}})) == "Burstable"
+
+
+def test_cpu_and_memory_become_weight_quota_and_limit() -> None:
+    subject = limited({"cpu": "1500m", "memory": "64Mi"}, {"cpu": "250m"})
+    limits = container_limits(pod(subject), subject)
+    assert (limits.cpu_shares, limits.cpu_quota, limits.cpu_period) == (256, 150_000, 100_000)
+    assert (limits.memory_bytes, limits.needs_cgroup) == (64 << 20, True)
+
+
+def test_without_any_the_weight_is_the_least() -> None:
+    subject = container()
+    limits = container_limits(pod(subject), subject)
+    assert (limits.cpu_shares, limits.cpu_quota, limits.memory_bytes, limits.needs_cgroup) == (2, 0, 0, False)
+    tiny = limited({"cpu": "1m"})
+    assert container_limits(pod(tiny), tiny).cpu_quota == 1000
+
+
+@pytest.mark.parametrize(
+    ("subject", "spec", "expected"),
+    [
+        (container(), {}, 1000),
+        (limited(BOTH), {}, -997),
+        (limited(requests={"memory": "4Gi"}), {}, 500),
+        (limited(requests={"memory": "1Mi"}), {}, 999),
+        (limited(requests={"memory": "8Gi"}), {}, 3),
+        (limited(requests={"memory": "4Gi"}), {"priority": 2_000_001_000}, -997),
+    ],
+)
+def test_oom_scores(subject: dict[str, Any], spec: dict[str, Any], expected: int) -> None:
+    assert container_limits(pod(subject, **spec), subject, node_memory=8 * GIB).oom_score_adj == expected
+
+
+def test_a_sidecar_is_not_killed_before_those_it_serves() -> None:
+    sidecar = limited(requests={"memory": "1Mi"}, name="proxy", restartPolicy="Always")
+    whole = pod(limited(requests={"memory": "4Gi"}), initContainers=[sidecar])
+    assert container_limits(whole, sidecar, node_memory=8 * GIB).oom_score_adj == 500
+
+
+def test_claims_count_only_behind_the_switch() -> None:
+    subject = limited({"memory": "1Gi"}, {"cpu": "1", "memory": "1Gi"})
+    whole = pod(subject, container("other"))
+    whole["status"] = {
+        "nodeAllocatableResourceClaimStatuses": [
+            {"resourceClaimName": "a", "containers": ["main"], "resources": {"cpu": "1", "memory": "1Gi"}},
+            {"resourceClaimName": "b", "containers": ["other"], "resources": {"memory": "2Gi"}},
+        ]
+    }
+    without = container_limits(whole, subject, node_memory=8 * GIB)
+    with_claims = container_limits(whole, subject, node_memory=8 * GIB, with_claims=True)
+    assert (without.cpu_shares, without.memory_bytes, without.oom_score_adj) == (1024, GIB, 875)
+    assert (with_claims.cpu_shares, with_claims.memory_bytes, with_claims.oom_score_adj) == (2048, 2 * GIB, 750)
+    assert with_claims.cpu_quota == 0  # a claim raises a limit and makes none
+    assert qos_class(whole) == "Burstable"

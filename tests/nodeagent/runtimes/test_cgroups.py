@@ -1,0 +1,81 @@
+"""Cgroups of both versions, in a directory that looks like the kernel's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drakit.nodeagent.runtimes.cgroups import NO_CGROUP, Cgroups, weight
+from drakit.nodeagent.runtimes.contract import ContainerLimits, LimitsRefused
+
+LIMITS = ContainerLimits(cpu_shares=512, cpu_quota=50_000, memory_bytes=1 << 20, pids=100)
+
+
+def version_one(base: Path) -> Path:
+    for controller in ("cpu", "memory", "pids"):
+        (base / controller).mkdir(parents=True)
+    return base
+
+
+def version_two(base: Path) -> Path:
+    """Each level has the file that hands controllers down, as the kernel makes it."""
+    (base / "drakit" / "node" / "pod1" / "c1").mkdir(parents=True)
+    (base / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
+    for level in (base, base / "drakit", base / "drakit" / "node", base / "drakit" / "node" / "pod1"):
+        (level / "cgroup.subtree_control").write_text("cpu")
+    (base / "drakit" / "node" / "pod1" / "c1" / "memory.events").write_text("oom_kill 0\n")
+    return base
+
+
+def test_version_one_has_a_directory_per_controller(tmp_path: Path) -> None:
+    cgroups = Cgroups("node", root=version_one(tmp_path))
+    made = cgroups.make("pod1/c1", LIMITS)
+    assert cgroups.version == 1
+    settings = {
+        "cpu/drakit/node/pod1/c1/cpu.shares": "512",
+        "cpu/drakit/node/pod1/c1/cpu.cfs_quota_us": "50000",
+        "cpu/drakit/node/pod1/c1/cpu.cfs_period_us": "100000",
+        "memory/drakit/node/pod1/c1/memory.limit_in_bytes": "1048576",
+        "pids/drakit/node/pod1/c1/pids.max": "100",
+    }
+    assert {name: (tmp_path / name).read_text() for name in settings} == settings
+    assert made.procs == tuple(
+        f"{tmp_path}/{controller}/drakit/node/pod1/c1/cgroup.procs" for controller in ("cpu", "memory", "pids")
+    )
+
+
+def test_version_two_has_one_directory_and_hands_controllers_down(tmp_path: Path) -> None:
+    cgroups = Cgroups("node", root=version_two(tmp_path))
+    made = cgroups.make("pod1/c1", LIMITS)
+    leaf = tmp_path / "drakit" / "node" / "pod1" / "c1"
+    assert cgroups.version == 2
+    assert (leaf / "cpu.weight").read_text() == "20"
+    assert (leaf / "cpu.max").read_text() == "50000 100000"
+    assert (leaf / "memory.max").read_text() == "1048576"
+    assert (tmp_path / "drakit" / "cgroup.subtree_control").read_text() == "+memory +pids"
+    assert (made.procs, made.oom) == ((f"{leaf}/cgroup.procs",), (f"{leaf}/memory.events",))
+
+
+def test_where_none_may_be_made_limits_are_refused_and_weights_left_out(tmp_path: Path) -> None:
+    cgroups = Cgroups("node", root=tmp_path / "none")
+    assert cgroups.version == 0
+    with pytest.raises(LimitsRefused, match="limits cannot be held: no cgroup may be made"):
+        cgroups.make("pod1/c1", LIMITS)
+    assert cgroups.make("pod1/c1", ContainerLimits(cpu_shares=2, oom_score_adj=1000)) == NO_CGROUP
+
+
+def test_removal_takes_the_pods_directory_with_its_last_container(tmp_path: Path) -> None:
+    cgroups = Cgroups("node", root=version_one(tmp_path))
+    for path in ("pod1/c1", "pod1/c2"):
+        cgroups.make(path, ContainerLimits())
+    cgroups.remove("pod1/c1")
+    assert (tmp_path / "cpu/drakit/node/pod1").exists()
+    cgroups.remove("pod1/c2")
+    cgroups.remove("pod1/c2")
+    assert not (tmp_path / "cpu/drakit/node/pod1").exists()
+
+
+@pytest.mark.parametrize(("shares", "expected"), [(2, 1), (1024, 39), (262144, 10000), (0, 1)])
+def test_shares_become_weights(shares: int, expected: int) -> None:
+    assert weight(shares) == expected
