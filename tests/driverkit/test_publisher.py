@@ -20,7 +20,7 @@ from drakit.api import (
     NodeSelectorTerm,
     ResourceSlice,
 )
-from drakit.api.exchange import StatusContent, Request, Response
+from drakit.api.exchange import Request, Response, StatusContent
 from drakit.apiserver import Settings
 from drakit.base import status
 from drakit.base.errors import InvalidObject

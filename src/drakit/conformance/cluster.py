@@ -18,7 +18,7 @@ from drakit.apiserver import Settings, build_server
 from drakit.apiserver.auth.certificates import Authority
 from drakit.apiserver.auth.identities import ADMIN
 from drakit.apiserver.http.listener import Listener, Security, bind
-from drakit.apiserver.serving.kubeconfig import Access as ServedAccess
+from drakit.apiserver.serving.kubeconfig import ServerAccess as ServedAccess
 from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import RealClock
 from drakit.base.errors import UsageError

@@ -28,7 +28,7 @@ from drakit.driverkit.pools import DevicePool
 from drakit.driverkit.slices.dropped import dropped_fields
 from drakit.driverkit.slices.plan import Publication, SlicePlan, desired_slices, plan_pool
 from drakit.driverkit.state.locks import try_hold
-from drakit.informers import Backoff, Controller, Informers, Result, ListScope
+from drakit.informers import Backoff, Controller, Informers, ListScope, Result
 from drakit.validation import validate_create
 
 log = logging.getLogger("drakit.driverkit")
