@@ -24,10 +24,12 @@ from drakit.cli import options
 from drakit.cli.access import access_of
 from drakit.cli.diagnostics import Diagnostics, bind_port, hide_creation_times, url_of
 from drakit.cli.flags import ReachFlags, with_groups
+from drakit.cli.host import explained
 from drakit.cli.logs import log_to_stderr, note_warning
 from drakit.client import Access, Client
 from drakit.client.transport.http import Http
 from drakit.driverkit import Driver, KubeletPlugin, PluginSettings
+from drakit.driverkit.project import Project, write_project
 from drakit.driverkit.running import stop_signal
 from drakit.drivers import DRIVERS
 
@@ -73,8 +75,23 @@ def run(
         instance=pod_uid,
         remove_slices_on_exit=remove_slices_on_exit,
     )
-    access = access_of(reach)
-    asyncio.run(_serve(made, access, settings, bind_port(bind_address, port)))
+    asyncio.run(_serve(made, access_of(reach), settings, bind_port(bind_address, port)))
+
+
+@driver.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the project, such as leds.")],
+    driver_name: Annotated[str, typer.Option(help="Of the driver; NAME.example.com by default.")] = "",
+    directory: Annotated[Path | None, typer.Option(help="Where to put it; NAME by default.")] = None,
+) -> None:
+    """Write a new driver's project: a driver that runs, tests that pass, and what a cluster needs."""
+    project = Project(name=name, driver=driver_name or f"{name}.example.com")
+    place = directory or Path(name)
+    with explained("--directory"):
+        written = write_project(project, place)
+    for path in written:
+        typer.echo(path)
+    typer.echo(f"\nNext: cd {place} && pytest && drakit driver run {project.module}:{project.class_name} --help")
 
 
 async def _serve(made: Driver, access: Access, settings: PluginSettings, bound: socket.socket) -> None:

@@ -24,6 +24,7 @@ COMMANDS = {
     "device-metadata": "drakit.cli.device_metadata",
     "driver": "drakit.cli.driver",
     "lint": "drakit.cli.lint",
+    "node": "drakit.cli.node",
     "scheduler": "drakit.cli.scheduler",
     "up": "drakit.cli.up",
 }

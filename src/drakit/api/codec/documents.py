@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from itertools import compress
-from operator import is_
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -130,7 +128,7 @@ def decode_plain(
 def build(kind: Kind, version: str, data: dict[str, Any], known: Mapping[str, Any] = _NOTHING) -> Object:
     """The object of data that went through its shape."""
     group_version = kind.group_version(version)
-    if not kind.whole:
+    if not kind.fully_typed:
         return Partial.of(kind.model, shape_of(group_version, kind.kind).complete(data, known))
     internal = {**to_internal(group_version, kind.kind, data), "apiVersion": kind.internal_version, "kind": kind.kind}
     return from_plain(kind.model, internal)
@@ -200,9 +198,10 @@ def sharing(value: M, known: M, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take_shared(plain: dict[str, Any], value: Model, known: Model, document: Mapping[str, Any]) -> None:
-    same = map(is_, msgspec.structs.astuple(value), msgspec.structs.astuple(known))
-    for name in document.keys() & compress(_names_of(type(value)), same):
-        plain[name] = document[name]
+    fields = zip(_names_of(type(value)), msgspec.structs.astuple(value), msgspec.structs.astuple(known), strict=True)
+    for name, each, before in fields:
+        if each is before and name in document:
+            plain[name] = document[name]
 
 
 @cache
