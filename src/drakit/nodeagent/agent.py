@@ -17,7 +17,7 @@ from importlib.metadata import version
 from random import Random
 
 import aiohttp
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 
 from drakit.api import Partial, Pod
 from drakit.base.clock import Clock, RealClock
@@ -34,6 +34,8 @@ from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.handlers import HandlerRunner
 from drakit.nodeagent.containers.sources import ClientObjects
 from drakit.nodeagent.containers.volumes import VolumeStore
+from drakit.nodeagent.devices.allocation import DeviceAllocation
+from drakit.nodeagent.devices.registration import DevicePlugins
 from drakit.nodeagent.metrics import AgentMetrics
 from drakit.nodeagent.node.facts import allocatable_of
 from drakit.nodeagent.node.object import NodeObject, NodeState
@@ -55,6 +57,7 @@ from drakit.nodeagent.pods.worker import Eviction, PodServices, Rejection
 from drakit.nodeagent.pods.workers import PodWorkers
 from drakit.nodeagent.pods.writer import StatusWriter
 from drakit.nodeagent.runtimes.contract import PodIdentity, Runtime
+from drakit.nodeagent.server import CachedPods, NodeServer, NodeServing
 from drakit.nodeagent.settings import AgentSettings
 
 log = logging.getLogger("drakit.nodeagent")
@@ -75,11 +78,14 @@ class NodeAgent:
         registry: CollectorRegistry | None = None,
         random: Random | None = None,
         flush: Callable[[int], None] = os.fsync,
+        serving: NodeServing | None = None,
     ) -> None:
+        """`serving` has logs, exec and the like served; without, `kubectl logs` does not reach this node."""
         self.settings = settings
         self.clock: Clock = clock or RealClock()
         self.runtime = runtime
-        self.metrics = AgentMetrics(registry or CollectorRegistry())
+        self.registry = registry or CollectorRegistry()
+        self.metrics = AgentMetrics(self.registry)
         self._client = client
         self._random = random or Random()
         self._directory = directory
@@ -87,6 +93,10 @@ class NodeAgent:
         self._extended = "DRAExtendedResource" in gates.on
         self._health_on = "ResourceHealthStatus" in gates.on
 
+        self.device_plugins = DevicePlugins(settings.paths.device_plugins, on_change=self._on_devices)
+        self.devices = DeviceAllocation(
+            self.device_plugins, settings.paths.device_plugins, extended=self._extended, flush=flush
+        )
         self.events = EventLog(client, self.clock, settings.node)
         self.health = HealthReports(self.clock, directory=settings.paths.root)
         self.drivers = Drivers(
@@ -105,7 +115,11 @@ class NodeAgent:
             version=f"v1.36.4+drakit-{version('drakit')}",
             labels=settings.labels,
             taints=tuple(dict(each) for each in settings.taints),
+            devices=self.device_plugins.amounts,
         )
+        if serving is not None:
+            self.state.port = serving.port
+        self._serving = serving
         self.node = NodeObject(client, self.state, self.clock)
         self.pods: Informer[Partial[Pod]] = Informer(
             client,
@@ -137,9 +151,13 @@ class NodeAgent:
             stack.push_async_callback(self._workers.stop)
             await stack.enter_async_context(self._background())
             await self._begin_pods(damaged)
+            if self._serving is not None:
+                await stack.enter_async_context(self._server(self._serving))
             directory = self._directory
             if directory is None:
                 directory = await stack.enter_async_context(RegistryDirectory(self.settings.paths.registry, self.clock))
+            if self.settings.serves_device_plugins:
+                await stack.enter_async_context(self.device_plugins)
             if self.settings.paths.pod_resources is not None:
                 await stack.enter_async_context(PodResourcesServer(self.listing, self.settings.paths.pod_resources))
             plugins = asyncio.create_task(
@@ -180,7 +198,13 @@ class NodeAgent:
 
     @property
     def listing(self) -> PodResourceListing:
-        return PodResourceListing(self._living_pods, self.records, extended=self._extended)
+        return PodResourceListing(
+            self._living_pods,
+            self.records,
+            plugin_devices=self.devices.devices,
+            allocatable=self.device_plugins.healthy,
+            extended=self._extended,
+        )
 
     def _living_pods(self) -> Sequence[Pod]:
         return [each.view for each in self.workers.active()]
@@ -208,6 +232,7 @@ class NodeAgent:
             self.events,
             self.metrics,
             runner,
+            self.devices,
             pods_directory=settings.paths.pods,
             node_memory=memory.value if memory is not None else 0,
             extended=self._extended,
@@ -233,11 +258,24 @@ class NodeAgent:
             log_root=settings.paths.logs,
             node=self._node_facts,
             admit=self._admit,
+            release=self.devices.release,
         )
         self.drivers.listeners.arrived.append(self._on_driver)
         self.drivers.listeners.absent.append(self._slices.begin)
         self.health.on_change.append(self._on_health)
         return PodWorkers(services)
+
+    def _server(self, serving: NodeServing) -> NodeServer:
+        return NodeServer(
+            serving.bound,
+            serving.certificates,
+            serving.access,
+            node_name=self.settings.node,
+            pods=CachedPods(self.pods),
+            runtime=self.runtime,
+            clock=self.clock,
+            metrics=lambda: generate_latest(self.registry),
+        )
 
     def _node_facts(self) -> NodeFacts:
         _, allocatable = self.state.amounts()
@@ -289,6 +327,7 @@ class NodeAgent:
         self.pods.subscribe(self.workers.on_pod)
         ghosts = [PodIdentity(uid=uid, namespace="", name=uid) for uid in self.records.pods() if uid not in left]
         self.workers.adopt([*left.values(), *ghosts])
+        self.devices.keep_only({each.identity.uid for each in self.workers.all()})
 
     async def _follow_runtime(self) -> None:
         async for uid in self.runtime.changes():
@@ -308,6 +347,11 @@ class NodeAgent:
     def _on_driver(self, driver: str) -> None:
         self._slices.end(driver)
         self.workers.wake_those(lambda worker: worker.is_retrying)
+
+    def _on_devices(self) -> None:
+        self.node.changed()
+        if self._workers is not None:
+            self._workers.wake_those(lambda worker: worker.is_retrying)
 
     def _on_health(self, driver: str, devices: Sequence[Device]) -> None:
         for uid in self.records.using(driver, devices):

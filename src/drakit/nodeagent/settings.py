@@ -57,5 +57,6 @@ class AgentSettings:
     """drakit's own switch: cgroup limits, OOM score and eviction rank count claims too."""
     shutdown_grace: float = 0.0
     shutdown_grace_critical: float = 0.0
+    serves_device_plugins: bool = True
     registers: bool = True
     """Whether the agent makes its Node object; without, somebody else does."""

@@ -267,9 +267,21 @@ class Actions:
         for driver in self._drivers(step["do"]):
             driver.end_streams(error)
 
-    async def remove_registration(self, step: Plain, found: re.Match[str]) -> None:  # noqa: ARG002
+    async def _unregister(self, step: Plain, found: re.Match[str]) -> None:  # noqa: ARG002
         for driver in self._drivers(step["do"]):
             self._stage.directory.remove(driver.registration)
+
+    async def _register(self, step: Plain, found: re.Match[str]) -> None:  # noqa: ARG002
+        for driver in self._drivers(step["do"]):
+            self._stage.directory.put(driver.registration, driver)
+
+    # The server
+
+    async def _lose_server(self, step: Plain, found: re.Match[str]) -> None:  # noqa: ARG002
+        self._stage.line.away = True
+
+    async def _find_server(self, step: Plain, found: re.Match[str]) -> None:  # noqa: ARG002
+        self._stage.line.away = False
 
 
 def _about(row: Plain) -> Plain:
@@ -292,15 +304,19 @@ _ACTIONS: tuple[tuple[str, Action], ...] = (
     (r"^(?:re)?start (?:the )?kubelet", Actions._start_agent),
     (r"^remove dra_manager_state", Actions._remove_checkpoint),
     (r"^dra_manager_state: (\w+) broken", Actions._damage_checkpoint),
+    (r"(?:stop|block|kill).*API ?server|API ?server (?:away|stops|down)", Actions._lose_server),
+    (r"(?:start|unblock).*API ?server|API ?server (?:back|again|up)", Actions._find_server),
     (r"sandbox becomes NOTREADY(?:, container exits (\d+))?", Actions._break_sandbox),
-    (r"container (?P<name>\S+ )?exits (?P<code>\d+)", Actions._exit),
+    (r"containers? (?P<name>\S+ )?exits? (?:with )?(?P<code>\d+)", Actions._exit),
     (r"(?:ends|aborts|closes) the stream(?: with (?P<code>\w+))?", Actions._end_stream),
     (r"^report |^now silence|silence", Actions._nothing),
     (r"socket files? (?:are|is) left", Actions._strand_driver),
     (r"^new servers|^second registration socket|^serve only the registration", Actions._start_driver),
     (r"^(?:stop|kill) dra\.sock|dra\.sock (?:goes|away|removed)", Actions._stop_service),
     (r"dra\.sock back|^(?:re)?start dra\.sock|^endpoint socket appears", Actions._start_service),
-    (r"^remove (?:only )?the registration socket", Actions.remove_registration),
+    (r"remove.*registration socket$|registration socket (?:only )?(?:removed|goes|gone|away)", Actions._unregister),
+    (r"registration socket (?:is )?(?:back|again|appears)|put back.*registration socket", Actions._register),
+    (r"driver (?:process )?(?:dies|crashes|exits)", Actions._stop_service),
     (r"^(?:stop|kill) (?:driver|instance)|driver stops|SIG(?:TERM|KILL) to (?:driver|instance)", Actions._stop_driver),
     (r"^(?:re)?start (?:driver|instance)|^driver (?:back|again|returns)", Actions._start_driver),
     (r"claim|reserv|status entry|allocation|finalizer", Actions._nothing),

@@ -81,7 +81,7 @@ class Player:
         await self._actions.setup()
         steps = causes_first(list(without_repeats(self._it.flow["steps"])))
         for index, step in enumerate(steps):
-            ending = next((each for each in ENDINGS if each.begins(step, steps[:index])), None)
+            ending = next((each for each in ENDINGS if each.begins(step, steps[:index], self._it.flow)), None)
             if ending is not None:
                 await self._end_differently(ending)
                 return

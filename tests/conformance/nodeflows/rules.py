@@ -112,10 +112,11 @@ def _one_image_event(event: Event) -> Event:
     return about, type_, reason, message, path
 
 
-def _without_scheduled(state: Plain) -> Plain:
-    if state.get("phase") != "Failed" or not str(state.get("message", "")).startswith("Pod was rejected: "):
+def _turned_away(state: Plain) -> Plain:
+    if not str(state.get("message", "")).startswith("Pod was rejected: "):
         return state
-    return {**state, "conditions": [], "containerStatuses": []}
+    # The kubelet holds the phase back for a while.
+    return {**state, "phase": "Failed", "conditions": [], "containerStatuses": []}
 
 
 RULES: tuple[Rule, ...] = (
@@ -180,8 +181,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "a pod that is turned away keeps what the scheduler wrote",
-        "a kubelet drops the PodScheduled condition",
-        state=_without_scheduled,
+        "a kubelet drops the PodScheduled condition, and tells the phase a moment later",
+        state=_turned_away,
     ),
 )
 
@@ -192,21 +193,40 @@ class Ending:
 
     title: str
     why: str
-    begins: Callable[[Plain, Sequence[Plain]], bool]
-    """Whether a step, after those before it, is where the two part."""
+    begins: Callable[[Plain, Sequence[Plain], Plain], bool]
+    """Whether a step, after those before it, is where the two part; the flow comes third."""
     event: str = ""
     """An event that must have been told by then, as a pattern of its message; empty for none."""
     phase: str = ""
     """The phase that the pod comes to; empty for none."""
 
 
-def _sent_twice(step: Plain, before: Sequence[Plain]) -> bool:
+def _sent_twice(step: Plain, before: Sequence[Plain], flow: Plain) -> bool:
+    del before, flow
     claims = (step.get("request") or {}).get("claims") or []
     return step.get("method") == "NodePrepareResources" and any(c in claims[:i] for i, c in enumerate(claims))
 
 
-def _crash(step: Plain, before: Sequence[Plain]) -> bool:
+def _crash(step: Plain, before: Sequence[Plain], flow: Plain) -> bool:
+    del before, flow
     return step.get("saw") == "kubelet process ended" and any("panic" in line for line in step.get("log") or ())
+
+
+def _runs_without_resource(step: Plain, before: Sequence[Plain], flow: Plain) -> bool:
+    """Whether the kubelet goes on with a pod that asks for an extended resource that nobody provides."""
+    if step.get("saw") not in ("CRI call", "pod status") or len(step.get("status", {}).get("conditions", "many")) < 2:
+        return False
+    pod = next(
+        (m for m in flow["setup"]["manifests"] if (m["kind"], m["metadata"]["name"]) == ("Pod", step["pod"])), None
+    )
+    if pod is None or "extendedResourceClaimStatus" in (pod.get("status") or {}):
+        return False
+    rows = [row for row in (*before, step) if row.get("saw") == "pod status" and row["pod"] == step["pod"]]
+    if any("extendedResourceClaimStatus" in row["status"] for row in rows):
+        return False
+    containers = (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ()))
+    asked = {name for each in containers for name in (each.get("resources") or {}).get("limits") or ()}
+    return any("/" in name and not name.startswith("kubernetes.io/") for name in asked)
 
 
 ENDINGS: tuple[Ending, ...] = (
@@ -221,6 +241,13 @@ ENDINGS: tuple[Ending, ...] = (
         "the kubelet crashes, and again at each start while the pod is there",
         _crash,
         event=r"was not created for Pod .* \(Pod is not owner\)",
+    ),
+    Ending(
+        "an extended resource that the node does not have and no claim provides is refused",
+        "the kubelet admits the pod, which then runs without the device that it asked for",
+        _runs_without_resource,
+        event=r"Node didn't have enough resource: .*, capacity: 0",
+        phase="Failed",
     ),
 )
 

@@ -119,8 +119,7 @@ class ScriptedDriver:
         taken = float((row or {}).get("answered_after_s") or 0.0)
         if (row or {}).get("client_cancelled_after_s"):
             taken = max(taken, limit + 0.1)
-        # Short answers are the recorder's own load.
-        await self._wait(taken if taken >= 0.5 else 0.0, limit)
+        await self._wait(taken, limit)
         if "grpc" in answer:
             raise CallFailed(go_code(answer["grpc"]), answer.get("message", ""))
         return answer

@@ -7,6 +7,7 @@ Out: what was seen, in order: calls to drivers and to the runtime, pod states, e
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from drakit.apiserver import build_server
 from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
 from drakit.base.quantity import Quantity
-from drakit.client import CLAIMS, EVENTS, PODS, SLICES, Client, InProcess
+from drakit.client import CLAIMS, EVENTS, PODS, SLICES, Client, ConnectionFailed, InProcess
 from drakit.nodeagent.agent import NodeAgent
 from drakit.nodeagent.node.facts import MachineFacts
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
@@ -53,6 +54,25 @@ _CONTAINER = (
 _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 
+class Line:
+    """The agent's way to the server, which may be cut."""
+
+    in_process = True
+    page_size = 0
+
+    def __init__(self, handler: Any, user: User) -> None:
+        self._inner = InProcess(handler, user)
+        self.away = False
+
+    async def handle(self, request: Any) -> Any:
+        if self.away:
+            raise ConnectionFailed("the server is away")
+        return await self._inner.handle(request)
+
+    async def close(self) -> None:
+        return
+
+
 class Stage:
     """Everything of one flow. Time stands still but in `until` and `run_for`."""
 
@@ -76,6 +96,7 @@ class Stage:
         self.directory = ScriptedDirectory()
         self.runtime = ScriptedRuntime(clock, self._log_cri, self._creation_failure)
         self._handler = handler
+        self.line = Line(handler, User(name=""))
         self._task: asyncio.Task[None] | None = None
         self._watches: list[asyncio.Task[None]] = []
 
@@ -98,24 +119,16 @@ class Stage:
 
     async def start_agent(self) -> None:
         user = User(name=f"system:node:{NODE}", groups=("system:nodes", "system:authenticated"))
-        machine = MachineFacts(
-            capacity={
-                "cpu": Quantity.of(2),
-                "memory": Quantity.parse("8Gi"),
-                "ephemeral-storage": Quantity.parse("100Gi"),
-                "pods": Quantity.of(110),
-            },
-            internal_ip="127.0.0.1",
-            hostname=NODE,
-        )
+        self.line = Line(self._handler, user)
+        machine = MachineFacts(capacity=recorded_capacity(self.flow), internal_ip="127.0.0.1", hostname=NODE)
         self.registry = CollectorRegistry()
         paths = AgentPaths(
             **{name: getattr(self.paths, name) for name in AgentPaths.__slots__} | {"pod_resources": None}
         )
         self.agent = NodeAgent(
-            Client(InProcess(self._handler, user), clock=self.clock),
+            Client(self.line, clock=self.clock),
             self.runtime,
-            AgentSettings(NODE, paths, machine, self.gates),
+            AgentSettings(NODE, paths, machine, self.gates, serves_device_plugins=False),
             clock=self.clock,
             dialer=ScriptedDialer(self.drivers, self.directory),
             directory=self.directory,
@@ -244,6 +257,21 @@ class Stage:
         return ""
 
 
+def recorded_capacity(flow: Plain) -> dict[str, Quantity]:
+    """Of the recorder's machine, as far as the recording tells: two cpus, and what refusals name."""
+    capacity = {
+        "cpu": Quantity.of(2),
+        "memory": Quantity.parse("8Gi"),
+        "ephemeral-storage": Quantity.parse("100Gi"),
+        "pods": Quantity.of(110),
+    }
+    for step in flow["steps"]:
+        told = re.search(r"enough resource: (\S+), requested: .*capacity: (\d+)", str(step.get("message", "")))
+        if told and told[1] in capacity:
+            capacity[told[1]] = Quantity.parse(f"{told[2]}m" if told[1] == "cpu" else told[2])
+    return capacity
+
+
 def shown_status(pod: Plain) -> Plain:
     """What the recorder kept of a pod."""
     status, metadata = pod.get("status") or {}, pod["metadata"]
@@ -288,14 +316,15 @@ def timeless(value: Any, key: str = "") -> Any:
 async def stage(flow: Plain, root: Path) -> AsyncIterator[Stage]:
     clock = FakeClock()
     async with MemoryStore(clock=clock) as store:
-        server = await build_server(store, clock=clock, settings=settings(FeatureGates.all_on(), ("NodeRestriction",)))
-        made = Stage(flow, store, clock, Client(InProcess(server), clock=clock), root, server)
-        try:
-            await made.start_agent()
-            await made.watch()
-            yield made
-        finally:
-            await made.close()
+        rules = settings(FeatureGates.all_on(), ("NodeRestriction",))
+        async with await build_server(store, clock=clock, settings=rules) as server:
+            made = Stage(flow, store, clock, Client(InProcess(server), clock=clock), root, server)
+            try:
+                await made.start_agent()
+                await made.watch()
+                yield made
+            finally:
+                await made.close()
 
 
 __all__ = ["CLAIMS", "NAMESPACE", "NODE", "ScriptedDriver", "Stage", "shown_status", "stage", "timeless"]

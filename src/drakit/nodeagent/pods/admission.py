@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from drakit.api import Pod, pod_requests
+from msgspec.structs import replace
+
+from drakit.api import Container, Pod, pod_requests
 from drakit.base.gates import FeatureGates
 from drakit.base.quantity import Quantity
+from drakit.nodeagent.devices.allocation import covered_pairs
 from drakit.nodeagent.pods.worker import Rejection
 
 _CRITICAL_PRIORITY = 2_000_000_000
@@ -71,16 +74,24 @@ class NodeFit:
         return found
 
     def _footprint(self, pod: Pod) -> dict[str, Quantity]:
-        covered = self._covered(pod)
-        amounts = pod_requests(pod, claims=self._claims)
-        return {name: amount for name, amount in amounts.items() if name not in covered}
+        return pod_requests(self._without_covered(pod), claims=self._claims)
 
-    def _covered(self, pod: Pod) -> set[str]:
-        """Extended resources of which a claim gives the pod its part."""
-        status = pod.status.extended_resource_claim_status
-        if status is None or not self._extended:
-            return set()
-        return {mapping.resource_name for mapping in status.request_mappings}
+    def _without_covered(self, pod: Pod) -> Pod:
+        """Without the extended resources that a claim gives to a container."""
+        covered = covered_pairs(pod) if self._extended else set()
+        if not covered:
+            return pod
+        spec = replace(
+            pod.spec,
+            containers=tuple(_without(each, covered) for each in pod.spec.containers),
+            init_containers=tuple(_without(each, covered) for each in pod.spec.init_containers),
+        )
+        return replace(pod, spec=spec)
+
+
+def _without(container: Container, covered: set[tuple[str, str]]) -> Container:
+    kept = {name: each for name, each in container.resources.requests.items() if (container.name, name) not in covered}
+    return replace(container, resources=replace(container.resources, requests=kept))
 
 
 def _rank(name: str) -> tuple[int, str]:

@@ -9,7 +9,7 @@ StartFailed    (Retryable) the container does not run; carries why, for its stat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.handlers import HandlerRunner, HandlerTarget
 from drakit.nodeagent.containers.hooks import LEAST_GRACE, run_post_start
 from drakit.nodeagent.containers.sources import ObjectSource
+from drakit.nodeagent.devices.allocation import DeviceAllocation, DeviceGrant, DevicesUnavailable
 from drakit.nodeagent.metrics import AgentMetrics
 from drakit.nodeagent.pods.containerstatuses import Waiting
 from drakit.nodeagent.pods.events import NORMAL, WARNING, EventLog
-from drakit.nodeagent.runtimes.contract import ImageUnavailable, Runtime, RuntimeRefusal, SandboxInfo
+from drakit.nodeagent.runtimes.contract import ContainerConfig, ImageUnavailable, Runtime, RuntimeRefusal, SandboxInfo
 
 Document = Mapping[str, Any]
 
@@ -49,8 +50,6 @@ class Start:
     attempt: int
     volumes: Mapping[str, Path]
     node: NodeFacts
-    devices: Mapping[str, Any] | None = None
-    """What device plugins give to the container: env, mounts, CDI ids."""
 
     @property
     def init(self) -> bool:
@@ -68,6 +67,7 @@ class ContainerStarts:
         events: EventLog,
         metrics: AgentMetrics,
         runner: HandlerRunner,
+        devices: DeviceAllocation,
         *,
         pods_directory: Path,
         node_memory: int = 0,
@@ -81,6 +81,7 @@ class ContainerStarts:
         self._events = events
         self._metrics = metrics
         self._runner = runner
+        self._devices = devices
         self._pods_directory = pods_directory
         self._node_memory = node_memory
         self._extended = extended
@@ -127,6 +128,7 @@ class ContainerStarts:
 
     async def _create(self, start: Start) -> str:
         try:
+            grant = await self._devices.grant(start.pod, start.container)
             config = await container_config(
                 start.document,
                 self._document(start),
@@ -142,13 +144,15 @@ class ContainerStarts:
                 attempt=start.attempt,
                 on_event=lambda reason, message: self._tell(start, WARNING, reason, message),
             )
+        except DevicesUnavailable as error:
+            raise self._failed(start, Waiting("CreateContainerConfigError", str(error))) from None
         except ClaimUnknown as error:
             raise self._failed(start, Waiting("CreateContainerConfigError", f"internal error: {error}")) from None
         except (ConfigUnavailable, MountFailed, VolumeRefused, RuntimeRefusal) as error:
             reason = getattr(error, "reason", "CreateContainerConfigError")
             raise self._failed(start, Waiting(reason, str(error))) from None
         try:
-            container_id = await self._runtime.create_container(start.sandbox.id, config)
+            container_id = await self._runtime.create_container(start.sandbox.id, _with(config, grant))
         except DrakitError as error:
             reason = error.reason if isinstance(error, RuntimeRefusal) else "CreateContainerError"
             raise self._failed(start, Waiting(reason, str(error))) from None
@@ -177,3 +181,12 @@ class ContainerStarts:
         if found is None:
             raise LookupError(f"pod {start.pod.metadata.name} has no container {start.container.name}")
         return found
+
+
+def _with(config: ContainerConfig, grant: DeviceGrant) -> ContainerConfig:
+    return replace(
+        config,
+        env={**grant.env, **config.env},
+        mounts=[*config.mounts, *grant.mounts],
+        cdi_devices=(*config.cdi_devices, *grant.cdi_ids),
+    )

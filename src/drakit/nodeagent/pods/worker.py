@@ -35,7 +35,7 @@ from drakit.nodeagent.containers.volumes import VolumeStore
 from drakit.nodeagent.pods.containerstatuses import ContainerFacts, HealthView, Waiting
 from drakit.nodeagent.pods.events import NORMAL, WARNING, EventLog
 from drakit.nodeagent.pods.phases import FAILED, TERMINAL
-from drakit.nodeagent.pods.plan import next_attempt, plan, restarts
+from drakit.nodeagent.pods.plan import PodPlan, next_attempt, plan, restarts
 from drakit.nodeagent.pods.probes import PodProbes
 from drakit.nodeagent.pods.runtimeview import RuntimeView
 from drakit.nodeagent.pods.starts import ContainerStarts, Start, StartFailed
@@ -93,6 +93,8 @@ class PodServices:
     log_root: Path
     node: Callable[[], NodeFacts]
     admit: Callable[[Partial[Pod]], Rejection | None]
+    release: Callable[[str], None]
+    """Give back what device plugins gave to a pod."""
 
 
 @dataclass(slots=True)
@@ -238,14 +240,13 @@ class PodWorker:
         view = await self._view()
         if not self._memory.admitted and not self._admit(view):
             return AGAIN
-        pod = self._known.view
         await self._probes.follow(self._known.document, view)
         built = self._build(view)
         self._put(built.status)
         if built.phase in TERMINAL:
             self._finished = True
             return AGAIN
-        steps = plan(pod, view, is_started=lambda name: name not in self._probes.unstarted())
+        steps = self._plan(view)
         if steps.sandbox is not None:
             return await self._make_sandbox(steps.sandbox, view, built)
         if failed := self._probes.failed():
@@ -254,6 +255,9 @@ class PodWorker:
         if steps.start:
             return await self._start_all(steps.start, view)
         return await self._refresh()
+
+    def _plan(self, view: RuntimeView) -> PodPlan:
+        return plan(self._known.view, view, is_started=lambda name: name not in self._probes.unstarted())
 
     def _admit(self, view: RuntimeView) -> bool:
         """Ask once whether the node takes the pod; one that was here before the agent's start is not asked about."""
@@ -292,9 +296,12 @@ class PodWorker:
         except DrakitError as error:
             return self._wait_for("FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}", view)
         self._memory.cause = ""
-        sandbox = (await self._view()).ready_sandbox
-        self._put(with_sandbox(built.status, ip=sandbox.ip if sandbox is not None else ""))
-        return AGAIN
+        view = await self._view()
+        if view.ready_sandbox is not None and not self._gone:
+            self._put(with_sandbox(built.status, ip=view.ready_sandbox.ip))
+        # What a driver has prepared is used, also when the pod was deleted meanwhile: the end comes with the next look.
+        steps = self._plan(view)
+        return await self._start_all(steps.start, view) if steps.start else AGAIN
 
     def _sandbox(self, attempt: int) -> SandboxConfig:
         metadata = self._known.document["metadata"]
@@ -446,6 +453,7 @@ class PodWorker:
             self._put(status)
         self._services.volumes.tear_down(self.identity.uid)
         self._services.backoff.forget(self.identity.uid)
+        self._services.release(self.identity.uid)
         self.over = True
 
     async def _remove_object(self) -> float | None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from drakit.api import Partial, Pod
+from drakit.informers import Informer
 from drakit.nodeagent.runtimes.contract import ContainerInfo, ContainerState, Runtime, SandboxInfo, SandboxState
 
 PodDocument = Mapping[str, Any]
@@ -27,6 +29,20 @@ class PodSource(Protocol):
     def find(self, namespace: str, name: str) -> PodDocument | None: ...
 
     def all(self) -> Iterable[PodDocument]: ...
+
+
+class CachedPods:
+    """The pods of this node as an informer has them: the agent's own writes come back with its next event."""
+
+    def __init__(self, pods: Informer[Partial[Pod]]) -> None:
+        self._pods = pods
+
+    def find(self, namespace: str, name: str) -> PodDocument | None:
+        found = self._pods.cache.named(name, namespace)
+        return found.document if found is not None else None
+
+    def all(self) -> Iterable[PodDocument]:
+        return [each.document for each in self._pods.cache.all()]
 
 
 class NodeRequestError(Exception):
