@@ -7,6 +7,7 @@ Out: a Response whose content is encoded only if somebody asks for bytes. In pro
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -41,6 +42,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Set by a transport that has authenticated its caller by other means; then no credential is looked at."""
     certificate: bytes | None = None
     """The client's certificate (DER), which the transport has verified against the server's client CA."""
+    open_body: bool = False
+    """Whether a client wants the answer piece by piece (`OpenBody`), as it comes."""
 
     def parameter(self, name: str) -> str:
         """The first value of a query parameter; empty when it is not there."""
@@ -145,6 +148,36 @@ class EventStream(Content):
     @abstractmethod
     def events(self) -> AsyncIterator[WatchEvent]:
         """The stream as objects."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Idempotent."""
+
+
+class OpenBody(Content):
+    """A body that goes on as long as there is something to say: a log. For one reader. It must be closed."""
+
+    def encode(self) -> bytes:
+        raise TypeError("a body without a known end: read its pieces")
+
+    @abstractmethod
+    def pieces(self) -> AsyncIterator[bytes]:
+        """As they come. Raise OSError when it breaks off."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Idempotent."""
+
+
+class Tunnel(Content):
+    """From here on the connection speaks another protocol (101): exec, attach, port-forward. It must be closed."""
+
+    def encode(self) -> bytes:
+        raise TypeError("a connection that was taken over has no content")
+
+    @abstractmethod
+    async def join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry bytes between the client and the other end until one of them ends. Closing both is left to others."""
 
     @abstractmethod
     async def close(self) -> None:

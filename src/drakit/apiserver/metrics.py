@@ -6,25 +6,31 @@ Out: the page of `/metrics`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from drakit.api.exchange import Request
 from drakit.store import Stats
 
+# Seconds. The finest buckets are for requests on one object, the coarse ones for long lists.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _LABELS = ("verb", "group", "version", "resource", "subresource", "scope")
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _APPLY = "application/apply-patch"
+_CONNECTED = ("attach", "exec", "log", "portforward")
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
-def reported_verb(request: Request, verb: str) -> str:
-    """The verb label that Kubernetes dashboards expect: the method, but LIST, WATCH and APPLY apart.
+def reported_verb(request: Request, verb: str, subresource: str = "") -> str:
+    """The verb label that Kubernetes dashboards expect: the method, but LIST, WATCH, APPLY and CONNECT apart.
 
     Unknown methods share one value: labels are kept for ever.
     """
     if verb in ("list", "watch"):
         return verb.upper()
+    if subresource in _CONNECTED:
+        return "CONNECT"
     if request.method == "PATCH" and request.headers.get("content-type", "").startswith(_APPLY):
         return "APPLY"
     method = "GET" if request.method == "HEAD" else request.method
@@ -54,7 +60,10 @@ class ServerMetrics:
             registry=self.registry,
         )  # fmt: skip
         self._watches = Gauge(
-            "apiserver_longrunning_requests", "Open watches.", ("group", "version", "resource"), registry=self.registry
+            "apiserver_longrunning_requests",
+            "Open watches and streams.",
+            ("group", "version", "resource"),
+            registry=self.registry,
         )
         self._events = Counter(
             "apiserver_watch_events_total", "Events sent to watchers.", ("group", "version", "resource"),
@@ -93,6 +102,12 @@ class ServerMetrics:
     def watch_closed(self, group: str, version: str, resource: str, events: int) -> None:
         self._watches.labels(group, version, resource).dec()
         self._events.labels(group, version, resource).inc(events)
+
+    def stream_opened(self, group: str, version: str, resource: str) -> Callable[[], None]:
+        """`resource` is `pods/log` and the like; what comes back is called when it ends."""
+        gauge = self._watches.labels(group, version, resource)
+        gauge.inc()
+        return gauge.dec
 
     def page(self, stats: Stats) -> bytes:
         metrics = {

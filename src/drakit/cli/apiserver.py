@@ -13,6 +13,7 @@ import typer
 import uvloop
 
 from drakit.apiserver.auth.certificates import Pair
+from drakit.apiserver.nodes import NodeFiles
 from drakit.apiserver.serving.access import MODES
 from drakit.apiserver.serving.composition import Settings
 from drakit.base.errors import UsageError
@@ -30,6 +31,9 @@ def apiserver(
     client_ca_file: Annotated[Path | None, typer.Option(help="Take certificates of this CA for identities.")] = None,
     tls_cert_file: Annotated[Path | None, typer.Option(help="Serve with this certificate.")] = None,
     tls_private_key_file: Annotated[Path | None, typer.Option(help="The key of that certificate.")] = None,
+    kubelet_certificate_authority: Annotated[Path | None, typer.Option(help="The CA of nodes' certificates.")] = None,
+    kubelet_client_certificate: Annotated[Path | None, typer.Option(help="Ask nodes with this certificate.")] = None,
+    kubelet_client_key: Annotated[Path | None, typer.Option(help="The key of that certificate.")] = None,
     anonymous_auth: Annotated[
         str, typer.Option(help="true or false: whether requests without credentials come in as anonymous.")
     ] = "true",
@@ -51,6 +55,7 @@ def apiserver(
         insecure=serving.insecure,
         given=Pair(tls_cert_file, tls_private_key_file) if tls_cert_file and tls_private_key_file else None,
         client_ca=client_ca_file,
+        nodes=_node_files(kubelet_certificate_authority, kubelet_client_certificate, kubelet_client_key),
     )
     with directory_of(serving) as directory, audit_log(serving.audit_log_path) as audit:
         settings = Settings(
@@ -65,6 +70,14 @@ def apiserver(
         )
         files = ServerFiles(directory=directory, ephemeral=serving.ephemeral, kubeconfig=serving.kubeconfig)
         uvloop.run(serve("apiserver", place, settings, files, tokens=serving.token_auth_file))
+
+
+def _node_files(authority: Path | None, certificate: Path | None, key: Path | None) -> NodeFiles | None:
+    if (certificate is None) != (key is None):
+        raise UsageError("--kubelet-client-certificate and --kubelet-client-key go together")
+    if authority is None and certificate is None:
+        return None
+    return NodeFiles(authority, Pair(certificate, key) if certificate and key else None)
 
 
 def _modes(text: str) -> tuple[str, ...]:

@@ -19,9 +19,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from drakit.apiserver.auth.audit import AuditLog
 from drakit.apiserver.auth.authentication import StaticTokens
 from drakit.apiserver.auth.certificates import Authority, Pair, key_text, read_key, write_private
-from drakit.apiserver.auth.identities import ADMIN
+from drakit.apiserver.auth.identities import ADMIN, NODE_CLIENT
 from drakit.apiserver.auth.tokens.serviceaccounts import new_key
 from drakit.apiserver.http.listener import Security, bind, bind_unix
+from drakit.apiserver.nodes import NodeClient, NodeFiles
 from drakit.apiserver.serving.kubeconfig import ServerAccess
 from drakit.base.clock import RealClock
 from drakit.base.errors import Unavailable, UsageError
@@ -40,6 +41,8 @@ class ListenAddress(msgspec.Struct, frozen=True, kw_only=True):
     insecure: bool = False
     given: Pair | None = None
     client_ca: Path | None = None
+    nodes: NodeFiles | None = None
+    """By which nodes are trusted and dialled, in place of our own certificates."""
 
     @property
     def secure(self) -> bool:
@@ -75,6 +78,15 @@ class Host:
         client_ca = self.place.client_ca
         authorities = [self.authority.files.certificate, *([client_ca] if client_ca else [])]
         return Security(self.place.given or self.authority.server(tuple(names)), tuple(authorities))
+
+    def node_client(self) -> NodeClient | None:
+        """How the agents of nodes are reached: by the files that were given, else by certificates of our own CA."""
+        if self.place.nodes is not None:
+            return NodeClient(self.place.nodes)
+        if self.authority is None:
+            return None
+        pair = self.authority.client(NODE_CLIENT.name, NODE_CLIENT.groups, "apiserver-kubelet-client")
+        return NodeClient(NodeFiles(self.authority.files.certificate, pair))
 
     def access(self, token: str) -> ServerAccess:
         if self.authority is None:

@@ -19,12 +19,16 @@ from drakit.base.errors import DrakitError, Retryable
 COMMANDS = {
     "allocate": "drakit.cli.allocate",
     "apiserver": "drakit.cli.apiserver",
+    "conformance": "drakit.cli.conformance",
     "controllers": "drakit.cli.controllers",
+    "device-metadata": "drakit.cli.device_metadata",
+    "driver": "drakit.cli.driver",
     "lint": "drakit.cli.lint",
+    "node": "drakit.cli.node",
     "scheduler": "drakit.cli.scheduler",
     "up": "drakit.cli.up",
 }
-"""Name of each command and the module whose function of that name it is."""
+"""Name of each command and the module whose function, or group of commands, of that name it is."""
 
 app = typer.Typer(
     name="drakit",
@@ -50,10 +54,16 @@ def root(
 
 
 def load(arguments: Sequence[str]) -> None:
-    """Import the command that is asked for; all of them only when none is, to list them."""
+    """Import the command that is asked for; all of them only when none is, to list them. The version needs none."""
+    if list(arguments) == ["--version"]:
+        return
     wanted = [each for each in arguments if each in COMMANDS][:1] or list(COMMANDS)
     for name in wanted:
-        app.command(name)(getattr(import_module(COMMANDS[name]), name))
+        found = getattr(import_module(COMMANDS[name]), name.replace("-", "_"))
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name)(found)
 
 
 def run() -> None:

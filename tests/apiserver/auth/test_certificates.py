@@ -74,3 +74,16 @@ def test_without_tls_a_kubeconfig_has_a_token_and_no_authority(tmp_path: Path) -
     written = yaml.safe_load((tmp_path / "kubeconfig").read_text())
     assert written["users"][0]["user"] == {"token": "t"}
     assert written["clusters"][0]["cluster"] == {"server": "http://127.0.0.1:8080"}
+
+
+def test_a_node_has_a_certificate_of_its_own_for_all_its_addresses(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, NOW)
+    first = authority.node("node-a", ("127.0.0.1", "node-a"))
+    made = read_certificate(first.certificate)
+    assert made.subject.rfc4514_string() == "CN=system:node:node-a,O=system:nodes"
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["node-a"]
+    assert authority.node("node-b", ("127.0.0.1",)).certificate != first.certificate
+    again = read_certificate(authority.node("node-a", ("127.0.0.1", "node-a")).certificate)
+    moved = read_certificate(authority.node("node-a", ("127.0.0.2",)).certificate)
+    assert (again == made, moved == made) == (True, False)

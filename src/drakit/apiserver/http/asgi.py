@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from drakit.api.exchange import EventStream, Handler, Raw, Request, Response, StatusContent
-from drakit.apiserver.failures import ApiError, bad_request, request_timeout, too_large
+from drakit.api.exchange import EventStream, Handler, OpenBody, Raw, Request, Response, StatusContent, Tunnel
+from drakit.apiserver.failures import ApiError, bad_request, internal, request_timeout, too_large
 from drakit.apiserver.http import compression as compressing
 from drakit.apiserver.requests.bodies import MAX_BODY
 
@@ -28,7 +28,12 @@ Headers = list[tuple[bytes, bytes]]
 REQUEST_SECONDS = 60.0
 BODY_SECONDS = 30.0
 WRITE_SECONDS = 30.0
+CLOSE_SECONDS = 5.0
 CERTIFICATE = "peer_certificate"
+PATIENT = "patient"
+"""In the state of a connection: a function that lets the client take its time with this answer."""
+TAKE_OVER = "take_over"
+"""In the state of a connection: a function that hands it over to another protocol, as a reader and a writer."""
 _MANY_PARAMETERS = 1000
 _GZIPPED = (("content-encoding", "gzip"), ("vary", "Accept-Encoding"))
 _NO_CACHE = (b"cache-control", b"no-cache, private")
@@ -58,6 +63,10 @@ class Application:
         response = await self._handle(request)
         if isinstance(response.content, EventStream):
             await self._stream(response, response.content, receive, send)
+        elif isinstance(response.content, OpenBody):
+            await self._open_body(response, response.content, request, scope, receive, send)
+        elif isinstance(response.content, Tunnel):
+            await self._tunnel(response, response.content, scope, send)
         else:
             await _send(await _coded(response, request, scope), send, head=request.method == "HEAD")
 
@@ -69,10 +78,18 @@ class Application:
             answer = request_timeout().status
             return Response(code=answer.code, content=StatusContent(answer))
 
-    async def _stream(self, response: Response, stream: EventStream, receive: Receive, send: Send) -> None:
-        """Send events until the watch ends, the client disconnects, or it does not read what is sent."""
+    async def _stream(
+        self,
+        response: Response,
+        stream: EventStream | OpenBody,
+        receive: Receive,
+        send: Send,
+        *,
+        patience: float | None = WRITE_SECONDS,
+    ) -> None:
+        """Send what comes until it ends, or the client goes, or it does not read for longer than our patience."""
         tasks = [
-            asyncio.ensure_future(_write(response, stream, send)),
+            asyncio.ensure_future(_write(response, stream, send, patience)),
             asyncio.ensure_future(_left(receive)),
             asyncio.ensure_future(self._draining.wait()),
         ]
@@ -86,6 +103,38 @@ class Application:
         if self._draining.is_set():
             # The end of the body: without it the connection would count as broken, and not be closed in peace.
             await send({"type": "http.response.body", "body": b""})
+
+    async def _open_body(
+        self, response: Response, body: OpenBody, request: Request, scope: Message, receive: Receive, send: Send
+    ) -> None:
+        """Readers may be as slow as they like: what they do not read is not fetched either."""
+        if request.method == "HEAD":
+            await body.close()
+            await _send(msgspec.structs.replace(response, content=Raw(b"")), send, head=True)
+            return
+        if (patient := (scope.get("state") or {}).get(PATIENT)) is not None:
+            patient()
+        await self._stream(response, body, receive, send, patience=None)
+
+    async def _tunnel(self, response: Response, tunnel: Tunnel, scope: Message, send: Send) -> None:
+        """Join the client's connection with the other end's, until either of them, or this server, ends."""
+        take_over = (scope.get("state") or {}).get(TAKE_OVER)
+        if take_over is None:
+            await tunnel.close()
+            answer = internal("this connection cannot be upgraded").status
+            await _send(Response(code=answer.code, content=StatusContent(answer)), send)
+            return
+        reader, writer = take_over()
+        writer.write(_switching(response))
+        tasks = [asyncio.ensure_future(tunnel.join(reader, writer)), asyncio.ensure_future(self._draining.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await tunnel.close()
+            await _close(writer)
 
 
 class _Disconnected(Exception):
@@ -119,6 +168,7 @@ async def _request(scope: Message, receive: Receive) -> Request:
         path=scope["path"],
         query=tuple(query),
         headers=headers,
+        # A body of a GET is not read: no verb uses it, and it would only delay the response.
         body=await _body(headers, receive) if method not in ("GET", "HEAD") else b"",
         certificate=(scope.get("state") or {}).get(CERTIFICATE),
     )
@@ -127,6 +177,7 @@ async def _request(scope: Message, receive: Receive) -> Request:
 async def _body(headers: dict[str, str], receive: Receive) -> bytes:
     """The body. Raise 413 when it is too large, 504 when it does not come in time."""
     length = headers.get("content-length", "")
+    # Refused before it is sent. A body without a length is counted below.
     if length.isdigit() and int(length) > MAX_BODY:
         raise too_large(MAX_BODY)
     parts: list[bytes] = []
@@ -192,18 +243,34 @@ async def _send(response: Response, send: Send, *, head: bool = False) -> None:
         return
 
 
-async def _write(response: Response, stream: EventStream, send: Send) -> None:
+async def _write(response: Response, stream: EventStream | OpenBody, send: Send, patience: float | None) -> None:
     start = {"type": "http.response.start", "status": response.code, "headers": _headers(response, length=None)}
     try:
         async with asyncio.timeout(WRITE_SECONDS):
             await send(start)
+            # An empty piece sends the head at once: a client waits for it before it counts the watch as open.
             await send({"type": "http.response.body", "body": b"", "more_body": True})
-        async for chunk in stream.lines():
-            async with asyncio.timeout(WRITE_SECONDS):
+        async for chunk in stream.lines() if isinstance(stream, EventStream) else stream.pieces():
+            async with asyncio.timeout(patience):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
     except (TimeoutError, OSError):
         return
+
+
+def _switching(response: Response) -> bytes:
+    lines = ["HTTP/1.1 101 Switching Protocols", *(f"{name}: {value}" for name, value in response.headers)]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    """Let the client have what was sent, for a moment."""
+    writer.close()
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await writer.wait_closed()
+    except (TimeoutError, OSError):
+        writer.transport.abort()
 
 
 async def _left(receive: Receive) -> None:

@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from drakit.api.exchange import Handler
 from drakit.apiserver.auth.certificates import Pair
-from drakit.apiserver.http.asgi import CERTIFICATE, Application
+from drakit.apiserver.http.asgi import CERTIFICATE, PATIENT, TAKE_OVER, Application
 from drakit.apiserver.requests.bodies import MAX_BODY
 from drakit.base.errors import UsageError
 
@@ -31,6 +31,7 @@ HEADER_SECONDS = 30.0
 HEADER_BYTES = 1024 * 1024
 STALL_SECONDS = 20.0
 _BACKLOG = 2048
+_PIECE = 64 * 1024
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -47,12 +48,14 @@ class Protocol(HttpToolsProtocol):
     """Fires when the client has not read for too long."""
     _unread = 0
     _surplus = 0
+    _patient = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         connection = transport.get_extra_info("ssl_object")
+        self.app_state = {**self.app_state, TAKE_OVER: self.take_over, PATIENT: self.be_patient}
         if connection is not None and (certificate := connection.getpeercert(binary_form=True)):
-            self.app_state = {**self.app_state, CERTIFICATE: certificate}
+            self.app_state[CERTIFICATE] = certificate
         self._begin_head()
 
     def data_received(self, data: bytes) -> None:
@@ -63,8 +66,33 @@ class Protocol(HttpToolsProtocol):
             self._head += len(data)
         super().data_received(data)
 
+    def take_over(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """The connection, for a protocol that is not HTTP. Whoever takes it closes it; uvicorn forgets it."""
+        self._end_head()
+        self._end_stall()
+        self._unset_keepalive_if_required()
+        self.cycle.response_started = self.cycle.response_complete = True
+        self.connections.discard(self)
+        # A client whose machine is gone says nothing: the kernel finds out.
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        reader = asyncio.StreamReader(limit=_PIECE, loop=self.loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=self.loop)
+        protocol.connection_made(self.transport)
+        self.transport.set_protocol(protocol)
+        self.flow.resume_reading()
+        return reader, asyncio.StreamWriter(self.transport, protocol, reader, self.loop)
+
+    def be_patient(self) -> None:
+        """The answer under way may be read as slowly as the client likes: a log in a pager."""
+        self._patient = True
+        self._end_stall()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """What may be upgraded is for the application to say; all else is answered as if nobody had asked."""
+
     def on_message_begin(self) -> None:
         self._surplus = 0
+        self._patient = False
         self._begin_head()
         super().on_message_begin()
 
@@ -75,19 +103,22 @@ class Protocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         if self.cycle.response_complete:
             self._surplus += len(body)
+            # The client ignores the 413 and goes on sending.
             if self._surplus > MAX_BODY:
                 self.transport.abort()
         super().on_body(body)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._await_reader()
+        if not self._patient:
+            self._await_reader()
 
     def resume_writing(self) -> None:
         self._end_stall()
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
+        # `close` would wait until the client has read the rest.
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         super().timeout_keep_alive_handler()
@@ -149,6 +180,7 @@ class Security(msgspec.Struct, frozen=True):
                 context.load_verify_locations(authority)
             except OSError as error:
                 raise UsageError(f"no certificate of an authority in {authority}: {error}") from None
+            # Optional: clients may authenticate by token instead.
             context.verify_mode = ssl.CERT_OPTIONAL
         return context
 
@@ -175,6 +207,7 @@ def bind_unix(path: Path) -> socket.socket:
     if path.is_socket() and not _answers(path):
         path.unlink()
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # The mode must be right when the file appears: chmod afterwards would leave a moment for others.
     before = os.umask(0o177)
     try:
         bound.bind(str(path))
@@ -239,6 +272,7 @@ class Listener:
 
     async def serve(self) -> None:
         try:
+            # Not `serve`: that installs signal handlers of its own, see `stopped_by_signals`.
             await self._uvicorn._serve(sockets=[self._socket])
         finally:
             self._socket.close()

@@ -31,6 +31,7 @@ from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens, n
 from drakit.apiserver.http.discovery import Discovery
 from drakit.apiserver.kinds.served import served_kinds
 from drakit.apiserver.metrics import ServerMetrics
+from drakit.apiserver.nodes import NodeClient
 from drakit.apiserver.openapi.pages import OpenAPIPages
 from drakit.apiserver.requests.routing import Routes
 from drakit.apiserver.serving.access import AccessControl
@@ -38,6 +39,7 @@ from drakit.apiserver.serving.bootstrap import bootstrap
 from drakit.apiserver.serving.health import Health
 from drakit.apiserver.serving.server import Limits, Server
 from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.verbs.connect import Connector
 from drakit.apiserver.verbs.context import ServerContext, random_uid
 from drakit.apiserver.verbs.dispatch import Resources
 from drakit.apiserver.verbs.reviews import Reviewer
@@ -66,6 +68,8 @@ class Settings:
     disable_plugins: Sequence[str] = ()
     caller: Caller = field(default_factory=Caller)
     """How webhooks are reached."""
+    nodes: NodeClient | None = None
+    """How the agents of nodes are reached, for logs and the like; without it, there are none of those."""
     limits: Limits = field(default_factory=Limits)
     random: Random = field(default_factory=Random)
     new_uid: Callable[[], str] = random_uid
@@ -116,7 +120,13 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
         documents=OpenAPIPages(served),
         health=_health(store),
         metrics=metrics,
-        resources=Resources(context, metrics, Reviewer(authorizer, sources), accounts),
+        resources=Resources(
+            context,
+            metrics,
+            Reviewer(authorizer, sources),
+            accounts,
+            Connector(context, settings.nodes) if settings.nodes else None,
+        ),
         access=access,
         workers=(policy_worker, selector_worker),
         limits=settings.limits,

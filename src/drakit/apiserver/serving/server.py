@@ -137,6 +137,7 @@ class Server:
         except PageNotFound:
             response = _PAGE_NOT_FOUND
         except Exception as error:
+            # Warnings given so far go with the error, as upstream.
             response = _failed(error, warnings)
         self._count(request, info, response.code, clock.monotonic() - begun)
         if self._audit is not None:
@@ -154,6 +155,7 @@ class Server:
         self, request: Request, info: RequestInfo, user: User, warnings: list[str], trail: Trail
     ) -> Response:
         """Refuse requests beyond the limits, before they cost anything. Health and discovery are always answered."""
+        # Watches last for hours: counted, they would use up the limit.
         if info.verb == "watch" or not info.resource:
             return await self._authorized(request, info, user, warnings, trail)
         kind = READ if info.verb in _READING else WRITE
@@ -213,7 +215,7 @@ class Server:
         return Response(content=Raw(page), content_type=metrics.CONTENT_TYPE)
 
     def _count(self, request: Request, info: RequestInfo | None, code: int, seconds: float) -> None:
-        verb = metrics.reported_verb(request, info.verb if info else "")
+        verb = metrics.reported_verb(request, info.verb if info else "", info.subresource if info else "")
         if info is None or not info.resource or code == 404:
             # Labels are kept for ever. A scan of unknown paths must not fill the memory with them.
             labels = (verb, "", "", "", "", "")

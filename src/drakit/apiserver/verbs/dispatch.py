@@ -15,10 +15,13 @@ from drakit.apiserver.auth.tokens import requests as tokenrequests
 from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens
 from drakit.apiserver.failures import method_not_allowed, unavailable
 from drakit.apiserver.metrics import ServerMetrics
+from drakit.apiserver.nodes import NodeBody, NodeTunnel
 from drakit.apiserver.requests.bodies import incoming, read_body
 from drakit.apiserver.requests.negotiation import negotiate
 from drakit.apiserver.requests.options import delete_options, list_options, write_options
+from drakit.apiserver.verbs import connect
 from drakit.apiserver.verbs.bind import bind, evict
+from drakit.apiserver.verbs.connect import Connector
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.create import create
 from drakit.apiserver.verbs.delete import delete, delete_found
@@ -36,21 +39,26 @@ from drakit.base.status import ListMeta, Status, StatusDetails
 VerbHandler = Callable[[ApiCall, Presenter], Awaitable[Response]]
 _DELETED_TOGETHER = 64
 """Deletions of a collection that run at the same time: the store commits them in one group."""
-_NODE_ONLY = ("attach", "exec", "log", "portforward")
-"""Subresources of a pod that its node serves."""
 
 
 class Resources:
-    """Handles requests for resources. Owns the watches that are open."""
+    """Handles requests for resources. Owns the watches, and the streams of nodes, that are open."""
 
     def __init__(
-        self, context: ServerContext, metrics: ServerMetrics, reviewer: Reviewer, tokens: ServiceAccountTokens
+        self,
+        context: ServerContext,
+        metrics: ServerMetrics,
+        reviewer: Reviewer,
+        tokens: ServiceAccountTokens,
+        connector: Connector | None = None,
     ) -> None:
         self._context = context
         self._metrics = metrics
         self._reviewer = reviewer
         self._tokens = tokens
+        self._connector = connector
         self._watches: set[ObjectStream] = set()
+        self._node_streams: set[NodeBody | NodeTunnel] = set()
         self._verbs: dict[str, VerbHandler] = {
             "get": self._get,
             "list": self._list,
@@ -73,8 +81,8 @@ class Resources:
         presenter = Presenter(call, wanted, self._context.now)
         if call.kind.kind in REVIEWS:
             return await self._review(call, presenter)
-        if call.subresource in _NODE_ONLY:
-            return await self._node_only(call)
+        if call.subresource in connect.SUBRESOURCES:
+            return await self._connect(call)
         # A subresource that is written like its object (`status`, `resize`) has no handler of its own.
         handler = self._subresources.get(call.subresource) or self._verbs.get(call.target.verb)
         if handler is None:
@@ -101,9 +109,11 @@ class Resources:
         return presenter.watch(stream)
 
     async def close(self) -> None:
-        """End every watch. Idempotent."""
+        """End every watch, and every stream of a node. Idempotent."""
         while self._watches:
             await self._watches.pop().close()
+        while self._node_streams:
+            await self._node_streams.pop().close()
 
     async def _create(self, call: ApiCall, presenter: Presenter) -> Response:
         return presenter.object(await create(self._context, call), 201)
@@ -173,10 +183,22 @@ class Resources:
         issued = await self._tokens.issue(call.namespace, call.name, account.uid, wanted, bound)
         return presenter.document(issued, 201)
 
-    async def _node_only(self, call: ApiCall) -> Response:
-        """Refuse what only the pod's node could answer: this server has no connection to nodes."""
-        await self._context.objects.get(call.kind, call.namespace, call.name)
-        raise unavailable(f"{call.subresource} of pod {call.name!r} is not available: no node serves it")
+    async def _connect(self, call: ApiCall) -> Response:
+        """These lead to the pod's node; a server that was not told how to reach nodes has none."""
+        if self._connector is None:
+            await self._context.objects.get(call.kind, call.namespace, call.name)
+            raise unavailable(f"{call.subresource} of pod {call.name!r} is not available: no node serves it")
+        join = self._connector.log if call.subresource == connect.LOG else self._connector.upgrade
+        response, stream = await join(call)
+        self._node_streams.add(stream)
+        ended = self._metrics.stream_opened(call.kind.group, call.version, f"{call.kind.plural}/{call.subresource}")
+
+        def closed() -> None:
+            self._node_streams.discard(stream)
+            ended()
+
+        stream.on_close = closed
+        return response
 
 
 def _success(code: int, details: StatusDetails | None, call: ApiCall) -> Response:

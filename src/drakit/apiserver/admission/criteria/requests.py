@@ -1,9 +1,10 @@
-"""A change as policies and webhooks see it: a request for a resource in a version.
+"""A change as policies and webhooks see it: an AdmissionRequest.
 
 In:  a Change, whose object is in the storage version.
-Out: operation, resource and objects as the client would name them, in any served version.
+Out: operation, resource and objects, in any served version.
 
-A binding, an eviction or a request for a token is an object of its own to them, whatever it does to another one.
+A binding, an eviction or a token request is to them the creation of an object of its own, though it changes another.
+The options of a connection (exec, attach, port-forward) are the object of operation CONNECT.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.schemas.compiler import shape_of
-from drakit.apiserver.admission.chain import CREATE, ObjectChange
+from drakit.apiserver.admission.chain import CONNECT, CREATE, ObjectChange
 from drakit.apiserver.auth.users import user_info
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.objects import convert
@@ -26,11 +27,16 @@ _OWN_KINDS = {
     "eviction": ("policy", "v1", "Eviction"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
 }
+_CONNECT_KINDS = {
+    "attach": ("", "v1", "PodAttachOptions"),
+    "exec": ("", "v1", "PodExecOptions"),
+    "portforward": ("", "v1", "PodPortForwardOptions"),
+}
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
 
 def is_exempt(kind: Kind) -> bool:
-    """Nobody may lock an administrator out of what locks others out."""
+    """Policies and webhooks do not apply to their own kinds: else an administrator could not remove a bad one."""
     return kind.group == _ADMISSION
 
 
@@ -42,12 +48,14 @@ def _namespace(change: ObjectChange) -> str:
 
 
 class AdmissionRequest:
-    """Documents are made when they are first asked for: mostly nobody does."""
+    """One change in the terms of AdmissionReview. Documents are made on first use: mostly no webhook applies."""
 
     def __init__(self, change: ObjectChange) -> None:
         self.change = change
-        self.posted = _OWN_KINDS.get(change.subresource)
-        self.operation = CREATE if self.posted else change.operation
+        connected = _CONNECT_KINDS.get(change.subresource)
+        self.posted = connected or _OWN_KINDS.get(change.subresource)
+        # A Binding is posted, though it updates the pod.
+        self.operation = CREATE if self.posted and not connected else change.operation
         self.group = change.kind.group
         self.version = change.version
         self.resource = change.kind.plural
@@ -62,18 +70,18 @@ class AdmissionRequest:
 
     @property
     def equivalents(self) -> tuple[str, ...]:
-        """The other versions that the resource has."""
+        """The other versions of the resource."""
         return tuple(each for each in self.change.kind.versions if each != self.version)
 
     def labels(self) -> list[Mapping[str, str]]:
-        """Of the new object and of the old one, as far as there are such."""
+        """The labels of the new and of the old object, of those that exist."""
         found = [self.change.new, self.change.old.document if self.change.old else None]
         if self.posted:
             found = [self._sent(*self.posted)]
         return [(each.get("metadata") or {}).get("labels") or {} for each in found if each is not None]
 
     def new_in(self, version: str) -> Plain | None:
-        """The object as it is to be; none for a deletion."""
+        """The new object; None for a deletion."""
         if self.posted:
             return self._sent(*self.posted)
         if version not in self._new:
@@ -84,28 +92,33 @@ class AdmissionRequest:
         return self.change.old.document_in(version) if self.change.old and not self.posted else None
 
     def _sent(self, group: str, version: str, kind: str) -> Plain:
-        """What was posted, with what the path says about it."""
+        """The posted object, with name and namespace of the path."""
         given = self.change.sent if isinstance(self.change.sent, dict) else {}
+        if self.operation == CONNECT:
+            return {**given, "kind": kind, "apiVersion": version}  # options have no metadata
         sent = given.get("metadata")
         metadata = {"name": self.name, "namespace": self.namespace} | (sent if isinstance(sent, dict) else {})
         return {**given, "kind": kind, "apiVersion": f"{group}/{version}" if group else version, "metadata": metadata}
 
     def changed(self) -> None:
-        """The object is another one now."""
+        """Forget converted documents: the object was changed."""
         self._new.clear()
 
     def _completed(self, version: str) -> Plain | None:
         kind, document = self.change.kind, self.change.new
         if document is None or version != kind.internal:
             return None if document is None else convert(kind, document, version)
-        document_with_head = {**document, "apiVersion": kind.internal_version, "kind": kind.kind}
-        completed: Plain = shape_of(kind.internal_version, kind.kind).complete(document_with_head)
+        head_set = {**document, "apiVersion": kind.internal_version, "kind": kind.kind}
+        completed: Plain = shape_of(kind.internal_version, kind.kind).complete(head_set)
         return completed
 
     def as_review(self, version: str) -> Plain:
-        """What a review says about the request itself, without the objects; empty fields are left out."""
+        """The `request` of an AdmissionReview, without the objects. Empty fields are left out."""
         sub = {"subResource": self.subresource, "requestSubResource": self.subresource} if self.subresource else {}
-        options = {"kind": _OPTIONS[self.operation], "apiVersion": "meta.k8s.io/v1"}
+        options: Plain = {}
+        if self.operation in _OPTIONS:  # a connection has none
+            given = {"dryRun": ["All"]} if self.change.dry_run else {}
+            options = {"options": {"kind": _OPTIONS[self.operation], "apiVersion": "meta.k8s.io/v1"} | given}
         return {
             "kind": self._kind(version),
             "resource": self._resource(version),
@@ -117,7 +130,7 @@ class AdmissionRequest:
             "operation": self.operation,
             "userInfo": user_info(self.change.user),
             "dryRun": self.change.dry_run,
-            "options": options | ({"dryRun": ["All"]} if self.change.dry_run else {}),
+            **options,
         }
 
     def _kind(self, version: str) -> Plain:

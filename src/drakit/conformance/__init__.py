@@ -1,0 +1,37 @@
+"""The suite that judges a DRA driver, in whatever language it is written, over its real sockets.
+
+In:  a command that starts the driver.
+Out: for every rule whether the driver keeps it, and if not, what was seen.
+
+`open_testbed` makes a place with an API server and a kubelet's directories; `judge` runs `RULES` in it; `reports` shows
+the results. A rule is a small function in `checks`.
+"""
+
+from drakit.conformance.checks import RULES
+from drakit.conformance.cluster import ClusterWishes
+from drakit.conformance.launch import CommandLauncher, DriverPlaces, Launcher, RunningDriver
+from drakit.conformance.rules import ConformanceRule, select
+from drakit.conformance.settings import Subject, Timeouts
+from drakit.conformance.suite import judge, open_testbed
+from drakit.conformance.testbed import Testbed
+from drakit.conformance.verdicts import Broken, NotApplicable, RuleOutcome, RuleResult
+
+__all__ = [
+    "RULES",
+    "Broken",
+    "ClusterWishes",
+    "CommandLauncher",
+    "ConformanceRule",
+    "DriverPlaces",
+    "Launcher",
+    "NotApplicable",
+    "RuleOutcome",
+    "RuleResult",
+    "RunningDriver",
+    "Subject",
+    "Testbed",
+    "Timeouts",
+    "judge",
+    "open_testbed",
+    "select",
+]

@@ -1,0 +1,82 @@
+"""Binding conditions: make devices reachable that a pod waits for, before it is bound to its node.
+
+In:  claims with an allocation whose devices have binding conditions, and whose pools this driver publishes.
+Out: the author's `bind`, and then the conditions in the claim's status that the scheduler waits for.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from drakit.api import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim, results_of
+from drakit.base.clock import Clock
+from drakit.client import CLAIMS, Client, Key
+from drakit.driverkit.calls.inventory import Inventory
+from drakit.driverkit.claims import AllocatedClaim, AllocatedDevice, allocated_claim
+from drakit.driverkit.conditions import TRUE, set_binding_conditions
+from drakit.driverkit.driver import BindingFailed, Driver
+from drakit.informers import Controller, Informers, Result
+
+log = logging.getLogger("drakit.driverkit")
+
+
+class Binder:
+    def __init__(self, client: Client, driver: Driver, inventory: Inventory, clock: Clock) -> None:
+        self._client = client
+        self._driver = driver
+        self._inventory = inventory
+        self._informers = Informers(client, clock=clock)
+        self._controller: Controller[Key] = Controller(f"binding of {driver.name}", self._reconcile, clock=clock)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        self._informers.of(CLAIMS).enqueue(self._controller.queue.add)
+        self._informers.start()
+        try:
+            await self._controller.run()
+        finally:
+            await self._informers.stop()
+
+    async def _reconcile(self, key: Key) -> Result:
+        found = self._informers.of(CLAIMS).cache.get(key)
+        if found is None:
+            return Result.done()
+        waiting = {_key(each) for each in results_of(found) if self._is_waiting(found, each)}
+        if waiting:
+            claim = allocated_claim(found, self._driver.name, self._driver.configs)
+            for device in claim.devices:
+                if _key(device) in waiting:
+                    await self._bind(claim, device)
+        return Result.done()
+
+    def _is_waiting(self, claim: ResourceClaim, result: DeviceRequestAllocationResult) -> bool:
+        """Whether the device is ours to bind, and nothing has been said about it yet."""
+        if result.driver != self._driver.name or not result.binding_conditions:
+            return False
+        if not self._inventory.publishes(result.pool):
+            return False
+        said = (each for each in claim.status.devices if each.driver == result.driver and _key(each) == _key(result))
+        true = {condition.type for each in said for condition in each.conditions if condition.status == TRUE}
+        is_ready = true.issuperset(result.binding_conditions)
+        return not (is_ready or true.intersection(result.binding_failure_conditions))
+
+    async def _bind(self, claim: AllocatedClaim, device: AllocatedDevice) -> None:
+        name, client = self._driver.name, self._client
+        try:
+            await self._driver.bind(claim, device)
+        except BindingFailed as error:
+            failed = error.condition or next(iter(device.binding_failure_conditions), "")
+            log.warning("binding failed claim=%s device=%s/%s: %s", claim, device.pool, device.device, error)
+            if failed:
+                await set_binding_conditions(
+                    client, name, claim.ref, device, {failed: True}, reason=error.reason, message=str(error)
+                )
+        else:
+            conditions = dict.fromkeys(device.binding_conditions, True)
+            await set_binding_conditions(client, name, claim.ref, device, conditions)
+
+
+def _key(
+    device: DeviceRequestAllocationResult | AllocatedDevice | AllocatedDeviceStatus,
+) -> tuple[str, str, str | None]:
+    return device.pool, device.device, device.share_id

@@ -1,0 +1,21 @@
+"""The HTTPS server of a node: logs, exec, attach and port-forward of its pods, for the API server.
+
+`NodeServer` is what the agent makes; `NodeAuthentication` and `NodeAuthorization` ask the API server about callers.
+"""
+
+from drakit.nodeagent.server.authentication import Authenticator, NodeAuthentication
+from drakit.nodeagent.server.authorization import NodeAuthorization, NodeAuthorizer
+from drakit.nodeagent.server.lookup import PodSource
+from drakit.nodeagent.server.server import NodeAccess, NodeCertificates, NodeServer, bind_node_port
+
+__all__ = [
+    "Authenticator",
+    "NodeAccess",
+    "NodeAuthentication",
+    "NodeAuthorization",
+    "NodeAuthorizer",
+    "NodeCertificates",
+    "NodeServer",
+    "PodSource",
+    "bind_node_port",
+]

@@ -1,0 +1,40 @@
+"""The rules: a driver that keeps them all passes, one that breaks a single rule fails on that rule alone."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from drakit.conformance import RULES, RuleOutcome, RuleResult, Subject, Timeouts, judge, open_testbed
+from tests.conformance.driver.flaws import FLAWS
+from tests.conformance.driver.launcher import REMOVE, InProcessLauncher
+from tests.conformance.driver.plaindriver import NAME, SICK, PlainDriver
+
+CONTROL = f"{{plugin_dir}}/{NAME}/{SICK}"
+SUBJECT = Subject(
+    removal_arguments=(REMOVE,), break_command=("touch", CONTROL), heal_command=("rm", "--force", CONTROL)
+)
+SOON = Timeouts(start=10.0, call=10.0, publish=1.0, repair=1.0, stop=10.0, slow=0.05, settle=0.05, health=1.0)
+
+
+async def judged(kind: type[PlainDriver]) -> list[RuleResult]:
+    async with open_testbed(InProcessLauncher(kind), timeouts=SOON, subject=SUBJECT) as bed:
+        return [each async for each in judge(RULES, bed)]
+
+
+def test_a_driver_written_from_the_wire_alone_keeps_every_rule() -> None:
+    results = asyncio.run(judged(PlainDriver))
+    assert [(each.rule, each.reason) for each in results if each.outcome is not RuleOutcome.PASS] == []
+
+
+@pytest.mark.parametrize("rule", [each.id for each in RULES])
+def test_a_driver_that_breaks_one_rule_fails_on_that_rule_alone(rule: str) -> None:
+    results = asyncio.run(judged(FLAWS[rule]))
+    assert [each.rule for each in results if each.outcome is RuleOutcome.FAIL] == [rule]
+    failed = {each.rule: each.reason for each in results}
+    assert failed[rule]
+
+
+def test_every_rule_has_a_driver_that_breaks_it() -> None:
+    assert sorted(FLAWS) == sorted(each.id for each in RULES)
