@@ -125,7 +125,9 @@ async def test_stop_asks_first_and_kills_after_the_grace(tmp_path: Path) -> None
         )
         await _wait_for_log(runtime, polite, "up")
         await runtime.stop_container(polite, grace=20)
-        stubborn = await start(runtime, tmp_path, shell("trap '' TERM; echo up; while :; do sleep 0.02; done"))
+        stubborn = await start(
+            runtime, tmp_path, shell("trap '' TERM; echo up; while :; do sleep 0.02; done", log_path="stubborn/0.log")
+        )
         await _wait_for_log(runtime, stubborn, "up")
         await runtime.stop_container(stubborn, grace=0.1)
         await runtime.stop_container(stubborn, grace=0.1)
