@@ -26,7 +26,7 @@ from drakit.nodeagent.runtimes.shim.logs import LogFile, now
 _CHUNK = 64 * 1024
 _BEHIND = 1 << 20
 _KILL_AGAIN = 0.05
-_DRAIN_SECONDS = 2.0
+_DRAIN_SECONDS = 10.0
 
 
 class _Client:
