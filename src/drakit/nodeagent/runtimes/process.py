@@ -156,11 +156,11 @@ class ProcessRuntime(SupervisedRuntime):
 
     def _limits(self, record: ContainerRecord) -> tuple[Cgroup, dict[str, int]]:
         """A cgroup; without the right to one, memory is held by a limit of the process, and a cpu limit is refused."""
-        limits = record.config.limits
+        limits, pod = record.config.limits, self._sandboxes[record.sandbox_id].config.limits
         try:
-            return self._cgroups.make(record.cgroup, limits), {}
+            return self._cgroups.make(record.cgroup, limits, pod=pod), {}
         except LimitsRefused:
-            if limits.cpu_quota or limits.pids:
+            if limits.cpu_quota or limits.pids or pod.needs_cgroup:
                 raise
             return NO_CGROUP, _process_limits(limits)
 
