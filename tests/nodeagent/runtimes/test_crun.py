@@ -32,7 +32,7 @@ from drakit.nodeagent.runtimes.crun import CrunRuntime
 from drakit.nodeagent.runtimes.crun.images import ImageStore
 from drakit.nodeagent.runtimes.supervised import records
 from drakit.nodeagent.runtimes.supervised.records import RunningFile
-from tests.nodeagent.runtimes.scene import end, find, on_loop, remove_all, run, shell, start, write_cdi
+from tests.nodeagent.runtimes.scene import end, find, on_loop, remove_all, run, shell, start, write_cdi, written
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("crun") is None, reason="crun is not installed"),
@@ -119,6 +119,7 @@ async def test_exec_stop_and_exit_codes(tmp_path: Path, root_file_system: Path) 
     script = "trap 'exit 9' TERM; echo up; while :; do sleep 0.05; done"
     async with runtime_in(tmp_path, root_file_system) as runtime:
         container = await start(runtime, tmp_path, tiny(script, env={"A": "b"}))
+        await written(runtime, container, "up")
         result = await runtime.exec_sync(container, ["/bin/sh", "-c", "echo $A; exit 5"])
         # crun tells the size a moment after the program's start.
         sized = 'while [ "$(stty size)" = "0 0" ]; do sleep 0.01; done; stty size'

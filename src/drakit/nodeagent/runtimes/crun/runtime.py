@@ -94,7 +94,7 @@ class CrunRuntime(SupervisedRuntime):
         bundle = directory / "bundle"
         overlay = await self._root_file_system(image.root, bundle)
         (bundle / "config.json").write_bytes(msgspec.json.encode(spec))
-        cgroup = self._cgroups.make(record.cgroup, config.limits)
+        cgroup = self._cgroups.make(record.cgroup, config.limits, pod=sandbox.limits)
         return {
             "argv": [*self._crun(), "run", "--bundle", str(bundle), "--pid-file", str(directory / "pid"), record.id],
             "env": {"PATH": os.environ.get("PATH", os.defpath)},
