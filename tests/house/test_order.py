@@ -21,10 +21,17 @@ ORDER = {
     "apiserver": "serving → http, openapi, verbs → admission, nodes → auth, tables → requests, strategies → storage → patching → kinds, metrics → failures",  # noqa: E501
     "apiserver/admission": "standard, registration_rules, claimstatus → plugins, policies, webhooks, compilation → criteria, rules → chain",  # noqa: E501
     "apiserver/auth": "tokens, roles, impersonation → identities → nodes → rbac → authentication, audit, certificates → authorization, users",  # noqa: E501
-    "api": "podclaims, codec, exchange, podstreams → requests, versions, registry, schemas → footprint, release → objects → text",
+    "api": "podclaims, codec, exchange, podstreams → requests, versions, registry, schemas → footprint, release → objects → text",  # noqa: E501
     "cel": "trace → program → generation, stack → evaluation → cost → library → checking, operators → syntax → values → errors",  # noqa: E501
     "client": "accounts, events → front → subresources → client → transport, watch, discovery, queries → access, decoder, failures, keys, patches, resources, verbosity",  # noqa: E501
     "controllers": "composition → daemonsets, deployments → nodes, podgroups, poolstatus, quotas, replicasets, serviceaccounts → claims, eviction, garbage → context, disruption, intorpercent, templatehash, tolerations",  # noqa: E501
+    "allocator": "allocation → results → search → inventory",
+    "allocator/inventory": "counts → inventory → ledger, nodes, taintrules → pools → contents, tables → selectors, usage → shapes, attributes, capacity",  # noqa: E501
+    "allocator/results": "messages → explanation, outcomes → remedies, builder → reasons",
+    "allocator/search": "cache → solver → search → bounds, checks → state, symmetry → options, spare, reader → answer, layouts → plans → constraints",  # noqa: E501
+    "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles, plugins → dynamicresources, queue → cache, metrics, podgroups, writers → framework → config",  # noqa: E501
+    "scheduler/dynamicresources": "plugin → hints, explanation → extended → points → nodeallocatable → state",
+    "nodeagent": "agent → settings → node, podresources → pods → claims, devices → plugins → containers → metrics, runtimes → files",  # noqa: E501
     "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles → plugins → dynamicresources, podgroups, queue → cache, config, metrics, writers → framework",  # noqa: E501
     "validation": "rules, disabled → cluster, resource → pods → context, fields",
 }

@@ -196,7 +196,7 @@ class Client:
     async def update(self, obj: Mapping[str, Any], *, subresource: str = "", dry_run: bool = False) -> Any: ...
     async def update(self, obj: Any, *, subresource: str = "", dry_run: bool = False) -> Any:
         """Replace an object by a whole struct or document. Raise Conflict when its resourceVersion has moved."""
-        if isinstance(obj, Model) and not resource_of_model(obj).kind.whole:
+        if isinstance(obj, Model) and not resource_of_model(obj).kind.fully_typed:
             raise UsageError(f"update of a {type(obj).__name__}: a view has not every field; patch the object instead")
         resource, version, namespace, name = await self._locate(obj)
         path = resource.path(version, namespace, name, subresource)

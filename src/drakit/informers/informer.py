@@ -44,6 +44,7 @@ class Informer(Generic[T]):
         self.cache: ObjectCache[T] = ObjectCache()
         self.reflector = Reflector(client, resource, self, scope=scope, clock=clock, random=random, streaming=streaming)
         self._handlers: list[Handler[T]] = []
+        self._after_lists: list[Callable[[], None]] = []
         self._synced = asyncio.Event()
 
     async def run(self) -> None:
@@ -64,6 +65,10 @@ class Informer(Generic[T]):
         for obj in self.cache.all():
             self._call(handler, None, obj)
         return lambda: self._handlers.remove(handler)
+
+    def after_list(self, call: Callable[[], None]) -> None:
+        """Call after every list of the whole state, once handlers know of it. What came and went before is not told."""
+        self._after_lists.append(call)
 
     def on(
         self,
@@ -111,6 +116,8 @@ class Informer(Generic[T]):
             self._tell(self.cache.remove(key), None)
         for key, obj in objects.items():
             self._take(key, obj)
+        for call in self._after_lists:
+            call()
         self._synced.set()
 
     def put(self, obj: T) -> None:

@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry
 from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
-from drakit.client import Client, V
+from drakit.client import Client
 from drakit.client.events import WARNING
 from drakit.informers import Informers, QueueClosed
 from drakit.scheduler.cache import SchedulerCache
@@ -31,14 +31,13 @@ from drakit.scheduler.config import SchedulerConfiguration, default_configuratio
 from drakit.scheduler.cycles.binding import Bindings, Job
 from drakit.scheduler.cycles.cycle import Placement, SchedulingCycle
 from drakit.scheduler.cycles.failures import FAILED_SCHEDULING, Failures
-from drakit.scheduler.cycles.profiles import Profiles
 from drakit.scheduler.eventhandlers import POD_GONE, EventHandlers
-from drakit.scheduler.framework import SUCCESS, CycleState, Handle, Status
+from drakit.scheduler.framework import CycleState, Handle
 from drakit.scheduler.gangs.attempts import GroupAttempts
 from drakit.scheduler.gangs.conditions import GroupConditions
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
 from drakit.scheduler.metrics.podgroups import PodGroupMetrics
-from drakit.scheduler.plugins import MAKERS, Maker
+from drakit.scheduler.plugins import MAKERS, Maker, Profiles
 from drakit.scheduler.podgroups.groups import Groups, group_key
 from drakit.scheduler.preemption.preemption import Preemptions
 from drakit.scheduler.queue import QueuedPod, SchedulingQueue
@@ -81,7 +80,7 @@ class Scheduler:
         self._writers = Writers()
         self._events = events = Events(client, clock, self._writers)
         handle = self._make_handle(client, gates)
-        nominations = Nominations(lambda uid: self.cache.pod(uid) is not None)
+        nominations = Nominations(self.cache)
         preemptions = Preemptions(config, handle, self.cache, nominations, metrics)
         self._profiles = Profiles(config, handle, makers, metrics, complete=preemptions.complete)
         self.queue = self._make_queue(config)
@@ -123,7 +122,7 @@ class Scheduler:
         return SchedulingQueue(
             self._clock,
             interests=self._profiles.interests,
-            pre_enqueue=self._may_enter,
+            pre_enqueue=self._profiles.pre_enqueue,
             metrics=self._metrics,
             initial_backoff=config.pod_initial_backoff_seconds,
             max_backoff=config.pod_max_backoff_seconds,
@@ -232,17 +231,6 @@ class Scheduler:
         if freed:
             self.queue.move(POD_GONE, pod, None, exclude=pod.metadata.uid)
 
-    def _may_enter(self, pod: Pod) -> Status:
-        """What plugins say that stand before the queue."""
-        profile = self._profiles.get(pod.spec.scheduler_name)
-        for plugin, pre_enqueue in profile.pre_enqueue if profile is not None else ():
-            status = pre_enqueue(pod)
-            if not status.ok:
-                name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-                log.log(V[4], "pod %s may not enter the queue: %s: %s", name, plugin, status.message)
-                return status.by(plugin)
-        return SUCCESS
-
     async def _within(self, seconds: float, doing: Coroutine[Any, Any, None]) -> None:
         tasks = [asyncio.create_task(doing), asyncio.create_task(self._clock.sleep(seconds))]
         try:
@@ -251,7 +239,7 @@ class Scheduler:
             await _end(tasks)
 
     def _follow(self) -> None:
-        """Figures that are asked for when somebody looks."""
+        """Values that are asked for when somebody reads the metrics."""
         self._metrics.follow_queue(self.queue.pending)
         sizes: dict[str, Callable[[], float]] = {
             "nodes": lambda: len(self.cache),

@@ -8,8 +8,7 @@ from typing import Any
 from drakit.api.objects.cluster import Node, NodeStatus
 from drakit.api.objects.meta import ObjectMeta
 from drakit.api.objects.pods import Pod, PodSpec, PodStatus
-from drakit.scheduler.cycles.profiles import Profile
-from drakit.scheduler.framework import SUCCESS, NodeInfo, Status
+from drakit.scheduler.framework import SUCCESS, NodeInfo, Profile, Status
 
 POD = Pod(metadata=ObjectMeta(name="p", namespace="default", uid="u"), spec=PodSpec(scheduler_name="s"))
 
@@ -40,9 +39,24 @@ def profile(
     percentage: int = 0,
 ) -> Profile:
     return Profile(
-        name="s", percentage=percentage, pre_enqueue=(), pre_filters=tuple(pre_filters), filters=tuple(filters),
-        post_filters=(), scores=tuple(scores), reserves=(), unreserves=(), permits=(), pre_binds=(), binds=(), waits=(),
-    )  # fmt: skip
+        name="s",
+        percentage=percentage,
+        pre_filter=tuple(Doing(name, pre_filter=call) for name, call in pre_filters),
+        filter=tuple(Doing(name, filter=call) for name, call in filters),
+        score=tuple((Doing(name, score=call), weight) for name, call, weight in scores),
+    )
+
+
+class Doing:
+    """A plugin that does what it is told at the points that it is told."""
+
+    def __init__(self, name: str, **points: Callable[..., Any]) -> None:
+        self.name = name
+        self.__dict__.update(points)
+
+    pre_filter: Callable[..., Any]
+    filter: Callable[..., Any]
+    score: Callable[..., Any]
 
 
 def says(status: Status = SUCCESS, only: frozenset[str] | None = None) -> Callable[..., Any]:

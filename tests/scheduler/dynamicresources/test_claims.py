@@ -34,6 +34,10 @@ class World:
         self.informer: Informer[ResourceClaim] = Informer(Client(InProcess(Nobody())), CLAIMS)
         self.claims = Claims(self.informer, self.inventory)
 
+    def list(self, *claims: ResourceClaim) -> None:
+        """The watch was lost: the informer has the whole state anew."""
+        self.informer.replace({key_of(each): each for each in claims})
+
     @property
     def busy(self) -> set[str]:
         return set(self.inventory.ledger.use(POOL).devices)
@@ -175,7 +179,7 @@ def created(world: World) -> InFlightAllocation:
 def test_who_waits_for_a_claim_that_the_informer_has_gone_past_is_told() -> None:
     world = World()
     flight = created(world)
-    world.informer.put(state(4, name="other", uid="v"))
+    world.list(state(4, name="other", uid="v"))
     assert asyncio.run(flight.landed()) is None
     assert world.claims.newest(state(3)) is None
     assert world.busy == {"d0"}
@@ -186,8 +190,7 @@ def test_who_waits_for_a_claim_that_the_informer_has_gone_past_is_told() -> None
 def test_a_claim_that_comes_late_in_a_list_is_judged_all_the_same() -> None:
     world = World()
     flight = created(world)
-    late = [state(2, "d0", name="other", uid="v"), state(4, name="another", uid="w"), state(3, "d0")]
-    world.informer.replace({key_of(each): each for each in late})
+    world.list(state(2, "d0", name="other", uid="v"), state(4, name="another", uid="w"), state(3, "d0"))
     assert asyncio.run(flight.landed()) == "gpu.example.com/pool/d0"
     assert world.claims.newest(state(3)) == state(3, "d0")
 
@@ -204,9 +207,54 @@ def test_a_claim_that_was_made_just_now_is_known_before_the_informer_has_it() ->
 def test_a_claim_that_the_informer_has_gone_past_is_gone() -> None:
     world = World()
     world.claims.assume(state(3, "d0"))
-    world.informer.put(state(4, name="other", uid="v"))
+    world.list(state(4, name="other", uid="v"))
     assert world.claims.get("default", "c") is None
     assert world.busy == set()
+
+
+def test_a_claim_that_is_newer_than_a_list_stays_until_the_informer_has_gone_past_it() -> None:
+    world = World()
+    world.claims.assume(state(5, "d0"))
+    world.list(state(4, name="other", uid="v"))
+    assert world.busy == {"d0"}
+    world.informer.put(state(6, name="other", uid="v"))
+    assert world.busy == set()
+
+
+def test_an_answer_that_comes_after_its_claim_has_come_and_gone_does_not_hold_devices_for_ever() -> None:
+    world = World()
+    world.informer.put(state(2))
+    world.informer.remove(state(4))
+    world.claims.assume(state(3, "d0"))
+    world.informer.put(state(5, name="other", uid="v"))
+    assert world.claims.get("default", "c") is None
+    assert world.busy == set()
+
+
+class Walked(dict[Any, Any]):
+    """Counts how often somebody goes through all of it."""
+
+    walks = 0
+
+    def __iter__(self) -> Any:
+        self.walks += 1
+        return super().__iter__()
+
+    def items(self) -> Any:
+        self.walks += 1
+        return super().items()
+
+
+def test_assumed_claims_are_gone_through_after_a_list_and_at_no_other_event() -> None:
+    world = World()
+    world.claims._assumed = assumed = Walked()
+    for number in range(50):
+        world.claims.assume(state(100 + number, name=f"assumed-{number}", uid=f"a{number}"))
+    for version in range(1, 51):
+        world.informer.put(state(version, name="other", uid="v"))
+    assert assumed.walks == 0
+    world.list(state(60, name="other", uid="v"))
+    assert assumed.walks == 1
 
 
 def test_a_flight_takes_the_name_that_its_claim_gets() -> None:

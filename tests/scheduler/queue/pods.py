@@ -15,13 +15,14 @@ from drakit.scheduler.queue import QueuedPod, SchedulingQueue
 FIT = "NodeResourcesFit"
 CLAIMS = "DynamicResources"
 GATES = "SchedulingGates"
+SCHEDULER = "default-scheduler"
 
 NODE_ADDED = ClusterEvent(EventResource.NODE, Action.ADD)
 CLAIM_CHANGED = ClusterEvent(EventResource.CLAIM, Action.UPDATE)
 
 
 def pod(name: str, *, priority: int | None = None, gate: str = "", **status: Any) -> Partial[Pod]:
-    spec: dict[str, Any] = {"containers": [{"name": "main"}], "schedulerName": "default-scheduler"}
+    spec: dict[str, Any] = {"containers": [{"name": "main"}], "schedulerName": SCHEDULER}
     if priority is not None:
         spec["priority"] = priority
     if gate:
@@ -73,8 +74,21 @@ def queue(
     pop_early: bool = False,
 ) -> SchedulingQueue:
     return SchedulingQueue(
-        clock or FakeClock(), interests=interests, pre_enqueue=pre_enqueue, metrics=metrics, pop_early=pop_early
+        clock or FakeClock(),
+        interests=interests,
+        pre_enqueue={SCHEDULER: (Asked(pre_enqueue),)},
+        metrics=metrics,
+        pop_early=pop_early,
     )
+
+
+class Asked:
+    """A plugin of PreEnqueue that asks a function."""
+
+    name = "Asked"
+
+    def __init__(self, pre_enqueue: Callable[[Pod], Status]) -> None:
+        self.pre_enqueue = pre_enqueue
 
 
 def popped(made: SchedulingQueue) -> QueuedPod:

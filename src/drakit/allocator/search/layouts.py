@@ -207,7 +207,7 @@ class Layout:
         for budget in self.budgets:
             for counter in budget:
                 found[counter].append(budget)
-        return tuple(map(tuple, found))
+        return tuple(tuple(each) for each in found)
 
 
 class Layouts:
@@ -236,7 +236,7 @@ class Layouts:
 
     def clear(self) -> None:
         for each in (self._traits, self._pools, self._by_results, self._by_pools):
-            each.clear()  # type: ignore[attr-defined]
+            each.clear()
 
     def _pool(self, content: DeviceList) -> PoolTraits:
         traits = tuple(self._device(content, position) for position in range(len(content.shapes)))

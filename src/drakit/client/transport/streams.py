@@ -62,9 +62,9 @@ class WireObject(OneObject):
     @cached_property
     def typed(self) -> Model:
         kind = self._kind
-        if kind.whole and self._version == kind.internal:
+        if kind.fully_typed and self._version == kind.internal:
             return from_json(kind.model, bytes(self._data))
-        if kind.whole:
+        if kind.fully_typed:
             return from_plain(kind.model, internal_form(kind, self._version, dict(self.document)))
         return from_plain(kind.model, self.document)
 

@@ -15,6 +15,7 @@ import msgspec
 
 from drakit.api.objects.partial import Partial
 from drakit.api.objects.pods import Pod
+from drakit.scheduler.cache.cache import SchedulerCache
 from drakit.scheduler.framework import NodeInfo, on_node
 
 NominationListener = Callable[[Pod, bool], None]
@@ -36,10 +37,10 @@ class Nomination(msgspec.Struct, frozen=True):
 
 
 class Nominations:
-    """`is_placed` tells whether a pod counts on a node already, bound or assumed."""
+    """`cache` knows the pods that count on a node already, bound or assumed."""
 
-    def __init__(self, is_placed: Callable[[str], bool]) -> None:
-        self._is_placed = is_placed
+    def __init__(self, cache: SchedulerCache) -> None:
+        self._cache = cache
         self._known: dict[str, Nomination] = {}
         self._listeners: list[NominationListener] = []
 
@@ -78,7 +79,7 @@ class Nominations:
     def _expected(self, pod: Pod) -> dict[str, list[Pod]]:
         found: dict[str, list[Pod]] = {}
         for uid, each in self._known.items():
-            if uid != pod.metadata.uid and each.priority > priority_of(pod) and not self._is_placed(uid):
+            if uid != pod.metadata.uid and each.priority > priority_of(pod) and self._cache.pod(uid) is None:
                 found.setdefault(each.node, []).append(each.pod)
         return found
 
@@ -96,7 +97,7 @@ class Nominations:
         elif not pod.status.nominated_node_name:
             if before and before == self.node_of(uid):
                 self.drop(uid)  # somebody took it back
-        elif uid not in self._known and before != pod.status.nominated_node_name and not self._is_placed(uid):
+        elif uid not in self._known and before != pod.status.nominated_node_name and self._cache.pod(uid) is None:
             self._known[uid] = Nomination(on_node(pod, pod.status.nominated_node_name))
 
 

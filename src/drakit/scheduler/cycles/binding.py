@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import msgspec
@@ -21,8 +22,7 @@ from drakit.client.events import NORMAL
 from drakit.scheduler.cycles.conditions import nominated
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed, of_chosen
 from drakit.scheduler.cycles.failures import Failures, patch_status
-from drakit.scheduler.cycles.profiles import Profile, WriteStep
-from drakit.scheduler.framework import Action, ClusterEvent, Code, CycleState, EventResource, Status
+from drakit.scheduler.framework import Action, ClusterEvent, Code, CycleState, EventResource, Profile, Status
 from drakit.scheduler.metrics import AttemptResult
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
 from drakit.scheduler.metrics.timing import Laps
@@ -31,6 +31,7 @@ from drakit.scheduler.writers import Events
 
 log = logging.getLogger("drakit.scheduler")
 
+Write = Callable[[CycleState, Pod, str], Awaitable[Status]]
 POD_GONE = ClusterEvent(EventResource.POD, Action.DELETE)
 
 
@@ -111,20 +112,19 @@ class Bindings:
             self._queue.done(job.queued.uid)  # what happens in so long a time need not be kept for it
             self._waiting.add(job.queued.uid)
             self._events.later(job.pod, partial(self._nominate, job))
-        for step in job.profile.pre_binds:
-            refusal = await self._step(job, step, "PreBind")
+        for plugin in job.profile.pre_bind:
+            refusal = await self._step(job, plugin.name, plugin.pre_bind, "PreBind")
             if refusal is not None:
                 return refusal
-        for step in job.profile.binds:
-            refusal = await self._step(job, step, "Bind")
+        for binder in job.profile.bind:
+            refusal = await self._step(job, binder.name, binder.bind, "Bind")
             if refusal is None:
                 return None
             if refusal.status.code is not Code.SKIP:
                 return refusal
         return failed(Status.failed(f"no plugin binds pod {job.name}"))
 
-    async def _step(self, job: Job, step: WriteStep, point: str) -> SchedulingRefusal | None:
-        plugin, write = step
+    async def _step(self, job: Job, plugin: str, write: Write, point: str) -> SchedulingRefusal | None:
         laps = Laps(self._clock, self._metrics, job.profile.name)
         try:
             status = await write(job.state, job.pod, job.node)

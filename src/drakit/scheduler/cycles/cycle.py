@@ -19,8 +19,7 @@ from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.cycles.choice import choose
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed, of_chosen
 from drakit.scheduler.cycles.nodesearch import NodeSearch
-from drakit.scheduler.cycles.profiles import Profile
-from drakit.scheduler.framework import Code, CycleState, NodeInfo, Status, on_node
+from drakit.scheduler.framework import Code, CycleState, NodeInfo, Profile, Status, on_node
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
 from drakit.scheduler.metrics.timing import Laps
 
@@ -80,19 +79,19 @@ class SchedulingCycle:
     def _reserve(self, profile: Profile, state: CycleState, node: NodeInfo) -> SchedulingRefusal | None:
         """Reserve and assume. After a refusal, what was reserved is still to be given back."""
         state.assumed = on_node(state.pod, node.name)
-        for plugin, reserve in profile.reserves:
-            status = reserve(state, state.assumed, node)
+        for plugin in profile.reserve:
+            status = plugin.reserve(state, state.assumed, node)
             if not status.ok:
-                return self._refused(status, plugin, "Reserve", node.name)
+                return self._refused(status, plugin.name, "Reserve", node.name)
         self._cache.assume(state.assumed)
         return None
 
     def _permit(self, profile: Profile, state: CycleState, node: NodeInfo) -> SchedulingRefusal | None:
         """Ask for leave. After a refusal, what was reserved is still to be given back."""
-        for plugin, permit in profile.permits:
-            status = permit(state, state.assumed, node)
+        for plugin in profile.permit:
+            status = plugin.permit(state, state.assumed, node)
             if not status.ok:
-                return self._refused(status, plugin, "Permit", node.name)
+                return self._refused(status, plugin.name, "Permit", node.name)
         return None
 
     def _refused(self, status: Status, plugin: str, point: str, node: str) -> SchedulingRefusal:

@@ -21,8 +21,7 @@ from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.cycles.conditions import SCHEDULER_ERROR, UNSCHEDULABLE, StatusPatch, not_scheduled
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal
-from drakit.scheduler.cycles.profiles import Profile
-from drakit.scheduler.framework import Code, CycleState, Status
+from drakit.scheduler.framework import Code, CycleState, Profile, Status
 from drakit.scheduler.metrics import AttemptResult
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
 from drakit.scheduler.metrics.timing import Laps
@@ -63,7 +62,7 @@ class Failures:
     ) -> None:
         if refusal.node:
             await self.give_back(profile, state, refusal.node)
-        if refusal.can_help and profile.post_filters:
+        if refusal.can_help and profile.post_filter:
             refusal = refusal.with_help(await self._ask_for_help(profile, state, refusal))
         result = AttemptResult.ERROR if refusal.is_error else AttemptResult.UNSCHEDULABLE
         self._metrics.attempted(result, profile.name, self._clock.monotonic() - began)
@@ -72,11 +71,11 @@ class Failures:
     async def give_back(self, profile: Profile, state: CycleState, node: str) -> None:
         """Undo the reservation, in memory at once, then what was written; until then the pod is nobody else's."""
         laps = Laps(self._clock, self._metrics, profile.name)
-        for plugin, unreserve in profile.unreserves:
+        for plugin in reversed(profile.reserve):
             try:
-                await unreserve(state, state.assumed, node)
+                await plugin.unreserve(state, state.assumed, node)
             except Exception:
-                log.exception("plugin %s could not give back what it had reserved", plugin)
+                log.exception("plugin %s could not give back what it had reserved", plugin.name)
         self._cache.forget(state.pod.metadata.uid)
         laps.end("Unreserve")
 
@@ -124,14 +123,14 @@ class Failures:
 async def ask_for_help(profile: Profile, state: CycleState, refusal: SchedulingRefusal) -> Status:
     """The first plugin that has done something, or finds that nobody can, has the last word."""
     reasons: list[str] = []
-    for plugin, post_filter in profile.post_filters:
+    for plugin in profile.post_filter:
         try:
-            status = await post_filter(state, state.pod, refusal.rejections)
+            status = await plugin.post_filter(state, state.pod, refusal.rejections)
         except Exception as error:
-            log.exception("plugin %s could not help a pod that fits nowhere", plugin)
-            return Status.failed(error).by(plugin)
+            log.exception("plugin %s could not help a pod that fits nowhere", plugin.name)
+            return Status.failed(error).by(plugin.name)
         if status.code is not Code.UNSCHEDULABLE:
-            return status.by(plugin)
+            return status.by(plugin.name)
         reasons += status.reasons
     return Status(Code.UNSCHEDULABLE, tuple(reasons))
 

@@ -13,8 +13,7 @@ import msgspec
 from drakit.api.objects.pods import Pod
 from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed, in_brackets, of_all, of_each, without_nodes
-from drakit.scheduler.cycles.profiles import Profile
-from drakit.scheduler.framework import Code, CycleState, NodeInfo, Nodes, Status
+from drakit.scheduler.framework import Code, CycleState, NodeInfo, Nodes, Profile, Status
 from drakit.scheduler.metrics.timing import Laps
 
 LEAST_NODES = 100
@@ -79,7 +78,7 @@ class NodeSearch:
         total: int,
         plugins: frozenset[str],
     ) -> Found | SchedulingRefusal:
-        wanted = enough(len(nodes), profile.percentage) if profile.scores else 1
+        wanted = enough(len(nodes), profile.percentage) if profile.score else 1
         start = self._start % len(nodes) if nodes else 0
         order = nodes[start:] + nodes[:start] if start else nodes
         rejections: dict[str, Status] = {}
@@ -110,18 +109,18 @@ def before_filter(
     names: frozenset[str] | None = None
     restricting: set[str] = set()
     refusal: Status | None = None
-    for plugin, pre_filter in profile.pre_filters:
-        status, only = pre_filter(state, pod)
+    for plugin in profile.pre_filter:
+        status, only = plugin.pre_filter(state, pod)
         if status.code is Code.SKIP:
-            state.skip_filter.add(plugin)
+            state.skip_filter.add(plugin.name)
         elif status.code is Code.UNSCHEDULABLE:
-            refusal = status.by(plugin)  # the others still prepare what preemption needs
+            refusal = status.by(plugin.name)  # the others still prepare what preemption needs
         elif status.is_rejected:
-            return of_all(status.by(plugin), nodes)
+            return of_all(status.by(plugin.name), nodes)
         elif not status.ok:
-            return failed(_told(status, f'running PreFilter plugin "{plugin}"'))
+            return failed(_told(status, f'running PreFilter plugin "{plugin.name}"'))
         elif only is not None:
-            restricting.add(plugin)
+            restricting.add(plugin.name)
             names = only if names is None else names & only
             if not names:
                 return of_all(_excluded(restricting), nodes, plugins=frozenset(restricting))
@@ -136,16 +135,16 @@ def filter_nodes(
     """Those of the nodes that do not fit, each with what the first plugin said that refused it."""
     refused: dict[str, Status] = {}
     left = nodes
-    for plugin, filter_ in profile.filters:
-        if plugin in state.skip_filter:
+    for plugin in profile.filter:
+        if plugin.name in state.skip_filter:
             continue
-        said = filter_(state, pod, left)
+        said = plugin.filter(state, pod, left)
         if not said:
             continue
         for name, status in said.items():
             if not status.is_rejected:
-                return failed(_told(status, f'running "{plugin}" filter plugin'))
-            refused[name] = status if status.plugin else status.by(plugin)
+                return failed(_told(status, f'running "{plugin.name}" filter plugin'))
+            refused[name] = status if status.plugin else status.by(plugin.name)
         left = [node for node in left if node.name not in said]
         if not left:
             break

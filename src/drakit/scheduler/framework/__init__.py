@@ -34,6 +34,7 @@ from drakit.scheduler.framework.plugins import (
     Score,
     WaitsBeforeBind,
 )
+from drakit.scheduler.framework.profile import Profile
 from drakit.scheduler.framework.statuses import SKIP, SUCCESS, Code, Status
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "PreEnqueue",
     "PreFilter",
     "PreemptionExtensions",
+    "Profile",
     "RecordEvent",
     "Rejections",
     "RemovePods",

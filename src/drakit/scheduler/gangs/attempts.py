@@ -29,8 +29,7 @@ from drakit.scheduler.cycles.binding import Bindings, Job
 from drakit.scheduler.cycles.cycle import Placement, SchedulingCycle
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed
 from drakit.scheduler.cycles.failures import Failures
-from drakit.scheduler.cycles.profiles import Profile
-from drakit.scheduler.framework import Status
+from drakit.scheduler.framework import Profile, Status
 from drakit.scheduler.gangs.conditions import SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, GroupConditions
 from drakit.scheduler.gangs.rounds import Member, Round, in_order
 from drakit.scheduler.metrics import AttemptResult
@@ -89,7 +88,7 @@ class GroupAttempts:
             await self._abandon(profile, held)
 
     def _has_gangs(self, profile: Profile) -> bool:
-        return self._gangs and any(plugin == GANG_SCHEDULING for plugin, _ in profile.pre_enqueue)
+        return self._gangs and any(plugin.name == GANG_SCHEDULING for plugin in profile.pre_enqueue)
 
     # Who takes part
 

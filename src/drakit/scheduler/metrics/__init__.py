@@ -10,7 +10,7 @@ from drakit.scheduler.metrics.attempts import AttemptResult, SchedulerMetrics
 from drakit.scheduler.metrics.devices import ClaimMetrics, DeviceMetrics
 from drakit.scheduler.metrics.podgroups import PodGroupMetrics
 from drakit.scheduler.metrics.queue import QueueObserver
-from drakit.scheduler.metrics.timing import Laps, Stopwatch
+from drakit.scheduler.metrics.timing import Laps
 
 __all__ = [
     "AttemptResult",
@@ -20,5 +20,4 @@ __all__ = [
     "PodGroupMetrics",
     "QueueObserver",
     "SchedulerMetrics",
-    "Stopwatch",
 ]

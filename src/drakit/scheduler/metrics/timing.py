@@ -1,17 +1,19 @@
 """How long plugins take: of every attempt each extension point, of some attempts each call of each plugin.
 
-In:  the ends of extension points; what a plugin does at one, as a function.
-Out: `SchedulerMetrics` told how long they took and how they ended.
+In:  the ends of extension points; a profile.
+Out: `SchedulerMetrics` told how long they took and how they ended; the same profile with plugins that are measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from inspect import iscoroutine
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
+from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
-from drakit.scheduler.framework import Code, Status
+from drakit.scheduler.framework import Code, CycleState, NodeInfo, Profile, Rejections, Status
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
 
 CODES = {
@@ -22,7 +24,6 @@ CODES = {
     Code.SKIP: "Skip",
     Code.PENDING: "Pending",
 }
-_SUCCESS = CODES[Code.SUCCESS]
 
 
 class Laps:
@@ -43,33 +44,81 @@ class Laps:
         self._began = now
 
 
-class Stopwatch:
-    def __init__(self, clock: Clock, metrics: SchedulerMetrics) -> None:
+class TimedPlugin:
+    """A plugin each call of which is measured. It stands only at points where the plugin has a part."""
+
+    def __init__(self, plugin: Any, clock: Clock, metrics: SchedulerMetrics) -> None:
+        self.name: str = plugin.name
+        self._plugin = plugin
         self._clock = clock
         self._metrics = metrics
 
-    def measured(self, call: Callable[..., Any], plugin: str, point: str) -> Callable[..., Any]:
-        def timed(*args: Any) -> Any:
-            began = self._clock.monotonic()
-            result = call(*args)
-            if iscoroutine(result):
-                return self._awaited(result, plugin, point, began)
-            self._tell(plugin, point, result, began)
-            return result
+    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
+        began = self._clock.monotonic()
+        answer: tuple[Status, frozenset[str] | None] = self._plugin.pre_filter(state, pod)
+        self._tell("PreFilter", answer[0].code, began)
+        return answer
 
-        return timed
+    def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
+        began = self._clock.monotonic()
+        rejections: Rejections = self._plugin.filter(state, pod, nodes)
+        self._tell("Filter", Code.SUCCESS, began)
+        return rejections
 
-    async def _awaited(self, result: Coroutine[Any, Any, Any], plugin: str, point: str, began: float) -> Any:
-        awaited = await result
-        self._tell(plugin, point, awaited, began)
-        return awaited
+    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> Status:
+        began = self._clock.monotonic()
+        return self._ended("PostFilter", await self._plugin.post_filter(state, pod, rejections), began)
 
-    def _tell(self, plugin: str, point: str, result: Any, began: float) -> None:
-        self._metrics.executions(plugin, point, code_name(result)).observe(self._clock.monotonic() - began)
+    def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
+        began = self._clock.monotonic()
+        scores: Sequence[int] = self._plugin.score(state, pod, nodes)
+        self._tell("Score", Code.SUCCESS, began)
+        return scores
+
+    def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        began = self._clock.monotonic()
+        return self._ended("Reserve", self._plugin.reserve(state, pod, node), began)
+
+    async def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
+        began = self._clock.monotonic()
+        await self._plugin.unreserve(state, pod, node)
+        self._tell("Unreserve", Code.SUCCESS, began)
+
+    def permit(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        began = self._clock.monotonic()
+        return self._ended("Permit", self._plugin.permit(state, pod, node), began)
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+        began = self._clock.monotonic()
+        return self._ended("PreBind", await self._plugin.pre_bind(state, pod, node), began)
+
+    async def bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+        began = self._clock.monotonic()
+        return self._ended("Bind", await self._plugin.bind(state, pod, node), began)
+
+    def _ended(self, point: str, status: Status, began: float) -> Status:
+        self._tell(point, status.code, began)
+        return status
+
+    def _tell(self, point: str, code: Code, began: float) -> None:
+        self._metrics.executions(self.name, point, CODES[code]).observe(self._clock.monotonic() - began)
 
 
-def code_name(result: Any) -> str:
-    """How a call ended, as metrics name it."""
-    if type(result) is tuple and result and isinstance(result[0], Status):
-        result = result[0]
-    return CODES[result.code] if isinstance(result, Status) else _SUCCESS
+def timed(profile: Profile, clock: Clock, metrics: SchedulerMetrics) -> Profile:
+    """The same profile, with every call of a plugin measured. Plugins before the queue are not part of an attempt."""
+    made = {id(each): TimedPlugin(each, clock, metrics) for each in profile.plugins}
+
+    def measured(plugins: Sequence[object]) -> tuple[TimedPlugin, ...]:
+        return tuple(made[id(each)] for each in plugins)
+
+    return msgspec.structs.replace(
+        profile,
+        pre_filter=measured(profile.pre_filter),
+        filter=measured(profile.filter),
+        post_filter=measured(profile.post_filter),
+        score=tuple((made[id(each)], weight) for each, weight in profile.score),
+        reserve=measured(profile.reserve),
+        permit=measured(profile.permit),
+        pre_bind=measured(profile.pre_bind),
+        bind=measured(profile.bind),
+    )

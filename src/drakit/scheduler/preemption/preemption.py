@@ -23,15 +23,14 @@ from drakit.scheduler.config.names import DYNAMIC_RESOURCES
 from drakit.scheduler.cycles.conditions import not_nominated
 from drakit.scheduler.cycles.diagnosis import of_each
 from drakit.scheduler.cycles.failures import patch_status
-from drakit.scheduler.cycles.profiles import Profile
 from drakit.scheduler.framework import (
     SUCCESS,
     Code,
     CycleState,
     Handle,
     NodeInfo,
-    Plugin,
     PreemptionExtensions,
+    Profile,
     Rejections,
     Status,
     on_node,
@@ -53,7 +52,9 @@ GANG = "not eligible: for one pod of a gang alone nobody is evicted."
 
 
 class Preemption:
-    """Of one profile; `keeps` are those of its plugins that keep account of more than nodes do."""
+    """The last plugin of a profile in PostFilter. `keeps` are those of its plugins that account for more than nodes."""
+
+    name = NAME
 
     def __init__(
         self,
@@ -203,14 +204,14 @@ class Preemptions:
             handle.informers.of(PODS).subscribe(nominations.follow)
             nominations.on_end(self._let_go)
 
-    def complete(self, profile: Profile, plugins: Sequence[Plugin]) -> Profile:
+    def complete(self, profile: Profile) -> Profile:
         """The profile; with preemption as the last thing that is tried, if it wants that."""
         if profile.name not in self._wanted:
             return profile
-        keeps = [each for each in plugins if isinstance(each, PreemptionExtensions)]
+        keeps = [each for each in profile.plugins if isinstance(each, PreemptionExtensions)]
         self._keeps |= {id(each): each for each in keeps}
         made = Preemption(profile, keeps, self._handle, self._cache, self._nominations, self._metrics)
-        return profile.with_post_filter(NAME, made.post_filter)
+        return profile.with_post_filter(made)
 
     def _let_go(self, pod: Pod, _: bool) -> None:
         for each in self._keeps.values():

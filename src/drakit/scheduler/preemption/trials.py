@@ -12,8 +12,7 @@ from typing import Any
 from drakit.api.objects.pods import Pod
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal
 from drakit.scheduler.cycles.nodesearch import before_filter, filter_nodes
-from drakit.scheduler.cycles.profiles import Profile
-from drakit.scheduler.framework import Code, CycleState, NodeInfo, PreemptionExtensions, Status
+from drakit.scheduler.framework import Code, CycleState, NodeInfo, PreemptionExtensions, Profile, Status
 
 
 class Trial:

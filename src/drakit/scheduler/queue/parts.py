@@ -6,45 +6,43 @@ PreEnqueue stands before active and backoff: whom it refuses is gated. From back
 from __future__ import annotations
 
 import itertools
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from drakit.api.objects.partial import Partial
 from drakit.api.objects.pods import Pod
-from drakit.scheduler.framework import Status
 from drakit.scheduler.metrics.queue import QueueObserver
 from drakit.scheduler.queue import labels
 from drakit.scheduler.queue.backoff import BackoffPods
+from drakit.scheduler.queue.gate import PreEnqueueGate
 from drakit.scheduler.queue.heaps import PodHeap
 from drakit.scheduler.queue.hints import QueueingStrategy
 from drakit.scheduler.queue.queuedpod import Part, QueuedPod
 from drakit.scheduler.queue.unschedulable import WaitingPods
-
-logger = logging.getLogger(__name__)
+from drakit.scheduler.queue.waiters import Alarm, Poppers
 
 
 class Parts:
-    """`on_ready` is called when another pod can be popped, `on_deadline` with a time to come back at."""
+    """Wakes a popper when another pod can be popped, and sets the alarm to the time when something is due."""
 
     def __init__(
         self,
         backoff: BackoffPods,
         waiting: WaitingPods,
         *,
-        pre_enqueue: Callable[[Pod], Status],
+        gate: PreEnqueueGate,
         metrics: QueueObserver | None,
         pop_early: bool,
-        on_ready: Callable[[], None],
-        on_deadline: Callable[[float], None],
+        poppers: Poppers,
+        alarm: Alarm,
     ) -> None:
         self.active = PodHeap()
         self.backoff = backoff
         self.waiting = waiting
-        self._pre_enqueue = pre_enqueue
+        self._gate = gate
         self._metrics = metrics
         self._pop_early = pop_early
-        self._on_ready = on_ready
-        self._on_deadline = on_deadline
+        self._poppers = poppers
+        self._alarm = alarm
 
     def place(
         self, queued: QueuedPod, strategy: QueueingStrategy, now: float, why: str, *, was: Part = Part.OUTSIDE
@@ -113,11 +111,7 @@ class Parts:
 
     def _may_enter(self, queued: QueuedPod) -> bool:
         before = queued.gated_by
-        try:
-            status = self._pre_enqueue(queued.pod.view)
-        except Exception as error:
-            logger.exception("PreEnqueue failed for %r", queued)
-            status = Status.failed(error)
+        status = self._gate.check(queued.pod.view)
         queued.gated_by = None if status.ok else status.plugin
         if before != queued.gated_by:
             self._count_gate(queued, before, -1)
@@ -130,20 +124,20 @@ class Parts:
             queued.first_active = now
         self.active.push(queued, queued.order)
         self._count(Part.ACTIVE, why)
-        self._on_ready()
+        self._poppers.wake()
 
     def _back_off(self, queued: QueuedPod, why: str) -> None:
         self.backoff.add(queued)
         self._count(Part.BACKOFF, why)
-        self._on_deadline(queued.backoff_until)
+        self._alarm.no_later_than(queued.backoff_until)
         if self._pop_early and not queued.failed:
-            self._on_ready()
+            self._poppers.wake()
 
     def _wait(self, queued: QueuedPod, why: str, *, stays: bool) -> None:
         self.waiting.add(queued)
         if not stays:
             self._count(Part.UNSCHEDULABLE, why)
-        self._on_deadline(queued.flush_at)
+        self._alarm.no_later_than(queued.flush_at)
 
     def count_rejectors(self, queued: QueuedPod, change: int) -> None:
         """Tell how many pods wait because of the plugins that this one waits for."""

@@ -29,12 +29,13 @@ from drakit.api.objects.partial import Partial
 from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.informers import QueueClosed
-from drakit.scheduler.framework import ClusterEvent, EventResource, Interest, Status
+from drakit.scheduler.framework import ClusterEvent, EventResource, Interest, PreEnqueue
 from drakit.scheduler.framework.changes import pod_change
 from drakit.scheduler.framework.events import EVERYTHING
 from drakit.scheduler.metrics.queue import QueueObserver
 from drakit.scheduler.queue import labels
 from drakit.scheduler.queue.backoff import BackoffPods
+from drakit.scheduler.queue.gate import PreEnqueueGate
 from drakit.scheduler.queue.hints import HintQuestion, HintTable, QueueingStrategy
 from drakit.scheduler.queue.inflight import InFlightPod, InFlightPods
 from drakit.scheduler.queue.parts import Parts
@@ -51,14 +52,14 @@ class SchedulingQueue:
         clock: Clock,
         *,
         interests: Mapping[str, Sequence[Interest]],
-        pre_enqueue: Callable[[Pod], Status],
+        pre_enqueue: Mapping[str, Sequence[PreEnqueue]],
         metrics: QueueObserver | None = None,
         initial_backoff: float = 1.0,
         max_backoff: float = 10.0,
         flush_after: float = 300.0,
         pop_early: bool = True,
     ) -> None:
-        """`interests` by plugin; a status of `pre_enqueue` names its plugin.
+        """`interests` by plugin; the plugins of `pre_enqueue` by scheduler name.
 
         `pop_early`: when there is nothing else to do, a refused pod that was woken need not sit out its backoff.
         """
@@ -72,11 +73,11 @@ class SchedulingQueue:
         self._parts = Parts(
             BackoffPods(initial_backoff, max_backoff),
             WaitingPods(interests),
-            pre_enqueue=pre_enqueue,
+            gate=PreEnqueueGate(pre_enqueue),
             metrics=metrics,
             pop_early=pop_early,
-            on_ready=self._poppers.wake,
-            on_deadline=self._alarm.no_later_than,
+            poppers=self._poppers,
+            alarm=self._alarm,
         )
         self._numbers = itertools.count()
         self._closed = False

@@ -8,8 +8,9 @@ from drakit.allocator import Inventory
 from drakit.api import Device, DeviceRequestAllocationResult, Node, Pod, ResourceClaim, ResourceSlice, from_plain
 from drakit.base.gates import FeatureGates
 from drakit.base.quantity import Quantity
-from drakit.scheduler.dynamicresources.nodeallocatable import Accounting, ClaimUse, containers_by_claim
+from drakit.scheduler.dynamicresources.nodeallocatable import Accounting, containers_by_claim
 from drakit.scheduler.dynamicresources.nodeallocatable.devices import MappedDevices
+from drakit.scheduler.dynamicresources.state.needs import ClaimUse
 from drakit.scheduler.framework import NodeInfo
 from tests.allocator.objects import GPU, cluster
 

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from drakit.api import Pod, ResourceClaimConsumerReference
-from drakit.scheduler.dynamicresources.nodeallocatable import Accounting, ClaimUse, NodeCharge, with_statuses
+from drakit.scheduler.dynamicresources.nodeallocatable import Accounting, NodeCharge, with_statuses
+from drakit.scheduler.dynamicresources.state.needs import ClaimUse
 from drakit.scheduler.framework import Code, NodeInfo
 from tests.allocator.objects import device, held, slice_of
 from tests.scheduler.dynamicresources.nodeallocatable.objects import (

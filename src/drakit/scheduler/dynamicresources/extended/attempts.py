@@ -11,9 +11,9 @@ used goes first. One that is made now becomes a need when a node is chosen: unti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from drakit.api import Pod, ResourceClaim
+from drakit.api.objects.pods import ContainerExtendedResourceRequest
 from drakit.api.podclaims import pod_consumer
 from drakit.base.errors import DrakitError
 from drakit.scheduler.dynamicresources.extended.needs import STALE, Need, NodeGroup
@@ -22,13 +22,10 @@ from drakit.scheduler.dynamicresources.extended.special import is_in_memory, is_
 from drakit.scheduler.dynamicresources.points.binding import bind_claim
 from drakit.scheduler.dynamicresources.points.preparation import make_variant
 from drakit.scheduler.dynamicresources.points.score import rank_nodes
-from drakit.scheduler.dynamicresources.points.writes import CannotBind
 from drakit.scheduler.dynamicresources.state.context import PluginContext
+from drakit.scheduler.dynamicresources.state.errors import CannotBind
 from drakit.scheduler.dynamicresources.state.needs import ClaimNeed, PodNeeds, Variant
 from drakit.scheduler.framework import NodeInfo, Status
-
-if TYPE_CHECKING:
-    from drakit.api.objects.pods import ContainerExtendedResourceRequest
 
 DELETED = Status.unschedulable("deletion of ResourceClaim completed")
 

@@ -8,7 +8,6 @@ from drakit.scheduler.dynamicresources.nodeallocatable.accounting import GATE, A
 from drakit.scheduler.dynamicresources.nodeallocatable.amounts import CannotCount
 from drakit.scheduler.dynamicresources.nodeallocatable.hints import interests
 from drakit.scheduler.dynamicresources.nodeallocatable.statuses import (
-    ClaimUse,
     Statuses,
     containers_by_claim,
     with_statuses,
@@ -19,7 +18,6 @@ __all__ = [
     "GATE",
     "Accounting",
     "CannotCount",
-    "ClaimUse",
     "NodeCharge",
     "Statuses",
     "clear_statuses",

@@ -22,7 +22,8 @@ from drakit.scheduler.dynamicresources.nodeallocatable.fit import (
     refuse_overfull,
     refuse_shared,
 )
-from drakit.scheduler.dynamicresources.nodeallocatable.statuses import ClaimUse, Statuses, claim_statuses
+from drakit.scheduler.dynamicresources.nodeallocatable.statuses import Statuses, claim_statuses
+from drakit.scheduler.dynamicresources.state.needs import ClaimUse
 from drakit.scheduler.framework import NodeInfo, Nodes, Status
 
 GATE = "DRANodeAllocatableResources"

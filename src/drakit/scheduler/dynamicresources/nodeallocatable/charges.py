@@ -21,15 +21,14 @@ from drakit.scheduler.dynamicresources.nodeallocatable.accounting import GATE, A
 from drakit.scheduler.dynamicresources.nodeallocatable.amounts import CannotCount
 from drakit.scheduler.dynamicresources.nodeallocatable.fit import refuse_shared
 from drakit.scheduler.dynamicresources.nodeallocatable.statuses import (
-    ClaimUse,
     Statuses,
     containers_by_claim,
     renamed,
     with_statuses,
 )
 from drakit.scheduler.dynamicresources.nodeallocatable.writes import clear_statuses, write_statuses
-from drakit.scheduler.dynamicresources.points.writes import CannotBind
-from drakit.scheduler.dynamicresources.state.needs import PodNeeds, Variant
+from drakit.scheduler.dynamicresources.state.errors import CannotBind
+from drakit.scheduler.dynamicresources.state.needs import ClaimUse, PodNeeds, Variant
 from drakit.scheduler.framework import SUCCESS, CycleState, Handle, NodeInfo, Status
 
 

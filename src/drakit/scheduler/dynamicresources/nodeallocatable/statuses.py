@@ -11,20 +11,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from drakit.api import AllocationResult, NodeAllocatableResourceClaimStatus, Pod, ResourceClaim
+from drakit.api import NodeAllocatableResourceClaimStatus, Pod
 from drakit.api.podclaims import claim_names
 from drakit.scheduler.dynamicresources.nodeallocatable.amounts import Amounts, CannotCount, add, device_amounts
 from drakit.scheduler.dynamicresources.nodeallocatable.devices import MappedDevices
+from drakit.scheduler.dynamicresources.state.needs import ClaimUse
 
 Statuses = tuple[NodeAllocatableResourceClaimStatus, ...]
-
-
-class ClaimUse(msgspec.Struct, frozen=True):
-    """A claim of a pod with its devices, and the containers that use it."""
-
-    claim: ResourceClaim
-    allocation: AllocationResult
-    containers: tuple[str, ...] = ()
 
 
 def claim_statuses(uses: Iterable[ClaimUse], devices: MappedDevices) -> Statuses:

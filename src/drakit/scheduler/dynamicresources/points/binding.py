@@ -17,7 +17,7 @@ from drakit.api.requests import is_reserved_for
 from drakit.base.errors import DrakitError
 from drakit.client import V
 from drakit.scheduler.dynamicresources.points.reservation import release
-from drakit.scheduler.dynamicresources.points.writes import CannotBind, drop_reservation, store_claim
+from drakit.scheduler.dynamicresources.points.writes import drop_reservation, store_claim
 from drakit.scheduler.dynamicresources.state.bindingconditions import (
     BindingFailed,
     BindingTimedOut,
@@ -27,6 +27,7 @@ from drakit.scheduler.dynamicresources.state.bindingconditions import (
     timed_out,
 )
 from drakit.scheduler.dynamicresources.state.context import PluginContext
+from drakit.scheduler.dynamicresources.state.errors import CannotBind
 from drakit.scheduler.dynamicresources.state.needs import ClaimNeed, PodNeeds
 
 log = logging.getLogger("drakit.scheduler")

@@ -29,14 +29,11 @@ from drakit.client import (
     ServerTimeout,
 )
 from drakit.scheduler.dynamicresources.state.context import PluginContext
+from drakit.scheduler.dynamicresources.state.errors import CannotBind
 from drakit.scheduler.dynamicresources.state.needs import ClaimNeed
 
 _TRIES = 5
 _FIRST_PAUSE = 0.01
-
-
-class CannotBind(DrakitError):
-    """The claim cannot be had for the pod."""
 
 
 class _Undecided(CannotBind):

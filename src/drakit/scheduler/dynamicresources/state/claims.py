@@ -71,10 +71,14 @@ class Claims:
         self._inventory = inventory
         self._holds = holds or Holds(inventory)
         self._assumed: dict[Key, ResourceClaim] = {}
+        # Assumed claims that the informer may have gone past without showing them: mostly none.
+        self._doubtful: set[Key] = set()
+        self._newest = 0  # the highest version that the informer has shown
         self._flights: dict[str, InFlightAllocation] = {}
         self._listeners: dict[Key, list[ClaimListener]] = {}
         informer.add_index(CONTROLLER_INDEX, by_controller)
         informer.subscribe(self._seen)
+        informer.after_list(self._listed)
 
     # Reading
 
@@ -128,6 +132,9 @@ class Claims:
         if newer is None:
             self._assumed[key] = claim
             self._inventory.put_claim(claim)
+            if known[0] is None and self._newest > _version(claim):
+                # The answer came after the informer was past the write: the claim may have come and gone.
+                self._doubtful.add(key)
         elif _has_lost(newer, claim):
             self._land(claim.metadata.uid)
 
@@ -181,6 +188,7 @@ class Claims:
             self._take(new)
         claim = new if new is not None else old
         if claim is not None:
+            self._newest = max(self._newest, _version(claim))
             for news in tuple(self._listeners.get(_key(claim), ())):
                 news(claim)
 
@@ -194,7 +202,8 @@ class Claims:
 
     def _take(self, new: ResourceClaim) -> None:
         key = _key(new)
-        self._drop_lost(key, new)
+        if self._doubtful:
+            self._drop_lost(key, _version(new))
         assumed = self._assumed.get(key)
         if assumed is None or not _is_newer(assumed, new):
             self._assumed.pop(key, None)
@@ -212,14 +221,26 @@ class Claims:
         self._inventory.remove_claim(uid)
         self._land(uid)
 
-    def _drop_lost(self, key: Key, new: ResourceClaim) -> None:
-        """Claims that we made and the informer has gone past without seeing: they came and went between two lists."""
-        for other, assumed in list(self._assumed.items()):
-            if other != key and other not in self._informer.cache and _is_newer(new, assumed):
+    def _listed(self) -> None:
+        """After a list: claims that we wrote and that are not in it came and went, or are newer than the list.
+
+        A watch tells of every claim in order, so nothing is lost between two lists, and nobody need look then.
+        """
+        self._doubtful.update(key for key in self._assumed if key not in self._informer.cache)
+        self._drop_lost(None, self._newest)
+
+    def _drop_lost(self, key: Key | None, version: int) -> None:
+        """Forget the claims that the informer, which has got to that version, has gone past."""
+        for other in list(self._doubtful):
+            assumed = self._assumed.get(other)
+            if assumed is None or other in self._informer.cache:
+                self._doubtful.discard(other)
+            elif other != key and version > _version(assumed):
+                self._doubtful.discard(other)
                 del self._assumed[other]
                 self._inventory.remove_claim(assumed.metadata.uid)
                 if (flight := self._flights.get(assumed.metadata.uid)) is not None:
-                    # In the middle of a list it may still come: its devices stay taken until somebody gives it up.
+                    # Its devices stay taken until somebody gives the allocation up.
                     flight.miss()
 
 
@@ -236,7 +257,10 @@ def _has_lost(now: ResourceClaim, before: ResourceClaim) -> bool:
 
 def _is_newer(one: ResourceClaim, other: ResourceClaim) -> bool:
     """Whether a state is later than another. Versions of servers that do not count up are never newer."""
-    try:
-        return int(one.metadata.resource_version) > int(other.metadata.resource_version)
-    except ValueError:
-        return False
+    return _version(one) > _version(other) > 0
+
+
+def _version(claim: ResourceClaim) -> int:
+    """Zero where versions do not count up."""
+    text = claim.metadata.resource_version
+    return int(text) if text.isdecimal() else 0

@@ -9,18 +9,16 @@ on others, and the claim differs from group to group of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
 
 from drakit.allocator import Allocator
 from drakit.api.objects.claims import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from drakit.base.nodeselectors import IN, NAME_FIELD, NodeSelector, matches
 from drakit.scheduler.dynamicresources.state.claims import InFlightAllocation
-from drakit.scheduler.framework import NodeInfo
-
-if TYPE_CHECKING:
-    from drakit.scheduler.dynamicresources.extended.attempts import Attempt
-    from drakit.scheduler.dynamicresources.nodeallocatable import Attempt as Charge
+from drakit.scheduler.framework import NodeInfo, Status
 
 
 class ClaimNeed:
@@ -69,6 +67,43 @@ class Variant:
         self.detail = detail
 
 
+class ExtendedNeeds(Protocol):
+    """What a pod asks of devices by the names of extended resources, in one attempt (`extended.attempts`)."""
+
+    @property
+    def containers(self) -> tuple[str, ...]: ...
+
+    def groups(
+        self, state: PodNeeds, nodes: Sequence[NodeInfo], refused: dict[str, Status]
+    ) -> list[tuple[Variant, Sequence[NodeInfo]]]: ...
+
+    def rank_nodes(self, state: PodNeeds, nodes: Sequence[NodeInfo]) -> list[int]: ...
+
+    def choose(self, state: PodNeeds, node: NodeInfo) -> Variant | Status: ...
+
+    async def bind(self, need: ClaimNeed) -> None: ...
+
+    async def settle(self, state: PodNeeds) -> None: ...
+
+    async def undo(self, state: PodNeeds) -> None: ...
+
+    async def make_way(self, state: PodNeeds) -> Status | None: ...
+
+
+class ClaimUse(msgspec.Struct, frozen=True):
+    """A claim of a pod with its devices, and the containers that use it."""
+
+    claim: ResourceClaim
+    allocation: AllocationResult
+    containers: tuple[str, ...] = ()
+
+
+class NodeCharges(Protocol):
+    """What the claims of a pod take of nodes themselves (`nodeallocatable.accounting`)."""
+
+    def judge(self, node: NodeInfo, answer: object, allocate: Callable[[], Sequence[ClaimUse]]) -> Status | None: ...
+
+
 class PodNeeds:
     """`unavailable` are positions of allocated claims that kept the pod from a node which would do otherwise.
 
@@ -83,9 +118,9 @@ class PodNeeds:
         self.broken: frozenset[int] = frozenset()
         self.unavailable: set[int] = set()
         self.reserved: Variant | None = None
-        self.extended: Attempt | None = None
+        self.extended: ExtendedNeeds | None = None
         """What the pod asks of devices by the names of extended resources."""
-        self.charge: Charge | None = None
+        self.charge: NodeCharges | None = None
         """What the claims take of nodes themselves; none where no device does."""
         self.is_charged = False
         """Whether the pod's status may tell of that."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 
 from drakit.scheduler.cycles.choice import choose
-from drakit.scheduler.cycles.profiles import ScoreStep
 from drakit.scheduler.framework import CycleState
 from tests.scheduler.cycles.profile import POD, nodes, profile, scores
 
 
-def chosen(*scores: ScoreStep, count: int = 3, seed: int = 0, skipped: str = "") -> str:
+def chosen(*scores: tuple[str, Any, int], count: int = 3, seed: int = 0, skipped: str = "") -> str:
     state = CycleState(POD)
     state.skip_score.add(skipped)
     return choose(profile(scores=scores), state, POD, nodes(count), Random(seed)).name
@@ -34,6 +34,6 @@ def test_chance_decides_between_equals_and_all_have_the_same() -> None:
     assert min(picked.values()) > 150
 
 
-def test_a_plugin_that_marks_too_few_nodes_is_named() -> None:
+def test_a_plugin_that_scores_too_few_nodes_is_named() -> None:
     with pytest.raises(ValueError, match='plugin "A" failed with: 1 scores for 3 nodes'):
         chosen(("A", lambda *_: [1], 1))

@@ -8,6 +8,7 @@ from drakit.api import from_plain
 from drakit.api.objects.cluster import Node
 from drakit.api.objects.partial import Partial
 from drakit.api.objects.pods import Pod
+from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.framework import NodeInfo, on_node
 
@@ -25,7 +26,10 @@ class Told(Nominations):
     """Remembers which nominations ended, and whether their place is free."""
 
     def __init__(self, *placed: str) -> None:
-        super().__init__(lambda uid: uid in placed)
+        cache = SchedulerCache()
+        for name in placed:
+            cache.put_pod(made(name, node="n").view)
+        super().__init__(cache)
         self.ended: list[tuple[str, bool]] = []
         self.on_end(lambda pod, freed: self.ended.append((pod.metadata.name, freed)))
 

@@ -7,11 +7,11 @@ from prometheus_client import CollectorRegistry
 
 from drakit.api.objects.pods import Pod
 from drakit.base.clock import FakeClock
+from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal
 from drakit.scheduler.cycles.nodesearch import Found, NodeSearch, enough
-from drakit.scheduler.cycles.profiles import Profile
-from drakit.scheduler.framework import SKIP, CycleState, Status
+from drakit.scheduler.framework import SKIP, CycleState, Profile, Status
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
 from drakit.scheduler.metrics.timing import Laps
 from tests.scheduler.cycles.profile import POD, nodes, nominated, profile, refuses, says, scores
@@ -20,7 +20,7 @@ SCORED = [("Score", scores(), 1)]
 
 
 def searching(count: int) -> NodeSearch:
-    return NodeSearch(nodes(count), Nominations(lambda _: False))
+    return NodeSearch(nodes(count), Nominations(SchedulerCache()))
 
 
 def laps() -> Laps:

@@ -15,14 +15,15 @@ from drakit.informers import Informers
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.config import default_configuration, load_configuration
 from drakit.scheduler.config.names import DEFAULTS
-from drakit.scheduler.framework import Handle
-from drakit.scheduler.plugins import MAKERS, Lineup, make_lineup
+from drakit.scheduler.framework import Handle, Profile
+from drakit.scheduler.plugins import MAKERS, make_profile
+from drakit.scheduler.plugins.profiles import interests_of
 from tests.controllers.cluster import cluster, on_loop
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
-async def lineup(text: str = "") -> Lineup:
+async def profile(text: str = "") -> Profile:
     config = load_configuration(HEAD + text) if text else default_configuration()
     async with cluster() as here:
         client = Client(InProcess(here.server), clock=here.clock)
@@ -36,7 +37,7 @@ async def lineup(text: str = "") -> Lineup:
             random=Random(1),
             new_uid=lambda: "uid",
         )
-        return make_lineup(config.profiles[0], handle)
+        return make_profile(config.profiles[0], handle)
 
 
 def names(plugins: object) -> list[str]:
@@ -49,7 +50,7 @@ def test_every_default_has_a_maker() -> None:
 
 @on_loop
 async def test_the_defaults_stand_where_they_have_a_part() -> None:
-    found = await lineup()
+    found = await profile()
     assert names(found.pre_enqueue) == ["SchedulingGates", "DynamicResources"]
     assert names(found.filter) == [
         "NodeUnschedulable",
@@ -68,20 +69,19 @@ async def test_the_defaults_stand_where_they_have_a_part() -> None:
         ("NodeResourcesBalancedAllocation", 1),
     ]
     assert names(found.bind) == ["DefaultBinder"]
-    assert set(found.interests) == {name for name, _ in DEFAULTS}
+    assert set(names(found.plugins)) == {name for name, _ in DEFAULTS}
 
 
 @on_loop
 async def test_plugins_that_refuse_nobody_hope_for_nothing() -> None:
     """So a scheduler that knows no devices need not follow kinds that its server may not have."""
-    interests = (await lineup()).interests
-    quiet = {name for name, each in interests.items() if not each}
+    quiet = {each.name for each in (await profile()).plugins if not interests_of(each)}
     assert quiet == {"PrioritySort", "NodeResourcesBalancedAllocation", "DefaultBinder"}
 
 
 @on_loop
 async def test_a_plugin_can_be_off_at_one_point_and_have_another_weight_at_one() -> None:
-    found = await lineup(
+    found = await profile(
         "profiles: [{plugins: {score: {disabled: [{name: TaintToleration}],"
         " enabled: [{name: NodeAffinity, weight: 9}]}, filter: {disabled: [{name: NodePorts}]}}}]"
     )
@@ -95,7 +95,7 @@ async def test_a_plugin_can_be_off_at_one_point_and_have_another_weight_at_one()
 
 @on_loop
 async def test_everything_can_be_off_but_what_is_named() -> None:
-    found = await lineup(
+    found = await profile(
         'profiles: [{plugins: {multiPoint: {disabled: [{name: "*"}], enabled: [{name: DefaultBinder}]},'
         " queueSort: {enabled: [{name: PrioritySort}]}, filter: {enabled: [{name: NodeResourcesFit}]}}}]"
     )
@@ -107,23 +107,23 @@ async def test_everything_can_be_off_but_what_is_named() -> None:
 @on_loop
 async def test_a_plugin_that_is_on_at_a_point_it_has_no_part_in_is_an_error() -> None:
     with pytest.raises(UsageError, match=r'plugin "NodeName" has no part in score'):
-        await lineup("profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]")
+        await profile("profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]")
 
 
 @on_loop
 async def test_somebody_must_bind() -> None:
     with pytest.raises(UsageError, match="at least one bind plugin is needed"):
-        await lineup("profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}]}}}]")
+        await profile("profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}]}}}]")
 
 
 @pytest.mark.parametrize("point", ["queueSort", "multiPoint"])
 @on_loop
 async def test_somebody_must_sort(point: str) -> None:
     with pytest.raises(UsageError, match="a queue sort plugin is needed: PrioritySort"):
-        await lineup(f"profiles: [{{plugins: {{{point}: {{disabled: [{{name: PrioritySort}}]}}}}}}]")
+        await profile(f"profiles: [{{plugins: {{{point}: {{disabled: [{{name: PrioritySort}}]}}}}}}]")
 
 
 @on_loop
 async def test_plugins_that_drakit_does_not_have_are_left_out() -> None:
-    found = await lineup("profiles: [{plugins: {multiPoint: {enabled: [{name: VolumeBinding}]}}}]")
+    found = await profile("profiles: [{plugins: {multiPoint: {enabled: [{name: VolumeBinding}]}}}]")
     assert "VolumeBinding" not in names(found.plugins)
