@@ -199,13 +199,16 @@ async def test_huge_input_waits_for_a_command_that_does_not_read(tmp_path: Path)
 @on_loop
 async def test_a_port_is_forwarded(tmp_path: Path) -> None:
     path = "/portForward/default/web"
-    async with a_node(tmp_path) as node, a_service(echo) as port:
-        async with upgraded(node, path, [], "portforward.k8s.io") as client:
-            await client.open(streamType="error", port=str(port), requestID="0")
-            data = await client.open(streamType="data", port=str(port), requestID="0")
-            await client.send(frames.data_frame(data, b"ask", fin=True))
-            reader, answer = frames.FrameReader(), b""
-            while not answer.endswith(b"ask"):
-                for frame in reader.feed(await client.reader.read(65536)):
-                    answer += frame.data if isinstance(frame, frames.DataFrame) else b""
+    async with (
+        a_node(tmp_path) as node,
+        a_service(echo) as port,
+        upgraded(node, path, [], "portforward.k8s.io") as client,
+    ):
+        await client.open(streamType="error", port=str(port), requestID="0")
+        data = await client.open(streamType="data", port=str(port), requestID="0")
+        await client.send(frames.data_frame(data, b"ask", fin=True))
+        reader, answer = frames.FrameReader(), b""
+        while not answer.endswith(b"ask"):
+            for frame in reader.feed(await client.reader.read(65536)):
+                answer += frame.data if isinstance(frame, frames.DataFrame) else b""
     assert answer == b"got ask"
