@@ -161,6 +161,35 @@ def _accept(key: str) -> str:
 
 
 @on_loop
+async def test_a_client_that_goes_before_the_node_has_answered_is_not_waited_for(tmp_path: Path) -> None:
+    asked, gone, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def hesitate(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        await gone.wait()
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        await reader.read()
+        writer.close()
+        ended.set()
+
+    async with a_cluster(tmp_path) as cluster:
+        server = await asyncio.start_server(hesitate, "127.0.0.1", 0, ssl=cluster.node.certificates().context())
+        async with server:
+            await cluster.move_node(server.sockets[0].getsockname()[1])
+            port, context = int(cluster.url.rpartition(":")[2]), cluster.context("admin", "system:masters")
+            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+            head = f"GET {exec_path('ls', stdout='1')} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
+            writer.write(f"{head}Upgrade: websocket\r\n\r\n".encode())
+            await asked.wait()
+            writer.transport.abort()
+            await asyncio.sleep(0.05)  # the server has noticed by now, or will soon
+            gone.set()
+            await asyncio.wait_for(ended.wait(), 20)
+        await came_true(lambda: _open_streams(cluster) == 0)
+
+
+@on_loop
 async def test_a_server_that_stops_ends_connections_at_once(tmp_path: Path) -> None:
     async with asyncio.timeout(30):
         async with a_cluster(tmp_path) as cluster:
