@@ -23,7 +23,7 @@ import yaml
 
 from drakit.api import parse_documents
 from drakit.base.errors import UsageError
-from drakit.cli.hosting import explained
+from drakit.cli.host import explained
 from drakit.cli.tables import print_table
 from drakit.conformance import (
     RULES,
