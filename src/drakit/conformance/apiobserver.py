@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from drakit.api.exchange import Outcome, Request, Response
+from drakit.api.exchange import Request, Response, StatusContent
 from drakit.apiserver import Server
 
 _WRITES = ("POST", "PUT", "PATCH")
@@ -33,7 +33,9 @@ class ApiObserver:
         response = await self._server.handle(request)
         if request.method in _WRITES and response.code in _REFUSED and "/resourceslices" in request.path:
             content = response.content
-            self.refused_slices.append(content.status.message if isinstance(content, Outcome) else str(response.code))
+            self.refused_slices.append(
+                content.status.message if isinstance(content, StatusContent) else str(response.code)
+            )
         return response
 
     @contextmanager

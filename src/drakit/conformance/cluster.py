@@ -18,8 +18,7 @@ from drakit.apiserver import Settings, build_server
 from drakit.apiserver.auth.certificates import Authority
 from drakit.apiserver.auth.identities import ADMIN
 from drakit.apiserver.http.listener import Listener, Security, bind
-from drakit.apiserver.serving.kubeconfig import Access as ServedAccess
-from drakit.apiserver.serving.kubeconfig import write_kubeconfig
+from drakit.apiserver.serving.kubeconfig import ServerAccess, write_kubeconfig
 from drakit.base.clock import RealClock
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
@@ -68,7 +67,7 @@ async def own_cluster(directory: Path, wishes: ClusterWishes) -> AsyncIterator[D
         url = f"https://127.0.0.1:{socket.getsockname()[1]}"
         kubeconfig = directory / "admin.kubeconfig"
         client_pair = authority.client(ADMIN.name, ADMIN.groups, "admin")
-        write_kubeconfig(kubeconfig, ServedAccess(url=url, ca=authority.files.certificate, client=client_pair))
+        write_kubeconfig(kubeconfig, ServerAccess(url=url, ca=authority.files.certificate, client=client_pair))
         async with Listener(observer, socket, security).running(), Client(InProcess(server, ADMIN)) as client:
             about = {"name": wishes.node_name, "labels": dict(wishes.node_labels)}
             await client.create({"apiVersion": "v1", "kind": "Node", "metadata": about})
