@@ -102,6 +102,8 @@ class KubeletPlugin:
             clock=self.clock,
             registry=self.registry,
             random=random,
+            files=self._files,
+            remembered=self.paths.shared_pools,
             lock=self.paths.publishing_lock if isinstance(self._files, RealFileSystem) else None,
         )
         self.registration = Registration(driver.name, self.paths.service, offered(self.board), self.publisher.trigger)
