@@ -22,19 +22,19 @@ from drakit.base.errors import UsageError
 from drakit.base.names import check_dns_subdomain
 from drakit.client import Client
 from drakit.driverkit.calls.artifacts import Artifacts
-from drakit.driverkit.calls.binder import Binder
-from drakit.driverkit.calls.inventory import Inventory
+from drakit.driverkit.calls.binder import DeviceBinder
+from drakit.driverkit.calls.inventory import PublishedDevices
 from drakit.driverkit.calls.lifecycle import Answer, ClaimCalls
 from drakit.driverkit.calls.meter import CallMetrics
 from drakit.driverkit.calls.reader import ClaimReader
-from drakit.driverkit.calls.statuses import StatusWriter
+from drakit.driverkit.calls.statuses import DeviceStatusWriter
 from drakit.driverkit.calls.sweep import Sweep
 from drakit.driverkit.claims import ClaimRef, PreparedDevice
 from drakit.driverkit.driver import Driver, overrides
 from drakit.driverkit.health import HealthBoard
 from drakit.driverkit.serving.healthcheck import check_sockets
 from drakit.driverkit.serving.paths import REGISTRATION, plugin_paths
-from drakit.driverkit.serving.registration import Registration
+from drakit.driverkit.serving.registration import RegistrationService
 from drakit.driverkit.serving.services import add_services, offered
 from drakit.driverkit.serving.sockets import UnixServer, remove_stale
 from drakit.driverkit.slices.plan import SlicePlan
@@ -106,14 +106,16 @@ class KubeletPlugin:
             remembered=self.paths.shared_pools,
             lock=self.paths.publishing_lock if isinstance(self._files, RealFileSystem) else None,
         )
-        self.registration = Registration(driver.name, self.paths.service, offered(self.board), self.publisher.trigger)
+        self.registration = RegistrationService(
+            driver.name, self.paths.service, offered(self.board), self.publisher.trigger
+        )
         driver.node_name = settings.node_name
         driver.client = client
         driver._kit = self
 
     def _build_calls(self, client: Client) -> None:
         driver, settings, paths = self.driver, self.settings, self.paths
-        self._inventory = Inventory(driver, settings.node_name)
+        self._inventory = PublishedDevices(driver, settings.node_name)
         metrics = CallMetrics(self.registry, driver.name)
         reader = ClaimReader(client, settings.node_name)
         records = Records(paths.records, self._files)
@@ -127,8 +129,8 @@ class KubeletPlugin:
         # Files of a simulation are no files that a kernel could lock.
         shared = paths.calls_lock if isinstance(self._files, RealFileSystem) else None
         locks = ClaimLocks(serialize=driver.serialize, path=shared, clock=self.clock)
-        self._statuses = StatusWriter(client, driver.name, records, self.clock)
-        self._binder = Binder(client, driver, self._inventory, self.clock) if overrides(driver, "bind") else None
+        self._statuses = DeviceStatusWriter(client, driver.name, records, self.clock)
+        self._binder = DeviceBinder(client, driver, self._inventory, self.clock) if overrides(driver, "bind") else None
         self.calls = ClaimCalls(
             driver,
             reader=reader,

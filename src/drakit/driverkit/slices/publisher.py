@@ -24,7 +24,7 @@ from drakit.base.errors import DrakitError, Forbidden, InvalidObject, Terminal, 
 from drakit.base.fields import FieldError, duplicate
 from drakit.base.fields import Path as FieldPath
 from drakit.client import NODES, SLICES, Client, NotFound, V
-from drakit.driverkit.calls.inventory import Inventory
+from drakit.driverkit.calls.inventory import PublishedDevices
 from drakit.driverkit.pools import DevicePool
 from drakit.driverkit.slices.dropped import dropped_fields
 from drakit.driverkit.slices.plan import Publication, SlicePlan, desired_slices, plan_pool
@@ -48,7 +48,7 @@ class SlicePublisher:
     def __init__(
         self,
         client: Client,
-        inventory: Inventory,
+        inventory: PublishedDevices,
         *,
         driver: str,
         node_name: str,
