@@ -32,7 +32,7 @@ ORDER = {
     "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles, plugins → dynamicresources, queue → cache, metrics, podgroups, writers → framework → config",  # noqa: E501
     "scheduler/dynamicresources": "plugin → hints, explanation → extended → points → nodeallocatable → state",
     "driverkit": "running, project → plugin → serving, slices → calls → conditions, driver, state → claims, health, pools → cdi, config, metadata, sysfs",  # noqa: E501
-    "driverkit/calls": "binder, sweep → lifecycle → artifacts, inventory, meter, reader, statuses",
+    "driverkit/calls": "binder, sweep → lifecycle → answers, artifacts, meter, reader, statuses → inventory",
     "nodeagent": "agent → settings → node, podresources → pods → claims, devices → plugins → containers → metrics, runtimes → files",  # noqa: E501
     "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles → plugins → dynamicresources, podgroups, queue → cache, config, metrics, writers → framework",  # noqa: E501
     "validation": "rules, disabled → cluster, resource → pods → context, fields",

@@ -21,10 +21,11 @@ from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
 from drakit.base.names import check_dns_subdomain
 from drakit.client import Client
+from drakit.driverkit.calls.answers import Answer
 from drakit.driverkit.calls.artifacts import Artifacts
 from drakit.driverkit.calls.binder import DeviceBinder
 from drakit.driverkit.calls.inventory import PublishedDevices
-from drakit.driverkit.calls.lifecycle import Answer, ClaimCalls
+from drakit.driverkit.calls.lifecycle import ClaimCalls
 from drakit.driverkit.calls.meter import CallMetrics
 from drakit.driverkit.calls.reader import ClaimReader
 from drakit.driverkit.calls.statuses import DeviceStatusWriter
