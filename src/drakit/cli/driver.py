@@ -75,7 +75,8 @@ def run(
         instance=pod_uid,
         remove_slices_on_exit=remove_slices_on_exit,
     )
-    asyncio.run(_serve(made, access_of(reach), settings, bind_port(bind_address, port)))
+    access = access_of(reach)
+    asyncio.run(_serve(made, access, settings, bind_port(bind_address, port)))
 
 
 @driver.command()
@@ -99,13 +100,13 @@ async def _serve(made: Driver, access: Access, settings: PluginSettings, bound: 
     async with Client(Http(access), user_agent=made.name, on_warning=note_warning) as client:
         plugin = KubeletPlugin(made, client, settings, registry=registry)
         hide_creation_times()
-        async with Listener(_observed(plugin), bound).running(), plugin.running():
+        async with Listener(_diagnostics(plugin), bound).running(), plugin.running():
             where = f"{plugin.paths.service}, metrics on {url_of(bound)}/metrics"
             typer.echo(f"drakit driver {made.name}: following {access.server}, listening on {where}")
             await stop_signal()
 
 
-def _observed(plugin: KubeletPlugin) -> Diagnostics:
+def _diagnostics(plugin: KubeletPlugin) -> Diagnostics:
     async def registered() -> None:
         if not plugin.registration.registered:
             raise Unavailable(plugin.registration.error or "no kubelet has registered the driver yet")
