@@ -14,8 +14,8 @@ import yaml
 from drakit.conformance import (
     RULES,
     ClusterWishes,
-    RuleOutcome,
     RuleResult,
+    RuleVerdict,
     Subject,
     Timeouts,
     judge,
@@ -65,8 +65,8 @@ async def judged(name: str) -> list[RuleResult]:
 @pytest.mark.parametrize("name", sorted(DRIVERS))
 def test_an_example_driver_keeps_every_rule_with_no_more_rights_than_it_needs(name: str) -> None:
     results = asyncio.run(judged(name))
-    assert [(each.rule, each.reason) for each in results if each.outcome is RuleOutcome.FAIL] == []
-    skipped = {each.rule for each in results if each.outcome is RuleOutcome.SKIP}
+    assert [(each.rule, each.reason) for each in results if each.verdict is RuleVerdict.FAIL] == []
+    skipped = {each.rule for each in results if each.verdict is RuleVerdict.SKIP}
     assert skipped - {"health-change"} == NOT_OFFERED[name]
 
 
@@ -82,7 +82,7 @@ def test_a_driver_without_rights_is_told_apart_from_one_with(tmp_path: Path) -> 
             return found
 
     result = asyncio.run(run())
-    assert (result.outcome, result.reason[:8]) == (RuleOutcome.FAIL, "no slice")
+    assert (result.verdict, result.reason[:8]) == (RuleVerdict.FAIL, "no slice")
 
 
 def test_a_driver_in_its_own_process_survives_what_the_suite_does_to_it(tmp_path: Path) -> None:

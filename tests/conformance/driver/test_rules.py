@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from drakit.conformance import RULES, RuleOutcome, RuleResult, Subject, Timeouts, judge, open_testbed
+from drakit.conformance import RULES, RuleResult, RuleVerdict, Subject, Timeouts, judge, open_testbed
 from tests.conformance.driver.flaws import FLAWS
 from tests.conformance.driver.launcher import REMOVE, InProcessLauncher
 from tests.conformance.driver.plaindriver import NAME, SICK, PlainDriver
@@ -25,13 +25,13 @@ async def judged(kind: type[PlainDriver]) -> list[RuleResult]:
 
 def test_a_driver_written_from_the_wire_alone_keeps_every_rule() -> None:
     results = asyncio.run(judged(PlainDriver))
-    assert [(each.rule, each.reason) for each in results if each.outcome is not RuleOutcome.PASS] == []
+    assert [(each.rule, each.reason) for each in results if each.verdict is not RuleVerdict.PASS] == []
 
 
 @pytest.mark.parametrize("rule", [each.id for each in RULES])
 def test_a_driver_that_breaks_one_rule_fails_on_that_rule_alone(rule: str) -> None:
     results = asyncio.run(judged(FLAWS[rule]))
-    assert [each.rule for each in results if each.outcome is RuleOutcome.FAIL] == [rule]
+    assert [each.rule for each in results if each.verdict is RuleVerdict.FAIL] == [rule]
     failed = {each.rule: each.reason for each in results}
     assert failed[rule]
 
