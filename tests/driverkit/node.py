@@ -69,8 +69,8 @@ class Leds(Driver):
 
     name = DRIVER
 
-    def __init__(self, count: int = 4) -> None:
-        self.published: Published = [Device(name=f"led-{number}") for number in range(count)]
+    def __init__(self, count: int | str = 4) -> None:
+        self.published: Published = [Device(name=f"led-{number}") for number in range(int(count))]
         self.log: list[str] = []
         self.lit: set[str] = set()
         self.prepare_fails: Callable[[AllocatedClaim], Exception | None] = lambda _: None

@@ -20,7 +20,7 @@ from drakit.api import (
     NodeSelectorTerm,
     ResourceSlice,
 )
-from drakit.api.exchange import Outcome, Request, Response
+from drakit.api.exchange import Request, Response, StatusContent
 from drakit.apiserver import Settings
 from drakit.base import status
 from drakit.base.errors import InvalidObject
@@ -245,7 +245,7 @@ class Moody:
 
 
 def refusal(code: int, reason: str) -> Response:
-    return Response(code=code, content=Outcome(status.failure(code, reason, f"moody {code}")))
+    return Response(code=code, content=StatusContent(status.failure(code, reason, f"moody {code}")))
 
 
 @pytest.mark.parametrize(

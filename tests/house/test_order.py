@@ -31,6 +31,8 @@ ORDER = {
     "allocator/search": "cache → solver → search → bounds, checks → state, symmetry → options, spare, reader → answer, layouts → plans → constraints",  # noqa: E501
     "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles, plugins → dynamicresources, queue → cache, metrics, podgroups, writers → framework → config",  # noqa: E501
     "scheduler/dynamicresources": "plugin → hints, explanation → extended → points → nodeallocatable → state",
+    "driverkit": "running, project → plugin → serving, slices → calls → conditions, driver, state → claims, health, pools → cdi, config, metadata, sysfs",  # noqa: E501
+    "driverkit/calls": "binder, sweep → lifecycle → artifacts, inventory, meter, reader, statuses",
     "validation": "rules, disabled → cluster, resource → pods → context, fields",
 }
 

@@ -21,12 +21,15 @@ from prometheus_client import CollectorRegistry
 from drakit.apiserver.http.listener import Listener
 from drakit.base.errors import Unavailable, UsageError
 from drakit.cli import options
+from drakit.cli.access import access_of
+from drakit.cli.diagnostics import Diagnostics, bind_port, hide_creation_times, url_of
+from drakit.cli.flags import ReachFlags, with_groups
+from drakit.cli.host import explained
 from drakit.cli.logs import log_to_stderr, note_warning
-from drakit.cli.observing import Observed, bind_port, show_figures_alone, url_of
-from drakit.cli.reaching import Reach
 from drakit.client import Access, Client
 from drakit.client.transport.http import Http
 from drakit.driverkit import Driver, KubeletPlugin, PluginSettings
+from drakit.driverkit.project import Project, write_project
 from drakit.driverkit.running import stop_signal
 from drakit.drivers import DRIVERS
 
@@ -38,8 +41,10 @@ _CDI_DIR = Path("/var/run/cdi")
 
 
 @driver.command()
+@with_groups
 def run(
     target: Annotated[str, typer.Argument(metavar="MODULE:CLASS", help="The driver's class.")],
+    reach: ReachFlags,
     node_name: Annotated[str, typer.Option(envvar="NODE_NAME", help="The node that this is.")] = "",
     plugin_dir: Annotated[Path, typer.Option(help="The kubelet's directory of plugins.")] = _PLUGIN_DIR,
     registry_dir: Annotated[Path, typer.Option(help="Where the kubelet looks for plugins.")] = _REGISTRY_DIR,
@@ -53,14 +58,6 @@ def run(
     setting: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="An argument of the class; repeatable.")
     ] = None,
-    kubeconfig: options.ReadKubeconfig = None,
-    context: options.Context = "",
-    master: options.Master = "",
-    token_file: options.TokenFile = None,
-    certificate_authority: options.CertificateAuthority = None,
-    client_certificate: options.ClientCertificate = None,
-    client_key: options.ClientKey = None,
-    insecure_skip_tls_verify: options.AnyServer = False,
     bind_address: options.ShownAddress = "127.0.0.1",
     port: options.ShownPort = 0,
     verbosity: options.Verbosity = 2,
@@ -78,31 +75,38 @@ def run(
         instance=pod_uid,
         remove_slices_on_exit=remove_slices_on_exit,
     )
-    access = Reach(
-        kubeconfig=kubeconfig,
-        context=context,
-        master=master,
-        token_file=token_file,
-        certificate_authority=certificate_authority,
-        client_certificate=client_certificate,
-        client_key=client_key,
-        insecure_skip_tls_verify=insecure_skip_tls_verify,
-    ).access()
+    access = access_of(reach)
     asyncio.run(_serve(made, access, settings, bind_port(bind_address, port)))
+
+
+@driver.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the project, such as leds.")],
+    driver_name: Annotated[str, typer.Option(help="Of the driver; NAME.example.com by default.")] = "",
+    directory: Annotated[Path | None, typer.Option(help="Where to put it; NAME by default.")] = None,
+) -> None:
+    """Write a new driver's project: a driver that runs, tests that pass, and what a cluster needs."""
+    project = Project(name=name, driver=driver_name or f"{name}.example.com")
+    place = directory or Path(name)
+    with explained("--directory"):
+        written = write_project(project, place)
+    for path in written:
+        typer.echo(path)
+    typer.echo(f"\nNext: cd {place} && pytest && drakit driver run {project.module}:{project.class_name} --help")
 
 
 async def _serve(made: Driver, access: Access, settings: PluginSettings, bound: socket.socket) -> None:
     registry = CollectorRegistry()
     async with Client(Http(access), user_agent=made.name, on_warning=note_warning) as client:
         plugin = KubeletPlugin(made, client, settings, registry=registry)
-        show_figures_alone()
-        async with Listener(_observed(plugin), bound).running(), plugin.running():
-            where = f"{plugin.paths.service}, figures on {url_of(bound)}/metrics"
+        hide_creation_times()
+        async with Listener(_diagnostics(plugin), bound).running(), plugin.running():
+            where = f"{plugin.paths.service}, metrics on {url_of(bound)}/metrics"
             typer.echo(f"drakit driver {made.name}: following {access.server}, listening on {where}")
             await stop_signal()
 
 
-def _observed(plugin: KubeletPlugin) -> Observed:
+def _diagnostics(plugin: KubeletPlugin) -> Diagnostics:
     async def registered() -> None:
         if not plugin.registration.registered:
             raise Unavailable(plugin.registration.error or "no kubelet has registered the driver yet")
@@ -111,7 +115,7 @@ def _observed(plugin: KubeletPlugin) -> Observed:
         if plugin.publisher.problem:
             raise Unavailable(plugin.publisher.problem)
 
-    return Observed(
+    return Diagnostics(
         plugin.registry, health={"sockets": plugin.check}, ready={"registration": registered, "slices": published}
     )
 

@@ -28,7 +28,7 @@ from drakit.driverkit.pools import DevicePool
 from drakit.driverkit.slices.dropped import dropped_fields
 from drakit.driverkit.slices.plan import Publication, SlicePlan, desired_slices, plan_pool
 from drakit.driverkit.state.locks import try_hold
-from drakit.informers import Backoff, Controller, Informers, Result, Scope
+from drakit.informers import Backoff, Controller, Informers, ListScope, Result
 from drakit.validation import validate_create
 
 log = logging.getLogger("drakit.driverkit")
@@ -96,7 +96,7 @@ class SlicePublisher:
     async def run(self) -> None:
         """Until cancelled; of several instances, only the one that holds the lock publishes."""
         async with self._turn():
-            self._watch(Scope(fields=f"spec.driver={self._driver},spec.nodeName={self._node_name}"))
+            self._watch(ListScope(fields=f"spec.driver={self._driver},spec.nodeName={self._node_name}"))
             self.trigger()
             self._informers.start()
             try:
@@ -204,13 +204,13 @@ class SlicePublisher:
         if pools != self._published:
             check_pools(pools, Publication(driver=self._driver, node_name=self._node_name), self._clock.now())
 
-    def _watch(self, scope: Scope) -> None:
+    def _watch(self, scope: ListScope) -> None:
         self._informers.of(SLICES, scope).subscribe(lambda _old, _new: self.trigger())
 
     def _follow_shared(self, pools: Sequence[DevicePool]) -> None:
         shared = {pool.name for pool in pools if not pool.is_local}
         if shared and not self._shared:
-            self._watch(Scope(fields=f"spec.driver={self._driver}"))
+            self._watch(ListScope(fields=f"spec.driver={self._driver}"))
         self._shared |= shared
 
     async def _who(self, pools: Sequence[DevicePool], *, fresh: bool) -> Publication:
