@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test check format bench protos clean
+.PHONY: help install demo up test check format bench protos dist clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -38,6 +38,11 @@ format: $(STAMP) ## Format, and mend what the linter can
 
 bench: $(STAMP) ## Measure; the tables go to benchmarks/results
 	$(BIN)/python -m benchmarks
+
+dist: $(STAMP) ## Build wheel and sdist, check both, and run the wheel in an empty environment
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python .ci/check_dist.py dist
 
 protos: $(STAMP) ## Generate the code of the kubelet's interfaces from their .proto files
 	$(BIN)/python scripts/protos.py

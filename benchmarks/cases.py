@@ -120,6 +120,20 @@ def _apiserver(what: str, *, sqlite: bool = False) -> float:
     return uvloop.run(run())
 
 
+def _writes() -> float:
+    """The seven writes of a pod with a claim, through a client in process, with informers."""
+    import uvloop
+
+    from benchmarks import bench_pod_writes as bench
+    from drakit.store import MemoryStore
+
+    async def run() -> float:
+        async with MemoryStore() as store:
+            return sum(cpu for cpu, _ in (await bench.measure(store)).values())
+
+    return uvloop.run(run())
+
+
 CASES: dict[str, Case] = {
     "allocator: 500 nodes half in use, first pass of a template": partial(_passes, "half", again=False),
     "allocator: 500 nodes half in use, next pod": partial(_passes, "half", again=True),
@@ -134,6 +148,7 @@ CASES: dict[str, Case] = {
     "apiserver: create a claim, memory": partial(_apiserver, "create"),
     "apiserver: create a claim, SQLite": partial(_apiserver, "create", sqlite=True),
     "apiserver: get a claim": partial(_apiserver, "get"),
+    "apiserver: the seven writes of a pod, memory": _writes,
     "apiserver: list 1,500 claims": partial(_apiserver, "list"),
 }
 

@@ -13,7 +13,7 @@ from benchmarks.report import publish
 from drakit.api.objects.partial import Partial
 from drakit.api.objects.pods import Pod
 from drakit.base.clock import FakeClock
-from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Hint, Interest, Scope
+from drakit.scheduler.framework import Action, ClusterEvent, EventResource, EventScope, Hint, Interest
 from drakit.scheduler.queue import SchedulingQueue
 
 PODS = 10_000
@@ -27,7 +27,7 @@ def no(_pod: Pod, _old: Any, _new: Any) -> Hint:
     return Hint.SKIP
 
 
-BY_NAME = Scope(lambda pod: [pod.metadata.name], lambda _, new: [new])
+BY_NAME = EventScope(lambda pod: [pod.metadata.name], lambda _, new: [new])
 INTERESTS = {
     "Fit": [Interest(NODE)],
     "Claims": [Interest(CLASS, no), Interest(SLICE), Interest(CLAIM, no, BY_NAME)],

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 OURS = ROOT / "src" / "drakit" / "api" / "schemas"
 THEIRS = ROOT.parent / "shared" / "conformance" / "schemas"
 
-WHOLE = [kind for kind in KINDS if kind.whole]
-PARTIAL = [kind for kind in KINDS if not kind.whole]
+WHOLE = [kind for kind in KINDS if kind.fully_typed]
+PARTIAL = [kind for kind in KINDS if not kind.fully_typed]
 
 
 def differences(info: inspect.Type, shape: Shape, path: str, *, whole: bool) -> Iterator[str]:

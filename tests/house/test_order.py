@@ -21,7 +21,7 @@ ORDER = {
     "apiserver": "serving → http, openapi, verbs → admission, nodes → auth, tables → requests, strategies → storage → patching → kinds, metrics → failures",  # noqa: E501
     "apiserver/admission": "standard, registration_rules, claimstatus → plugins, policies, webhooks, compilation → criteria, rules → chain",  # noqa: E501
     "apiserver/auth": "tokens, roles, impersonation → identities → nodes → rbac → authentication, audit, certificates → authorization, users",  # noqa: E501
-    "api": "podclaims, codec, exchange, podstreams → requests, versions, registry, schemas → footprint, release → objects → text",
+    "api": "podclaims, codec, exchange, podstreams → requests, versions, registry, schemas → footprint, release → objects → text",  # noqa: E501
     "cel": "trace → program → generation, stack → evaluation → cost → library → checking, operators → syntax → values → errors",  # noqa: E501
     "client": "accounts, events → front → subresources → client → transport, watch, discovery, queries → access, decoder, failures, keys, patches, resources, verbosity",  # noqa: E501
     "controllers": "composition → daemonsets, deployments → nodes, podgroups, poolstatus, quotas, replicasets, serviceaccounts → claims, eviction, garbage → context, disruption, intorpercent, templatehash, tolerations",  # noqa: E501
@@ -33,6 +33,8 @@ ORDER = {
     "scheduler/dynamicresources": "plugin → hints, explanation → extended → points → nodeallocatable → state",
     "driverkit": "running, project → plugin → serving, slices → calls → conditions, driver, state → claims, health, pools → cdi, config, metadata, sysfs",  # noqa: E501
     "driverkit/calls": "binder, sweep → lifecycle → artifacts, inventory, meter, reader, statuses",
+    "nodeagent": "agent → settings → node, podresources → pods → claims, devices → plugins → containers → metrics, runtimes → files",  # noqa: E501
+    "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles → plugins → dynamicresources, podgroups, queue → cache, config, metrics, writers → framework",  # noqa: E501
     "validation": "rules, disabled → cluster, resource → pods → context, fields",
 }
 

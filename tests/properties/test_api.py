@@ -32,7 +32,7 @@ from drakit.base.structs import Model
 from tests.api.strategies import JSON_VALUES, TEXTS, WORDS, documents, objects
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-WHOLE = [kind for kind in KINDS if kind.whole]
+WHOLE = [kind for kind in KINDS if kind.fully_typed]
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.qualified)
 every_whole_kind = pytest.mark.parametrize("kind", WHOLE, ids=lambda kind: kind.kind)

@@ -42,6 +42,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Set by a transport that has authenticated its caller by other means; then no credential is looked at."""
     certificate: bytes | None = None
     """The client's certificate (DER), which the transport has verified against the server's client CA."""
+    open_body: bool = False
+    """Whether a client wants the answer piece by piece (`OpenBody`), as it comes."""
 
     def parameter(self, name: str) -> str:
         """The first value of a query parameter; empty when it is not there."""

@@ -39,7 +39,7 @@ class Subresource(msgspec.Struct, frozen=True):
 class Kind(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """`versions` are served, the preferred one first. `internal` is the one that `model` writes.
 
-    `whole` says that `model` has every field; otherwise an object is a `Partial` of its document and a view.
+    `fully_typed` says that `model` has every field; otherwise an object is a `Partial` of its document and a view.
     """
 
     group: str
@@ -53,7 +53,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     verbs: tuple[str, ...] = ALL_VERBS
     subresources: tuple[Subresource, ...] = ()
     model: type[Model] = AnyObject
-    whole: bool = False
+    fully_typed: bool = False
 
     @property
     def singular(self) -> str:
@@ -95,36 +95,36 @@ _STREAM = ("create", "get")
 KINDS: tuple[Kind, ...] = (
     Kind(
         group=_RESOURCE, kind="DeviceClass", plural="deviceclasses", versions=_DRA_VERSIONS, namespaced=False,
-        model=DeviceClass, whole=True,
+        model=DeviceClass, fully_typed=True,
     ),
     Kind(
         group=_RESOURCE, kind="ResourceClaim", plural="resourceclaims", versions=_DRA_VERSIONS,
-        subresources=(_STATUS,), model=ResourceClaim, whole=True,
+        subresources=(_STATUS,), model=ResourceClaim, fully_typed=True,
     ),
     Kind(
         group=_RESOURCE, kind="ResourceClaimTemplate", plural="resourceclaimtemplates", versions=_DRA_VERSIONS,
-        model=ResourceClaimTemplate, whole=True,
+        model=ResourceClaimTemplate, fully_typed=True,
     ),
     Kind(
         group=_RESOURCE, kind="ResourceSlice", plural="resourceslices", versions=_DRA_VERSIONS, namespaced=False,
-        model=ResourceSlice, whole=True,
+        model=ResourceSlice, fully_typed=True,
     ),
     Kind(
         group=_RESOURCE, kind="DeviceTaintRule", plural="devicetaintrules", versions=("v1beta2", "v1alpha3"),
-        internal="v1beta2", namespaced=False, subresources=(_STATUS,), model=DeviceTaintRule, whole=True,
+        internal="v1beta2", namespaced=False, subresources=(_STATUS,), model=DeviceTaintRule, fully_typed=True,
     ),
     Kind(
         group=_RESOURCE, kind="ResourcePoolStatusRequest", plural="resourcepoolstatusrequests",
         versions=("v1beta2", "v1alpha3"), internal="v1alpha3", namespaced=False, subresources=(_STATUS,),
-        model=ResourcePoolStatusRequest, whole=True,
+        model=ResourcePoolStatusRequest, fully_typed=True,
     ),
     Kind(
         group=_SCHEDULING, kind="PodGroup", plural="podgroups", versions=("v1alpha2",), internal="v1alpha2",
-        subresources=(_STATUS,), model=PodGroup, whole=True,
+        subresources=(_STATUS,), model=PodGroup, fully_typed=True,
     ),
     Kind(
         group=_SCHEDULING, kind="Workload", plural="workloads", versions=("v1alpha2",), internal="v1alpha2",
-        model=Workload, whole=True,
+        model=Workload, fully_typed=True,
     ),
     Kind(group=_SCHEDULING, kind="PriorityClass", plural="priorityclasses", namespaced=False, short_names=("pc",)),
     Kind(

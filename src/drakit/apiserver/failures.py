@@ -105,6 +105,7 @@ def translate(error: Exception) -> ApiError:
             return too_new(error.revision, error.current)
         case errors.DecodeError() | errors.UsageError():
             return bad_request(str(error))
+        # Decoders and walkers recurse: a body of a thousand nested lists is the client's fault.
         case RecursionError():
             return bad_request("exceeded max depth: expected fewer nested lists and objects")
         case errors.Retryable():

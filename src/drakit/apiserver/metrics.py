@@ -13,6 +13,7 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Count
 from drakit.api.exchange import Request
 from drakit.store import Stats
 
+# Seconds. The finest buckets are for requests on one object, the coarse ones for long lists.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _LABELS = ("verb", "group", "version", "resource", "subresource", "scope")
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

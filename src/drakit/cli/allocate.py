@@ -12,7 +12,6 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any
-from uuid import uuid4
 
 import msgspec
 import typer
@@ -29,12 +28,13 @@ from drakit.allocator import (
     Unsatisfiable,
     tell,
 )
-from drakit.api import DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from drakit.api import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from drakit.api.codec.documents import to_wire
 from drakit.api.text.yamldump import dump_yaml
 from drakit.base.gates import FeatureGates
 from drakit.cli.progress import tracked
 from drakit.cli.tables import print_table
+from drakit.library import candidate_nodes, inventory_of, try_nodes, unallocated
 from drakit.lint import problems_of
 from drakit.manifests import Manifests, load_manifests, name_of
 
@@ -69,13 +69,13 @@ def allocate(
     """Allocate the claims of the files on a node, all together, or say why that is not possible."""
     gates = FeatureGates.all_on() if feature_gates is None else FeatureGates.parse(feature_gates)
     manifests = _read(files, gates)
-    claims = [claim for claim in manifests.of(ResourceClaim) if claim.status.allocation is None]
+    claims = unallocated(manifests)
     if not claims:
         typer.echo(f"nothing to allocate: {_nothing(manifests)}", err=True)
         return
-    inventory = _inventory(manifests, gates)
+    inventory = inventory_of(manifests, gates)
     nodes = _nodes(inventory, manifests, node)
-    tried = _try_nodes(Allocator(inventory, claims), nodes, explain=explain)
+    tried = try_nodes(Allocator(inventory, claims), tracked(nodes, "trying nodes"), explain=explain)
     found = tried[-1]
     if isinstance(found, Allocated):
         _show_allocated(found, claims, output)
@@ -105,18 +105,10 @@ def _nothing(manifests: Manifests) -> str:
     return "the files have no ResourceClaim"
 
 
-def _inventory(manifests: Manifests, gates: FeatureGates) -> Inventory:
-    inventory = Inventory(gates)
-    for each in manifests.objects:
-        if isinstance(each.view, Node | DeviceClass | DeviceTaintRule | ResourceSlice | ResourceClaim):
-            inventory.put(each.view)
-    return inventory
-
-
 def _nodes(inventory: Inventory, manifests: Manifests, node: str | None) -> list[str]:
     """The nodes to try, by name: those that are given, or else those that slices name."""
     homes = {each.spec.node_name for each in manifests.of(ResourceSlice) if each.spec.node_name}
-    known = sorted(inventory.nodes or homes)
+    known = candidate_nodes(inventory, manifests)
     if node is not None:
         if known and node not in known and node not in homes:
             typer.echo(f"error: --node {node}: no such node in the files; there are {', '.join(known)}", err=True)
@@ -126,16 +118,6 @@ def _nodes(inventory: Inventory, manifests: Manifests, node: str | None) -> list
         typer.echo("error: no nodes: the files have no Node, and no slice names one; use --node", err=True)
         raise typer.Exit(2)
     return known
-
-
-def _try_nodes(allocator: Allocator, nodes: Sequence[str], *, explain: bool) -> list[Allocation]:
-    """Node after node until one fits, or until an error says that no node can."""
-    tried: list[Allocation] = []
-    for name in tracked(nodes, "trying nodes"):
-        tried.append(allocator.allocate(name, new_uid=lambda: str(uuid4()), explain=explain))
-        if isinstance(tried[-1], Allocated | AllocationError):
-            break
-    return tried
 
 
 def _show_allocated(found: Allocated, claims: Sequence[ResourceClaim], output: AllocateOutput | None) -> None:

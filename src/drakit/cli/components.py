@@ -8,7 +8,9 @@ A component reaches the server like everybody else, as a client with an identity
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -105,3 +107,28 @@ COMPONENTS: tuple[Component, ...] = (
     Component("controllers", CONTROLLER_MANAGER, _controllers),
     Component("scheduler", SCHEDULER, _scheduler),
 )
+
+
+@asynccontextmanager
+async def running(
+    components: Sequence[Component], around: Surroundings, *, ended: Callable[[], None]
+) -> AsyncIterator[None]:
+    """Components at work as long as the context is open. `ended` is called when one ends, whatever the reason."""
+    made = [each.make(around.client(each.identity), around) for each in components]
+    tasks = [asyncio.create_task(each.run()) for each in made]
+    for task in tasks:
+        task.add_done_callback(lambda _: ended())
+    try:
+        await asyncio.gather(*(_until_ready(*pair) for pair in zip(made, tasks, strict=True)))
+        yield
+    finally:
+        await asyncio.gather(*(each.stop() for each in made))
+        await asyncio.gather(*tasks)
+
+
+async def _until_ready(component: Embedded, task: asyncio.Task[None]) -> None:
+    ready = asyncio.create_task(component.wait_ready())
+    try:
+        await asyncio.wait((ready, task), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ready.cancel()

@@ -24,6 +24,7 @@ COMMANDS = {
     "device-metadata": "drakit.cli.device_metadata",
     "driver": "drakit.cli.driver",
     "lint": "drakit.cli.lint",
+    "node": "drakit.cli.node",
     "scheduler": "drakit.cli.scheduler",
     "up": "drakit.cli.up",
 }
@@ -53,7 +54,9 @@ def root(
 
 
 def load(arguments: Sequence[str]) -> None:
-    """Import the command that is asked for; all of them only when none is, to list them."""
+    """Import the command that is asked for; all of them only when none is, to list them. The version needs none."""
+    if list(arguments) == ["--version"]:
+        return
     wanted = [each for each in arguments if each in COMMANDS][:1] or list(COMMANDS)
     for name in wanted:
         found = getattr(import_module(COMMANDS[name]), name.replace("-", "_"))

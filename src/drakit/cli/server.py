@@ -6,10 +6,8 @@ Out: HTTP, and whatever the components do. They are ready when the server is ann
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,7 +18,7 @@ from drakit.apiserver.serving.composition import Settings, build_server
 from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import RealClock
 from drakit.cli.collector import spare_the_collector
-from drakit.cli.components import Component, Embedded, Surroundings
+from drakit.cli.components import Component, Surroundings, running
 from drakit.cli.diagnostics import hide_creation_times
 from drakit.cli.host import Host, ListenAddress, explained, signing_key, static_tokens
 from drakit.cli.logs import Logged
@@ -67,33 +65,10 @@ async def serve(
             write_kubeconfig(files.kubeconfig_path, host.access(admin_token))
         around = Surroundings.of(server, settings.gates, RealClock(), host.root_ca())
         with listener.stopped_by_signals():
-            async with _running(components, around, listener):
+            async with running(components, around, ended=listener.stop):
                 typer.echo(f"drakit {title}: listening on {host.url}, kubeconfig {files.kubeconfig_path}")
                 spare_the_collector()
                 hide_creation_times()
                 await listener.serve()
     if place.unix_socket:
         place.unix_socket.unlink(missing_ok=True)
-
-
-@asynccontextmanager
-async def _running(components: Sequence[Component], around: Surroundings, listener: Listener) -> AsyncIterator[None]:
-    """Components at work as long as the context is open; one that fails takes the server with it."""
-    made = [each.make(around.client(each.identity), around) for each in components]
-    tasks = [asyncio.create_task(each.run()) for each in made]
-    for task in tasks:
-        task.add_done_callback(lambda _: listener.stop())
-    try:
-        await asyncio.gather(*(_until_ready(*pair) for pair in zip(made, tasks, strict=True)))
-        yield
-    finally:
-        await asyncio.gather(*(each.stop() for each in made))
-        await asyncio.gather(*tasks)
-
-
-async def _until_ready(component: Embedded, task: asyncio.Task[None]) -> None:
-    ready = asyncio.create_task(component.wait_ready())
-    try:
-        await asyncio.wait((ready, task), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        ready.cancel()

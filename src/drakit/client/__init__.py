@@ -67,7 +67,7 @@ from drakit.client.resources import (
     resource_named,
     resource_of,
 )
-from drakit.client.subresources import IssuedToken, bind, evict, get_scale, request_token, set_scale
+from drakit.client.subresources import IssuedToken, bind, evict, get_scale, read_log, request_token, set_scale
 from drakit.client.transport.transports import InProcess, Transport
 from drakit.client.verbosity import V, set_verbosity
 from drakit.client.watch import ADDED, BOOKMARK, DELETED, MODIFIED, Watch, WatchedChange
@@ -151,6 +151,7 @@ __all__ = [
     "key_of",
     "load_kubeconfig",
     "metadata_of",
+    "read_log",
     "request_token",
     "resource",
     "resource_named",

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from drakit.api.codec.documents import encode, to_wire
-from drakit.api.exchange import JSON, EventStream, OneObject, Request, Response
+from drakit.api.exchange import JSON, EventStream, OneObject, OpenBody, Request, Response
 from drakit.api.objects.partial import Partial
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
@@ -196,7 +196,7 @@ class Client:
     async def update(self, obj: Mapping[str, Any], *, subresource: str = "", dry_run: bool = False) -> Any: ...
     async def update(self, obj: Any, *, subresource: str = "", dry_run: bool = False) -> Any:
         """Replace an object by a whole struct or document. Raise Conflict when its resourceVersion has moved."""
-        if isinstance(obj, Model) and not resource_of_model(obj).kind.whole:
+        if isinstance(obj, Model) and not resource_of_model(obj).kind.fully_typed:
             raise UsageError(f"update of a {type(obj).__name__}: a view has not every field; patch the object instead")
         resource, version, namespace, name = await self._locate(obj)
         path = resource.path(version, namespace, name, subresource)
@@ -393,6 +393,20 @@ class Client:
         sent = self._body(body, version) if body is not None else {}
         asked = query if method == "GET" else (*self._manager, *query)
         return document_in((await self._send(resource, method, path, asked, **sent)).content)
+
+    async def open(
+        self, resource: Resource[Any], name: str, subresource: str, *, namespace: str = "", query: Query = _NO_QUERY
+    ) -> OpenBody:
+        """A subresource whose content comes piece by piece: a log. It must be closed."""
+        version = self._versions.known(resource) or await self._versions.choose(resource)
+        path = resource.path(version, self._place(resource, namespace), name, subresource)
+        headers = {**self._headers, "accept": "*/*"}
+        request = Request(method="GET", path=path, query=query, headers=headers, open_body=True)
+        response = await self._sender.send(request)
+        raise_for(response.code, response.content)
+        if not isinstance(response.content, OpenBody):
+            raise TypeError(f"{subresource} of {resource.name}: the answer is no stream")
+        return response.content
 
     async def document(self, path: str) -> dict[str, Any]:
         """Any page of the server that is a JSON document: discovery, version."""

@@ -54,11 +54,11 @@ class Reader(Generic[T]):
     def __init__(self, kind: Kind, version: str) -> None:
         self.kind = kind
         self.version = version
-        self._direct = kind.whole and version == kind.internal
+        self._direct = kind.fully_typed and version == kind.internal
 
     def wrap(self, found: OneObject) -> T:
         """An object that was handed over."""
-        obj: Any = found.typed if self.kind.whole else Partial(found.document, found.typed)
+        obj: Any = found.typed if self.kind.fully_typed else Partial(found.document, found.typed)
         return obj  # type: ignore[no-any-return]
 
     def one(self, content: Content) -> T:
@@ -78,7 +78,7 @@ class Reader(Generic[T]):
 
     def from_document(self, document: dict[str, Any]) -> T:
         """An object from plain data in this reader's version."""
-        if not self.kind.whole:
+        if not self.kind.fully_typed:
             return self._typed(Partial.of(self.kind.model, document))
         return self._typed(from_plain(self.kind.model, internal_form(self.kind, self.version, document)))
 

@@ -1,20 +1,24 @@
 """Writes to an object that come as objects of another kind.
 
 In:  a client, and the object's name or the object.
-Out: a pod bound or on its way out, a scale, a token.
+Out: a pod bound or on its way out, a log, a scale, a token.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
 from drakit.api.objects.partial import Partial
 from drakit.api.objects.pods import Pod
+from drakit.api.podstreams import PodLogOptions
 from drakit.client.client import Client
 from drakit.client.resources import PODS, SERVICE_ACCOUNTS, Resource
+
+_WHOLE_LOG = PodLogOptions()
 
 
 class IssuedToken(msgspec.Struct, frozen=True):
@@ -42,6 +46,22 @@ async def evict(client: Client, pod: Partial[Pod], *, grace: int | None = None) 
     about = {"name": metadata.name, "namespace": metadata.namespace}
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": about, "deleteOptions": options}
     await client.call("POST", PODS, metadata.name, "eviction", eviction, namespace=metadata.namespace)
+
+
+@asynccontextmanager
+async def read_log(
+    client: Client, name: str, *, namespace: str, options: PodLogOptions = _WHOLE_LOG
+) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The log of a pod's container, in pieces as they come; with `follow`, as long as the container runs.
+
+    Raise NotFound, Rejected (there is no log yet, or several containers), ConnectionFailed when it breaks off.
+    """
+    container = [("container", options.container)] if options.container else []
+    body = await client.open(PODS, name, "log", namespace=namespace, query=(*container, *options.query()))
+    try:
+        yield body.pieces()
+    finally:
+        await body.close()
 
 
 async def get_scale(client: Client, resource: Resource[Any], name: str, *, namespace: str) -> dict[str, Any]:

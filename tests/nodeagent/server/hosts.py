@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 
@@ -28,6 +28,7 @@ from drakit.nodeagent.runtimes.contract import (
     ExecResult,
     ExecStreams,
     PodIdentity,
+    Runtime,
     RuntimeFailure,
     RuntimeRefusal,
     SandboxInfo,
@@ -261,7 +262,11 @@ class ByCertificate:
 
 @asynccontextmanager
 async def a_node(
-    directory: Path, *, clock: Clock | None = None, access: NodeAccess | None = None
+    directory: Path,
+    *,
+    clock: Clock | None = None,
+    access: NodeAccess | None = None,
+    runtime: Runtime | None = None,
 ) -> AsyncIterator[Node]:
     node = Node(directory)
     async with NodeServer(
@@ -270,7 +275,7 @@ async def a_node(
         access or NodeAccess(ByCertificate(), EverybodyMay()),
         node_name="node-a",
         pods=node.pods,
-        runtime=node.machine,  # type: ignore[arg-type]  # the part of a runtime that a server uses
+        runtime=runtime or cast("Runtime", node.machine),  # the part of a runtime that a server uses
         clock=clock or RealClock(),
         metrics=lambda: b"up 1\n",
     ) as server:

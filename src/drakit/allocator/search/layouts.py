@@ -207,7 +207,7 @@ class Layout:
         for budget in self.budgets:
             for counter in budget:
                 found[counter].append(budget)
-        return tuple(map(tuple, found))
+        return tuple(tuple(each) for each in found)
 
 
 class Layouts:

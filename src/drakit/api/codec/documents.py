@@ -130,7 +130,7 @@ def decode_plain(
 def build(kind: Kind, version: str, data: dict[str, Any], known: Mapping[str, Any] = _NOTHING) -> Object:
     """The object of data that went through its shape."""
     group_version = kind.group_version(version)
-    if not kind.whole:
+    if not kind.fully_typed:
         return Partial.of(kind.model, shape_of(group_version, kind.kind).complete(data, known))
     internal = {**to_internal(group_version, kind.kind, data), "apiVersion": kind.internal_version, "kind": kind.kind}
     return from_plain(kind.model, internal)

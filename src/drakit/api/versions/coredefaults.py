@@ -27,9 +27,9 @@ _MILLI = 10**6  # nanos in a thousandth
 _TAGGED = re.compile(r"(?:.*/)?[^/:@]+(?::([^/@]+))?(@.+)?")
 
 
-def default_document(document: Mapping[str, Any], *, settled: bool = False) -> Mapping[str, Any]:
-    """Fill in the defaults of a document's kind; of one that is `settled` the spec has them."""
-    if settled and document.get("kind") == "Pod":
+def default_document(document: Mapping[str, Any], *, has_spec_defaults: bool = False) -> Mapping[str, Any]:
+    """Fill in the defaults of a document's kind. With `has_spec_defaults` the spec has them already."""
+    if has_spec_defaults and document.get("kind") == "Pod":
         return _with_addresses(document)
     rule = _RULES.get((document.get("apiVersion"), document.get("kind")))
     if rule is None:

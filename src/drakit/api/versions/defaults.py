@@ -43,15 +43,15 @@ O = TypeVar("O", bound="Model | Partial[Any]")  # noqa: E741 - an object
 R = TypeVar("R", ExactDeviceRequest, DeviceSubRequest)
 
 
-def set_defaults(value: O, now: datetime, *, settled: bool = False) -> O:
+def set_defaults(value: O, now: datetime, *, has_spec_defaults: bool = False) -> O:
     """The object with everything that Kubernetes fills in; `now` goes into taints that do not say since when.
 
-    Of one that is `settled` the spec has its defaults already.
+    With `has_spec_defaults` the spec has its defaults already, and only the rest gets them.
     """
     if isinstance(value, Partial):
-        document = default_document(value.document, settled=settled)
+        document = default_document(value.document, has_spec_defaults=has_spec_defaults)
         return value if document is value.document else Partial.of(type(value.view), document)  # type: ignore[return-value]
-    rule = (_SETTLED if settled else _RULES).get(type(value))
+    rule = (_WITH_SPEC_DEFAULTS if has_spec_defaults else _RULES).get(type(value))
     return rule(value, now) if rule else value
 
 
@@ -168,7 +168,7 @@ _RULES: Mapping[type[Model], Callable[[Any, datetime], Any]] = {
     ResourcePoolStatusRequest: _pool_status,
     PodGroup: _pod_group,
 }
-_SETTLED: Mapping[type[Model], Callable[[Any, datetime], Any]] = {
+_WITH_SPEC_DEFAULTS: Mapping[type[Model], Callable[[Any, datetime], Any]] = {
     **_RULES,
     ResourceClaim: lambda claim, _now: _claim_status(claim),
 }

@@ -1,7 +1,7 @@
-"""What stands between a request that is allowed and the store: plugins that complete an object, then some that refuse.
+"""The admission chain: plugins that change an object, then plugins that only refuse.
 
-In:  a Change: who wants which object to become what.
-Out: the same change, completed; or an error.
+In:  an ObjectChange of an authorized request: who wants to write which object.
+Out: the same change, with the object completed; or an error.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ UPSTREAM = frozenset(
         "TaintNodesByCondition",
     )
 )  # fmt: skip
-"""Plugins that kube-apiserver has and this server does not need."""
+"""Plugins of kube-apiserver that this server does not have. A flag may name them to disable them."""
 
 
 @dataclass(slots=True)
 class ObjectChange:
-    """`new` (none for a deletion) belongs to the request, and so does its metadata: `admit` may change them.
+    """A write to one object, as admission and validation see it.
 
-    Every other part of it may be shared: who changes one gets it by `own`. `old` is shared with every reader.
+    `new` (None for a deletion) and its metadata belong to the request: `admit` may change them. Other parts of `new`
+    may be shared with other objects: use `own` to change one. `old` is shared with all readers and never changed.
     """
 
     operation: str
@@ -57,30 +58,31 @@ class ObjectChange:
     old: StoredObject | None = None
     subresource: str = ""
     verb: str = ""
-    """What the user asked for: an update may be a `patch`, a creation too."""
+    """The verb of the request. Both an update and a creation may come from a `patch`."""
     dry_run: bool = False
     sent: Any = None
-    """What the client literally sent, where it sent an object."""
+    """The body of the request, if it is an object."""
     typed: Model | Partial[Any] | None = None
-    """The new object as rules see it, from the time when nobody changes it any more."""
+    """The new object as a struct or view; None while plugins may still change it."""
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
-    """What the audit log should say about the request."""
+    """Notes for the audit log."""
     memory: dict[str, Any] = field(default_factory=dict)
-    """What plugins, by name, have to remember from one round to the next."""
+    """State of plugins between the two rounds, by the name of the plugin."""
     repeat: bool = False
-    """A plugin has changed the object in a way that others should look at again."""
+    """Set by a plugin that changed the object so that all plugins must run once more."""
     repeated: bool = False
+    """Whether this is the second round."""
 
     @property
     def document(self) -> Plain:
-        """The new object, where there must be one."""
+        """The new object; ValueError for a deletion."""
         if self.new is None:
             raise ValueError(f"{self.operation} of {self.name!r} has no new object")
         return self.new
 
     def own(self, part: str) -> Plain:
-        """A part of the new object, to be changed."""
+        """A copy of a part of the new object, put in its place. The caller may change it."""
         mine: Plain = dict(self.document.get(part) or {})
         self.document[part] = mine
         return mine
@@ -90,42 +92,43 @@ class ObjectChange:
 
 
 class AdmissionPlugin:
-    """Does nothing. Subclasses override what they need; both raise ApiError to refuse."""
+    """A plugin that does nothing. Subclasses override `admit` or `validate`; both raise ApiError to refuse."""
 
     name = ""
     default = True
-    """Whether it is there unless somebody asks for it to be left out."""
+    """Whether the plugin is enabled by default."""
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
-        """Whether it can have a say about such changes at all: if not, it is never asked."""
+        """Whether the plugin may act on such changes. If not, it is never called for them."""
         return True
 
     async def admit(self, change: ObjectChange) -> None:
-        """Complete the object."""
+        """Change the object, or refuse it."""
 
     async def validate(self, change: ObjectChange) -> None:
-        """Look at what would be stored, and change nothing."""
+        """Refuse the object, or do nothing. It must not be changed any more."""
 
 
 class _PluginCalls(NamedTuple):
-    """Whom to ask about changes of one sort."""
+    """The methods to call for changes of one kind, operation and subresource."""
 
     admitting: Sequence[Callable[[ObjectChange], Awaitable[None]]]
     validating: Sequence[Callable[[ObjectChange], Awaitable[None]]]
 
 
 class Admission:
-    """The plugins, in order; each is asked for what it does, and not for what it leaves to others."""
+    """The plugins, in order. Each is called only for changes that concern it and methods that it overrides."""
 
     def __init__(self, plugins: Sequence[AdmissionPlugin] = ()) -> None:
         self.plugins = tuple(plugins)
         self._asked: dict[tuple[str, ...], _PluginCalls] = {}
 
     async def admit(self, change: ObjectChange) -> None:
-        """Once; and once more if somebody asks for it."""
+        """Call the plugins; all of them once more if one sets `repeat`."""
         asked = self._concerned(change).admitting
         for admit in asked:
             await admit(change)
+        # Twice at most: plugins that undo each other must not go on for ever.
         if change.repeat:
             change.repeated = True
             for admit in asked:
@@ -138,6 +141,7 @@ class Admission:
     def _concerned(self, change: ObjectChange) -> _PluginCalls:
         kind = change.kind
         about = (kind.group, kind.kind, change.operation, change.subresource)
+        # Computed once per kind, operation and subresource: most plugins concern few of them.
         asked = self._asked.get(about)
         if asked is None:
             able = [each for each in self.plugins if each.concerns(kind, change.operation, change.subresource)]
@@ -149,9 +153,9 @@ class Admission:
 
 
 def choose(plugins: Sequence[AdmissionPlugin], *, enable: Sequence[str] = (), disable: Sequence[str] = ()) -> Admission:
-    """The plugins that are on by default or enabled, but the disabled ones.
+    """The plugins that are enabled, by default or by name, and not disabled.
 
-    Names that nobody has are a mistake in a flag; to leave out what upstream has and drakit has not is none.
+    An unknown name raises UsageError. It is no error to disable a plugin that only upstream has.
     """
     known = {plugin.name for plugin in plugins}
     for name in sorted({*enable} - known | {*disable} - known - UPSTREAM):

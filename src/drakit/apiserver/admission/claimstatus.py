@@ -1,4 +1,4 @@
-"""Who may change what in the status of a claim.
+"""Rights on parts of a claim's status.
 
 In:  a status update that is otherwise allowed: the old claim and the new one.
 Out: field errors. Allocation and reservations need rights on `resourceclaims/binding`; the entries of a driver in
@@ -46,6 +46,7 @@ class ClaimStatusRules:
         return self._rules.drop_disabled(change)
 
     async def check(self, change: ObjectChange) -> Sequence[FieldError]:
+        # Before the rules run, which compile what is not in the cache on the event loop.
         await precompile_expressions(change, self._gates, self._worker)
         found = await self._rules.check(change)
         kind = change.kind
@@ -71,7 +72,7 @@ async def check_status(
     found = []
     if _changes_binding(status, before):
         found += await _check_binding(authorizer, asked)
-    # Without an allocation the devices go by themselves.
+    # Without an allocation the server drops the devices itself: that needs no right.
     if status.get("allocation") and gates.enabled("DRAResourceClaimDeviceStatus"):
         found += await _check_devices(authorizer, asked, status, before)
     return found
@@ -84,11 +85,12 @@ def _changes_binding(status: Mapping[str, Any], before: Mapping[str, Any]) -> bo
 def _differ(one: Any, two: Any) -> bool:
     if one is None or two is None:
         return one is not two
+    # Cheap comparison first: mostly the parts are equal, and then often the same object.
     return bool(one != two) and bool(bare(one) != bare(two))
 
 
 async def _check_binding(authorizer: Authorizer, asked: Attributes) -> list[FieldError]:
-    """Who binds one claim may bind all: there is neither a name nor a namespace to it."""
+    """Check the right on `resourceclaims/binding`. It has no name and no namespace: it holds for all claims."""
     wanted = msgspec.structs.replace(asked, subresource="binding", namespace="", name="")
     problem = await _problem(authorizer, wanted)
     if problem is None:
@@ -103,6 +105,7 @@ async def _check_devices(
     drivers = changed_drivers(status.get("devices") or (), before.get("devices") or ())
     if not drivers:
         return []
+    # A driver on the node of the allocation needs the weaker right, any other one the stronger.
     verbs = [f"arbitrary-node:{asked.verb}"]
     if runs_on(asked.user, allocated_node(status.get("allocation") or {})):
         verbs.insert(0, f"associated-node:{asked.verb}")
@@ -129,11 +132,11 @@ async def _problem(authorizer: Authorizer, wanted: Attributes) -> str | None:
 
 
 def changed_drivers(devices: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The drivers of which an entry is new, different or gone, in the order of their names."""
+    """The drivers with an added, changed or removed entry, sorted."""
     left = {_key(each): each for each in before}
     drivers = set()
     for each in devices:
-        # Taken away as it is met: a second entry of the same device counts as new.
+        # Removed when it is found: a second entry of the same device counts as added.
         if bare(left.pop(_key(each), None)) != bare(each):
             drivers.add(str(each.get("driver", "")))
     return sorted(drivers | {str(each.get("driver", "")) for each in left.values()})
@@ -144,7 +147,7 @@ def _key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def bare(value: Any) -> Any:
-    """A value as it is compared: a list that is empty says no more than one that is not there."""
+    """A value for comparison: nulls and empty lists are dropped, because they mean the same as nothing."""
     if isinstance(value, Mapping):
         return {
             name: each if name in _OPAQUE else bare(each)
@@ -155,7 +158,7 @@ def bare(value: Any) -> Any:
 
 
 def allocated_node(allocation: Mapping[str, Any]) -> str:
-    """The node that an allocation is bound to by name; empty when it is bound in any other way."""
+    """The node that the allocation's selector names; empty for any other selector."""
     terms = (allocation.get("nodeSelector") or {}).get("nodeSelectorTerms") or []
     if len(terms) != 1 or terms[0].get("matchExpressions") or len(terms[0].get("matchFields") or []) != 1:
         return ""
@@ -167,7 +170,7 @@ def allocated_node(allocation: Mapping[str, Any]) -> str:
 
 
 def runs_on(user: User, node: str) -> bool:
-    """Whether a service account's token was made for a pod on this node."""
+    """Whether the user is a service account whose token belongs to a pod on this node."""
     if not node or not is_account(user.name) or names.check_dns_subdomain(node):
         return False
     return tuple(user.extra.get(NODE_NAME, ())) == (node,)

@@ -51,7 +51,7 @@ def _may_have_expressions(spec: Any) -> bool:
 
 
 def _collect(value: Any, texts: set[str]) -> None:
-    """Every `cel.expression` that a rule would look at."""
+    """Collect every `cel.expression` that validation would compile."""
     if isinstance(value, dict):
         cel = value.get("cel")
         text = cel.get("expression") if isinstance(cel, dict) else None

@@ -1,7 +1,7 @@
-"""Hold policies and webhook configurations to their rules when they are written.
+"""Validation of admission policies and webhook configurations.
 
 In:  changes of the kinds of `admissionregistration.k8s.io`.
-Out: every broken rule, together with those that all objects have.
+Out: every error, together with those of the rules for all objects.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GROUP = "admissionregistration.k8s.io"
 
 
 class RegistrationRules:
-    """The rules of all objects, and those of registrations."""
+    """The rules of all objects, and in addition those of policies and webhook configurations."""
 
     def __init__(self, rules: WriteRules) -> None:
         self._rules = rules

@@ -1,7 +1,7 @@
-"""The rules that an object must keep: the one place where the server asks the room `validation`.
+"""Validation of objects: the only place where the server calls the room `validation`.
 
-In:  a change, after defaults, preparation and admission.
-Out: the object without the fields whose feature is off; every broken rule, in one answer with 422.
+In:  a change, after defaults, admission and preparation.
+Out: the object without fields of disabled features; 422 with every error.
 """
 
 from __future__ import annotations
@@ -44,22 +44,23 @@ Object = Model | Partial[Any]
 
 class WriteRules(Protocol):
     def drop_disabled(self, change: ObjectChange) -> bool:
-        """Take out of `change.new` what belongs to a feature that is off; whether there was anything of that kind."""
+        """Remove fields of disabled features from `change.new`. Return whether there were any."""
         ...
 
     async def check(self, change: ObjectChange) -> Sequence[FieldError]:
-        """What is wrong with `change.new`, as a new object or in the place of `change.old`."""
+        """The errors of `change.new`, as a new object or as an update of `change.old`."""
         ...
 
 
 class ObjectRules:
-    """The rules of every kind, from the room `validation`."""
+    """The rules of each kind, from the room `validation`."""
 
     def __init__(self, gates: FeatureGates, objects: ObjectStore) -> None:
         self._gates = gates
         self._objects = objects
 
     def drop_disabled(self, change: ObjectChange) -> bool:
+        # Made once here, used again by `check` unless the object changes in between.
         new = change.typed = typed(change.kind, change.document)
         old = typed_stored(change.old) if change.old is not None else None
         dropped = drop_disabled_fields(new, old, self._gates)
@@ -86,6 +87,7 @@ class ObjectRules:
         match change.subresource:
             case "status":
                 return validate_status_update(new, old, context)
+            # Upstream has no rules of update for these: the object must be valid as a new one, and change little.
             case "resize":
                 return (*validate_create(new, context), *check_resize(change.document, change.old.document))
             case "ephemeralcontainers":
@@ -100,7 +102,7 @@ class ObjectRules:
 
 
 def _empty_lists(change: ObjectChange) -> frozenset[str]:
-    """Only slices, and devices in the status of claims, have rules that tell an empty list from none."""
+    """Paths of empty lists that the client sent. Only slices and claim status have rules that need them."""
     if not isinstance(change.sent, dict):
         return _NONE
     match change.kind.kind, change.subresource:
@@ -112,12 +114,12 @@ def _empty_lists(change: ObjectChange) -> frozenset[str]:
 
 
 def typed(kind: Kind, document: Plain) -> Object:
-    """The object that rules are about: a struct, or a document with a view of it."""
-    return from_plain(kind.model, document) if kind.whole else Partial.of(kind.model, document)
+    """The object as validation wants it: a struct; for a kind modelled in part, the document with its view."""
+    return from_plain(kind.model, document) if kind.fully_typed else Partial.of(kind.model, document)
 
 
 def typed_stored(stored: StoredObject) -> Object:
-    return stored.typed if stored.kind.whole else stored.partial
+    return stored.typed if stored.kind.fully_typed else stored.partial
 
 
 async def require(rules: WriteRules, change: ObjectChange) -> None:

@@ -1,7 +1,7 @@
-"""Admission plugins, a module each, under the names and in the order that kube-apiserver gives them.
+"""The plugins of this server, with the names and in the order of kube-apiserver.
 
-In:  changes on their way to the store.
-Out: completed objects; refusals in Kubernetes' words.
+In:  the parts of the server that plugins need.
+Out: all plugins. `chain.choose` picks the enabled ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def standard_plugins(
     caller: Caller,
     worker: Worker,
 ) -> list[AdmissionPlugin]:
-    """Every plugin, in order: what completes objects first; the quota, which charges, last."""
+    """All plugins, in order. Quota comes last: it charges for what all others have let through."""
     return [
         NamespaceLifecycle(objects),
         ServiceAccountAdmission(objects, random, clock),

@@ -1,7 +1,7 @@
-"""Who did what, when, and whether it was allowed: one line of JSON for each request.
+"""The audit log: one line of JSON for each request.
 
-In:  each request with what came of it.
-Out: lines in a file, in the form that Kubernetes' audit events have. Never a body, a token or any other header.
+In:  each request with its user, decision and response code.
+Out: lines in a file, in the form of Kubernetes' audit events. They contain no body, no token and no other header.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger("drakit.apiserver.auth")
 
 @dataclass(slots=True)
 class Trail:
-    """What becomes known about a request on its way: filled in by the server."""
+    """What the audit log needs to know about a request. The server fills it in on the way."""
 
     begun: datetime
     user: User | None = None
@@ -36,7 +36,7 @@ class Trail:
     decision: str = ""
     reason: str = ""
     annotations: dict[str, str] = field(default_factory=dict)
-    """What others have to say about the request."""
+    """Notes of admission plugins."""
 
     def decided(self, result: AuthorizationResult) -> AuthorizationResult:
         self.decision = "allow" if result.decision is Decision.ALLOW else "forbid"
@@ -45,9 +45,10 @@ class Trail:
 
 
 class AuditLog:
-    """Appends to a file that its owner alone can read. A line that cannot be written is told, and lost."""
+    """Appends to a file that only its owner can read. A line that cannot be written is lost; an error is logged."""
 
     def __init__(self, path: Path, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
+        # Unbuffered appends: a line is in the file when the response is sent, and writers do not mix lines.
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._file: IO[bytes] = os.fdopen(descriptor, "ab", buffering=0)
         self._new_id = new_id
@@ -77,6 +78,7 @@ def describe(request: Request, info: RequestInfo | None, trail: Trail, code: int
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
+        # A watch, or a connection, is logged when it begins: its end may be an hour later.
         "stage": "ResponseStarted" if _goes_on(info, code) else "ResponseComplete",
         "requestURI": request.path + (f"?{urlencode(request.query)}" if request.query else ""),
         "verb": info.verb if info else request.method.lower(),

@@ -1,7 +1,7 @@
-"""Who is asking.
+"""Authentication: who sent a request.
 
 In:  a request with a bearer token, a verified client certificate, or nothing.
-Out: a User; a token that nobody issued raises 401, no credential at all is `system:anonymous` (or 401).
+Out: a User. An unknown token raises 401; no credential is `system:anonymous`, or 401.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ ANONYMOUS = User(name="system:anonymous", groups=(UNAUTHENTICATED,))
 
 class Authenticator(Protocol):
     def authenticate(self, request: Request) -> User | None:
-        """The user, none if this is not for me to say; raise 401 for a credential that is mine and wrong."""
+        """The user; None if the request has no credential of this type. Raise 401 if the credential is wrong."""
         ...
 
 
 class TokenSource(Protocol):
     def user(self, token: str) -> User | None:
-        """Whom a bearer token stands for, none when this source has not issued it."""
+        """The user of a bearer token; None if it is not a token of this source."""
         ...
 
 
@@ -54,7 +54,7 @@ class StaticTokens:
         return StaticTokens(users)
 
     def extended(self, users: Mapping[str, User]) -> StaticTokens:
-        """These tokens and some more."""
+        """These tokens and more."""
         return StaticTokens({**self._users, **users})
 
     def user(self, token: str) -> User | None:
@@ -62,7 +62,7 @@ class StaticTokens:
 
 
 class BearerTokens:
-    """Asks each source of tokens in turn."""
+    """Looks a bearer token up in each source in turn."""
 
     def __init__(self, sources: Sequence[TokenSource]) -> None:
         self._sources = tuple(sources)
@@ -74,11 +74,12 @@ class BearerTokens:
         for source in self._sources:
             if (user := source.user(token.strip())) is not None:
                 return user
+        # A token that nobody knows is an error, even if anonymous requests are allowed.
         raise unauthorized()
 
 
 class ClientCertificates:
-    """The common name is the user, the organizations are its groups. The transport has verified the chain."""
+    """Reads the user from the common name and the groups from the organizations. TLS has verified the chain."""
 
     def authenticate(self, request: Request) -> User | None:
         if request.certificate is None:
@@ -92,13 +93,14 @@ class ClientCertificates:
 
 
 class Authentication:
-    """All ways to say who one is, in order."""
+    """All authenticators, in order."""
 
     def __init__(self, authenticators: Iterable[Authenticator], *, anonymous: bool = True) -> None:
         self._authenticators = tuple(authenticators)
         self._anonymous = anonymous
 
     def authenticate(self, request: Request) -> User:
+        # Set only by a client in this process. HTTP cannot set it.
         if request.user is not None:
             return authenticated(request.user)
         for authenticator in self._authenticators:
@@ -110,7 +112,7 @@ class Authentication:
 
 
 def authenticated(user: User) -> User:
-    """The user as one who has proved who it is."""
+    """The user as a member of `system:authenticated`."""
     if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return User(name=user.name, uid=user.uid, groups=(*user.groups, AUTHENTICATED), extra=user.extra)

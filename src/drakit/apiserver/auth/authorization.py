@@ -1,7 +1,7 @@
-"""Whether a user may do what it asks for.
+"""Authorization: whether a user may do what it asks for.
 
-In:  attributes of a request: who, which verb, on what.
-Out: allow, deny, or no opinion with a reason. Several authorizers are asked in turn; nobody in favour means no.
+In:  attributes of a request: user, verb, resource or path.
+Out: allow, deny, or no opinion, with a reason. Authorizers are asked in turn; if none allows, the request is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from drakit.base import status
 
 
 class Attributes(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for. A non-resource request has a path and no resource."""
+    """What a request is for. A non-resource request has a path and no resource."""
 
     user: User
     verb: str
@@ -44,6 +44,8 @@ class Decision(Enum):
 
 
 class AuthorizationResult(msgspec.Struct, frozen=True):
+    """A decision and the reason for it; the reason may be empty."""
+
     decision: Decision
     reason: str = ""
 
@@ -67,7 +69,7 @@ MODES: Mapping[str, Callable[[], Authorizer]] = {"AlwaysAllow": AlwaysAllow, "Al
 
 
 class AuthorizerUnion:
-    """The first that allows or denies decides; the reasons of those without an opinion are told together."""
+    """Asks authorizers in turn: the first that allows or denies decides. If none does, all reasons are joined."""
 
     def __init__(self, authorizers: Sequence[Authorizer]) -> None:
         self._authorizers = tuple(authorizers)
@@ -84,13 +86,14 @@ class AuthorizerUnion:
 
 
 async def require(authorizer: Authorizer, attributes: Attributes) -> None:
-    """Raise 403 unless the user may."""
+    """Raise 403 unless the user is allowed."""
     result = await authorizer.authorize(attributes)
     if result.decision is not Decision.ALLOW:
         raise refusal(attributes, result.reason)
 
 
 def refusal(attributes: Attributes, reason: str = "") -> ApiError:
+    """403 with upstream's message."""
     user = f'User "{attributes.user.name}" cannot {attributes.verb}'
     tail = f": {reason}" if reason else ""
     if not attributes.resource:

@@ -1,8 +1,7 @@
 """Certificates that the server makes for itself: a CA, a server certificate, client certificates.
 
 In:  a directory, and the names and addresses that the server is reached by.
-Out: PEM files; private keys readable by their owner alone. What is there and still good is kept, so that clients go on
-     trusting a restarted server.
+Out: PEM files; only their owner can read private keys. Valid files are kept, so that clients trust a restarted server.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 _CA_LIFE = timedelta(days=3650)
 _LIFE = timedelta(days=365)
 _RENEW = timedelta(days=30)
-_SKEW = timedelta(minutes=5)
+_SKEW = timedelta(minutes=5)  # valid from a little before now: clocks differ
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -33,7 +32,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class Authority:
-    """A CA in a directory: made on first use, kept from then on."""
+    """A CA in a directory, created on first use."""
 
     def __init__(self, directory: Path, now: datetime) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -42,14 +41,14 @@ class Authority:
         self._now = now
         if not _still_good(self.files, now):
             if _damaged(self.files):
-                # Clients trust it: another one in its place is for its owner to decide.
+                # Clients trust this CA. Whether to replace it is the owner's decision.
                 raise ValueError(f"{self.files.certificate} and {self.files.key} are damaged, or not of one another")
             self._create()
         self._certificate = read_certificate(self.files.certificate)
         self._key = read_key(self.files.key)
 
     def server(self, hosts: Sequence[str]) -> Pair:
-        """A certificate for these names and addresses; a kept one that covers them all is used again."""
+        """A certificate for these names and addresses. One on disk that covers them all is used again."""
         files = Pair(self.directory / "server.crt", self.directory / "server.key")
         if _still_good(files, self._now) and self._issued(files) and _covers(files, hosts):
             return files
@@ -166,7 +165,7 @@ def _there(files: Pair) -> bool:
 
 
 def _damaged(files: Pair) -> bool:
-    """Whether two files are there that make no pair: a crash between writing one and the other leaves such."""
+    """Whether both files exist and do not belong together: a crash between writing them leaves that."""
     if not _there(files):
         return False
     try:
@@ -200,12 +199,14 @@ def key_text(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(files: Pair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+    # The key first: a certificate without its key would count as damaged.
     write_private(files.key, key_text(key))
     files.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that its owner alone can read: never readable by others, not even for a moment."""
+    """Write a file that only its owner can read, at no moment anybody else."""
+    # A crash leaves the old file or the new one, never half of it.
     temporary = path.with_name(path.name + ".new")
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,7 +1,7 @@
-"""Who drakit's own components are.
+"""The users of drakit's own components.
 
 In:  the name of a controller, a node or a driver.
-Out: the user that it acts as, also when it runs in the server's process. What each may do stands in `defaults`.
+Out: the user that it acts as, also in the server's process. `roles` has what each may do.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from drakit.apiserver.auth.rbac.policy import ACCOUNT_PREFIX
 from drakit.base import names
 
 NODE_NAME = "authentication.kubernetes.io/node-name"
-"""The key of a user's extra that says on which node its pod runs."""
+"""The key in a user's extra that has the node of its pod."""
 SYSTEM = "kube-system"
 SCHEDULER = User(name="system:kube-scheduler")
 CONTROLLER_MANAGER = User(name="system:kube-controller-manager")
-"""For what the controllers share: their informers (it may list and watch everything, and get next to nothing)."""
+"""The user of the controllers' shared informers: it may list and watch everything, and do little else."""
 ADMIN = User(name="kubernetes-admin", groups=(MASTERS,))
 NODE_CLIENT = User(name="kube-apiserver-kubelet-client", groups=(MASTERS,))
 """The API server itself, when it asks a node for logs and the like."""
 
 
 def account(namespace: str, name: str, *, node: str = "") -> User:
-    """A service account; with `node`, as one of its pods on that node is."""
+    """The user of a service account; with `node`, that of one of its pods on that node."""
     return User(
         name=f"{ACCOUNT_PREFIX}{namespace}:{name}",
         groups=("system:serviceaccounts", f"system:serviceaccounts:{namespace}"),
@@ -33,7 +33,7 @@ def account(namespace: str, name: str, *, node: str = "") -> User:
 
 
 def controller(name: str) -> User:
-    """`resource-claim-controller`, `node-controller`, …: each controller has an account, and a role of its own."""
+    """The user of a controller, such as `node-controller`: each has its own service account and role."""
     return account(SYSTEM, name)
 
 

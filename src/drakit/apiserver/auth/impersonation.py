@@ -1,9 +1,9 @@
-"""Acting as somebody else, as far as one may: `kubectl --as`.
+"""Impersonation: acting as another user, as with `kubectl --as`.
 
 In:  a request with `Impersonate-…` headers, and the user that sent it.
-Out: the user that it is made as. Each part (name, uid, groups, extra) is a right of its own, and all are needed.
+Out: the user to act as. Name, uid, each group and each extra need a right of their own.
 
-A header that came several times has its values one per line: no header value can hold a line end.
+A header that came several times has its values joined by line ends, which no header value can contain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AUTHENTICATION = "authentication.k8s.io"
 
 
 class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the request shall be made as."""
+    """The user that the headers ask for."""
 
     name: str
     uid: str = ""
@@ -35,7 +35,8 @@ class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def impersonate(authorizer: Authorizer, user: User, headers: Mapping[str, str]) -> User:
-    """The user itself, if it does not ask to be another. Raise 400 or 403."""
+    """The user to act as; the user itself if the headers ask for no other. Raise 400 or 403."""
+    # One search over all names: almost no request has such a header.
     if PREFIX not in " ".join(headers) or not any(name.startswith(PREFIX) for name in headers):
         return user
     wanted = read(headers)
@@ -93,7 +94,7 @@ def _needed(user: User, wanted: Impersonation) -> Iterator[Attributes]:
 
 
 def _groups(wanted: Impersonation) -> tuple[str, ...]:
-    """The groups that were asked for, or those that a service account has; and whether one is authenticated."""
+    """The groups of the impersonated user: as asked for, or those of a service account; and `system:authenticated`."""
     groups = wanted.groups
     if not groups and is_account(wanted.name):
         namespace = wanted.name.split(":")[2]

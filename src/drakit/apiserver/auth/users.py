@@ -1,4 +1,4 @@
-"""A user as reviews, webhooks and the audit log write it (`UserInfo`)."""
+"""A user in the form of `UserInfo`, for reviews, webhooks and the audit log."""
 
 from __future__ import annotations
 

@@ -168,6 +168,7 @@ async def _request(scope: Message, receive: Receive) -> Request:
         path=scope["path"],
         query=tuple(query),
         headers=headers,
+        # A body of a GET is not read: no verb uses it, and it would only delay the response.
         body=await _body(headers, receive) if method not in ("GET", "HEAD") else b"",
         certificate=(scope.get("state") or {}).get(CERTIFICATE),
     )
@@ -176,6 +177,7 @@ async def _request(scope: Message, receive: Receive) -> Request:
 async def _body(headers: dict[str, str], receive: Receive) -> bytes:
     """The body. Raise 413 when it is too large, 504 when it does not come in time."""
     length = headers.get("content-length", "")
+    # Refused before it is sent. A body without a length is counted below.
     if length.isdigit() and int(length) > MAX_BODY:
         raise too_large(MAX_BODY)
     parts: list[bytes] = []
@@ -246,6 +248,7 @@ async def _write(response: Response, stream: EventStream | OpenBody, send: Send,
     try:
         async with asyncio.timeout(WRITE_SECONDS):
             await send(start)
+            # An empty piece sends the head at once: a client waits for it before it counts the watch as open.
             await send({"type": "http.response.body", "body": b"", "more_body": True})
         async for chunk in stream.lines() if isinstance(stream, EventStream) else stream.pieces():
             async with asyncio.timeout(patience):

@@ -35,7 +35,7 @@ NEIGHBOURS = {
 """Groups of every Kubernetes API server that have no kinds here. The plain documents list them, empty, for clients that
 compare the list with that of a cluster. The aggregated document has only what is served."""
 
-# The order in which a real server lists its groups: kubectl prints them in the order that it gets.
+# The order in which a real server lists its groups.
 _ORDER = (
     *("apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io"),
     *("autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"),

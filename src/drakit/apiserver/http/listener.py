@@ -103,6 +103,7 @@ class Protocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         if self.cycle.response_complete:
             self._surplus += len(body)
+            # The client ignores the 413 and goes on sending.
             if self._surplus > MAX_BODY:
                 self.transport.abort()
         super().on_body(body)
@@ -117,6 +118,7 @@ class Protocol(HttpToolsProtocol):
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
+        # `close` would wait until the client has read the rest.
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         super().timeout_keep_alive_handler()
@@ -178,6 +180,7 @@ class Security(msgspec.Struct, frozen=True):
                 context.load_verify_locations(authority)
             except OSError as error:
                 raise UsageError(f"no certificate of an authority in {authority}: {error}") from None
+            # Optional: clients may authenticate by token instead.
             context.verify_mode = ssl.CERT_OPTIONAL
         return context
 
@@ -204,6 +207,7 @@ def bind_unix(path: Path) -> socket.socket:
     if path.is_socket() and not _answers(path):
         path.unlink()
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # The mode must be right when the file appears: chmod afterwards would leave a moment for others.
     before = os.umask(0o177)
     try:
         bound.bind(str(path))
@@ -268,6 +272,7 @@ class Listener:
 
     async def serve(self) -> None:
         try:
+            # Not `serve`: that installs signal handlers of its own, see `stopped_by_signals`.
             await self._uvicorn._serve(sockets=[self._socket])
         finally:
             self._socket.close()

@@ -52,6 +52,7 @@ def _switches(text: str) -> dict[str, bool]:
     switches: dict[str, bool] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, _, value = part.partition("=")
+        # `api/v1` and `apis/<group>/<version>` are upstream's spellings; without the prefix is accepted as well.
         name = name.removeprefix("apis/") if name not in _ALL else name
         name = "v1" if name == "api/v1" else name
         if name not in known:

@@ -1,8 +1,8 @@
 """The OpenAPI v3 document of each group and version, and the index of all.
 
 In:  the registry of kinds, their schemas, and our descriptions.
-Out: documents that `kubectl explain`, client-side validation and client-side apply read. Made once, with a hash that
-     is the same as long as the content is.
+Out: documents for `kubectl explain`, client-side validation and client-side apply. Made once, with a hash of the
+     content.
 """
 
 from __future__ import annotations
@@ -74,16 +74,17 @@ def encoded(group_version: str) -> tuple[bytes, str]:
 
 
 def index(served: Iterable[str] | None = None) -> dict[str, Any]:
-    """Where the documents are: by path, with a hash that changes when the document does."""
+    """The index: the URL of each document, with the hash of its content."""
     wanted = group_versions() if served is None else served
     paths = {root(each).removeprefix("/"): f"/openapi/v3{root(each)}?hash={encoded(each)[1]}" for each in wanted}
     return {"paths": {path: {"serverRelativeURL": paths[path]} for path in sorted(paths)}}
 
 
 def _described(name: str, schema: schemas.Schema) -> schemas.Schema:
-    """The schema with what we have to say about it."""
+    """The schema with our descriptions of its fields."""
     if not name.startswith(_PREFIXES):
         return schema
+    # Our own words: upstream's descriptions are not ours to copy.
     texts = describe(name.rpartition(".")[2])
     described = {**schema}
     if texts.get(""):

@@ -28,7 +28,7 @@ _METHODS = {"get": "get", "update": "put", "patch": "patch", "create": "post", "
 
 
 class OperationSubject(NamedTuple):
-    """What operations are about. `schema` finds the schema of a kind, if the document has one."""
+    """The kind that operations are for. `schema` finds the schema of a kind, if the document has one."""
 
     kind: Kind
     group_version: str
@@ -77,7 +77,7 @@ def paths_of(subject: OperationSubject) -> Plain:
 
 
 def resources_path(group_version: str) -> Plain:
-    """The path of a group and version itself: which resources it has."""
+    """The path of a group and version: the list of its resources."""
     operation = {
         "operationId": f"get{id_prefix(group_version)}APIResources",
         "description": "The resources of this group and version.",
@@ -184,7 +184,7 @@ def _subresource_operation(subject: OperationSubject, part: Subresource, method:
 
 
 def _watches(subject: OperationSubject, base: str, scope: str) -> Plain:
-    """The paths of old watches, which lists with `watch` have taken the place of."""
+    """The deprecated watch paths; lists with `watch=true` replace them."""
     kind, name = subject.kind, subject.prefix + subject.kind.kind
     event = _responses(_META + "WatchEvent", streams=True)
     query = parameters.query(tuple(sorted({*parameters.LIST, "pretty"})))

@@ -1,10 +1,10 @@
-"""The OpenAPI documents over HTTP: of v3 an index, and a document per group and version; of v2 a document of nothing.
+"""The OpenAPI documents over HTTP: v3 with an index and a document per group and version; v2 without kinds.
 
-In:  GET `/openapi/v3` and the addresses that stand in its index; GET `/openapi/v2`.
-Out: documents made on first use and kept; with the right hash in the query they may be cached for good.
+In:  GET `/openapi/v3` and the paths in its index; GET `/openapi/v2`.
+Out: documents, made on first use. With the right hash in the query, clients may cache them for ever.
 
-kubectl checks a `kind: List` by v2, whatever v3 has, and does nothing without an answer. It leaves out kinds that v2
-does not know, and the server checks each item when it comes: so a document that knows no kinds is enough.
+kubectl validates a `kind: List` by v2 even if there is v3, and fails without it. It skips kinds that v2 does not have,
+and the server validates each item anyway: so a v2 document without kinds suffices.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ from drakit.apiserver.requests.negotiation import negotiate
 TITLE = "Kubernetes"
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _V2_ASKED = (V2_PROTOBUF, V2_PROTOBUF.replace("v2.v1", "v2@v1"))
-"""kubectl asks for it by a name that no media type may have, and takes only the other one."""
+"""kubectl asks for the first name, which is no valid media type, and accepts only the second one."""
 _FOREVER = ("cache-control", "public, max-age=31536000")
 _EMPTY = Response(code=404, content=Raw(b""), content_type="text/plain; charset=utf-8")
 
 
 class OpenAPIPages:
+    """Answers the paths below `/openapi`."""
+
     def __init__(self, served: Served) -> None:
         self._served = served
 
     def second(self, request: Request) -> Response:
-        """`/openapi/v2`, in protobuf for those who ask for it."""
+        """Answer `/openapi/v2`, in protobuf if the client accepts that."""
         accept = request.headers.get("accept", "")
         if any(name in accept for name in _V2_ASKED):
             return _tagged(request, *self._v2_protobuf, content_type=V2_PROTOBUF)
@@ -41,6 +43,7 @@ class OpenAPIPages:
         return _tagged(request, *self._v2_json)
 
     def answer(self, request: Request) -> Response:
+        """Answer `/openapi/v3` and the paths below it."""
         parts = [part for part in request.path.split("/") if part][2:]
         match parts:
             case []:
@@ -76,7 +79,7 @@ class OpenAPIPages:
 
 
 def _chunk(number: int, value: bytes) -> bytes:
-    """A short field of a message whose value is a text or a message."""
+    """A protobuf field of wire type 2 (text or message), shorter than 128 bytes."""
     return bytes((number << 3 | 2, len(value))) + value
 
 

@@ -1,8 +1,10 @@
 """How values merge at each place of an object, compiled from its schema.
 
 In:  the schemas of a group and version, with their list types, map types and patch strategies.
-Out: `atom_of("resource.k8s.io/v1", "ResourceClaim")`, made once. An atom says what may stand at a place (a scalar, a
-     list, a map, or what is found there), how its parts are told apart, and who owns them: each part, or the whole.
+Out: `atom_of("resource.k8s.io/v1", "ResourceClaim")`, made once. An atom says what a value may be (scalar, list, map,
+     or raw JSON), how list elements are identified, and whether fields are owned one by one or all together (atomic).
+
+The word is that of upstream's structured-merge-diff.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ KEYED = "map"
 
 
 class Atom:
-    """`scalar`, `items` and `members` say which forms are allowed; more than one only for raw JSON.
+    """`scalar`, `items` and `members` are the forms that a value may have. Only raw JSON may have more than one.
 
-    Compiled on first use of its parts: schemas may refer to themselves. Nobody changes an atom.
+    Parts are compiled on first use, because schemas may refer to themselves. Nobody changes an atom.
     """
 
     __slots__ = ("items", "members", "merge_key", "scalar", "strategies")
@@ -42,7 +44,7 @@ class Atom:
         self.strategies = strategies
 
     def at(self, name: str) -> Atom:
-        """What stands under a field or key; raw JSON where the schema does not say."""
+        """The atom of a field or key; raw JSON where the schema has none."""
         return self.members.at(name) if self.members is not None else DEDUCED
 
     @property
@@ -55,7 +57,7 @@ class Atom:
 
 
 class ListAtom:
-    """`type` is `atomic`, `map` (elements are told apart by `keys`) or `set` (by their value)."""
+    """`type` is `atomic`, `map` (elements are identified by `keys`) or `set` (by their value)."""
 
     __slots__ = ("element", "keys", "type")
 
@@ -70,7 +72,7 @@ class ListAtom:
 
 
 class MapAtom:
-    """`fields` are known by name, `element` is what any other key holds: none, if other keys are not allowed."""
+    """`fields` are known by name. `element` is the atom of any other key; None if there may be no other keys."""
 
     __slots__ = ("_compile", "_fields", "_scalars", "atomic", "defaults", "element")
 
@@ -102,7 +104,7 @@ class MapAtom:
         return fields.get(name) or self.element or DEDUCED
 
     def inner(self, names: Iterable[str]) -> set[str]:
-        """Those of the names whose values may have fields of their own."""
+        """Those names whose values may have fields of their own."""
         if self._scalars is None:
             self._scalars = frozenset(name for name, atom in self.fields.items() if atom.is_scalar)
         if not self.fields and self.element is not None and self.element.is_scalar:
@@ -115,13 +117,13 @@ class MapAtom:
 
 
 def _raw() -> tuple[Atom, Atom]:
-    """Raw JSON whose maps merge key by key and whose lists are one value; and raw JSON that is one value."""
-    whole = Atom(scalar="untyped")
-    whole.items = ListAtom(whole, ATOMIC)
-    whole.members = MapAtom(properties={}, compiler=None, element=whole, atomic=True)
-    deduced = Atom(scalar="untyped", items=ListAtom(whole, ATOMIC))
+    """Raw JSON whose maps merge key by key and whose lists are atomic; and raw JSON that is atomic throughout."""
+    atomic = Atom(scalar="untyped")
+    atomic.items = ListAtom(atomic, ATOMIC)
+    atomic.members = MapAtom(properties={}, compiler=None, element=atomic, atomic=True)
+    deduced = Atom(scalar="untyped", items=ListAtom(atomic, ATOMIC))
     deduced.members = MapAtom(properties={}, compiler=None, element=deduced)
-    return deduced, whole
+    return deduced, atomic
 
 
 DEDUCED, WHOLE = _raw()
@@ -129,7 +131,7 @@ DEDUCED, WHOLE = _raw()
 
 @cache
 def atom_of(group_version: str, kind: str) -> Atom:
-    """The atom of a kind; KeyError when there is no such kind. Kinds of subresources stand in other groups' files."""
+    """The atom of a kind; KeyError if there is none. Kinds of subresources are in the schemas of other groups."""
     group, _, version = group_version.rpartition("/")
     wanted = {"group": group, "kind": kind, "version": version}
     known = schemas.group_versions()

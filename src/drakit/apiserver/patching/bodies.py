@@ -1,9 +1,8 @@
 """The bodies of patches as plain data.
 
 In:  bytes of a request.
-Out: plain data, or the 400 that Kubernetes gives, in its words. What strict decoding finds besides (fields that are
-     there twice, members of an operation that none has) is told apart: whether it is a warning or an error is up to
-     the request's `fieldValidation`.
+Out: plain data; 400 with Kubernetes' message for a malformed body. Findings of strict decoding (duplicate fields,
+     unknown members of an operation) are reported apart: `fieldValidation` makes them warnings or errors.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _MEMBERS = frozenset(("op", "path", "from", "value"))
 
 
 def read_operations(body: bytes) -> list[Any]:
-    """A JSON patch: a list. What its elements are is found out when they are applied."""
+    """A JSON patch: a list of objects. Whether they are operations shows when they are applied."""
     data = _json(body, "error decoding patch: ")
     if not isinstance(data, list):
         raise malformed(f"error decoding patch: {_mismatch(data, _OPERATIONS)}")
@@ -55,7 +54,7 @@ def read_strategic(body: bytes) -> dict[str, Any]:
 
 
 def read_applied(body: bytes) -> dict[str, Any]:
-    """An applied object: YAML, of which JSON is a part."""
+    """An applied object, in YAML. JSON is YAML as well."""
     try:
         text = read_text(body)
         documents = parse_yaml_documents(text)
@@ -66,7 +65,7 @@ def read_applied(body: bytes) -> dict[str, Any]:
 
 
 def _yaml_words(body: bytes) -> str:
-    """What libyaml says is wrong, as Go's port of it says it: it counts lines from zero, save for bad tokens."""
+    """libyaml's message as Go's port words it: lines count from zero, except for bad tokens."""
     try:
         for _ in yaml.parse(body, Loader=yaml.CLoader if yaml.__with_libyaml__ else yaml.Loader):
             pass
@@ -80,9 +79,9 @@ def _yaml_words(body: bytes) -> str:
 
 
 class PatchBody:
-    """The body of a patch, read when it is first needed, and once.
+    """The body of a patch, decoded once, on first use.
 
-    A patch that is given as a `document` was never text: it has no key twice.
+    A patch that came as a `document` was never text: it has no duplicate keys.
     """
 
     __slots__ = ("_clean", "_data", "_text", "content_type")
@@ -95,13 +94,13 @@ class PatchBody:
 
     @property
     def data(self) -> Any:
-        """A list of operations, or an object; ApiError when it is none. Nobody changes it."""
+        """A list of operations, or an object; ApiError if it is malformed. Nobody changes it."""
         if self._data is None:
             self._data = _READERS[self.content_type](self._text)
         return self._data
 
     def findings(self) -> tuple[str, ...]:
-        """What strict decoding has to say about a body that can be read."""
+        """Findings of strict decoding."""
         if self.content_type == JSON_PATCH:
             return tuple(dict.fromkeys(f"json patch {each}" for each in _operation_findings(self.data)))
         found: dict[str, None] = {}

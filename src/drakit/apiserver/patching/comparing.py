@@ -1,7 +1,8 @@
-"""What differs between two objects, and which fields an object has, as field sets.
+"""Compare objects, as field sets.
 
-In:  an atom, and one or two plain values.
-Out: `compare` gives the fields added, modified and removed; `fields_of` those that an applied object speaks of.
+In:  an atom (see `atoms`), and one or two plain values.
+Out: `compare` gives the fields added, modified and removed; `taken_by` those added or modified; `fields_of` those that
+     an applied object sets.
 """
 
 from __future__ import annotations
@@ -20,15 +21,19 @@ class _Missing(Enum):
 
 
 MISSING: Final = _Missing.MISSING
-"""No value, which is something else than null."""
+"""No value. Not the same as null."""
 
 
 _CONTAINERS = (dict, list)
 _LEAF: FieldSet = {}
-_COMPARED_WHOLE = 8  # to this depth, equal parts are passed over at once; below, comparing each level whole adds up
+# To this depth equal parts are passed over by one `==`. It compares all levels below: on every level of a deep object
+# that would add up to quadratic time.
+_COMPARED_WHOLE = 8
 
 
 class Comparison(NamedTuple):
+    """How a new object differs from an old one."""
+
     added: FieldSet
     modified: FieldSet
     removed: FieldSet
@@ -38,12 +43,12 @@ class Comparison(NamedTuple):
         return union(self.added, self.modified)
 
     def within(self, reach: Callable[[FieldSet], FieldSet]) -> Comparison:
-        """The same without fields that the write cannot reach."""
+        """The comparison without fields that the write cannot reach."""
         return Comparison(reach(self.added), reach(self.modified), reach(self.removed))
 
 
 def form_of(atom: Atom, value: Any) -> MapAtom | ListAtom | None:
-    """How a value is to be read here; None is a scalar. A value that does not fit is read as the schema says."""
+    """The form of a value: map, list, or None for a scalar. A value that does not fit gets the form of the schema."""
     if atom.members is not None and isinstance(value, dict):
         return atom.members
     if isinstance(value, list) and atom.items is not None:
@@ -54,7 +59,7 @@ def form_of(atom: Atom, value: Any) -> MapAtom | ListAtom | None:
 
 
 def compare(atom: Atom, old: Any, new: Any) -> Comparison:
-    """Every field that differs. Containers that come or go are fields of their own, with all that they hold."""
+    """Every field that differs. A container that is added or removed counts as a field, with all that it holds."""
     walker = _Comparing()
     walker.visit(atom, old, new, ())
     return Comparison(walker.added, walker.modified, walker.removed)
@@ -70,6 +75,7 @@ class _Comparing:
         if old is MISSING:
             insert(self.added, path, everything_in(atom, new))
             return
+        # Identity first: a write shares with the stored object what it does not change.
         if old is new or (len(path) < _COMPARED_WHOLE and new is not MISSING and old == new):
             return
         members = atom.members
@@ -81,7 +87,7 @@ class _Comparing:
             form = before if new is MISSING or new is None else after
             self._differ(form, old, new, path)
             return
-        # Raw JSON that was one form and is now another: one goes, the other comes.
+        # Raw JSON that was a map and is now a list, or the like: the old value is removed, the new one added.
         self._differ(before, old, MISSING, path)
         insert(self.added, path, everything_in(atom, new))
 
@@ -93,7 +99,7 @@ class _Comparing:
             elif form is not None:
                 self._lists(form, old, new, path)
         if not path:
-            return
+            return  # the root is no field
         if new is MISSING:
             insert(self.removed, path)
         elif leaf and old != new:
@@ -123,7 +129,7 @@ class _Comparing:
                 self._repeated(before, after, here)
 
     def _repeated(self, before: list[Any], after: list[Any], here: tuple[str, ...]) -> None:
-        """Elements that are not told apart are one field."""
+        """Elements with the same key cannot be told apart: together they are one field."""
         if not before:
             insert(self.added, here)
         elif not after:
@@ -133,9 +139,9 @@ class _Comparing:
 
 
 def taken_by(atom: Atom, old: Any, new: Any, depth: int = 0) -> FieldSet | None:
-    """The node of all that is added or modified below a field; none if that is nothing.
+    """The fields that are added or modified, as the node of this field; None if there are none.
 
-    `union` of what `compare` says, without what is removed: for new objects, which nobody else owns anything of.
+    The same as `compare(…).changed`, but without the removed fields: a new object has no other owners to take from.
     """
     if old is MISSING:
         return everything_in(atom, new)
@@ -155,7 +161,7 @@ def taken_by(atom: Atom, old: Any, new: Any, depth: int = 0) -> FieldSet | None:
 def _taken_in_map(form: MapAtom, old: Any, new: Any, depth: int) -> FieldSet:
     one = old if isinstance(old, dict) else {}
     two = new if isinstance(new, dict) else {}
-    node = _coming(form, two, two.keys() - one.keys())
+    node = _added_fields(form, two, two.keys() - one.keys())
     for key in two.keys() & one.keys():
         before, after = one[key], two[key]
         if before is after:
@@ -166,8 +172,8 @@ def _taken_in_map(form: MapAtom, old: Any, new: Any, depth: int) -> FieldSet:
     return node
 
 
-def _coming(form: MapAtom, value: dict[str, Any], keys: Collection[str]) -> FieldSet:
-    """The nodes of fields that come, with all that they hold."""
+def _added_fields(form: MapAtom, value: dict[str, Any], keys: Collection[str]) -> FieldSet:
+    """The nodes of added fields, with all that they hold."""
     inner = form.inner(keys)
     node: FieldSet = {}
     for key in keys:
@@ -190,11 +196,11 @@ def _taken_in_list(form: ListAtom, old: Any, new: Any, depth: int) -> FieldSet:
 
 
 def everything_in(atom: Atom, value: Any) -> FieldSet:
-    """The node of a field that comes with all that it holds."""
+    """The node of an added field, with all that it holds."""
     if not value:
         return {}
     if isinstance(value, dict) and (members := atom.members) is not None:
-        return {} if members.atomic else {SELF: {}, **_coming(members, value, value)}
+        return {} if members.atomic else {SELF: {}, **_added_fields(members, value, value)}
     if isinstance(value, list) and (items := atom.items) is not None and items.type != ATOMIC:
         node: FieldSet = {SELF: {}}
         for element, same in grouped(items, value).items():
@@ -212,7 +218,7 @@ def _atomic(form: MapAtom | ListAtom) -> bool:
 
 
 def fields_of(atom: Atom, value: Any) -> FieldSet:
-    """The fields that an object speaks of: leaves, list elements, keys of maps, and what is empty or null."""
+    """The fields that an applied object sets: leaves, list elements, keys of maps, and empty or null values."""
     result: FieldSet = {}
     _collect(atom, value, (), result)
     return result
@@ -226,6 +232,7 @@ def _collect(atom: Atom, value: Any, path: tuple[str, ...], result: FieldSet) ->
         for key, each in value.items():
             here = (*path, "f:" + key)
             _collect(form.at(key), each, here, result)
+            # Keys of a map are fields themselves; a field of a struct only if there is nothing below it.
             if each is None or each == {} or key not in form.fields:
                 insert(result, here)
     elif isinstance(form, ListAtom) and isinstance(value, list):
@@ -237,7 +244,7 @@ def _collect(atom: Atom, value: Any, path: tuple[str, ...], result: FieldSet) ->
 
 
 def problems_of(atom: Atom, value: Any) -> list[tuple[str, str]]:
-    """Where an applied object does not fit its schema: path and reason, in the words of Kubernetes."""
+    """Where an applied object does not fit its schema: paths, with Kubernetes' messages."""
     found: list[tuple[str, str]] = []
     _check(atom, value, "", found)
     return found

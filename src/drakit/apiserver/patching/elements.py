@@ -1,7 +1,7 @@
-"""Tell the elements of a list apart.
+"""Identify the elements of a list.
 
 In:  a list and its atom.
-Out: for each element its path element (`k:{"uid":"u0"}` or `v:"a"`).
+Out: for each element its path element: `k:{"uid":"u0"}` by key, `v:"a"` by value.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from drakit.apiserver.patching.fieldsets import key_element, value_element
 
 
 class ElementError(ValueError):
-    """An element that cannot be told from others."""
+    """An element that has no key."""
 
 
 def element_of(atom: ListAtom, item: Any) -> str:
-    """The path element of a list's element; ElementError when it has none."""
+    """The path element of a list element; ElementError when it has none."""
     return _keyed(atom, item) if atom.type == KEYED and atom.keys else _plain(item)
 
 
@@ -47,7 +47,7 @@ def _plain(item: Any) -> str:
 
 
 def grouped(atom: ListAtom, items: list[Any]) -> dict[str, list[Any]]:
-    """The elements by path element, in order of first appearance; those without one are left out."""
+    """Elements by path element, in order of first appearance. Elements without one are left out."""
     result: dict[str, list[Any]] = {}
     for item in items:
         try:

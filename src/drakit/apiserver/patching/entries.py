@@ -1,7 +1,7 @@
 """`metadata.managedFields`: who owns which fields.
 
 In:  the entries of an object, from the store or from a client.
-Out: Owners, an ownership record per manager; and entries again, in Kubernetes' order.
+Out: Owners: the fields of each manager; and entries again, in Kubernetes' order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNKNOWN = "unknown"
 
 
 class Manager(NamedTuple):
-    """Who wrote, how and where. Appliers are the same in every version, so theirs is empty."""
+    """Who wrote, how, and in which version. An applier is the same in every version, so its version is empty."""
 
     name: str
     operation: str
@@ -31,14 +31,14 @@ class Manager(NamedTuple):
 
     @property
     def order(self) -> str:
-        """The text by which Kubernetes sorts managers: an entry without times and fields."""
+        """The text by which Kubernetes sorts managers: the entry as JSON, without time and fields."""
         given = {"manager": self.name, "operation": self.operation, "apiVersion": self.api_version}
         given["subresource"] = self.subresource
         return json.dumps({key: value for key, value in given.items() if value}, separators=(",", ":"))
 
     @property
     def words(self) -> str:
-        """As a conflict names it: `"editor" using resource.k8s.io/v1`."""
+        """The manager in the message of a conflict: `"editor" using resource.k8s.io/v1`."""
         text = json.dumps(self.name, ensure_ascii=False)
         if self.subresource:
             text += f' with subresource "{self.subresource}"'
@@ -54,13 +54,13 @@ def applier(name: str, subresource: str = "") -> Manager:
 
 
 class OwnedFields(msgspec.Struct, frozen=True):
-    """What a manager owns, in the terms of `api_version`, since its last change at `time`."""
+    """The fields that a manager owns, as fields of `api_version`; `time` is that of its last change."""
 
     fields: FieldSet
     api_version: str
     time: str | None = None
     entry: dict[str, Any] | None = None
-    """As it was read, if nothing has changed since."""
+    """The entry that these fields were read from, if nothing has changed since."""
 
     def owning(self, fields: FieldSet) -> OwnedFields:
         return self if fields == self.fields else OwnedFields(fields, self.api_version, self.time)
@@ -70,9 +70,9 @@ Owners = dict[Manager, OwnedFields]
 
 
 def read_owners(entries: Any, *, stored: bool = False) -> Owners:
-    """The owners that entries tell of; ValueError when one of them makes no sense.
+    """Read entries; ValueError if one is malformed.
 
-    Entries that are `stored` have the form in which they are written: those that do not change are written as they are.
+    Entries from the store (`stored`) have the right form. The ones that do not change are written back as they are.
     """
     owners: Owners = {}
     for index, entry in enumerate(entries or ()):
@@ -84,6 +84,7 @@ def read_owners(entries: Any, *, stored: bool = False) -> Owners:
         if entry.get("fieldsType") != "FieldsV1":
             raise ValueError(f"invalid fieldsType in managed fields entry {index}")
         operation = entry["operation"]
+        # One applier has one entry, whatever version it applies in. Updaters have one per version.
         known = version if operation == UPDATE else ""
         manager = Manager(entry.get("manager") or "", operation, known, entry.get("subresource") or "")
         fields = normalized(entry.get("fieldsV1") or {})
@@ -98,7 +99,7 @@ def write_owners(owners: Owners) -> list[dict[str, Any]]:
 
 
 def with_entries(owners: Owners) -> Owners:
-    """The same owners, who know their entries, and share their sets with them."""
+    """The same owners with their entries made: writing and later reads use these."""
     return {manager: _with_entry(manager, owned) for manager, owned in owners.items()}
 
 
@@ -138,7 +139,7 @@ def is_reset(entries: Any) -> bool:
 
 
 def cap_updaters(owners: Owners) -> Owners:
-    """At most ten updaters: the oldest of a version become one, whose name says that they are ancient."""
+    """Keep at most ten updaters: the oldest of a version are merged into one called `ancient-changes`."""
     updaters = [manager for manager in owners if manager.operation == UPDATE]
     surplus = len(updaters) - MAX_UPDATERS
     if surplus <= 0:

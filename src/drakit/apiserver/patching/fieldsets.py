@@ -4,8 +4,7 @@ A set is a tree of dicts. A key is a path element: `f:spec` a field, `k:{"uid":"
 `v:"a"` an element of a set by its value. A field is in the set when its dict is empty or has the key `.`; the other
 keys lead to the fields below it. Working on this form saves a translation on every write.
 
-Invariant: no function changes its arguments; parts of sets are shared. A node without a field in or below it is not
-there.
+Invariant: no function but `insert` changes its arguments; sets share parts. A node has a field in it or below it.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ def set_of(paths: Iterable[Elements]) -> FieldSet:
 
 
 def insert(target: FieldSet, path: Elements, node: FieldSet = _LEAF) -> None:
-    """Add one field to a set that is still being built: the one function that changes its argument.
+    """Add one field to a set that is being built. Changes its argument.
 
-    `node` is the field with what it holds, for one of which nothing is in the set yet.
+    `node` is the field with what it holds; nothing of the field may be in the set yet.
     """
     place = target
     for element in path[:-1]:
@@ -61,37 +60,39 @@ def insert(target: FieldSet, path: Elements, node: FieldSet = _LEAF) -> None:
 
 
 def has(fields: FieldSet, element: str) -> bool:
-    """Whether the field right below the root is in the set."""
+    """Whether a field of the top level is in the set."""
     node = fields.get(element)
     return node is not None and (not node or SELF in node)
 
 
 def below(fields: FieldSet, element: str) -> FieldSet:
-    """The fields under an element, without the element itself."""
+    """The fields below an element, without the element itself."""
     node: FieldSet = fields.get(element) or {}
     return {key: each for key, each in node.items() if key != SELF} if SELF in node else node
 
 
-def union(one: FieldSet, two: FieldSet) -> FieldSet:
-    if not one or not two:
-        return one or two
-    result = dict(one)
-    for key, node in two.items():
+def union(left: FieldSet, right: FieldSet) -> FieldSet:
+    """Fields of either set."""
+    if not left or not right:
+        return left or right
+    result = dict(left)
+    for key, node in right.items():
         mine = result.get(key)
         result[key] = node if mine is None else mine if mine is node else _unite(mine, node)
     return result
 
 
-def _unite(one: FieldSet, two: FieldSet) -> FieldSet:
-    together = union(one or _ALONE, two or _ALONE)
+def _unite(left: FieldSet, right: FieldSet) -> FieldSet:
+    # An empty node is the field itself. It is written out here, or it would be lost beside fields below it.
+    together = union(left or _ALONE, right or _ALONE)
     return _LEAF if len(together) == 1 and SELF in together else together
 
 
-def difference(one: FieldSet, two: FieldSet) -> FieldSet:
-    """The fields of one that are not in two. Fields below one that goes stay."""
+def difference(left: FieldSet, right: FieldSet) -> FieldSet:
+    """Fields of `left` that `right` does not have. Fields below a removed field stay."""
     result: FieldSet = {}
-    for key, node in one.items():
-        other = two.get(key)
+    for key, node in left.items():
+        other = right.get(key)
         if other is None:
             result[key] = node
         elif key != SELF:
@@ -101,11 +102,11 @@ def difference(one: FieldSet, two: FieldSet) -> FieldSet:
     return result
 
 
-def without(one: FieldSet, two: FieldSet) -> FieldSet:
-    """The fields of one that are neither in two nor below a field of two."""
+def without(left: FieldSet, right: FieldSet) -> FieldSet:
+    """Fields of `left` that are neither in `right` nor below a field of `right`."""
     result: FieldSet = {}
-    for key, node in one.items():
-        other = two.get(key)
+    for key, node in left.items():
+        other = right.get(key)
         if other is None:
             result[key] = node
         elif other and SELF not in other:
@@ -115,11 +116,11 @@ def without(one: FieldSet, two: FieldSet) -> FieldSet:
     return result
 
 
-def within(one: FieldSet, two: FieldSet) -> FieldSet:
-    """The fields of one that are in two or below a field of two; in two, `*` stands for any element."""
+def within(left: FieldSet, right: FieldSet) -> FieldSet:
+    """Fields of `left` that are in `right` or below a field of `right`. In `right`, `*` stands for any element."""
     result: FieldSet = {}
-    for key, node in one.items():
-        other = two.get(key, two.get(ANY))
+    for key, node in left.items():
+        other = right.get(key, right.get(ANY))
         if other is None or key == SELF:
             continue
         rest = node if not other or SELF in other else within(node, other)
@@ -128,10 +129,11 @@ def within(one: FieldSet, two: FieldSet) -> FieldSet:
     return result
 
 
-def intersection(one: FieldSet, two: FieldSet) -> FieldSet:
+def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
+    """Fields of `left` that `right` has as well."""
     result: FieldSet = {}
-    for key, node in one.items():
-        other = two.get(key)
+    for key, node in left.items():
+        other = right.get(key)
         if other is None:
             continue
         if key == SELF:
@@ -144,7 +146,7 @@ def intersection(one: FieldSet, two: FieldSet) -> FieldSet:
 
 
 def paths(fields: FieldSet, prefix: Elements = ()) -> Iterator[Elements]:
-    """Every field, in order; of one level first the fields in the set, then what lies below."""
+    """Every field, sorted. Of each level first the fields themselves, then the fields below them: as upstream."""
     ordered = sorted(key for key in fields if key != SELF)
     for key in ordered:
         if has(fields, key):
@@ -154,7 +156,7 @@ def paths(fields: FieldSet, prefix: Elements = ()) -> Iterator[Elements]:
 
 
 def in_order(fields: FieldSet) -> FieldSet:
-    """The same set with sorted keys, so that equal sets have equal bytes."""
+    """The set with sorted keys: equal sets then encode to equal bytes."""
     result: FieldSet = {}
     for key in sorted(fields):
         below = fields[key]
@@ -163,7 +165,7 @@ def in_order(fields: FieldSet) -> FieldSet:
 
 
 def normalized(data: Any) -> FieldSet:
-    """A set that a client sent; ValueError when it is none. Elements of kinds that are not known are passed over."""
+    """A set that a client sent; ValueError if it is malformed. Path elements of unknown types are dropped."""
     if not isinstance(data, dict):
         raise ValueError("fieldsV1 is no object")
     result: FieldSet = {}

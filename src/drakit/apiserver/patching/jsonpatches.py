@@ -18,17 +18,19 @@ from drakit.apiserver.patching.rejections import (
     too_many_operations,
 )
 
-_MAX_COPIED = 3 * 1024 * 1024  # bytes that `copy` may add in all: each could double the object
+# Bytes that all `copy` operations together may add: each one could double the object.
+_MAX_COPIED = 3 * 1024 * 1024
 
 
 def apply_operations(live: Mapping[str, Any], operations: list[Any]) -> dict[str, Any]:
-    """The object after all operations, one after the other; if one fails, nothing is done."""
+    """Apply operations in order. If one fails, none counts."""
     if len(operations) > MAX_OPERATIONS:
         raise too_many_operations(len(operations))
     result: Any = copy.deepcopy(dict(live))
     copied = 0
     try:
         for operation in operations:
+            # Measured before the copy is made: a few dozen copies of copies would fill the memory.
             if operation.get("op") == "copy":
                 copied += len(msgspec.json.encode(jsonpointer.resolve_pointer(result, operation["from"])))
             if copied > _MAX_COPIED:
@@ -42,7 +44,7 @@ def apply_operations(live: Mapping[str, Any], operations: list[Any]) -> dict[str
 
 
 def _known(operation: Mapping[str, Any]) -> dict[str, Any]:
-    """An operation without a value sets null, as Kubernetes reads it, save for a test, which then fails."""
+    """Give an add or replace without a value the value null: as Kubernetes reads it."""
     given = dict(operation)
     if given.get("op") in ("add", "replace") and "value" not in given:
         given["value"] = None
@@ -50,7 +52,7 @@ def _known(operation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """The target with the patch over it: null removes, objects merge, everything else replaces."""
+    """Lay the patch over the target: null removes, objects merge, other values replace."""
     if not isinstance(patch, Mapping):
         return patch
     result = dict(target) if isinstance(target, Mapping) else {}

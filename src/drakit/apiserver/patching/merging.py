@@ -1,4 +1,4 @@
-"""Merge what a client applies into an object, and take fields out of it again.
+"""Merge an applied object into the live one, and remove fields from an object.
 
 In:  an atom and plain values.
 Out: new values; the arguments stay as they are.
@@ -16,7 +16,7 @@ from drakit.apiserver.patching.fieldsets import FieldSet, below, has
 
 
 def merge(atom: Atom, live: Any, applied: Any) -> Any:
-    """The live value with the applied one over it: maps key by key, lists element by element, the rest whole."""
+    """Lay the applied value over the live one: maps key by key, lists element by element; other values replace."""
     if live is MISSING or applied is MISSING:
         return live if applied is MISSING else applied
     form = form_of(atom, applied if applied is not None else live)
@@ -25,6 +25,7 @@ def merge(atom: Atom, live: Any, applied: Any) -> Any:
         return merged | {key: each for key, each in applied.items() if key not in live}
     if isinstance(form, ListAtom) and form.type != ATOMIC and _both(list, live, applied):
         return _merge_lists(form, live, applied)
+    # Null in an apply means "I set nothing here" for a container, and removes a scalar.
     if applied is None and form is not None and not _atomic(form) and live:
         return live
     return applied
@@ -52,7 +53,7 @@ def _merge_lists(form: ListAtom, live: list[Any], applied: list[Any]) -> list[An
 
 
 def _interleave(live: list[str], applied: list[str]) -> list[str]:
-    """Applied elements in the order of the apply, live ones as near to their neighbours as that allows."""
+    """Applied elements keep the order of the apply; other live elements stay next to their neighbours."""
     wanted, known = set(applied), set(live)
     shared = iter([element for element in applied if element in known])
     upcoming = next(shared, None)
@@ -70,7 +71,7 @@ def _interleave(live: list[str], applied: list[str]) -> list[str]:
 
 
 def remove(atom: Atom, value: Any, fields: FieldSet) -> Any:
-    """The value without these fields. What becomes empty by that is null."""
+    """The value without these fields. A container that becomes empty becomes null."""
     form = form_of(atom, value)
     if isinstance(form, MapAtom) and isinstance(value, Mapping):
         return None if form.atomic or not value else _remove_from_map(form, value, fields) or None
@@ -95,7 +96,7 @@ def _remove_from_list(form: ListAtom, items: list[Any], fields: FieldSet) -> lis
         try:
             element = element_of(form, item)
         except ElementError:
-            result.append(item)
+            result.append(item)  # nobody can own it, so nobody can remove it
             continue
         if not has(fields, element):
             rest = below(fields, element)
@@ -104,7 +105,7 @@ def _remove_from_list(form: ListAtom, items: list[Any], fields: FieldSet) -> lis
 
 
 def with_containers(atom: Atom, fields: FieldSet) -> FieldSet:
-    """The set, and every field of a struct that leads to one of its fields."""
+    """The set, and in addition every struct field that contains one of its fields."""
     result: FieldSet = {}
     for element, node in fields.items():
         if element == ".":

@@ -1,10 +1,10 @@
 """Who owns which field after a write: the rules of structured merge.
 
 In:  the object before and after, and its owners.
-Out: the owners after. A field that changes hands leaves its old owners; a field that goes leaves all. An apply may be
-     refused: then it says with whom it conflicts.
+Out: the owners after. A changed field leaves its other owners; a removed field leaves all of them. An apply that would
+     change fields of others is refused, with every conflict.
 
-Owners in other versions are served in theirs: `View` gives an object in any version that is still there.
+Owners may own fields of another version. Objects are converted to that version to compare them there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from drakit.apiserver.patching.merging import merge, remove, with_containers
 
 Document = Mapping[str, Any]
 Convert = Callable[[Document, str], "Document | None"]
-"""An object in another version of its kind; None when that version is not served (any more)."""
+"""Converts an object to another version of its kind; None when that version is not served (any more)."""
 
 _SELF = Manager("", "current-operation")
 _REMEMBERED_SIZE = 8192
@@ -39,7 +39,7 @@ _SPEC = "spec"
 
 
 class ApplyConflicts(Exception):
-    """Others own what the apply would change; `conflicts` holds every field with its owner."""
+    """The apply would change fields of others. `conflicts` has each field with its owner."""
 
     def __init__(self, conflicts: list[tuple[Manager, Elements]]) -> None:
         super().__init__(f"{len(conflicts)} conflicts")
@@ -47,7 +47,7 @@ class ApplyConflicts(Exception):
 
 
 class WriteTarget(NamedTuple):
-    """Where a write goes: kind and version, what it can reach, and how objects get to other versions."""
+    """What a write is to: kind and version, the fields that it can reach, and the conversion to other versions."""
 
     api_version: str
     kind: str
@@ -60,9 +60,10 @@ class WriteTarget(NamedTuple):
 
 
 def own_create(target: WriteTarget, new: Document, owners: Owners) -> tuple[Owners, FieldSet]:
-    """The owners of a new object, and the fields that its creation takes: those that an empty object has not."""
+    """The owners of a new object, and the fields that its creator owns: those that an empty object does not have."""
     if owners:
         return own_update(target, _empty(target.api_version, target.kind), new, owners)
+    # The spec apart from the rest: only specs repeat, and are worth a cache.
     rest = dict(new)
     rest.pop(_SPEC, None)
     taken = _set_in(target.api_version, target.kind, rest)
@@ -72,12 +73,12 @@ def own_create(target: WriteTarget, new: Document, owners: Owners) -> tuple[Owne
 
 
 def _set_in(api_version: str, kind: str, parts: Document) -> FieldSet:
-    """The fields of some parts of a new object."""
+    """The fields that some parts of a new object set."""
     return taken_by(atom_of(api_version, kind), _empty(api_version, kind), parts) or {}
 
 
 def _set_in_spec(api_version: str, kind: str, spec: Any) -> FieldSet:
-    """Objects that are made of one template have equal specs: what they set is found once."""
+    """The fields that a spec sets, cached by its JSON: objects of one template have equal specs."""
     try:
         text = msgspec.json.encode(spec)
     except (ValueError, OverflowError):  # raw JSON with a number or text that fits no encoder
@@ -94,7 +95,7 @@ def _remembered(api_version: str, kind: str, spec: bytes) -> FieldSet:
 
 @cache
 def _empty(api_version: str, kind: str) -> Document:
-    """An object with nothing set, as the server writes it: what a new object is compared with. Nobody changes it."""
+    """An object with nothing set, in the stored form: what a new object is compared with. Nobody changes it."""
     empty: Document = shape_of(api_version, kind).complete({"apiVersion": api_version, "kind": kind})
     return empty
 
@@ -116,6 +117,7 @@ def own_apply(
     time = previous.time if previous else None
     owners = {**owners, manager: OwnedFields(fields, target.api_version, time)}
     merged = merge(atom, live, applied)
+    # Prune before conflicts are looked for: a field that this manager gives up and nobody owns is removed without one.
     pruned = _prune(target, merged, owners, previous)
     remaining, _ = _release(target, live, pruned, owners, manager, force=force)
     return pruned, remaining
@@ -124,7 +126,7 @@ def own_apply(
 def _release(
     target: WriteTarget, live: Document, new: Document, owners: Owners, writer: Manager, *, force: bool
 ) -> tuple[Owners, Comparison]:
-    """Take from every other owner what the write changes or removes."""
+    """Take from every owner but the writer the fields that the write changes or removes."""
     changes = compare(target.atom, live, new)
     if not owners:
         return {}, changes
@@ -139,7 +141,8 @@ def _release(
             seen[owned.api_version] = _changes_in(target, live, new, owned.api_version)
         there = seen[owned.api_version]
         if there is None:
-            continue  # in a version that is gone
+            continue  # its version is not served any more: as upstream, its fields are dropped
+        # Changed fields are lost to the writer and may conflict. Removed ones just end.
         lost = intersection(owned.fields, there.changed)
         if lost and not force:
             conflicts += [(manager, path) for path in paths(lost)]
@@ -157,7 +160,7 @@ def _changes_in(target: WriteTarget, live: Document, new: Document, version: str
 
 
 def _prune(target: WriteTarget, merged: Document, owners: Owners, previous: OwnedFields | None) -> Document:
-    """Take out what this manager applied before, does not apply any more, and nobody else owns."""
+    """Remove the fields that this manager applied before, does not apply now, and nobody else owns."""
     if previous is None or not previous.fields:
         return merged
     version = previous.api_version
@@ -179,7 +182,7 @@ def _convert_back(target: WriteTarget, document: Document, version: str) -> Docu
 
 
 def _with_owned(target: WriteTarget, merged: Document, pruned: Document, version: str, owners: Owners) -> Document:
-    """Put back what somebody owns, version by version; that of the previous apply first."""
+    """Put back the fields that somebody owns, version by version, the version of the previous apply first."""
     by_version: dict[str, FieldSet] = {version: {}}
     for owned in owners.values():
         by_version[owned.api_version] = union(by_version.get(owned.api_version, {}), owned.fields)

@@ -1,7 +1,7 @@
-"""Apply a patch of any plain type to an object.
+"""Apply a JSON patch, merge patch or strategic merge patch to an object.
 
 In:  the body of the request, and the object in the version of the request.
-Out: the object after, still to be decoded: fields may be unknown, values of the wrong type.
+Out: the patched object. The caller decodes it: fields may be unknown and values of the wrong type.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from drakit.apiserver.patching.strategic import ListOfLists, StrategicError, str
 
 
 def apply_patch(body: PatchBody, live: Mapping[str, Any], *, schema: Atom) -> dict[str, Any]:
-    """The object with a JSON, merge or strategic merge patch applied; `live` stays as it is. Raises ApiError."""
+    """The patched object; `live` is not changed. Raises ApiError."""
     try:
         return _apply(body, live, schema)
     except RecursionError:

@@ -1,7 +1,7 @@
-"""Which fields a write can reach; the endpoint takes the others from the stored object.
+"""Which fields a write to an endpoint can change. The others keep their stored value.
 
-A write to an object leaves its status alone; a write to `/status` leaves the spec alone, and of some kinds all
-metadata. Nobody comes to own a field by a write that does not reach it.
+A write to an object does not reach its status. A write to `/status` does not reach the spec, and for some kinds no
+metadata. Nobody gets to own a field by a write that does not reach it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _STATUS = (("f:status",),)
 _SPEC = (("f:spec",),)
 _ALL_BUT_STATUS = (("f:metadata",), ("f:spec",))
 
-# What a write to the status of these kinds does not reach. Other kinds have no status of their own.
+# Fields that a write to `/status` does not reach. Kinds that are not listed have no such subresource.
 _BESIDE_STATUS = {
     "ResourceClaim": _ALL_BUT_STATUS,
     "DeviceTaintRule": _ALL_BUT_STATUS,
@@ -31,7 +31,7 @@ _BESIDE_STATUS = {
     "ReplicaSet": _SPEC,
     "DaemonSet": _SPEC,
 }
-# Subresources that reach a few fields only.
+# Subresources that reach only a few fields.
 _NARROW = {
     ("Pod", "ephemeralcontainers"): (("f:spec", "f:ephemeralContainers"),),
     ("Pod", "resize"): tuple(
@@ -44,7 +44,7 @@ _NARROW = {
 
 @cache
 def reach_of(kind: str, subresource: str = "") -> Callable[[FieldSet], FieldSet]:
-    """A function that leaves of a set the fields that a write to this kind, or subresource, can reach."""
+    """A function that drops from a set the fields that a write to this kind or subresource cannot reach."""
     if (kind, subresource) in _NARROW:
         reached = set_of(_NARROW[kind, subresource])
         return lambda fields: within(fields, reached)

@@ -1,4 +1,4 @@
-"""Why a patch is refused, as the answer that the client gets."""
+"""The errors of patches and applies, as upstream words them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def malformed(message: str) -> ApiError:
 
 
 def inapplicable() -> ApiError:
-    """422: a JSON patch that does not fit the object. Kubernetes does not say which operation failed."""
+    """422: an operation of a JSON patch fails. Kubernetes does not say which one."""
     message = "the server rejected our request due to an error in our request"
     return ApiError(status.failure(422, "Invalid", message, StatusDetails()))
 
 
 def invalid_result(document: str, why: str) -> ApiError:
-    """422: what the patch makes of the object is no object of its kind."""
+    """422: the patched object is not a valid object of its kind."""
     return ApiError(status.invalid("", "", "", [invalid(Path("patch"), document, why)]))
 
 
@@ -35,7 +35,7 @@ def too_many_operations(count: int) -> ApiError:
 
 
 def untyped(subject: str, problems: Sequence[tuple[str, str]]) -> ApiError:
-    """400: an applied object that its schema does not know. (Upstream takes this for its own fault and says 500.)"""
+    """400: an applied object does not fit its schema. (Upstream answers 500, as if it were its own fault.)"""
     causes = tuple(
         StatusCause(reason="FieldValueInvalid", message=why, field=path.removeprefix(".")) for path, why in problems
     )
@@ -45,5 +45,5 @@ def untyped(subject: str, problems: Sequence[tuple[str, str]]) -> ApiError:
 
 
 def conflicting(message: str, causes: Sequence[StatusCause]) -> ApiError:
-    """409: others own what the apply would change."""
+    """409: the apply would change fields of other managers."""
     return ApiError(status.failure(409, "Conflict", message, StatusDetails(causes=tuple(causes))))

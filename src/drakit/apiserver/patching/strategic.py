@@ -1,7 +1,7 @@
-"""Strategic merge patch: a merge patch that knows which lists merge, and by which key.
+"""Strategic merge patch: a merge patch that merges lists by the keys in their schema.
 
 In:  an object, a patch, and the object's atom: its patch strategies and merge keys.
-Out: the object after; neither argument is changed.
+Out: the patched object; the arguments are not changed.
 
 Directives in the patch: `$patch` (replace or delete, in a map or as an element of a list), `$retainKeys`,
 `$setElementOrder/<list>` and `$deleteFromPrimitiveList/<list>`.
@@ -21,7 +21,7 @@ _DELETE = "$deleteFromPrimitiveList"
 
 
 class StrategicError(ValueError):
-    """A patch that contradicts itself, or that its lists cannot take."""
+    """A patch with contradictory directives, or with lists that cannot be merged."""
 
 
 class ListOfLists(StrategicError):
@@ -32,11 +32,12 @@ class ListOfLists(StrategicError):
 
 
 def strategic_merge(atom: Atom, live: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The live map with the patch over it. Raises StrategicError."""
+    """Lay the patch over the live map. Raises StrategicError."""
     if _PATCH in patch:
         return _directed(patch)
     result = _retained(live, patch)
     rest = {key: value for key, value in patch.items() if key != _RETAIN}
+    # Ordered lists first: they are merged with their order and leave the patch.
     for key in [each for each in rest if each.startswith(_ORDER)]:
         _ordered(atom, result, rest, _list_name(key, _ORDER), rest.pop(key))
     for key, value in rest.items():
@@ -82,7 +83,7 @@ def _list_name(key: str, prefix: str) -> str:
 
 
 def _merged(atom: Atom, live: Any, patch: Any) -> Any:
-    """The value of one field. A value of another form replaces the live one."""
+    """The merged value of one field. Values of different types do not merge: the patch replaces."""
     if isinstance(live, Mapping) and isinstance(patch, Mapping):
         return dict(patch) if "replace" in atom.strategies else strategic_merge(atom, live, patch)
     if isinstance(live, list) and isinstance(patch, list):
@@ -91,7 +92,7 @@ def _merged(atom: Atom, live: Any, patch: Any) -> Any:
 
 
 class _Removed:
-    """Stands for a value that a directive takes away."""
+    """Marks a value that a directive removes."""
 
 
 _REMOVED = _Removed()
@@ -105,7 +106,7 @@ def _put(target: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _plain(patch: Any) -> Any:
-    """What a patch means where there is nothing to merge with: without nulls, without directives."""
+    """The patch as a value, where there is nothing to merge with: without nulls and directives."""
     if isinstance(patch, Mapping):
         if _PATCH in patch:
             return _REMOVED
@@ -127,6 +128,7 @@ def _merged_list(atom: Atom, live: list[Any], patch: list[Any]) -> list[Any]:
         raise StrategicError("cannot merge lists without merge key")
     base, additions = _without_directives(live, patch, key)
     merged = list(base)
+    # Reversed, so that of several elements with one key the first wins.
     places = {_rank(each[key]): index for index, each in reversed(list(enumerate(merged))) if key in each}
     for item in additions:
         value = _rank(_key_of(item, key))
@@ -155,7 +157,7 @@ def _scalar(value: Any) -> Hashable:
 
 
 def _without_directives(live: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """The live list after deletions, and what is to be merged into it; a replace leaves only what is patched in."""
+    """The live list after deletions, and the elements to merge into it. `$patch: replace` drops the live list."""
     gone: set[Any] = set()
     additions: list[Any] = []
     replace = False
@@ -190,7 +192,7 @@ def _deleted(live: list[Any], gone: Any) -> list[Any]:
 
 
 def _ordered(atom: Atom, result: dict[str, Any], patch: dict[str, Any], name: str, order: Any) -> None:
-    """Merge a list for which the patch gives the order, and take it out of the patch."""
+    """Merge a list for which the patch gives the order, and remove it from the patch."""
     if not isinstance(order, list):
         raise StrategicError("invalid patch format of setElementOrder list")
     field = atom.at(name)
@@ -213,7 +215,7 @@ def _ordered(atom: Atom, result: dict[str, Any], patch: dict[str, Any], name: st
 
 
 def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
-    """What is patched must be in the order list, in the same order; what is deleted need not."""
+    """Patched elements must be in the order list, in the same order. Deleted ones need not be."""
     if not patch or not order:
         return
     wanted = [_identity(each, key) for each in order]
@@ -233,7 +235,7 @@ def _identity(item: Any, key: str) -> Any:
 
 
 def _in_order(merged: list[Any], order: Sequence[Any], live: list[Any], key: str) -> list[Any]:
-    """Elements named in `order` in that order, the others where they were among their live neighbours."""
+    """Sort: elements in `order` in that order, other elements next to their live neighbours."""
     ranks = {_rank(_identity(each, key)): index for index, each in reversed(list(enumerate(order)))}
     places = {_rank(_identity(each, key)): index for index, each in reversed(list(enumerate(live)))}
     named = [each for each in merged if _rank(_identity(each, key)) in ranks]
@@ -245,7 +247,7 @@ def _in_order(merged: list[Any], order: Sequence[Any], live: list[Any], key: str
 
 
 def _interleave(named: list[Any], others: list[Any], at: list[int | None], stands: list[int]) -> list[Any]:
-    """An element that only the server knows comes before a named one that stood behind it."""
+    """Merge both lists. An element that is not in `order` stays before the ones that it stood before."""
     result: list[Any] = []
     taken = 0
     for each, place in zip(named, at, strict=True):
@@ -257,5 +259,5 @@ def _interleave(named: list[Any], others: list[Any], at: list[int | None], stand
 
 
 def _rank(value: Any) -> Any:
-    """A value that can be looked up; true is not one."""
+    """A hashable form of a value. In Python `True == 1`; here they must differ."""
     return (type(value) is bool, value) if isinstance(value, Hashable) else repr(value)

@@ -1,11 +1,11 @@
-"""Keep `metadata.managedFields` over every write, and serve applies.
+"""Track `metadata.managedFields` over plain writes, and serve server-side applies.
 
-In:  an object before and after a plain write, or an object and what somebody applies to it; all in one version, in the
-     form in which the server writes it.
+In:  an object before and after a plain write, or a live object and an applied one; all in one version and in the stored
+     form.
 Out: the object after, with its managedFields.
 
-A plain write is tracked from the object's creation on. An object without managedFields stays so until somebody
-applies: then all its fields belong to `before-first-apply`.
+Writes are tracked from the creation of an object on. An object without managedFields stays without, until the first
+apply: then all its fields belong to `before-first-apply`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _NEVER_OWNED = set_of(
 
 
 def manager_name(field_manager: str, user_agent: str) -> str:
-    """Who writes: the `fieldManager` of the request, else what its User-Agent begins with."""
+    """The field manager: the `fieldManager` of the request, else the start of its User-Agent."""
     if field_manager:
         return field_manager
     prefix = user_agent.partition("/")[0]
@@ -67,7 +67,7 @@ def manager_name(field_manager: str, user_agent: str) -> str:
 
 
 def convert_version(document: Document, api_version: str) -> Document | None:
-    """An object in another version of its kind, by the conversions of the api room."""
+    """Convert an object to another version of its kind; None if the kind has no such version."""
     current, kind = document["apiVersion"], document["kind"]
     if current == api_version:
         return document
@@ -79,7 +79,7 @@ def convert_version(document: Document, api_version: str) -> Document | None:
 
 
 class FieldTracker:
-    """Tracks the writes to one endpoint: a kind in a version, or a subresource of it. Holds no state."""
+    """Tracks writes to one endpoint: a kind in a version, or one of its subresources. Has no state."""
 
     __slots__ = ("_subresource", "_target")
 
@@ -90,13 +90,13 @@ class FieldTracker:
         self._subresource = subresource
 
     def owners_after(self, live: Document | None, known: Owners, new: Document, *, manager: str, now: str) -> Owners:
-        """Who owns what after a create (`live` is None), update or plain patch; `known` are the owners of `live`.
+        """The owners after a create (`live` is None), update or plain patch. `known` are the owners of `live`.
 
-        `new` is decoded and defaulted, not yet admitted. A list of managedFields in it is taken at its word.
+        `new` is decoded and defaulted, not yet admitted. managedFields in it are believed.
         """
         owners = self._owners_for_update(live, known, new)
         if not owners and live is not None:
-            return owners
+            return owners  # never tracked, or reset by a client: stays so until the first apply
         document = _without_managed(new)
         try:
             if live is None:
@@ -104,11 +104,11 @@ class FieldTracker:
             else:
                 remaining, taken = own_update(self._target, _without_managed(live), document, owners)
             return self._owned(remaining, taken, manager, now)
-        except RecursionError:  # raw JSON deeper than the stack: the write goes on, its fields stay with their owners
+        except RecursionError:  # raw JSON deeper than the stack: the write succeeds, and the owners stay as they are
             return owners
 
     def _owned(self, remaining: Owners, taken: FieldSet, manager: str, now: str) -> Owners:
-        """The owners after a plain write: its manager has what it takes."""
+        """Add the fields that a plain write takes to its manager."""
         taken = _without_server_set(taken)
         if not taken:
             return remaining
@@ -119,7 +119,7 @@ class FieldTracker:
         return cap_updaters({**remaining, me: OwnedFields(fields, version, now)})
 
     def _owners_for_update(self, live: Document | None, known: Owners, new: Document) -> Owners:
-        """A client may write managedFields on the object itself; who does not know them sends none."""
+        """The owners to start from: those that the client sent on the object itself, else the known ones."""
         entries = None if self._subresource else _managed(new)
         if entries is None or (live is not None and entries == _managed(live)):
             return known
@@ -133,9 +133,9 @@ class FieldTracker:
     def apply(
         self, live: Document | None, applied: Document, *, manager: str, now: str, force: bool = False
     ) -> dict[str, Any]:
-        """What becomes of the object; without one (`live` is None) the applied object is a new one.
+        """The object after an apply; without `live` it is a new object.
 
-        The result is to be decoded, defaulted, validated and admitted as any other. Raises ApiError 400 and 409.
+        The caller decodes, defaults, admits and validates the result. Raises ApiError 400 and 409.
         """
         try:
             return self._apply(live, applied, manager, now, force=force)
@@ -165,6 +165,7 @@ class FieldTracker:
         try:
             document, owners = own_apply(target, live, applied, owners, me, force=force)
         except ApplyConflicts as refused:
+            # Moving from client-side to server-side apply must not conflict with oneself.
             allowed = self._kubectl_owns(live) if manager == _KUBECTL else {}
             left = [(who, path) for who, path in refused.conflicts if not _contains(allowed, path)]
             if left:
@@ -172,6 +173,7 @@ class FieldTracker:
             document, owners = own_apply(target, live, applied, owners, me, force=True)
         if me in owners:
             fields = difference(owners[me].fields, _NEVER_OWNED)
+            # An apply without effect keeps its time, so that it writes nothing.
             time = now if document != live else owners[me].time
             owners = {**owners, me: OwnedFields(fields, target.api_version, time)}
             if not fields:
@@ -179,7 +181,7 @@ class FieldTracker:
         return document, owners
 
     def _kubectl_owns(self, live: Document) -> FieldSet:
-        """What a client-side apply of kubectl has set and nobody changed since: its server-side apply may take it."""
+        """Fields that kubectl's client-side apply set and nobody changed since: its server-side apply may take them."""
         text = ((live.get("metadata") or {}).get("annotations") or {}).get(LAST_APPLIED)
         try:
             last = json.loads(text or "")
@@ -210,7 +212,7 @@ class FieldTracker:
 
 
 def _without_server_set(fields: FieldSet) -> FieldSet:
-    """`difference` to what nobody owns, which is nowhere but in the head and right below metadata."""
+    """Drop fields that nobody owns. They are only at the top and right below metadata: no need for `difference`."""
     rest = _but(fields, _NEVER_OWNED.keys())
     if metadata := fields.get("f:metadata"):
         below = _but(metadata, _NEVER_OWNED_META)
@@ -253,7 +255,7 @@ def _with_managed(document: dict[str, Any], owners: Owners) -> dict[str, Any]:
 
 
 def _with_last_applied(document: dict[str, Any], applied: Document) -> dict[str, Any]:
-    """kubectl's client-side annotation follows its server-side applies, so that one can go back."""
+    """Keep kubectl's last-applied annotation up to date, so that a user can go back to client-side apply."""
     annotations = document["metadata"].get("annotations") or {}
     if not annotations.get(LAST_APPLIED):
         return document

@@ -66,7 +66,7 @@ def read_body(request: Request, old: StoredObject | None = None) -> Any:
     """
     sent = request.document
     if isinstance(sent, Model):
-        alike = old is not None and old.kind.whole and type(sent) is type(old.typed)
+        alike = old is not None and old.kind.fully_typed and type(sent) is type(old.typed)
         return sharing(sent, old.typed, old.document) if old is not None and alike else to_plain(sent)
     if request.document is not None:
         return request.document
@@ -143,6 +143,7 @@ def incoming(
     never text and has no duplicate fields; then the spec of a new object may come from the cache of equal specs.
     """
     document = _named(kind, version, plain)
+    # Only for new objects: an update shares its spec with the stored object anyway.
     text = specs.text_of(document) if clean and not known else b""
     if text and (spec := specs.find(kind, version, text)) is not None:
         known = {"spec": spec}
@@ -153,8 +154,9 @@ def incoming(
         raise _unhandled(kind, document, str(error)) from None
     has_known_spec = known.get("spec") is not None and document.get("spec") is known["spec"]
     needs_defaults = not (has_known_spec and _is_known(document, known))
-    finished = set_defaults(decoded.object, now, settled=has_known_spec) if needs_defaults else decoded.object
+    finished = set_defaults(decoded.object, now, has_spec_defaults=has_known_spec) if needs_defaults else decoded.object
     wire = _wire(decoded, finished, known)
+    # A spec with unknown fields must be decoded again, so that its warnings are given again.
     if text and not decoded.problems:
         specs.remember(kind, version, text, wire)
     completed = to_core(wire) if kind is CORE and version == GROUP_VERSION else wire
@@ -169,7 +171,7 @@ def _is_known(document: Plain, known: Mapping[str, Any]) -> bool:
 def _wire(decoded: Decoded, complete: Object, known: Mapping[str, Any]) -> Plain:
     """The object in the form of the wire, with defaults. If defaults changed nothing, known parts are passed over."""
     kind = decoded.kind
-    if not known or complete is not decoded.object or not kind.whole or decoded.version != kind.internal:
+    if not known or complete is not decoded.object or not kind.fully_typed or decoded.version != kind.internal:
         return to_wire(complete)
     wire: Plain = shape_of(kind.internal_version, kind.kind).complete(decoded.data, known)
     return wire
@@ -194,6 +196,7 @@ def _named(kind: Kind, version: str, plain: Any) -> Plain:
 
 def _check_kind(kind: Kind, expected: str, given: str, name: str) -> None:
     document = {"apiVersion": given, "kind": name}
+    # Upstream checks the parts of a type in this order, and has a message for each.
     found = find_kind(given, name.removesuffix("List"))
     if found is None:
         raise _unhandled(kind, document, f'no kind "{name}" is registered for version "{given}" {_SCHEME}')

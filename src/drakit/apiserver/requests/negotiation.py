@@ -80,6 +80,7 @@ def _quality(parameters: dict[str, str]) -> float:
 
 
 def _offer(media: str, parameters: dict[str, str], *, discovery: bool, objects: bool) -> Representation | None:
+    # Protobuf is announced in the 406 message, as upstream, and is not served here.
     if media in ("*/*", "application/*"):
         media = JSON
     if media not in (JSON, YAML):

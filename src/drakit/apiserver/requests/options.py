@@ -144,6 +144,7 @@ def delete_options(request: Request, body: Any) -> DeleteOptions:
 
 def parse_revision(text: str) -> int:
     """A resourceVersion that a client sent; 400 if it is no number of 64 bits."""
+    # `isdigit` alone accepts digits of other scripts.
     if text.isascii() and text.isdigit() and int(text) < 1 << 64:
         return int(text)
     problem = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
@@ -173,6 +174,7 @@ def _number(request: Request, name: str) -> int | None:
     if not text:
         return None
     try:
+        # Python's int() accepts more than Go's ParseInt.
         if not text.isascii() or "_" in text or text != text.strip():
             raise ValueError
         return int(text)

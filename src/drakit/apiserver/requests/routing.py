@@ -79,6 +79,7 @@ def parse(request: Request) -> RequestInfo:
     if len(path) >= _SHORT:
         return _parse_path(method, path, watch)
     parts = path.split("/")
+    # Where the name is in /api/v1/namespaces/<namespace>/<plural>/<name>, and in the longer form with /apis/<group>.
     at = 6 if parts[1:2] == [LEGACY] else 7
     if len(parts) - at not in (1, 2) or parts[at - 3] != "namespaces" or "" in parts[1:] or parts[at] in (".", ".."):
         return _remembered(method, path, watch)
@@ -165,6 +166,7 @@ class Routes:
             return self._subresource(info, kind)
         if info.namespace and not kind.namespaced and kind.plural != "namespaces":
             raise resource_not_found()
+        # Upstream's order of checks: it decides between 404 and 405.
         if method == "POST" and not info.collection:
             raise method_not_allowed()
         if info.collection and (method in ("PUT", "PATCH") or (method == "POST" and _lacks_namespace(info, kind))):

@@ -15,7 +15,9 @@ from drakit.api.registry import Kind
 
 _SPECS: OrderedDict[tuple[str, str, bytes], Plain] = OrderedDict()
 _SIZE = 8192
+"""Longer specs are not cached."""
 _NUMBER = 2048
+"""How many specs are cached; the oldest leaves first."""
 
 
 def text_of(document: Plain) -> bytes:

@@ -118,6 +118,7 @@ class AccessControl:
             await self.bound_objects.start()
         if self._aggregate:
             await aggregate(context)
+            # Once before the first request; from then on in the background.
             self._aggregation = asyncio.create_task(RoleAggregation(context).run())
 
     async def stop(self) -> None:
@@ -148,6 +149,7 @@ class RoleAggregation:
         try:
             await follower.start()
             while True:
+                # Cleared before the work: a change during it must cause another round.
                 self._changed.clear()
                 await self._gather()
                 await self._changed.wait()

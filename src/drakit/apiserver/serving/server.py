@@ -137,6 +137,7 @@ class Server:
         except PageNotFound:
             response = _PAGE_NOT_FOUND
         except Exception as error:
+            # Warnings given so far go with the error, as upstream.
             response = _failed(error, warnings)
         self._count(request, info, response.code, clock.monotonic() - begun)
         if self._audit is not None:
@@ -154,6 +155,7 @@ class Server:
         self, request: Request, info: RequestInfo, user: User, warnings: list[str], trail: Trail
     ) -> Response:
         """Refuse requests beyond the limits, before they cost anything. Health and discovery are always answered."""
+        # Watches last for hours: counted, they would use up the limit.
         if info.verb == "watch" or not info.resource:
             return await self._authorized(request, info, user, warnings, trail)
         kind = READ if info.verb in _READING else WRITE

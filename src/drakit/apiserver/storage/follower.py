@@ -68,6 +68,7 @@ class Follower:
     async def _load(self, prefix: str, kind: Kind) -> int:
         page = await self._objects.store.list(prefix)
         present = {record.key for record in page.records}
+        # Keys that vanished while nobody watched.
         for key in [key for key in self._seen if key.startswith(prefix) and key not in present]:
             self._forget(kind, key, page.revision)
         for record in page.records:

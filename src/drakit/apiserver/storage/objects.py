@@ -53,6 +53,7 @@ def storage_form(kind: Kind, document: Mapping[str, Any], *, spaced_parameters: 
     """The value that is stored: kind, apiVersion and metadata first, no resourceVersion."""
     metadata = dict(document["metadata"])
     metadata.pop("resourceVersion", None)
+    # Twice: the first gives the order of keys, the second the values.
     head = {"kind": kind.kind, "apiVersion": kind.internal_version, "metadata": metadata}
     value = encode_document({**head, **document, **head})
     return value[:-1] + _SPACED_PARAMETERS if spaced_parameters else value
@@ -186,6 +187,7 @@ class StoredObject:
 
     def _spliced(self) -> bytes:
         head = head_of(self.kind, self.kind.internal) + _METADATA
+        # A value that somebody else wrote may begin in another way: then it is decoded and encoded again.
         if not self._value.startswith(head) or not self.revision:
             return self._converted(self.kind.internal)
         return b'%b"resourceVersion":"%d",%b' % (_METADATA, self.revision, self._value[len(head) :])

@@ -119,6 +119,7 @@ class ObjectStore:
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
         self._retire(old.revision)
+        # Observers run before the caller continues: what it wrote holds when it gets its answer.
         return self._notify(self._from_write(old.kind, record, document, precomputed))
 
     async def delete(self, old: StoredObject) -> StoredObject:
@@ -158,6 +159,7 @@ class ObjectStore:
 
     def _remember(self, stored: StoredObject) -> StoredObject:
         self._cache[stored.revision] = stored
+        # Insertion order, not use: revisions grow, so the first is the oldest, and a hit costs no bookkeeping.
         if len(self._cache) > self._cached:
             self._cache.popitem(last=False)
         return stored

@@ -51,6 +51,7 @@ class NodeStrategy(KindStrategy):
 
     def fields(self, document: Mapping[str, Any]) -> dict[str, str]:
         found = super().fields(document)
+        # A boolean that is not set selects as false.
         found["spec.unschedulable"] = found["spec.unschedulable"] or "false"
         return found
 
@@ -67,6 +68,7 @@ class EventStrategy(KindStrategy):
 
     def fields(self, document: Mapping[str, Any]) -> dict[str, str]:
         found = super().fields(document)
+        # Events of the newer API name their source only there.
         found["source"] = found["source"] or found["reportingComponent"]
         return found
 
@@ -120,7 +122,7 @@ class PriorityClassStrategy(KindStrategy):
     generation = True
 
     def changes_generation(self, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:  # noqa: ARG002
-        return False
+        return False  # upstream sets the generation once, and never counts
 
 
 class ReplicaSetStrategy(KindStrategy):

@@ -121,6 +121,7 @@ def _quality(claims: list[Mapping[str, Any]]) -> str:
     limits = _sums(each.get("limits") or {} for each in claims)
     if not requests and not limits:
         return "BestEffort"
+    # Guaranteed: every container has limits for cpu and memory, and the sums of requests and limits agree.
     held = all(all(_positive(each.get("limits") or {}, name) for name in _COMPUTE) for each in claims)
     if held and requests.keys() == limits.keys() and all(requests[name] == limits[name] for name in requests):
         return "Guaranteed"

@@ -1,4 +1,4 @@
-"""Durations as Kubernetes prints them: two or three digits that matter, no more."""
+"""Durations as Kubernetes prints them: two or three significant digits."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _YEAR = 365 * _DAY
 
 
 def human_duration(seconds: float) -> str:
-    """`45s`, `5m3s`, `90m`, `3h20m`, `47h`, `2d4h`, `400d`, `3y12d`. A clock that is a second off is now."""
-    whole = int(seconds)
-    if whole < 0:
-        return "0s" if whole == -1 else "<invalid>"
+    """`45s`, `5m3s`, `90m`, `3h20m`, `47h`, `2d4h`, `400d`, `3y12d`. A second ahead is `0s`: clocks differ."""
+    total = int(seconds)
+    if total < 0:
+        return "0s" if total == -1 else "<invalid>"
     for limit, unit, name, rest_unit, rest_name in _STEPS:
-        if whole < limit:
-            rest = whole % unit // rest_unit if rest_unit else 0
-            return f"{whole // unit}{name}" + (f"{rest}{rest_name}" if rest else "")
-    return f"{whole // _YEAR}y"
+        if total < limit:
+            rest = total % unit // rest_unit if rest_unit else 0
+            return f"{total // unit}{name}" + (f"{rest}{rest_name}" if rest else "")
+    return f"{total // _YEAR}y"
 
 
 # Below the limit: the unit that is counted and, if there is room for it, the next smaller one.

@@ -51,6 +51,7 @@ def _status(item: Plain) -> Plain:
 
 
 def _claim(item: Plain, _now: datetime) -> list[Any]:
+    # Upstream's words: a claim may be `deleted,allocated,reserved` at the same time.
     states = ["deleted"] if (item.get("metadata") or {}).get("deletionTimestamp") else []
     status = _status(item)
     if status.get("allocation") is None:
@@ -144,7 +145,7 @@ def _node_wide(item: Plain, _now: datetime) -> list[Any]:
 
 
 def _event(item: Plain, now: datetime) -> list[Any]:
-    """Of either group: the newer one calls things by other names."""
+    """An event of either group: they have different field names."""
     first = age(item.get("firstTimestamp") or item.get("deprecatedFirstTimestamp") or item.get("eventTime"), now)
     stamp = item.get("lastTimestamp") or item.get("deprecatedLastTimestamp")
     last = age(stamp, now) if stamp else first

@@ -1,4 +1,4 @@
-"""The cells of a pod: what `kubectl get pods` sums up its containers to."""
+"""The cells of a pod: how `kubectl get pods` summarizes its containers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pod_cells(pod: Plain, now: datetime) -> list[Any]:
 
 
 def pod_conditions(pod: Plain) -> list[dict[str, Any]]:
-    """A row's own conditions: that the pod has ended."""
+    """The conditions of the row: `Completed` for a pod that has ended."""
     phase = (pod.get("status") or {}).get("phase")
     if phase not in _TERMINAL:
         return []
@@ -102,7 +102,7 @@ def _done(container: Plain, sidecars: set[Any]) -> bool:
 
 
 def _initial(spec: Plain, status: Plain, reason: str, sidecars: set[Any]) -> tuple[Summary, bool]:
-    """What the init containers say, and whether they are all done."""
+    """The summary of the init containers, and whether all are done."""
     visited = _visited(status, sidecars)
     ready = sum(
         bool(each.get("ready") and each.get("name") in sidecars and each.get("started"))

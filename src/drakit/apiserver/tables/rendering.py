@@ -1,7 +1,7 @@
 """Lists and objects as Tables.
 
 In:  objects in any served version, as plain data.
-Out: a `meta.k8s.io` Table: columns, and a row per object with what the client wants of the object in it.
+Out: a `meta.k8s.io` Table: columns, and a row per object, with the object or its metadata if the client wants that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GROUP = "meta.k8s.io"
 
 
 def check_include_object(value: str) -> str:
-    """The `includeObject` parameter, empty being Metadata; raise ApiError 400 in Kubernetes' words."""
+    """Check the `includeObject` parameter; empty means Metadata. Raise ApiError 400 for other values."""
     if value not in ("", METADATA, OBJECT, NONE):
         raise bad_request(
             f'Unable to convert to Table as requested: includeObject: Invalid value: "{value}": '

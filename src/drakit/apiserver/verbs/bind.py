@@ -67,6 +67,7 @@ async def bind(context: ServerContext, call: ApiCall) -> None:
 
 
 def _check_name(call: ApiCall, kind: str, metadata: _PodMetadata) -> None:
+    # The name may be left out: the path has it.
     name = metadata.name or call.name
     if name != call.name:
         raise bad_request(f"name in URL does not match name in {kind} object: {call.name} and {name}")
@@ -111,6 +112,7 @@ async def _assign(
     new = _assigned(old.document, binding, now)
     track(call, old, new, manager_of(call.request, options), now)
     change = call.change(UPDATE, call.name, new=new, old=old, dry_run=options.dry_run, sent=sent)
+    # No strategy and no rules: a binding changes nothing but what `_assigned` sets.
     await context.admission.admit(change)
     await context.admission.validate(change)
     if not options.dry_run:

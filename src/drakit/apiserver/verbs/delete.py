@@ -107,6 +107,7 @@ def mark(context: ServerContext, call: ApiCall, old: StoredObject, options: Dele
     """
     document = old.document
     metadata = dict(document["metadata"])
+    # Without a policy the finalizers stay as they are: the default (Background) needs none.
     if options.propagation is not None:
         finalizers = _finalizers(metadata.get("finalizers") or [], options.propagation)
         if finalizers or metadata.get("finalizers"):
@@ -118,6 +119,7 @@ def mark(context: ServerContext, call: ApiCall, old: StoredObject, options: Dele
     elif held or grace is not None:
         _begin(context, metadata, grace or 0)
     marked = {**document, "metadata": metadata}
+    # The phase comes with the mark, as upstream: from now on nothing can be created in the namespace.
     if held and call.kind.kind == "Namespace" and not call.kind.group:
         marked["status"] = {**document.get("status", {}), "phase": "Terminating"}
     ends = not held and not metadata.get("deletionGracePeriodSeconds")

@@ -43,6 +43,7 @@ def track(call: ApiCall, old: StoredObject | None, new: Plain, manager: str, now
     before, known = (old.document_in(call.version), old.owners) if old is not None else (None, {})
     tracker = tracker_of(call)
     owners = with_entries(tracker.owners_after(before, known, in_version(call, new), manager=manager, now=now))
+    # The same list object goes into the document and into the call: `precomputed_of` sees whether it was replaced.
     entries = write_owners(owners)
     if entries:
         new["metadata"]["managedFields"] = entries

@@ -33,6 +33,7 @@ async def patch(context: ServerContext, call: ApiCall) -> tuple[StoredObject, bo
         raise unsupported_media_type()
     options = write_options(call.request, "PatchOptions")
     _check_options(kind, options)
+    # Decoded once, applied again after each conflict: a patch says what to change, not what the result is.
     body = PatchBody(kind, call.request.body, call.request.document)
     applied: Plain | None = body.data if kind == APPLY_PATCH else None
     _note_findings(call, body, options)
@@ -114,6 +115,7 @@ def _decoded(
     except ApiError as error:
         if applied:
             raise
+        # Upstream reports a bad result as a bad value of the field `patch`, with the whole object in the message.
         raise invalid_result(encode_document(result).decode(), _cause(error)) from None
     if found.warnings and options.validation == "Strict":
         why = f"strict decoding error: {', '.join(found.warnings)}"

@@ -150,6 +150,7 @@ async def _pages(
                 found.append(stored)
             if limit and len(found) == limit:
                 return _page(kind, version, selection, found, page, record, len(page.records) - index - 1)
+        # The following pages are read at the same revision: one list, one revision.
         if not page.remaining:
             return ListContent(kind, version, found, ListMeta(resource_version=str(revision)))
         after = page.records[-1].key
@@ -170,6 +171,7 @@ def _page(
     meta = ListMeta(
         resource_version=str(page.revision),
         continue_=encode_continue(page.revision, last.key.removeprefix(selection.prefix)),
+        # With a selector nobody knows how many of the remaining records match.
         remaining_item_count=remaining if selection.everything else None,
     )
     return ListContent(kind, version, found, meta)

@@ -52,6 +52,7 @@ class Presenter:
             empty = self._table([], ListMeta(), headers=False)
             stream.encode_with(self._table_events(), empty)
         elif self._wanted.metadata_only:
+            # Bookmarks must have the type of the events, or clients fail to decode them.
             mark: dict[str, object] = {"kind": "PartialObjectMetadata", "apiVersion": self._meta_version}
             stream.encode_with(lambda type_, stored: _line(type_, self._metadata(stored)), mark)
         return Response(content=stream, content_type=_WATCH_TYPE, warnings=tuple(self._call.warnings))

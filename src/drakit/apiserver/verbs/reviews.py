@@ -45,6 +45,7 @@ class Reviewer:
         spec = document.get("spec") or {}
         match call.kind.kind:
             case "SelfSubjectReview":
+                # The only review whose answer has a creationTimestamp.
                 status: dict[str, Any] = {"userInfo": user_info(call.user)}
                 document = {**document, "metadata": {**document.get("metadata", {}), "creationTimestamp": now}}
             case "TokenReview":

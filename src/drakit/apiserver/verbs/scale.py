@@ -50,6 +50,7 @@ def scale_of(stored: StoredObject) -> Plain:
     shown: dict[str, Any] = {"replicas": now.get("replicas", 0)}
     if selector := spec.get("selector"):
         shown["selector"] = str(labels.from_struct(from_plain(labels.LabelSelector, selector)))
+    # Zero is left out: the field has `omitempty` upstream.
     wanted = {"replicas": spec["replicas"]} if spec.get("replicas") else {}
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": wanted, "status": shown}
 

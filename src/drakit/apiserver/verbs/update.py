@@ -28,6 +28,7 @@ from drakit.apiserver.verbs.write import (
 async def update(context: ServerContext, call: ApiCall) -> tuple[StoredObject, bool]:
     """Handle a PUT; also tell whether the object is new."""
     options = write_options(call.request, "UpdateOptions")
+    # Before the body is decoded: parts that the client did not change are found by comparing with the stored object.
     old = await context.objects.find(call.kind, call.namespace, call.name)
     known = old.document_in(call.version) if old is not None else {}
     sent = read_body(call.request, old)
@@ -60,6 +61,7 @@ async def _write(
             raise not_found(call.kind, call.name)
         return await write_new(context, call, document, options, sent=sent), True
     _check_uid(call, old, document)
+    # A copy for each attempt: admission changes it.
     new = {**document, "metadata": dict(document["metadata"])}
     conditional = check_revision(call, old, new)
     try:

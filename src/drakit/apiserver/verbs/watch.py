@@ -150,7 +150,7 @@ class ObjectStream(EventStream):
             try:
                 events = await self._take(watch)
             except (WatcherTooSlow, StoreClosed):
-                return  # the client starts again from what it has seen
+                return  # the stream ends; the client watches again from the last version that it has seen
             if events is None:
                 if self._options.bookmarks and self._clock.monotonic() < self._deadline:
                     yield [self._bookmark(watch.progress)]
@@ -196,6 +196,7 @@ class ObjectStream(EventStream):
         if event.revision <= self._after:
             return None
         selection, objects = self._selection, self._objects
+        # Whether it matched before decides between ADDED and MODIFIED, and whether its end is an event at all.
         before = event.previous is not None and selection.matches(objects.from_record(self.kind, event.previous))
         if event.record is None:
             return (DELETED, objects.from_deletion(self.kind, event)) if before else None
@@ -212,6 +213,7 @@ class ObjectStream(EventStream):
         return stored.line(self.version, type_)
 
     def _bookmark(self, revision: int, *, end: bool = False) -> bytes:
+        # Never older than where the watch began: a client would go back in time.
         metadata: dict[str, object] = {"resourceVersion": str(max(revision, self._after)), "creationTimestamp": None}
         if end:
             metadata["annotations"] = {INITIAL_END: "true"}

@@ -64,6 +64,7 @@ def read_object(
     """The object in a body, with warnings about unknown fields; `known` as for `incoming`."""
     if sent is None:
         raise bad_request("the body of the request is empty: expected an object")
+    # Strict refuses unknown and duplicate fields here. Warn lets them pass, and the client is told below.
     strict = options.validation == "Strict"
     found = incoming(
         call.kind,
@@ -85,6 +86,7 @@ def check_place(call: ApiCall, document: Plain) -> None:
     """Require the namespace of the path, and its name if it has one. Fill the namespace in."""
     metadata = document.setdefault("metadata", {})
     namespace = call.namespace
+    # An empty namespace in the object counts as none.
     if metadata.get("namespace", namespace) not in (namespace, ""):
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     if namespace:
@@ -101,6 +103,7 @@ def check_place(call: ApiCall, document: Plain) -> None:
 def check_revision(call: ApiCall, old: StoredObject, new: Plain) -> bool:
     """Whether the client names the resourceVersion that it changes. It must be the stored one."""
     given = new["metadata"].get("resourceVersion", "")
+    # "0" means "any version" in a read, and so no precondition in a write.
     if given and given != "0":
         if parse_revision(given) != old.revision:
             raise conflict(call.kind, call.name)
@@ -108,6 +111,7 @@ def check_revision(call: ApiCall, old: StoredObject, new: Plain) -> bool:
     if not call.strategy.unconditional:
         error = fields.invalid(Path("metadata") / "resourceVersion", 0, "must be specified for an update")
         raise ApiError(status.invalid(call.kind.kind, call.kind.group, call.name, [error]))
+    # Plugins and policies see the version that is changed, also if the client did not name it.
     new["metadata"]["resourceVersion"] = str(old.revision)
     return False
 
@@ -144,11 +148,13 @@ async def _write_new_once(
     metadata, now = new["metadata"], context.timestamp()
     for name in _NOT_ON_CREATE:
         metadata.pop(name, None)
+    # Each attempt is another object, with a uid of its own.
     metadata.update(uid=context.new_uid(), creationTimestamp=now)
     if not applied:  # an apply has tracked its fields already
         track(call, None, new, manager_of(call.request, options), now)
     change = call.change(CREATE, metadata.get("name", ""), new=new, old=None, dry_run=options.dry_run, sent=sent)
     await context.admission.admit(change)
+    # After admission: no plugin can set what only the server sets.
     _prepare_new(call, new)
     context.rules.drop_disabled(change)
     await rules.require(context.rules, change)
@@ -175,6 +181,7 @@ async def _store_new(context: ServerContext, call: ApiCall, change: ObjectChange
             spaced_parameters=call.spaced_parameters,
             precomputed=precomputed_of(call, change),
         )
+    # The store would find this out by itself; a dry run does not get there.
     if await objects.find(kind, namespace, change.name) is not None:
         raise ApiError(status.already_exists(kind.plural, kind.group, change.name))
     return objects.unsaved(kind, namespace, new)
@@ -219,6 +226,7 @@ def _carry_over(call: ApiCall, new: Plain, old: Mapping[str, Any]) -> None:
     """Give metadata that only the server sets its old value; fill in what a client may leave out."""
     for name in _SET_BY_SERVER:
         restore(new["metadata"], old["metadata"], name)
+    # A deletion cannot be taken back by an update.
     for name in _NEVER_UNDONE:
         if name in old["metadata"]:
             new["metadata"][name] = old["metadata"][name]
@@ -236,7 +244,7 @@ def _prepare_update(context: ServerContext, call: ApiCall, change: ObjectChange,
     respaced = call.spaced_parameters != old.spaced_parameters
     if strategy.generation and (strategy.changes_generation(new, old.document) or respaced):
         new["metadata"]["generation"] = old.metadata.get("generation", 0) + 1
-        change.typed = None
+        change.typed = None  # made before, without the new generation
 
 
 def _complete(call: ApiCall, new: Plain, old: Mapping[str, Any] = _NOTHING) -> None:
@@ -260,6 +268,7 @@ async def _store_update(context: ServerContext, call: ApiCall, old: StoredObject
     if _ends_deletion(call, new, old.document):
         revision = old.revision if dry_run else (await objects.delete(old)).revision
         return objects.unsaved(call.kind, call.namespace, new, revision)
+    # No new revision for a write without effect: controllers that write what is there already would wake each other.
     if _unchanged(new, old.document):
         return old
     if dry_run:
@@ -276,6 +285,7 @@ def _ends_deletion(call: ApiCall, new: Mapping[str, Any], old: Mapping[str, Any]
         return False
     if call.kind.kind == "Namespace" and not call.kind.group:
         return not new.get("spec", {}).get("finalizers")
+    # While a grace period runs, the pod's node decides when the object ends: it deletes with a period of zero.
     return bool(old["metadata"].get("deletionGracePeriodSeconds") == 0)
 
 

@@ -23,7 +23,7 @@ from drakit.api.exchange import Raw, Request, Response
 from drakit.base.errors import UsageError
 from drakit.client.access.endpoint import Access, Certificate
 from drakit.client.failures import ConnectionFailed, RequestTimeout
-from drakit.client.transport.streams import LineStream
+from drakit.client.transport.streams import LineStream, ReceivedBody
 from drakit.client.verbosity import V
 
 log = logging.getLogger("drakit.client")
@@ -48,6 +48,7 @@ class Http:
         self._connections = connections
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=10.0)
         self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=IDLE_WATCH_SECONDS)
+        self._open_timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0)  # a log may be silent for days
         self._session: aiohttp.ClientSession | None = None
         self._certificate: Certificate | None = None
         self._unix = access.server.removeprefix("unix://") if access.server.startswith("unix://") else ""
@@ -90,13 +91,14 @@ class Http:
     async def _once(self, request: Request) -> Response:
         session = await self._connected()
         watch = ("watch", "true") in request.query
+        timeout = self._open_timeout if request.open_body else self._watch_timeout if watch else self._timeout
         try:
             answer = await session.request(
                 request.method,
                 self._url(request),
                 data=request.body or None,
                 headers=await self._headers(request),
-                timeout=self._watch_timeout if watch else self._timeout,
+                timeout=timeout,
                 allow_redirects=False,
                 proxy=self.access.proxy or None,
                 server_hostname=self.access.trust.server_name or None,
@@ -106,6 +108,9 @@ class Http:
         if watch and answer.status == 200:
             self._watches.add(answer)
             return _response(answer, LineStream(_chunks(answer, request), lambda: self._end(answer)))
+        if request.open_body and answer.status == 200:
+            self._watches.add(answer)
+            return _response(answer, ReceivedBody(_chunks(answer, request), lambda: self._end(answer)))
         try:
             return _response(answer, Raw(await answer.read()))
         except Exception as error:
@@ -157,7 +162,7 @@ class Http:
         return headers
 
 
-def _response(answer: aiohttp.ClientResponse, content: Raw | LineStream) -> Response:
+def _response(answer: aiohttp.ClientResponse, content: Raw | LineStream | ReceivedBody) -> Response:
     headers = tuple((name.lower(), value) for name, value in answer.headers.items())
     warnings = tuple(
         _ESCAPED.sub(r"\1", found[1])
@@ -175,7 +180,7 @@ async def _chunks(answer: aiohttp.ClientResponse, request: Request) -> AsyncIter
         async for chunk in answer.content.iter_any():
             yield chunk
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        raise ConnectionFailed(f"watch of {request.path}: {_words(error)}", sent=True) from error
+        raise ConnectionFailed(f"reading {request.path}: {_words(error)}", sent=True) from error
 
 
 def _failed(error: Exception, request: Request) -> Exception:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.exchange import EventStream, OneObject, WatchEvent
+from drakit.api.exchange import EventStream, OneObject, OpenBody, WatchEvent
 from drakit.api.objects.plain import from_json, from_plain
 from drakit.api.registry import Kind, find_kind
 from drakit.base.structs import Model
@@ -62,14 +62,28 @@ class WireObject(OneObject):
     @cached_property
     def typed(self) -> Model:
         kind = self._kind
-        if kind.whole and self._version == kind.internal:
+        if kind.fully_typed and self._version == kind.internal:
             return from_json(kind.model, bytes(self._data))
-        if kind.whole:
+        if kind.fully_typed:
             return from_plain(kind.model, internal_form(kind, self._version, dict(self.document)))
         return from_plain(kind.model, self.document)
 
     def encode(self) -> bytes:
         return bytes(self._data)
+
+
+class ReceivedBody(OpenBody):
+    """`chunks` yields bytes as they come, and raises ConnectionFailed when the connection breaks."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], close: Callable[[], None]) -> None:
+        self._chunks = chunks
+        self._close = close
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        return self._chunks
+
+    async def close(self) -> None:
+        self._close()
 
 
 class LineStream(EventStream):

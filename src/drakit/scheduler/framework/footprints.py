@@ -102,11 +102,11 @@ def _key(pod: Pod) -> Hashable:
     """Everything that a footprint depends on."""
     spec, status = pod.spec, pod.status
     return (
-        tuple(map(_container_key, spec.containers)),
-        tuple(map(_container_key, spec.init_containers)) if spec.init_containers else (),
+        tuple([_container_key(each) for each in spec.containers]),
+        tuple([_container_key(each) for each in spec.init_containers]),
         _amounts_key(spec.overhead) if spec.overhead else (),
         (_amounts_key(spec.resources.requests), bool(spec.resources.limits)) if spec.resources else (),
-        tuple(map(_claim_key, status.node_allocatable_resource_claim_statuses)),
+        tuple([_claim_key(each) for each in status.node_allocatable_resource_claim_statuses]),
         _resize_key(pod) if status.container_statuses or status.init_container_statuses else (),
     )
 

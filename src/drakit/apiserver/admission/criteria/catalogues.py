@@ -1,8 +1,8 @@
-"""All objects of a kind, each read once per write.
+"""All objects of a kind in compiled form, each compiled once per write.
 
-In:  the store, which says whether anything was written since the last look.
-Out: what a reader made of each object, in the order of names; current at the time of asking, so that no request slips
-     past a policy that its author has seen stored.
+In:  the store, which tells the revision of the last write to the kind.
+Out: what `read` made of each object, sorted by name. It is current at each call, so that no request slips past a policy
+     that its author has seen stored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Catalogue(Generic[T]):
-    """Invariant: `_read` holds what was made of each object that was there when the store stood at `_seen` or later."""
+    """Invariant: `_read` has, by revision, the compiled form of every object as of `_seen` or later."""
 
     def __init__(self, objects: ObjectStore, kind: Kind, read: Callable[[Plain], T]) -> None:
         self._objects = objects
@@ -32,6 +32,7 @@ class Catalogue(Generic[T]):
         written = await self._objects.store.last_write_revision(self._prefix)
         if written != self._seen:
             page = await self._objects.store.list(self._prefix)
+            # Objects of a known revision are not compiled again.
             known = self._read
             self._read = {
                 record.revision: known[record.revision]

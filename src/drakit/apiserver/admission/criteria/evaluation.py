@@ -1,7 +1,7 @@
-"""A policy, ready to judge requests.
+"""A compiled admission policy.
 
-In:  a policy's spec, compiled once; the values of a request.
-Out: what is wrong with the request, and what the audit log should know of it.
+In:  the spec of a policy, compiled once; the variables of a request.
+Out: violations of the policy, and annotations for the audit log.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_MESSAGE = 5 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Something is wrong. `index` is that of the validation."""
+    """A validation that failed, or an error in evaluating it. `index` is its place in the policy."""
 
     message: str
     reason: str = ""
@@ -36,7 +36,7 @@ class Violation:
 
 @dataclass(slots=True)
 class PolicyResult:
-    """`decisions` lead to what the binding says, `faults` of the policy itself to a refusal."""
+    """`violations` have the effect that the binding says. `faults` are errors of the policy and always refuse."""
 
     violations: list[Violation] = field(default_factory=list)
     faults: list[Violation] = field(default_factory=list)
@@ -44,14 +44,14 @@ class PolicyResult:
 
 
 class Conditions:
-    """Expressions that must all be true for a policy or a webhook to be concerned."""
+    """Match conditions: a policy or webhook applies if all are true."""
 
     def __init__(self, conditions: tuple[MatchCondition, ...], failure_policy: str, *, params: bool = False) -> None:
         self._conditions = [Compiled.of(each.expression, (BOOL,), params=params) for each in conditions]
         self._fails = failure_policy == FAIL
 
     def hold(self, values: Mapping[str, Value], *, quick: bool) -> bool:
-        """False as soon as one says so; raise Failure when one has no answer, none says no, and failures count."""
+        """False if one is false. Raise Failure if none is false, one fails and the failure policy is Fail."""
         evaluation = Evaluation(values, MATCH_BUDGET, quick=quick)
         failures: list[str] = []
         for condition in self._conditions:
@@ -61,14 +61,14 @@ class Conditions:
             except Failure as failure:
                 failures.append(failure.message)
                 if failure.spent:
-                    break
+                    break  # nothing more may be evaluated
         if failures and self._fails:
             raise Failure(summary(failures))
         return not failures
 
 
 class CompiledPolicy:
-    """Invariant: expressions are compiled when the policy is read, never while a request waits."""
+    """A policy with its expressions. They are compiled when the policy is read, not when a request comes."""
 
     def __init__(self, policy: AdmissionPolicy) -> None:
         self.name = policy.metadata.name
@@ -80,6 +80,7 @@ class CompiledPolicy:
         for each in policy.spec.variables:
             compiled = Compiled.of(each.expression, declared=declared, params=params)
             self._variables.append((each.name, compiled))
+            # A variable may use those before it, not those after it.
             declared = (*declared, (each.name, compiled.type))
         spec = policy.spec
         self._validations = [
@@ -114,7 +115,7 @@ class CompiledPolicy:
         return self.spec.failure_policy == FAIL
 
     def _validate(self, values: Mapping[str, Value], found: PolicyResult, *, quick: bool) -> None:
-        """Raise Failure when the budget is gone: then nothing that was found before counts."""
+        """Raise Failure when the budget is exhausted: violations found before do not count then."""
         evaluation = Evaluation(values, BUDGET, self._variables, quick=quick)
         failed: list[tuple[int, Validation, Compiled | None]] = []
         for index, (validation, expression, message) in enumerate(self._validations):
@@ -126,10 +127,12 @@ class CompiledPolicy:
                     raise
                 if self._fails:
                     found.violations.append(Violation(failure.message, index=index))
+        # Messages are paid from what the validations have left, as upstream.
         messages = Evaluation(values, evaluation.left, self._variables, quick=quick)
         for index, validation, wording in failed:
             said = _message(messages, validation, wording)
             found.violations.append(Violation(said, validation.reason or "", index))
+        # Errors were found before failures: back into the order of the policy.
         found.violations.sort(key=lambda violation: violation.index)
 
     def _annotate(self, values: Mapping[str, Value], found: PolicyResult, *, quick: bool) -> None:
@@ -151,7 +154,7 @@ class CompiledPolicy:
 
 
 def _message(evaluation: Evaluation, validation: Validation, expression: Compiled | None) -> str:
-    """What the expression for it says, if that is one line of a sane length; else the text; else the rule itself."""
+    """The message of a failed validation: messageExpression if it gives one short line, else message, else the rule."""
     said = ""
     if expression is not None:
         try:

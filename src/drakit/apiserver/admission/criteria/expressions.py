@@ -1,7 +1,7 @@
-"""Expressions over a request: compiled once, run against a budget.
+"""CEL expressions over a request: compiled once, run within a cost budget.
 
 In:  text; the variables `object`, `oldObject`, `request`, `namespaceObject`, `params` and a policy's own `variables`.
-Out: values, or a Failure in the words that a policy's author reads.
+Out: values; or a Failure with upstream's message for the author of the policy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from drakit.cel import (
 
 PER_CALL = 1_000_000
 QUICK = 20_000
-"""What may run while every other request waits: a few milliseconds."""
+"""The cost that may be spent on the event loop: a few milliseconds."""
+# Upstream's limits: per policy and request, and per set of match conditions (a quarter of it).
 BUDGET = 10_000_000
 MATCH_BUDGET = 2_500_000
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -98,7 +99,7 @@ _STRUCTS: Mapping[str, Mapping[str, Type]] = {
 
 
 class Failure(Exception):
-    """An expression has no value for this request. `spent` says that the budget is gone, so nothing more may run."""
+    """An expression failed on this request. `spent`: the budget is exhausted, nothing more may run."""
 
     def __init__(self, message: str, *, spent: bool = False) -> None:
         super().__init__(message)
@@ -107,11 +108,11 @@ class Failure(Exception):
 
 
 class TooCostly(Exception):
-    """This takes more than a quick look: do it again where nobody waits for it."""
+    """The cost exceeds `QUICK`: evaluate again in the worker thread."""
 
 
 class ExpressionInvalid(ValueError):
-    """The text is no expression, or not one of the type that is wanted here."""
+    """The text does not compile, or has the wrong type."""
 
 
 Declared = tuple[tuple[str, Type], ...]
@@ -125,7 +126,7 @@ def _base(params: bool) -> Environment:
 
 
 def _environment(declared: Declared, *, params: bool) -> Environment:
-    """A policy's variables hide nothing: they are fields of `variables`."""
+    """The environment with a policy's variables, as fields of `variables`."""
     base = _base(params)
     if not declared:
         return base
@@ -136,7 +137,7 @@ def _environment(declared: Declared, *, params: bool) -> Environment:
 def compile_expression(
     text: str, wanted: tuple[Type, ...] = (), *, declared: Declared = (), params: bool = False
 ) -> Program:
-    """Raise ExpressionInvalid with every fault. No `wanted` type: any will do."""
+    """Raise ExpressionInvalid with every error. Without `wanted` types any type will do."""
     try:
         program = compile_program(text, _environment(declared, params=params))
     except CompileError as error:
@@ -149,7 +150,7 @@ def compile_expression(
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """An expression with its program, or why it has none; the latter counts when it would run."""
+    """An expression with its program, or with its compile error, which counts when it would run."""
 
     text: str
     program: Program | None
@@ -168,9 +169,9 @@ class Compiled:
 
 
 class Evaluation:
-    """Runs expressions on one request, from one budget. A policy's variables are computed once, when first used.
+    """Evaluates expressions on one request with one budget. A policy's variables are computed once, on first use.
 
-    A `quick` one raises TooCostly where it would take long.
+    With `quick` it raises TooCostly instead of spending more than `QUICK`.
     """
 
     def __init__(
@@ -194,11 +195,12 @@ class Evaluation:
         return result
 
     def _run(self, program: Program) -> Value:
-        """The value, or the error in its place; variables on the way are paid for from the same budget."""
+        """The value, or an EvalError. Variables that are computed on the way cost from the same budget."""
         limit = min(self.left, PER_CALL)
         try:
             value, cost = program.metered(self._values, limit=limit)
         except BudgetExceeded as error:
+            # Either the budget of the whole policy is exhausted, or this one expression is too expensive.
             if limit < PER_CALL:
                 raise self._exhausted() from None
             value, cost = EvalError(str(error)), PER_CALL
@@ -218,7 +220,7 @@ class Evaluation:
 
 
 class _Lazy(dict[str, Any]):
-    """`variables`: a map whose values are computed when somebody looks."""
+    """The map `variables`, whose values are computed on first access."""
 
     type_name = _VARIABLES.name
 
@@ -236,7 +238,7 @@ class _Lazy(dict[str, Any]):
 
 
 def as_value(data: Any) -> Value:
-    """Plain data as expressions see it. A number that does not fit into 64 bits is one with a fraction to them."""
+    """Plain data as CEL values. An integer beyond 64 bits becomes a double."""
     match data:
         case dict():
             return {key: as_value(value) for key, value in data.items()}
@@ -248,7 +250,7 @@ def as_value(data: Any) -> Value:
 
 
 def namespace_value(namespace: Mapping[str, Any] | None) -> Value:
-    """A namespace as the variable `namespaceObject`; null for what is in none."""
+    """The variable `namespaceObject`; null for objects outside of namespaces."""
     if namespace is None:
         return None
     fields = _STRUCTS[_METADATA.name]
@@ -259,7 +261,7 @@ def namespace_value(namespace: Mapping[str, Any] | None) -> Value:
 
 
 def _timed(value: Value) -> Value:
-    """Times as times: their types are declared."""
+    """Turn times into timestamps: the declared types say so."""
     if isinstance(value, dict):
         return {
             key: _timestamp(each) if key in _TIMES and isinstance(each, str) else _timed(each)

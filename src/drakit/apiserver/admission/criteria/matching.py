@@ -1,7 +1,7 @@
-"""Which requests a policy, a binding or a webhook is about.
+"""Which requests a policy, a binding or a webhook applies to.
 
 In:  rules, selectors and a match policy; an AdmissionRequest.
-Out: the version in which it wants to see the object; none when the request is not its business.
+Out: the version in which it wants to see the object; None if it does not apply.
 """
 
 from __future__ import annotations
@@ -18,27 +18,31 @@ from drakit.base.labels import LabelMatcher, LabelSelector
 
 
 class Matcher:
+    """Matches requests against rules and selectors. Reads namespaces, for their labels."""
+
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
 
     async def version(self, criteria: MatchResources, request: AdmissionRequest) -> str | None:
-        """The request's own version when a rule names it, else one that a rule does name; none: no match."""
+        """The version of the request if a rule names it, else an equivalent one that a rule names; None: no match."""
         if matched(criteria.exclude_resource_rules, criteria.match_policy, request) is not None:
             return None
         version: str | None = request.version
         if criteria.resource_rules:
             version = matched(criteria.resource_rules, criteria.match_policy, request)
+        # The cheap tests first: the namespace selector may need a read of the namespace.
         if version is None or not _selects(criteria.object_selector, request.labels()):
             return None
         return version if await self._in_namespace(criteria.namespace_selector, request) else None
 
     async def _in_namespace(self, selector: LabelSelector, request: AdmissionRequest) -> bool:
-        """What is in no namespace is never left out, save for namespaces, which count as being in themselves."""
+        """Whether the namespace selector matches. Cluster-scoped objects always match; a Namespace is in itself."""
         wanted = _compiled(selector)
         if not wanted.requirements or not request.namespace:
             return True
         if request.change.kind is NAMESPACE and not request.subresource and request.operation != DELETE:
             return wanted.matches(request.change.document["metadata"].get("labels") or {})
+        # A new or changed Namespace is judged by its new labels, everything else by the stored ones.
         namespace = await self._objects.find(NAMESPACE, "", request.namespace)
         if namespace is None:
             raise not_found(NAMESPACE, request.namespace)
@@ -46,7 +50,7 @@ class Matcher:
 
 
 def matched(rules: Iterable[RuleWithOperations], policy: str, request: AdmissionRequest) -> str | None:
-    """The version in which one of the rules names the request: first the request's own, then an equivalent one."""
+    """The version in which a rule names the request: that of the request first, then an equivalent one."""
     if any(_names(rule, request, request.version) for rule in rules):
         return request.version
     if policy != EQUIVALENT:
@@ -95,7 +99,7 @@ Key = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str, tuple[str, ...]],
 
 
 def _key(selector: LabelSelector) -> Key:
-    """A selector as something that can be remembered by."""
+    """A hashable form of a selector."""
     expressions = tuple((each.key, each.operator, each.values) for each in selector.match_expressions)
     return tuple(sorted(selector.match_labels.items())), expressions
 

@@ -1,7 +1,7 @@
 """Admission policies and webhook configurations, as structs.
 
 In:  objects of `admissionregistration.k8s.io/v1`, with their defaults.
-Out: what this server reads of them.
+Out: structs with the fields that this server uses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ IF_NEEDED = "IfNeeded"
 
 
 class RuleWithOperations(Model):
-    """Which requests; `*` stands for all. `resource_names` only in policies."""
+    """Which requests match; `*` stands for all. Only policies have `resource_names`."""
 
     api_groups: tuple[str, ...] = ()
     api_versions: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class ServiceReference(Model):
 
 
 class ClientConfig(Model):
-    """`ca_bundle` is PEM in base64: whom to trust; without it whom the machine trusts."""
+    """`ca_bundle` is PEM in base64. Without it the CAs of the machine are trusted."""
 
     url: str = ""
     service: ServiceReference | None = None
@@ -128,7 +128,7 @@ class Webhook(Model):
 
     @property
     def criteria(self) -> MatchResources:
-        """The rules and selectors, in the form that policies have them in."""
+        """Rules and selectors in the form of a policy, so that one matcher serves both."""
         return MatchResources(
             namespace_selector=self.namespace_selector,
             object_selector=self.object_selector,

@@ -1,10 +1,10 @@
-"""A change as policies and webhooks see it: a request for a resource in a version.
+"""A change as policies and webhooks see it: an AdmissionRequest.
 
 In:  a Change, whose object is in the storage version.
-Out: operation, resource and objects as the client would name them, in any served version.
+Out: operation, resource and objects, in any served version.
 
-A binding, an eviction, a request for a token, or the options of a connection: each is an object of its own to them,
-whatever it does to another one.
+A binding, an eviction or a token request is to them the creation of an object of its own, though it changes another.
+The options of a connection (exec, attach, port-forward) are the object of operation CONNECT.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "Del
 
 
 def is_exempt(kind: Kind) -> bool:
-    """Nobody may lock an administrator out of what locks others out."""
+    """Policies and webhooks do not apply to their own kinds: else an administrator could not remove a bad one."""
     return kind.group == _ADMISSION
 
 
@@ -48,12 +48,13 @@ def _namespace(change: ObjectChange) -> str:
 
 
 class AdmissionRequest:
-    """Documents are made when they are first asked for: mostly nobody does."""
+    """One change in the terms of AdmissionReview. Documents are made on first use: mostly no webhook applies."""
 
     def __init__(self, change: ObjectChange) -> None:
         self.change = change
         connected = _CONNECT_KINDS.get(change.subresource)
         self.posted = connected or _OWN_KINDS.get(change.subresource)
+        # A Binding is posted, though it updates the pod.
         self.operation = CREATE if self.posted and not connected else change.operation
         self.group = change.kind.group
         self.version = change.version
@@ -69,18 +70,18 @@ class AdmissionRequest:
 
     @property
     def equivalents(self) -> tuple[str, ...]:
-        """The other versions that the resource has."""
+        """The other versions of the resource."""
         return tuple(each for each in self.change.kind.versions if each != self.version)
 
     def labels(self) -> list[Mapping[str, str]]:
-        """Of the new object and of the old one, as far as there are such."""
+        """The labels of the new and of the old object, of those that exist."""
         found = [self.change.new, self.change.old.document if self.change.old else None]
         if self.posted:
             found = [self._sent(*self.posted)]
         return [(each.get("metadata") or {}).get("labels") or {} for each in found if each is not None]
 
     def new_in(self, version: str) -> Plain | None:
-        """The object as it is to be; none for a deletion."""
+        """The new object; None for a deletion."""
         if self.posted:
             return self._sent(*self.posted)
         if version not in self._new:
@@ -91,7 +92,7 @@ class AdmissionRequest:
         return self.change.old.document_in(version) if self.change.old and not self.posted else None
 
     def _sent(self, group: str, version: str, kind: str) -> Plain:
-        """What was posted, with what the path says about it."""
+        """The posted object, with name and namespace of the path."""
         given = self.change.sent if isinstance(self.change.sent, dict) else {}
         if self.operation == CONNECT:
             return {**given, "kind": kind, "apiVersion": version}  # options have no metadata
@@ -100,19 +101,19 @@ class AdmissionRequest:
         return {**given, "kind": kind, "apiVersion": f"{group}/{version}" if group else version, "metadata": metadata}
 
     def changed(self) -> None:
-        """The object is another one now."""
+        """Forget converted documents: the object was changed."""
         self._new.clear()
 
     def _completed(self, version: str) -> Plain | None:
         kind, document = self.change.kind, self.change.new
         if document is None or version != kind.internal:
             return None if document is None else convert(kind, document, version)
-        document_with_head = {**document, "apiVersion": kind.internal_version, "kind": kind.kind}
-        completed: Plain = shape_of(kind.internal_version, kind.kind).complete(document_with_head)
+        head_set = {**document, "apiVersion": kind.internal_version, "kind": kind.kind}
+        completed: Plain = shape_of(kind.internal_version, kind.kind).complete(head_set)
         return completed
 
     def as_review(self, version: str) -> Plain:
-        """What a review says about the request itself, without the objects; empty fields are left out."""
+        """The `request` of an AdmissionReview, without the objects. Empty fields are left out."""
         sub = {"subResource": self.subresource, "requestSubResource": self.subresource} if self.subresource else {}
         options: Plain = {}
         if self.operation in _OPTIONS:  # a connection has none

@@ -1,6 +1,6 @@
-"""What must hold for rules, selectors and conditions of policies and webhooks.
+"""Validation of what policies and webhooks share: rules, selectors, match conditions.
 
-In:  their structs, as they are to be stored.
+In:  structs of the object that is written.
 Out: every error with its path.
 """
 
@@ -74,21 +74,21 @@ def _check_list(items: Sequence[str], path: Path, what: str) -> Iterator[FieldEr
 
 
 def _check_resources(resources: Sequence[str], path: Path) -> Iterator[FieldError]:
-    """What a wildcard covers need not, and must not, be said again."""
+    """Resources that a wildcard covers must not be listed as well."""
     if not resources:
         yield required(path)
-    whole, everywhere = set[str](), set[str]()
+    all_of, everywhere = set[str](), set[str]()
     for index, text in enumerate(resources):
         if not text:
             yield required(path[index])
             continue
         resource, slash, subresource = text.partition("/")
-        if resource in whole and slash:
+        if resource in all_of and slash:
             yield invalid(path[index], text, f"if '{resource}/*' is present, must not specify {text}")
         if subresource in everywhere and slash:
             yield invalid(path[index], text, f"if '*/{subresource}' is present, must not specify {text}")
         if subresource == "*":
-            whole.add(resource)
+            all_of.add(resource)
         if resource == "*" and slash:
             everywhere.add(subresource)
     if len(resources) > 1 and "*/*" in resources:

@@ -1,9 +1,9 @@
-"""Nobody grants what he does not have.
+"""Prevent privilege escalation by roles and bindings.
 
 In:  changes of roles and bindings, before they are stored.
-Out: 403 for a user who would gain, or give away, rights that he does not hold; 422 for an object that makes no sense.
+Out: 403 if the user would grant rights that it does not have; 422 for an invalid object.
 
-A user who may `escalate` roles, or `bind` the role in question, may; so may `system:masters`.
+It is allowed with the verb `escalate` on roles, with `bind` on the role, and to members of `system:masters`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EVERYTHING = (
 
 
 class NoEscalation(AdmissionPlugin):
-    """Not a plugin that can be switched off: without it roles would mean nothing."""
+    """Always on with RBAC, and no flag disables it: without it roles would not limit anybody."""
 
     name = "RBACEscalation"
 
@@ -61,7 +61,9 @@ class NoEscalation(AdmissionPlugin):
     async def _check_role(self, change: ObjectChange, new: Mapping[str, Any]) -> None:
         if await self._may(change, "escalate", change.kind.plural, change.name):
             return
+        # All rules of the role, not just the new ones: as upstream.
         self._confirm(change, _rules(new))
+        # What an aggregated role will contain is not known now.
         if _aggregates(new) or _aggregates(_old(change) or {}):
             held = list(self._policy.rules(change.user, ""))
             if missing_rights(held, _EVERYTHING):
@@ -70,7 +72,7 @@ class NoEscalation(AdmissionPlugin):
     async def _check_binding(self, change: ObjectChange, new: Mapping[str, Any]) -> None:
         reference = from_plain(RoleRef, new.get("roleRef") or {})
         if reference.kind not in _ROLES or reference.api_group != GROUP:
-            return  # such a binding grants nothing, and is refused as invalid
+            return  # grants nothing, and `validate` refuses it
         kind = kind_of({"kind": reference.kind})
         if await self._may(change, "bind", kind.plural, reference.name):
             return
@@ -109,7 +111,7 @@ def _aggregates(role: Mapping[str, Any]) -> bool:
 
 
 def _only_housekeeping(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> bool:
-    """What the garbage collector changes grants nothing."""
+    """Whether only metadata changed that the garbage collector writes: that grants nothing."""
     if old is None:
         return False
     rest, before = (

@@ -1,7 +1,7 @@
-"""Keep namespaces and what is in them in order.
+"""The plugin NamespaceLifecycle.
 
 In:  creations in a namespace, deletions of namespaces.
-Out: refusals: of writes into a namespace that is not there or on its way out, and of deleting those that must stay.
+Out: refusals: of creations in a namespace that does not exist or is being deleted, and of deleting system namespaces.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAMESPACE = known_kind("v1", "Namespace")
 
 
 class NamespaceLifecycle(AdmissionPlugin):
-    """What exists in a namespace may still be changed and deleted while the namespace ends; that is how it ends."""
+    """Objects of a terminating namespace may still be changed and deleted: else it would never be empty."""
 
     name = "NamespaceLifecycle"
 

@@ -1,7 +1,7 @@
-"""Keep nodes to what is theirs.
+"""The plugin NodeRestriction: what a node may write, as far as it depends on the object.
 
-In:  changes that nodes ask for and that authorization, which does not see objects, lets through.
-Out: refusals of what belongs to another node, or would let a node draw work to itself.
+In:  changes by nodes that authorization, which does not see objects, allows.
+Out: refusals of objects of other nodes, and of labels or taints that would attract pods to a node.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class NodeRestriction(AdmissionPlugin):
             raise change.forbid(f'node "{node}" can only delete pods with spec.nodeName set to itself')
 
     async def _check_owner(self, node: str, change: ObjectChange) -> None:
-        """A mirror pod belongs to its node, and goes with it."""
+        """A mirror pod must be owned by its node, so that it is deleted with the node."""
         owners = change.document["metadata"].get("ownerReferences") or []
         only = f'node "{node}" can only create pods with'
         if len(owners) > 1:
@@ -117,7 +117,7 @@ class NodeRestriction(AdmissionPlugin):
             _check_node_update(node, change, change.document, change.old.document)
 
     async def _account(self, node: str, change: ObjectChange) -> None:
-        """A node gets tokens for the pods that run on it, each bound to its pod."""
+        """A node may request tokens only for pods that run on it, bound to the pod."""
         if change.operation != CREATE or change.subresource != "token":
             return
         bound = _part(_part(change.sent, "spec"), "boundObjectRef")
@@ -141,7 +141,7 @@ class NodeRestriction(AdmissionPlugin):
             raise change.forbid("can only access node lease with the same name as the requesting node")
 
     async def _slice(self, node: str, change: ObjectChange) -> None:
-        """Other writes are between authorization, which knows whose a slice is, and validation, which keeps it so."""
+        """Updates need no check: authorization knows the node of a slice, and validation does not let it change."""
         if change.operation == CREATE and _node_name(change.document) != node:
             raise change.forbid("can only create ResourceSlice with the same NodeName as the requesting node")
         if change.operation == DELETE and _node_name(change.old) != node:
@@ -182,7 +182,7 @@ def _check_node_update(node: str, change: ObjectChange, new: Plain, old: Plain) 
 
 
 def _forbidden_labels(new: Plain, old: Plain | None) -> list[str]:
-    """Labels that are not a node's to set, among those that this write changes."""
+    """The labels that this write changes and a node may not set."""
     before = (old["metadata"].get("labels") or {}) if old else {}
     after = new["metadata"].get("labels") or {}
     changed = (key for key in sorted({*before, *after}) if before.get(key) != after.get(key))
@@ -203,7 +203,7 @@ def _below(domain: str, parent: str) -> bool:
 
 
 def _part(document: Any, name: str) -> Mapping[str, Any]:
-    """A part of something that nobody has checked yet."""
+    """A part of a document that was not validated yet; empty if it has another type."""
     found = document.get(name) if isinstance(document, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 

@@ -1,7 +1,7 @@
-"""A PodGroup that says which template of which Workload it is made from says so truly.
+"""The plugin PodGroupWorkloadExists: the Workload and template that a PodGroup refers to must exist.
 
 In:  creations of PodGroups.
-Out: a refusal when the Workload, or the template in it, is not there.
+Out: a refusal when the Workload, or the template in it, does not exist.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a pod refers to in the API, in the words of a refusal.
+"""Which API objects a pod refers to.
 
-In:  a pod that a node wants to create by itself.
-Out: the first kind of object that the pod would open to the node; nothing when it refers to none.
+In:  a mirror pod that a node wants to create.
+Out: the first kind of object that the pod would give the node access to, as upstream words it; empty if there is none.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _in_containers(spec: Mapping[str, Any], kind: str) -> bool:
 
 
 def _in_volumes(spec: Mapping[str, Any], fields: tuple[str, ...]) -> bool:
-    """Whether a volume, or a part of a projected one, is of these; a driver's password is a secret, too."""
+    """Whether a volume, or a source of a projected one, is of these types. Secrets of volume drivers count too."""
     volumes = spec.get("volumes") or ()
     sources = [each for volume in volumes for each in (volume.get("projected") or {}).get("sources") or ()]
     if any(each.get(field) is not None for each in (*volumes, *sources) for field in fields):

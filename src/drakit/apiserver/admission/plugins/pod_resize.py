@@ -1,4 +1,4 @@
-"""Refuse to resize a pod whose share of the node comes from devices.
+"""The plugin PodResizeValidator: refuse to resize a pod that holds node allocatable resources by claims.
 
 In:  updates through `pods/<name>/resize`.
 Out: a refusal when the pod's status says that claims hold a part of its node's allocatable resources: a node does not

@@ -1,8 +1,8 @@
-"""Turn the name of a priority class into a number.
+"""The plugin Priority: resolve the priority class of a pod.
 
 In:  pods, and priority classes themselves.
-Out: pods with priority and preemption policy; a refusal of names that nobody has, of numbers that do not agree with the
-     class, and of a second default class.
+Out: pods with priority and preemption policy. Refusals of unknown classes, of numbers that differ from the class, and
+     of a second default class.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEPT = ("priority", "preemptionPolicy")
 
 
 class Priority(AdmissionPlugin):
-    """The two classes of the system need no objects."""
+    """The two `system-` classes exist without objects in the store."""
 
     name = "Priority"
 
@@ -54,6 +54,7 @@ class Priority(AdmissionPlugin):
         found = await self._named(change, name) if name else await self._default() or {}
         value, policy = found.get("value", 0), found.get("preemptionPolicy") or _PREEMPTS
         _agree(change, spec, value, policy)
+        # The default class is named in the pod: later changes of the default do not concern it.
         if found and not name:
             spec["priorityClassName"] = found["metadata"]["name"]
         spec["priority"] = value
@@ -68,7 +69,7 @@ class Priority(AdmissionPlugin):
         raise change.forbid(f"no PriorityClass with name {name} was found")
 
     async def _default(self) -> Plain | None:
-        """The class that says so; of several the one with the lowest value."""
+        """The class with `globalDefault`; of several the one with the lowest value."""
         chosen = [each for each in await self._classes.all() if each.get("globalDefault")]
         return min(chosen, key=lambda each: each.get("value", 0)) if chosen else None
 

@@ -1,11 +1,11 @@
-"""Hold what is created in a namespace to its quotas.
+"""The plugin ResourceQuota: charge objects to the quotas of their namespace.
 
 In:  creations, and updates that may use more than before, after validation.
-Out: usage charged to the status of every quota that counts the object, or to none; a refusal that says by how much.
+Out: usage charged to the status of every quota that counts the object, or to none of them; a refusal with the amounts.
 
-Requests of one namespace take turns in this process; against other processes each write compares and swaps, and a quota
-that somebody else wrote is looked at again. What a charge has done is undone when a later quota has no room. A charge
-stays when the object is then not stored after all: the usage controller, which counts what there is, corrects that.
+Requests of one namespace take turns in this process. Against other processes each write compares and swaps; after a
+conflict the quota is read again. If a later quota has no room, earlier charges are refunded. A charge remains if the
+object is then not stored: the usage controller counts objects and corrects it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CLAIM = known_kind("resource.k8s.io/v1", "ResourceClaim")
 _POD = known_kind("v1", "Pod")
 
 _GROWING = (("ResourceClaim", ""), ("Pod", "resize"), ("Pod", ""))
-"""Updates that can use more."""
+"""Kinds and subresources whose updates can use more."""
 
 Amounts = Mapping[str, Quantity]
 
@@ -47,7 +47,7 @@ class ResourceQuotas(AdmissionPlugin):
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
-        """Whether a change can use more than there was: nearly always a creation."""
+        """Whether such a change can use more than before: creations, and a few updates."""
         if not kind.namespaced or kind.plural == "events":
             return False
         if operation == CREATE:
@@ -55,8 +55,10 @@ class ResourceQuotas(AdmissionPlugin):
         return operation == UPDATE and (kind.kind, subresource) in _GROWING
 
     async def validate(self, change: ObjectChange) -> None:
+        # Counting keys is one look-up: most namespaces have no quota.
         if not _handles(change) or not await self._objects.store.count(prefix_of(_QUOTA, change.namespace)):
             return
+        # Weak values: the lock of a namespace lives as long as somebody holds or awaits it.
         turn = self._turns.get(change.namespace)
         if turn is None:
             turn = self._turns[change.namespace] = asyncio.Lock()
@@ -64,7 +66,7 @@ class ResourceQuotas(AdmissionPlugin):
             await self._charge(change)
 
     async def _charge(self, change: ObjectChange) -> None:
-        """Charge every quota; whichever has changed meanwhile is looked at again, the others are done."""
+        """Charge every quota. After a conflict only the quotas that are not charged yet are tried again."""
         demand = await self._demand(change)
         charged: dict[str, Amounts] = {}
         for _ in range(TRIES):
@@ -72,6 +74,7 @@ class ResourceQuotas(AdmissionPlugin):
             try:
                 wanted = {quota.name: demand.of(quota) for quota in quotas}
             except ApiError:
+                # One quota has no room: what was charged to others before is given back.
                 await self._refund(change.namespace, charged)
                 raise
             if change.dry_run or await self._write(quotas, wanted, charged):
@@ -82,7 +85,7 @@ class ResourceQuotas(AdmissionPlugin):
     async def _write(
         self, quotas: list[StoredObject], wanted: Mapping[str, Amounts], charged: dict[str, Amounts]
     ) -> bool:
-        """Whether all quotas are charged; those that are go into `charged`."""
+        """Charge quotas until a conflict. Note the charged ones in `charged`; return whether all are."""
         for quota in quotas:
             if wanted[quota.name]:
                 try:
@@ -129,7 +132,7 @@ class ResourceQuotas(AdmissionPlugin):
         return _Demand(change, new, old, after, before, list(classes.values()))
 
     async def _classes(self, obj: Model) -> dict[str, DeviceClass]:
-        """The device classes that a claim mentions. A claim's spec never changes: those of the old one are the same."""
+        """The device classes of a claim. Its spec is immutable, so old and new claim have the same ones."""
         found: dict[str, DeviceClass] = {}
         for name in class_names(obj) if isinstance(obj, ResourceClaim) else ():
             stored = await self._objects.find(_CLASS, "", name)
@@ -138,7 +141,7 @@ class ResourceQuotas(AdmissionPlugin):
         return found
 
     async def _owner(self, claim: ResourceClaim) -> Pod | None:
-        """The pod for whose extended resources a claim was made, as far as the pod knows."""
+        """The pod for whose extended resources the claim was made; None if there is none, or it has another claim."""
         name, uid = owner_name(claim)
         stored = await self._objects.find(_POD, claim.metadata.namespace, name) if name else None
         if stored is None or stored.uid != uid or not isinstance(stored.typed, Pod):
@@ -149,7 +152,7 @@ class ResourceQuotas(AdmissionPlugin):
         return None if await self._has_claim(claim, uid) else stored.typed
 
     async def _has_claim(self, claim: ResourceClaim, uid: str) -> bool:
-        """Whether the pod has another such claim already: what the pod counts makes room for one only."""
+        """Whether the pod already has another claim for its extended resources: its own usage covers only one."""
         page = await self._objects.store.list(prefix_of(_CLAIM, claim.metadata.namespace))
         others = (self._objects.from_record(_CLAIM, record).typed for record in page.records)
         return any(
@@ -159,7 +162,7 @@ class ResourceQuotas(AdmissionPlugin):
 
 
 class _Demand:
-    """What a change would add to a quota."""
+    """The usage of a change, and what of it to charge to a quota."""
 
     def __init__(
         self,
@@ -178,7 +181,7 @@ class _Demand:
         self._classes = classes
 
     def of(self, stored: StoredObject) -> Amounts:
-        """The amounts to charge; a refusal when there is no room for them, or no telling."""
+        """The amounts to charge. Refuse if they exceed the quota, or if the object does not say what it uses."""
         quota, kind = stored.typed, self._change.kind
         if not isinstance(quota, ResourceQuota) or not covers(quota, self._new):
             return {}
@@ -187,6 +190,7 @@ class _Demand:
             return {}
         if why := unspecified(quota, self._new) or unknown(quota, names):
             raise self._change.forbid(why)
+        # A quota that did not count the old object is charged the full usage of the new one.
         counted = self._before if self._old is not None and covers(quota, self._old) else {}
         added = increase(self._after, counted)
         if over := excess(quota, added):
@@ -195,7 +199,7 @@ class _Demand:
 
 
 def _handles(change: ObjectChange) -> bool:
-    """An update of a pod counts when the pod gets into another scope."""
+    """Whether to charge at all. An update of a pod counts only if it moves the pod to another quota scope."""
     if change.new is None:
         return False
     if change.operation == UPDATE and change.kind is _POD and not change.subresource:
@@ -204,7 +208,7 @@ def _handles(change: ObjectChange) -> bool:
 
 
 def _deadline(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod ends by itself: scopes tell such pods from others."""
+    """Whether a pod has a deadline: the scopes Terminating and NotTerminating depend on that."""
     return (pod.get("spec") or {}).get("activeDeadlineSeconds") is not None
 
 

@@ -1,10 +1,10 @@
-"""Give every pod the identity that it runs with.
+"""The plugin ServiceAccount: give a pod its service account.
 
-In:  pods as they are created.
-Out: pods with a service account that exists, a volume with its token, and its pull secrets. Mirror pods, which
-     stand for what a node runs by itself, have no identity and must not claim one.
+In:  pods that are created.
+Out: pods with a service account that exists, a volume with its token, and its pull secrets. Mirror pods must not have a
+     service account.
 
-Off unless it is asked for: it needs somebody who makes the account `default` in every namespace.
+Off by default: it needs a controller that creates the account `default` in every namespace.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ServiceAccountAdmission(AdmissionPlugin):
             return
         spec = change.own("spec")
         spec["serviceAccountName"] = spec.get("serviceAccountName") or DEFAULT
-        spec["serviceAccount"] = spec["serviceAccountName"]
+        spec["serviceAccount"] = spec["serviceAccountName"]  # the deprecated name of the same field
         account = await self._account(change, spec["serviceAccountName"])
         if _automounts(account, spec):
             self._mount(spec)
@@ -61,7 +61,7 @@ class ServiceAccountAdmission(AdmissionPlugin):
 
     async def _account(self, change: ObjectChange, name: str) -> Plain:
         found = await self._objects.find(_ACCOUNT, change.namespace, name)
-        for pause in _PAUSES if name == DEFAULT else ():  # in a new namespace, it is about to be made
+        for pause in _PAUSES if name == DEFAULT else ():  # in a new namespace the controller is about to create it
             if found is not None:
                 break
             await self._clock.sleep(pause)
@@ -76,7 +76,7 @@ class ServiceAccountAdmission(AdmissionPlugin):
         )
 
     def _mount(self, spec: Plain) -> None:
-        """Every container that has nothing at the usual place gets the token there."""
+        """Mount the token into every container that has no mount at the usual path."""
         volumes = spec.get("volumes") or []
         there = next((each["name"] for each in volumes if each["name"].startswith(_VOLUME)), "")
         name = there or names.generate_name(_VOLUME, self._random)
@@ -100,7 +100,7 @@ def _mounted(container: Plain, mount: Plain) -> Plain:
 
 
 def _automounts(account: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
-    """The pod's word counts before the account's."""
+    """Whether to mount the token: the pod's setting counts before that of the account."""
     for said in (spec, account):
         if "automountServiceAccountToken" in said:
             return bool(said["automountServiceAccountToken"])

@@ -1,7 +1,7 @@
-"""Give pods patience for bad nodes.
+"""The plugin DefaultTolerationSeconds.
 
-In:  pods as they are created or updated.
-Out: the same, staying for five minutes on a node that is not ready or not reachable, unless they say otherwise.
+In:  pods that are created or updated.
+Out: pods that tolerate a node that is not ready or unreachable for five minutes, unless they say otherwise.
 """
 
 from __future__ import annotations

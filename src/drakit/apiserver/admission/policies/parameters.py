@@ -1,7 +1,7 @@
-"""What a binding hands to its policy: objects that hold the numbers and names which the expressions compare with.
+"""Parameters of policies: the objects behind `params`.
 
-In:  a policy's kind of parameters, a binding's reference, the namespace of a request.
-Out: the objects, one evaluation each; or why there are none, when that is a failure.
+In:  the paramKind of a policy, the paramRef of a binding, the namespace of a request.
+Out: the objects; the policy is evaluated once for each. Or a message, if the lack of them is a failure.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ _MISSING = "no params found for policy binding with `Deny` parameterNotFoundActi
 
 
 class Parameters:
+    """Finds the parameter objects of bindings in the store."""
+
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
 
     async def collect(
         self, wanted: ParamKind | None, reference: ParamRef | None, namespace: str
     ) -> Sequence[Plain | None] | str:
-        """`NONE` for a policy without parameters: one evaluation with null."""
+        """`NONE` for a policy without parameters: it is evaluated once, with null."""
         if wanted is None or reference is None:
             return NONE
         kind = find_kind(wanted.api_version, wanted.kind)

@@ -1,9 +1,9 @@
-"""ValidatingAdmissionPolicy: rules that administrators write, as expressions.
+"""The plugin ValidatingAdmissionPolicy: rules that administrators write as CEL expressions.
 
-In:  what would be stored, or deleted, after all built-in rules; policies and their bindings.
-Out: a refusal in the policy's words, warnings, or notes for the audit log, as the binding asks.
+In:  the object that would be stored or deleted, after all built-in rules; policies and their bindings.
+Out: a refusal with the policy's message, warnings, or audit annotations, as the binding says.
 
-A policy does nothing by itself: a binding says where it holds and what a failure leads to.
+A policy has no effect by itself: a binding says where it applies and what a violation leads to.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 
 @dataclass(slots=True)
 class _PolicyOutcome:
-    """What all policies together say about one request."""
+    """The results of all policies for one request."""
 
     denials: list[tuple[str, str, Violation]] = field(default_factory=list)
     failures: list[Plain] = field(default_factory=list)
@@ -52,7 +52,7 @@ class _PolicyOutcome:
         self.denials.append((policy, binding, violation))
 
     def annotate(self, key: str, value: str) -> None:
-        """The same word from two bindings is said once."""
+        """Add a value once, even if two bindings give it."""
         values = self.annotations.setdefault(key, [])
         if value not in values:
             values.append(value)
@@ -75,6 +75,7 @@ class ValidatingAdmissionPolicies(AdmissionPlugin):
         return not is_exempt(kind)
 
     async def validate(self, change: ObjectChange) -> None:
+        # Mostly there are no policies: nothing else is computed then.
         policies = await self._policies.all()
         bindings = await self._bindings.all() if policies else ()
         if not bindings:
@@ -87,6 +88,7 @@ class ValidatingAdmissionPolicies(AdmissionPlugin):
                 for binding in bound:
                     await self._evaluate(policy, binding, request, version, outcome)
         _publish(change, outcome)
+        # All policies are evaluated for warnings and audit; the first denial is the answer.
         if outcome.denials:
             raise _refusal(change, *outcome.denials[0])
 

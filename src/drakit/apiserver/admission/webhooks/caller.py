@@ -1,8 +1,8 @@
-"""Post a review to a webhook and read what it answers.
+"""Post a review to a webhook and read the response.
 
-In:  where the webhook is, whom to trust, a body, and how long it may take.
-Out: the body of a good answer; CallFailed for anything else: nobody there, silence, an answer that breaks off or is too
-     much, a code that says no.
+In:  the address of the webhook, the CA to trust, a body, a timeout.
+Out: the body of a 2xx response. CallFailed for anything else: no connection, a timeout, a response that is cut off or
+     too long, another code.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Deadline = Callable[[float], AbstractAsyncContextManager[Any]]
 
 
 class CallFailed(Exception):
-    """There is no answer to go by."""
+    """The webhook gave no usable response."""
 
 
 class Endpoint:
-    """Where to connect, as whom the other side must identify itself, what to ask it for."""
+    """Where to connect, the name that the certificate must have, and the URL."""
 
     def __init__(self, url: str, host: str, port: int, server_name: str, context: ssl.SSLContext | None) -> None:
         self.url = url
@@ -45,7 +45,7 @@ class Endpoint:
 
 
 class Caller:
-    """Connections are not kept: a webhook is asked rarely, and a fresh connection never is a dead one."""
+    """Calls webhooks, each time over a new connection: calls are rare, and a kept connection may be dead."""
 
     def __init__(
         self,
@@ -105,6 +105,7 @@ class Caller:
             await writer.drain()
             return await self._answer(endpoint, reader)
         finally:
+            # Not `close`: a webhook that does not finish the TLS shutdown would keep the connection.
             writer.transport.abort()
 
     async def _answer(self, endpoint: Endpoint, reader: asyncio.StreamReader) -> bytes:
@@ -116,6 +117,7 @@ class Caller:
                 raise CallFailed(f'Post "{endpoint.url}": unexpected EOF')
             if not piece:
                 break
+            # Counted with the head: a response without end must not fill the memory.
             left -= len(piece)
             if left < 0:
                 raise CallFailed(f'Post "{endpoint.url}": the answer is longer than {self._max_answer} bytes')
@@ -127,7 +129,7 @@ class Caller:
 
 
 class _HttpAnswer:
-    """What the parser tells."""
+    """Collects what the HTTP parser reports."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
@@ -137,7 +139,7 @@ class _HttpAnswer:
 
     @property
     def ends_with_connection(self) -> bool:
-        """Whether nothing but the end of the connection says where the answer ends."""
+        """Whether only the end of the connection ends the body."""
         return self._headed and not self._delimited
 
     def on_header(self, name: bytes, value: bytes) -> None:  # noqa: ARG002
@@ -170,7 +172,7 @@ def _head(endpoint: Endpoint, length: int) -> bytes:
 
 @lru_cache(maxsize=128)
 def _trust(ca_bundle: str) -> ssl.SSLContext:
-    """Made once per bundle; without one, whom the machine trusts."""
+    """The TLS context of a CA bundle, made once. Without a bundle the CAs of the machine are trusted."""
     if not ca_bundle:
         return ssl.create_default_context()
     try:

@@ -1,9 +1,8 @@
-"""Webhooks: rules that somebody serves.
+"""The plugins for admission webhooks.
 
-In:  changes; the webhooks that are registered.
-Out: objects with the patches of mutating webhooks, which are asked one after the other; refusals and warnings of
-     validating ones, which are asked at the same time. A webhook that fails refuses or is passed over, as it is
-     registered.
+In:  changes; the registered webhooks.
+Out: mutating webhooks are called one after the other, and their patches change the object. Validating webhooks are
+     called at the same time, and may refuse or warn. A call that fails refuses or is ignored, by the failure policy.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _SERVER_SET = (
 
 
 class Hook:
-    """A webhook of a configuration, its conditions compiled."""
+    """A webhook of a configuration, with compiled match conditions."""
 
     def __init__(self, configuration: str, index: int, webhook: Webhook) -> None:
         self.key = (configuration, index)
@@ -72,7 +71,7 @@ def _hooks(document: Plain) -> list[Hook]:
 
 
 class _Webhooks(AdmissionPlugin):
-    """What both kinds have in common: which webhooks to ask, and asking one."""
+    """What both plugins share: choosing the webhooks to call, and calling one."""
 
     mutating = False
 
@@ -93,7 +92,7 @@ class _Webhooks(AdmissionPlugin):
         return [hook for hooks in configurations for hook in hooks] if configurations else []
 
     async def _wanted(self, hook: Hook, request: AdmissionRequest) -> str | None:
-        """The version in which a webhook wants to see the request; none when it does not."""
+        """The version in which a webhook wants to see the request; None if it does not apply."""
         version = await self._matcher.version(hook.criteria, request)
         if version is None or not hook.webhook.match_conditions:
             return version
@@ -109,7 +108,7 @@ class _Webhooks(AdmissionPlugin):
             raise request.change.forbid(failure.message) from None
 
     async def _ask(self, hook: Hook, request: AdmissionRequest, version: str) -> ReviewResponse | None:
-        """The answer of a webhook that allows the request; none when it failed and may."""
+        """The response of a webhook that allows the request; None if the call failed and that is to be ignored."""
         if request.change.dry_run and hook.webhook.side_effects not in _NO_EFFECTS:
             raise bad_request(f'admission webhook "{hook.name}" does not support dry run')
         try:
@@ -141,14 +140,14 @@ class _Webhooks(AdmissionPlugin):
 
 
 def _bounded(warnings: Sequence[str]) -> list[str]:
-    """Warnings travel in headers, for which no client has room without end: if they are long, their beginnings do."""
+    """Limit warnings: clients limit headers. If the warnings are too long in all, each is cut."""
     if sum(map(len, warnings)) <= MAX_WARNINGS:
         return list(warnings)
     return [text[:SHORT_WARNING] for text in warnings[: MAX_WARNINGS // SHORT_WARNING]]
 
 
 def _failed(hook: Hook, why: str) -> None:
-    """Pass over a webhook that has failed, if it may fail."""
+    """Handle a failed call: log it if the failure policy is Ignore, else raise 500."""
     message = f'failed calling webhook "{hook.name}": {why}'
     if hook.webhook.failure_policy != IGNORE:
         raise internal(message)
@@ -162,12 +161,13 @@ class ValidatingWebhooks(_Webhooks):
         super().__init__(objects, known_kind(_GROUP, "ValidatingWebhookConfiguration"), caller, new_uid, worker)
 
     async def validate(self, change: ObjectChange) -> None:
-        """All are asked, whatever the first says; of several refusals the first in order is told."""
+        """Call all webhooks at the same time. Of several refusals the client gets the first in order."""
         hooks = await self._registered()
         if not hooks:
             return
         request = AdmissionRequest(change)
         wanted = [(hook, await self._wanted(hook, request)) for hook in hooks]
+        # Conditions one by one, because they run here; the calls together, because they wait.
         asked = [self._ask(hook, request, version) for hook, version in wanted if version is not None]
         for outcome in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(outcome, BaseException):
@@ -176,7 +176,7 @@ class ValidatingWebhooks(_Webhooks):
 
 @dataclass(slots=True)
 class _Rounds:
-    """Which webhooks are to be asked again: those that want to be, when something changed after they were asked."""
+    """Which webhooks to call again: those with reinvocationPolicy IfNeeded, if the object changed after their call."""
 
     asked: set[tuple[str, int]] = field(default_factory=set)
     again: set[tuple[str, int]] = field(default_factory=set)
@@ -188,7 +188,7 @@ class _Rounds:
 
 
 class MutatingWebhooks(_Webhooks):
-    """Invariant: in the second round nobody is asked for the first time."""
+    """Invariant: no webhook is called in the second round that was not called in the first."""
 
     name = "MutatingAdmissionWebhook"
     mutating = True
@@ -205,11 +205,13 @@ class MutatingWebhooks(_Webhooks):
             return
         request = AdmissionRequest(change)
         rounds = change.memory.setdefault(self.name, _Rounds())
+        # Another plugin changed the object after the first round of webhooks.
         if change.repeated and rounds.left != change.new:
             rounds.changed()
         for hook in hooks:
             if not change.repeated or hook.key in rounds.again:
                 await self._admit(hook, request, rounds)
+        # A copy: plugins change the object in place.
         rounds.left = copy.deepcopy(change.new)
 
     async def _admit(self, hook: Hook, request: AdmissionRequest, rounds: _Rounds) -> None:
@@ -224,7 +226,7 @@ class MutatingWebhooks(_Webhooks):
             rounds.asked.add(hook.key)
 
     def _patched(self, hook: Hook, request: AdmissionRequest, version: str, answer: ReviewResponse) -> bool:
-        """Put the webhook's patch on the object; whether that changed it."""
+        """Apply the patch of a webhook. Return whether it changed the object."""
         try:
             operations = answer.operations()
         except ReviewInvalid as error:
@@ -254,6 +256,7 @@ class MutatingWebhooks(_Webhooks):
         metadata = document["metadata"]
         if any(metadata.get(name) != before["metadata"].get(name) for name in _IDENTITY):
             raise internal(f'admission webhook "{hook.name}" attempted to change the identity of the object')
+        # Silently, as upstream: webhooks often send back the object without these.
         for name in _SERVER_SET:
             restore(metadata, before["metadata"], name)
         return document

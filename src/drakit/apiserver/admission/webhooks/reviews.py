@@ -1,7 +1,7 @@
-"""AdmissionReview: the question that a webhook is asked, and its answer.
+"""AdmissionReview: what a webhook gets, and what it answers.
 
-In:  an AdmissionRequest; the bytes that came back.
-Out: a review to send; what the answer says, once it is known to be an answer to that question.
+In:  an AdmissionRequest; the bytes of the response.
+Out: the review to send; the checked response.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _LOWEST_FAILURE, _HIGHEST_FAILURE = 400, 599
 
 
 class ReviewInvalid(ValueError):
-    """The answer is no answer to the question."""
+    """The response is no AdmissionReview, or not the one to this request."""
 
 
 class ReviewStatus(Model):
-    """Why a webhook said no; what it sends of a Status."""
+    """The Status with which a webhook refuses; only the fields that are used."""
 
     message: str = ""
     reason: str = ""
@@ -50,7 +50,7 @@ class ReviewResponse(Model):
     warnings: Sequence[str] = ()
 
     def operations(self) -> list[Any]:
-        """The patch, as JSON patch operations; raise ReviewInvalid when it is none."""
+        """The operations of the JSON patch; ReviewInvalid if it cannot be decoded."""
         if not self.patch:
             return []
         if self.patch_type not in (None, "JSONPatch"):
@@ -71,7 +71,7 @@ class _Review(Model):
 
 
 def chosen_version(accepted: Sequence[str]) -> str:
-    """The first version that both sides know."""
+    """The first of the accepted versions that this server supports."""
     for version in accepted:
         if version in VERSIONS:
             return version
@@ -93,7 +93,7 @@ def question(request: AdmissionRequest, version: str, review_version: str, uid: 
 
 
 def read_answer(data: bytes, review_version: str, uid: str, *, mutating: bool) -> ReviewResponse:
-    """Raise ReviewInvalid for what is no review, or not the one that was asked for."""
+    """Decode a response. Raise ReviewInvalid if it is no review, or not the one to this request."""
     try:
         review = from_plain(_Review, msgspec.json.decode(data))
     except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -101,6 +101,7 @@ def read_answer(data: bytes, review_version: str, uid: str, *, mutating: bool) -
     answer = review.response
     if answer is None:
         raise ReviewInvalid("webhook response was absent")
+    # v1beta1 had fewer rules, and webhooks that rely on that.
     if review_version == "v1":
         _check(review, answer, uid)
         _check_patch(answer, mutating=mutating)
@@ -128,7 +129,7 @@ def _check_patch(answer: ReviewResponse, *, mutating: bool) -> None:
 
 
 def refusal(webhook: str, result: ReviewStatus | None) -> ApiError:
-    """What the client is told when a webhook says no: never a success, whatever code it sent."""
+    """The error of a refused request. A code of the webhook that is no error code becomes 400."""
     found = result or ReviewStatus()
     denied = f'admission webhook "{webhook}" denied the request'
     why = found.message or found.reason

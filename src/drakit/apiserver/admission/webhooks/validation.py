@@ -1,9 +1,9 @@
-"""What must hold for webhook configurations.
+"""Validation of webhook configurations.
 
-In:  the webhooks of a configuration, as they are to be stored.
+In:  the webhooks of a configuration that is written.
 Out: every error with its path.
 
-A webhook is reached over TLS; one on the same machine, which nobody can listen in on, also without.
+Webhooks must use TLS, except on the loopback interface, where nobody can listen in.
 """
 
 from __future__ import annotations

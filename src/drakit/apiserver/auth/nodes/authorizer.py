@@ -1,7 +1,7 @@
-"""What a node may do: run its own pods, and nothing of other nodes.
+"""The node authorizer: a node may run its own pods, and touch nothing of other nodes.
 
 In:  requests of users `system:node:<name>` in the group `system:nodes`.
-Out: allow, or no opinion with the reason. What a node may write is narrowed further by admission, which sees objects.
+Out: allow, or no opinion with the reason. The plugin NodeRestriction, which sees objects, narrows writes further.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NO_OPINION = AuthorizationResult(Decision.NO_OPINION)
 
 
 def node_of(user: User) -> str | None:
-    """The node that a user is; none for a user that is no node."""
+    """The node of a user `system:node:<name>`; None for other users."""
     if not user.name.startswith(PREFIX) or NODES not in user.groups:
         return None
     return user.name.removeprefix(PREFIX)
 
 
 class NodeAuthorizer:
-    """`rules` are those of the role `system:node`: they hold for what is not divided between nodes."""
+    """Decides by relations between a node and objects. `rules` of the role `system:node` hold for everything else."""
 
     def __init__(self, relations: Relations, rules: tuple[CompiledRule, ...]) -> None:
         self._relations = relations
@@ -102,7 +102,7 @@ class NodeAuthorizer:
             return _unless("can only get, create, update, patch, or delete a node lease")
         if asked.namespace != LEASES:
             return _unless(f'can only access leases in the "{LEASES}" system namespace')
-        # The name of a new lease is admission's to check: it is not in the path.
+        # The name of a new lease is not in the path. NodeRestriction checks it.
         if asked.verb != "create" and asked.name != node:
             return _unless("can only access node lease with the same name as the requesting node")
         return _ALLOW
@@ -111,7 +111,7 @@ class NodeAuthorizer:
         if asked.subresource:
             return _unless("cannot authorize ResourceSlice subresources")
         if asked.verb == "create":
-            return _ALLOW
+            return _ALLOW  # NodeRestriction checks the node of the new slice
         if asked.verb in ("get", "update", "patch", "delete"):
             return self._related(node, asked)
         if asked.verb in ("watch", "list", "deletecollection"):
@@ -157,7 +157,7 @@ _POD_WRITES = frozenset(
 
 
 def _selects(asked: Attributes, node: str) -> bool:
-    """Whether the request is for what is on this node alone."""
+    """Whether the field selector limits the request to this node."""
     try:
         selector = fieldselectors.parse(asked.field_selector)
     except UsageError:

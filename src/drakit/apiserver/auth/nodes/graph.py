@@ -1,7 +1,7 @@
-"""What belongs to which node: its pods, what they refer to, its slices.
+"""Which objects a node may access: its pods, the objects that these refer to, its slices.
 
-In:  pods and slices as they are written.
-Out: whether an object has to do with a node.
+In:  pods and slices, at each write.
+Out: whether an object is related to a node.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Relations:
     def _add(self, source: Reference, node: str, found: frozenset[Reference]) -> None:
         self._sources[source] = (node, found)
         for each in found:
+            # Counted: a secret may be used by several pods of one node.
             counts = self._nodes.setdefault(each, {})
             counts[node] = counts.get(node, 0) + 1
 
@@ -62,9 +63,9 @@ class Relations:
 
 
 def _pod_references(pod: Mapping[str, Any]) -> Iterator[Reference]:
-    """What a node needs to run a pod.
+    """The objects that a node needs to run a pod.
 
-    A mirror pod is made by a node itself: it must not open anything to it.
+    A node creates mirror pods itself, so they must not give it access to anything.
     """
     if MIRROR in (pod["metadata"].get("annotations") or {}):
         return

@@ -1,8 +1,7 @@
 """Authorization by roles, from memory.
 
-In:  attributes of a request; a Policy that is kept current.
-Out: allow, with the binding that says so, or no opinion. The same question costs one look-up until a role or a binding
-     changes.
+In:  attributes of a request; a RolePolicy that is kept up to date.
+Out: allow, with the binding that allows it, or no opinion. Results are cached until a role or a binding changes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _REMEMBERED = 65_536
 
 
 class Masters:
-    """Members of `system:masters` may do everything, whatever the roles say: nobody can lock them out."""
+    """Members of `system:masters` may do everything, whatever the roles say, so that nobody can lock them out."""
 
     async def authorize(self, attributes: Attributes) -> AuthorizationResult:
         return self.decide(attributes)
@@ -31,10 +30,12 @@ class Masters:
 
 
 class RoleBased:
-    """Invariant: `_results` are those of the policy's generation `_generation`.
+    """Decides by the rules of a user's roles, with a cache.
 
-    They are kept without the name of the object, unless a rule goes by names (none stands for that): so whoever guesses
-    names fills no memory, and a scheduler that meets a new claim meets a known answer.
+    Invariant: `_results` belong to the policy's generation `_generation`.
+
+    The key has no object name, so guessing names fills no memory, and a new claim of a scheduler is a cache hit. None
+    as a result says that the decision depends on the name and is made each time.
     """
 
     def __init__(self, policy: RolePolicy) -> None:
@@ -46,6 +47,7 @@ class RoleBased:
         return self.decide(attributes)
 
     def decide(self, asked: Attributes) -> AuthorizationResult:
+        # One change of any role or binding empties the cache: changes are rare, requests are not.
         if self._generation != self.policy.generation or len(self._results) >= _REMEMBERED:
             self._results.clear()
             self._generation = self.policy.generation
@@ -61,7 +63,7 @@ class RoleBased:
         return found if found is not None else self._evaluate(asked)
 
     def _goes_by_name(self, asked: Attributes) -> bool:
-        """Whether a rule that would allow it for some names comes before any that allows it for all."""
+        """Whether the first rule that fits allows only some names."""
         for grant in self.policy.grants(asked.user, asked.namespace):
             for rule in grant.rules or ():
                 if rule.fits(asked):
@@ -78,7 +80,7 @@ class RoleBased:
         return AuthorizationResult(Decision.NO_OPINION, f"RBAC: {summary(missing)}") if missing else _NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
-        """Rules on resources, rules on paths, and what could not be resolved."""
+        """The rules on resources and on paths, and a message about roles that do not exist."""
         resources, paths = [], []
         for rule in self.policy.rules(user, namespace):
             if rule.resources:

@@ -1,7 +1,7 @@
-"""Whether some rights include others: the question behind every grant.
+"""Whether rules cover other rules: what the check against escalation asks.
 
-In:  the rules that somebody holds, and those that are to be granted.
-Out: the rights that are missing, one by one, and the words that tell them.
+In:  the rules that a user has, and the rules to be granted.
+Out: the rights that the user lacks, one by one, and a text that lists them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from drakit.base.fields import quote
 
 
 def missing_rights(held: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """The single rights of `wanted` that no rule of `held` includes.
+    """The single rights of `wanted` that no rule of `held` covers.
 
-    A right is one verb on one resource (and name), or on one path: so a single rule includes it, or none does.
+    A single right is one verb on one resource (and name), or on one path. One rule covers it, or none does.
     """
     return [right for rule in wanted for right in _single(rule) if not any(_covers(owner, right) for owner in held)]
 
 
 def describe(rights: Iterable[PolicyRule]) -> str:
-    """The rights in lines, those on one resource together; paths have a line for each."""
+    """The rights as text: a line for each resource with all its verbs, and a line for each right on a path."""
     together: dict[tuple[tuple[str, ...], ...], list[str]] = {}
     lines = set()
     for right in rights:

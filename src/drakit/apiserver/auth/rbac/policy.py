@@ -1,9 +1,9 @@
 """Roles and bindings, indexed by whom they are for.
 
-In:  RBAC objects as they are written.
-Out: the rules that hold for a user in a namespace, and where each comes from.
+In:  RBAC objects, at each write.
+Out: the rules of a user in a namespace, and the binding that each comes from.
 
-`generation` counts the changes: whoever keeps an answer keeps it as long as that number stays.
+`generation` counts changes: a cached result is valid while it stays the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GROUP = "rbac.authorization.k8s.io"
 ACCOUNT_PREFIX = "system:serviceaccount:"
 _REMEMBERED = 8192
 SubjectKey = tuple[str, str]
-"""`User` or `Group`, and the name: a user may be called like a group."""
+"""`User` or `Group`, and the name: a user and a group may have the same name."""
 
 
 class IndexedBinding(msgspec.Struct, frozen=True):
@@ -34,13 +34,13 @@ class IndexedBinding(msgspec.Struct, frozen=True):
     subjects: tuple[Subject, ...]
 
     def subject_of(self, user: User) -> Subject:
-        """The first subject that is this user, or a group of it."""
+        """The first subject that is this user or one of its groups."""
         names = set(subjects_of(user))
         return next(each for each in self.subjects if subject_key(each, self.namespace) in names)
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """What one binding gives a user: rules, or a role that is not there."""
+    """The rules that one binding gives a user; None if its role does not exist."""
 
     binding: IndexedBinding
     subject: Subject
@@ -74,7 +74,7 @@ class RolePolicy:
         self._grants: dict[tuple[str, tuple[str, ...], str], tuple[Grant, ...]] = {}
 
     def put(self, kind: str, document: Mapping[str, Any]) -> None:
-        """Take an object of one of the four kinds in, as it is now."""
+        """Add or replace a role or a binding."""
         metadata = document["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
         if kind in ("Role", "ClusterRole"):
@@ -99,7 +99,7 @@ class RolePolicy:
         return None if found is None else tuple(rule.source for rule in found)
 
     def grants(self, user: User, namespace: str) -> tuple[Grant, ...]:
-        """What holds in the whole cluster first, then what holds in the namespace; in the order of names."""
+        """The grants of a user: cluster-wide ones first, then those in the namespace, each sorted by name."""
         key = (user.name, user.groups, namespace)
         found = self._grants.get(key)
         if found is None:
@@ -114,6 +114,7 @@ class RolePolicy:
 
     def _resolve(self, user: User, namespace: str) -> Iterator[Grant]:
         subjects = subjects_of(user)
+        # Without duplicates: for a cluster-scoped request both are empty.
         for place in dict.fromkeys(("", namespace)):
             names: set[str] = set().union(*(self._by_subject.get((place, each), ()) for each in subjects))
             for name in sorted(names):
@@ -122,6 +123,7 @@ class RolePolicy:
 
     def _rules(self, reference: RoleRef, namespace: str) -> tuple[CompiledRule, ...] | None:
         if reference.kind == "Role":
+            # A ClusterRoleBinding cannot refer to a Role.
             return self._roles.get((namespace, reference.name)) if namespace else None
         return self._roles.get(("", reference.name)) if reference.kind == "ClusterRole" else None
 
@@ -152,7 +154,7 @@ def subjects_of(user: User) -> tuple[SubjectKey, ...]:
 
 
 def subject_key(subject: Subject, namespace: str) -> SubjectKey:
-    """Whom a subject means; a service account is a user with a name of its own form."""
+    """The key of a subject. A service account is the user `system:serviceaccount:<namespace>:<name>`."""
     if subject.kind != "ServiceAccount":
         return subject.kind, subject.name
     return "User", f"{ACCOUNT_PREFIX}{subject.namespace or namespace}:{subject.name}"

@@ -31,7 +31,7 @@ class CompiledRule(msgspec.Struct, frozen=True, gc=False):
         return self.fits(asked) and (self.names is None or not asked.is_resource or asked.name in self.names)
 
     def fits(self, asked: Attributes) -> bool:
-        """Whether it allows what is asked for, the name aside."""
+        """Whether the rule allows the request if the name of the object does not matter."""
         if self.verbs is not None and asked.verb not in self.verbs:
             return False
         if not asked.is_resource:
@@ -41,7 +41,7 @@ class CompiledRule(msgspec.Struct, frozen=True, gc=False):
         return self._has_resource(asked)
 
     def _has_resource(self, asked: Attributes) -> bool:
-        """`pods`, `pods/status`, `*/status`, `*`; a resource alone does not stand for its subresources."""
+        """Match `pods`, `pods/status`, `*/status`, `*`. A resource does not include its subresources."""
         if self.resources is None:
             return True
         if not asked.subresource:

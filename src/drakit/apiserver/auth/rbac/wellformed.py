@@ -1,7 +1,7 @@
-"""What a role or a binding must be like.
+"""Validation of roles and bindings.
 
 In:  an RBAC document, and the one that it replaces.
-Out: field errors in the words of upstream.
+Out: field errors with upstream's messages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The roles and bindings that a cluster has from its first moment, and keeps.
+"""The default roles and bindings of a cluster.
 
 In:  feature gates.
 Out: documents. At each start they are written where they are missing, and completed where somebody took something out;
@@ -90,7 +90,7 @@ def kind_of(document: Document) -> Kind:
 
 
 def completed(wanted: Document, found: Document) -> Document | None:
-    """The object that is there with what it lacks; none when it lacks nothing, or shall be left alone."""
+    """The stored object with the rules or subjects that it lacks; None if it lacks none, or opted out."""
     metadata = found["metadata"]
     if (metadata.get("annotations") or {}).get(AUTOUPDATE, "true") != "true":
         return None

@@ -1,4 +1,4 @@
-"""A short way to write roles and bindings down.
+"""Builders of roles and bindings.
 
 In:  `on("get list watch", "core", "pods nodes")`.
 Out: documents as they are stored; words in the order in which the server shows them.
@@ -21,7 +21,7 @@ ALL = f"{READ} {WRITE}"
 
 
 def on(verbs: str, groups: str, resources: str, names: str = "") -> Document:
-    """A rule on resources; the core group is called `core` here."""
+    """A rule on resources. The core group is written `core`."""
     rule: Document = {
         "verbs": sorted(verbs.split()),
         "apiGroups": sorted("" if group == "core" else group for group in groups.split()),

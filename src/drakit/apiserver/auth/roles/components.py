@@ -1,4 +1,4 @@
-"""The roles of what runs a cluster: scheduler, nodes, controllers, drivers. Each has what it needs, and no more.
+"""The roles of components: scheduler, nodes, controller manager, drivers. Each has only the rights that it needs.
 
 In:  feature gates; the name of a driver.
 Out: cluster roles.
@@ -52,7 +52,7 @@ def component_roles(gates: FeatureGates) -> Iterator[Document]:
 
 
 def driver_role(driver: str) -> Document:
-    """What a driver of this name needs: publish slices, read claims, report on its own devices on its own node."""
+    """The rights of a driver: publish slices, read claims, report on its devices on its own node."""
     return cluster_role(
         f"system:drakit:driver:{driver}",
         [
@@ -67,7 +67,7 @@ def driver_role(driver: str) -> Document:
 
 
 def driver_binding(driver: str, namespace: str, name: str) -> Document:
-    """Gives the role of a driver to the service account that it runs as."""
+    """Bind the role of a driver to its service account."""
     return cluster_binding(driver_role(driver)["metadata"]["name"], [account(namespace, name)])
 
 
@@ -127,7 +127,7 @@ def _controller_manager() -> Iterator[Document]:
 
 
 def node_rules() -> Iterator[Document]:
-    """What nodes may do; the node authorizer divides it between them."""
+    """The rules of `system:node`. The node authorizer limits each node to its own objects."""
     own = "create delete get patch update"
     yield on("create", "authentication.k8s.io", "tokenreviews")
     yield on("create", "authorization.k8s.io", "subjectaccessreviews localsubjectaccessreviews")

@@ -93,7 +93,7 @@ def _view(gates: FeatureGates) -> Iterator[Document]:
 
 
 def _everybody() -> Iterator[Document]:
-    """What does not depend on a namespace: finding out what is served, who one is and what one may."""
+    """Roles for everybody: discovery, health, and questions about oneself."""
     version = "/version /version/"
     pages = "/openapi /openapi/* /api /api/* /apis /apis/*"
     yield cluster_role("system:discovery", [at("get", f"{_HEALTH} {version} {pages}")])

@@ -1,7 +1,7 @@
-"""Which objects are there that a token may be bound to: accounts, pods, nodes, secrets.
+"""The objects that tokens are bound to: service accounts, pods, nodes, secrets.
 
-In:  those objects, as they are written.
-Out: whether one is still the same, by its uid.
+In:  those objects, at each write.
+Out: whether the object of a token, identified by its uid, still exists.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from drakit.apiserver.storage.follower import Follower
 from drakit.apiserver.storage.objectstore import ObjectStore
 
 LEEWAY = timedelta(seconds=60)
-"""An object that is being deleted counts as long as this: its pods have something to finish."""
+"""An object that is being deleted counts for this long after its deletionTimestamp: pods may need to finish."""
 
 KINDS = tuple(known_kind("v1", name) for name in ("ServiceAccount", "Pod", "Node", "Secret"))
 
 
 class BoundObjects:
-    """Knows nothing before `start`: then no token is good."""
+    """An index of these objects by name. It is empty before `start`: then no token is valid."""
 
     def __init__(self, objects: ObjectStore) -> None:
         self._follower = Follower(objects, KINDS, self)
@@ -49,7 +49,7 @@ class BoundObjects:
         self._objects.pop((kind.kind, namespace, name), None)
 
     def has(self, kind: str, namespace: str, name: str, uid: str, now: datetime) -> bool:
-        """Whether this very object is there, and not about to have been gone."""
+        """Whether the object exists and is not past its deletion grace period."""
         found = self._objects.get((kind, namespace, name))
         if found is None or found[0] != uid:
             return False

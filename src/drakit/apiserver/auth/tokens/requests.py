@@ -1,7 +1,7 @@
-"""What somebody wants of a token: for whom, for how long, bound to what.
+"""Requests for tokens of service accounts.
 
 In:  the body of a POST to `serviceaccounts/<name>/token`.
-Out: a checked request, and the object that the token is to be bound to; 400, 404, 409 or 422 for what cannot be.
+Out: the checked spec, and the object to bind the token to. Raises 400, 404, 409 or 422.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Request(msgspec.Struct, frozen=True):
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """What a token is bound to, by kind in lower case; of a pod its node is told too."""
+    """The objects that a token is bound to, by kind in lower case. A pod comes with its node."""
 
     objects: tuple[tuple[str, str, str], ...] = ()
 
@@ -87,7 +87,7 @@ def _check_seconds(seconds: int) -> None:
 
 
 async def bind(objects: ObjectStore, wanted: TokenRequestSpec, namespace: str, name: str) -> Bound:
-    """Find the object that the token is to end with."""
+    """Find the object that the token is bound to: the token ends with it."""
     reference = wanted.bound_object_ref
     if reference is None:
         return Bound()
@@ -104,6 +104,7 @@ async def bind(objects: ObjectStore, wanted: TokenRequestSpec, namespace: str, n
             "The object might have been deleted and then recreated",
         )
     bound = [(reference.kind.lower(), found.name, found.uid)]
+    # The node of the pod goes into the token too: drivers prove by it where they run.
     if kind.kind == "Pod":
         bound += await _node_of(objects, found, name)
     return Bound(tuple(bound))
@@ -126,7 +127,7 @@ def _invalid(name: str, error: fields.FieldError) -> ApiError:
 
 
 def _without_nulls(value: Any) -> Any:
-    """A null is a field that is not there."""
+    """Drop nulls: they mean that the field is not set."""
     if not isinstance(value, dict):
         return value
     return {name: _without_nulls(each) for name, each in value.items() if each is not None}

@@ -1,7 +1,7 @@
-"""Tokens of service accounts: signed, for an audience, good for a time, and no longer than what they are bound to.
+"""Tokens of service accounts: JSON web tokens with an audience, an expiry and the objects that they are bound to.
 
-In:  a TokenRequest below a service account; a bearer token.
-Out: a JSON web token; the user that a token stands for, or why it stands for nobody.
+In:  a checked TokenRequest; a bearer token.
+Out: a signed token; the user of a token, or the reason why it is not valid.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ _REMEMBERED = 4096
 
 
 class TokenRefused(Exception):
-    """A token of this server that is not good, or not good any more; the text says why."""
+    """A token of this server is not valid, or not any more. The text says why."""
 
 
 class ServiceAccountTokens:
-    """Issues tokens, and knows its own again.
+    """Issues tokens and verifies them.
 
-    Invariant: `_verified` holds claims whose signature was right. Time, audience and the objects that a token is bound
-    to are looked at each time.
+    Invariant: `_verified` has claims whose signature is right. Time, audience and bound objects are checked each time.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class ServiceAccountTokens:
         new_id: Callable[[], str],
     ) -> None:
         self.audiences = tuple(audiences)
-        """Those that this server itself is one of."""
+        """The audiences of this server."""
         self._key = key
         self._issuer = issuer
         self._clock = clock
@@ -61,6 +60,7 @@ class ServiceAccountTokens:
         self, namespace: str, name: str, uid: str, wanted: TokenRequestSpec, bound: Bound
     ) -> dict[str, Any]:
         """The TokenRequest with its status."""
+        # From the first token on, what tokens are bound to is followed.
         await self._bound_objects.start()
         audiences = list(wanted.audiences or self.audiences)
         now = self._clock.now()
@@ -90,7 +90,7 @@ class ServiceAccountTokens:
         }
 
     def user(self, token: str) -> User | None:
-        """The service account of a token that this server takes; none for any other token."""
+        """The service account of a valid token for this server; None for any other token."""
         try:
             found = self.examine(token, self.audiences)
         except TokenRefused:
@@ -98,7 +98,7 @@ class ServiceAccountTokens:
         return found[0] if found else None
 
     def examine(self, token: str, audiences: Sequence[str]) -> tuple[User, list[str]] | None:
-        """The user and for which of the audiences; none for a token that was not issued here. Raise Refused."""
+        """The user and the matching audiences; None for a token that this server did not issue. Raise TokenRefused."""
         claims = self._claims(token)
         if claims is None:
             return None
@@ -110,7 +110,7 @@ class ServiceAccountTokens:
         return _user(claims), meant
 
     def _claims(self, token: str) -> Mapping[str, Any] | None:
-        """What a token says, if this server has signed it."""
+        """The claims of a token, if this server signed it."""
         found = self._verified.get(token)
         if found is not None:
             return found
@@ -122,12 +122,13 @@ class ServiceAccountTokens:
                 issuer=self._issuer,
                 options={
                     "require": ["exp", "nbf", "aud", "sub"],
-                    # Against this server's clock and the audiences in question, below.
+                    # `_check` and `examine` do this, with this server's clock and the wanted audiences.
                     "verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False,
                 },
             )  # fmt: skip
         except jwt.InvalidTokenError:
             return None
+        # Checking a signature is expensive, and a client sends the same token with every request.
         if len(self._verified) >= _REMEMBERED:
             self._verified.clear()
         self._verified[token] = claims
@@ -145,7 +146,7 @@ class ServiceAccountTokens:
             raise TokenRefused(f"service account {namespace}/{owner['name']} has been deleted")
         for kind, place in (("Secret", namespace), ("Pod", namespace), ("Node", "")):
             bound = private.get(kind.lower())
-            # The node of a pod is told for information: the pod stands for both.
+            # A token for a pod names the node only for information: it is bound to the pod.
             told = kind == "Node" and "pod" in private
             if bound and not told and not self._bound_objects.has(kind, place, bound["name"], bound["uid"], now):
                 raise TokenRefused(_INVALIDATED)

@@ -148,8 +148,13 @@ async def start_shim(directory: Path) -> str:
         raise RuntimeFailure(f"the container's shim cannot be started: {error}") from None
     finally:
         os.close(lock)
-    output, _ = await process.communicate()
-    return output.decode("utf-8", "replace").strip()
+    if process.stdout is None:
+        raise RuntimeFailure("the container's shim has no output")
+    # One line, not all: with uvloop the shim keeps a copy of the pipe open. A shim that failed leaves nobody behind.
+    answer = await process.stdout.readline()
+    if await process.wait():
+        answer += await process.stdout.read()
+    return answer.decode("utf-8", "replace").strip()
 
 
 def shim_argv(*arguments: str) -> list[str]:

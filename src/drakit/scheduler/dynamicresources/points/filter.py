@@ -7,7 +7,6 @@ Out: the nodes that do not fit, each with why. A failure that no node can mend e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 
 from drakit.allocator import AllocationError, Allocator, NodeAnswer, NodeError, OutOfTime, SearchResult, Unsatisfiable
 from drakit.scheduler.dynamicresources.nodeallocatable.charges import refuse_overcharged
@@ -18,7 +17,6 @@ from drakit.scheduler.framework import NodeInfo, Status
 NOT_AVAILABLE = Status.unresolvable("resourceclaim not available on the node")
 TIMED_OUT = Status.unresolvable("timed out trying to allocate devices")
 Refused = dict[str, Status]
-_name = attrgetter("name")
 
 
 def refuse_nodes(context: PluginContext, state: PodNeeds, nodes: Sequence[NodeInfo]) -> Refused:
@@ -40,7 +38,7 @@ def _allocatable(
     if allocator is None:
         return nodes
     beyond: set[int] = set()
-    for position, answer, plain in allocator.refused(list(map(_name, nodes))):
+    for position, answer, plain in allocator.refused([node.name for node in nodes]):
         name = nodes[position].name
         why = refused[name] = context.cannot_allocate if plain else _why(context, allocator, name, answer)
         if not why.is_rejected:

@@ -1,0 +1,126 @@
+"""What is prepared on this node, on disk: the kubelet's own file, name and format.
+
+In:  claims with their pods, drivers and devices.
+Out: `dra_manager_state`, whole at all times, mode 0600, with the CRC-32 of its content.
+
+CheckpointDamaged    (Terminal) the file is there and cannot be read: set it aside
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from drakit.base.errors import Terminal
+from drakit.nodeagent.claims.records import ClaimRecord
+from drakit.nodeagent.files import write_atomically
+from drakit.nodeagent.plugins.contract import PreparedDevice
+
+FILE = "dra_manager_state"
+_KIND = "DRACheckpoint"
+_VERSION = "checkpoint.dra.kubelet.k8s.io/v1"
+
+
+class CheckpointDamaged(Terminal):
+    """The file holds something else than a checkpoint of ours."""
+
+
+class Checkpoint:
+    def __init__(self, directory: Path, *, flush: Callable[[int], None] = os.fsync) -> None:
+        self.path = directory / FILE
+        self._flush = flush
+
+    def load(self) -> list[ClaimRecord] | None:
+        """None when there is no file. Raise CheckpointDamaged."""
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        return decode(data)
+
+    def save(self, records: Iterable[ClaimRecord] | None) -> None:
+        """None stands for: no claim ever."""
+        write_atomically(self.path, encode(records), flush=self._flush)
+
+    def set_aside(self, stamp: str) -> Path:
+        """Rename a damaged file, so that somebody can look at it."""
+        aside = self.path.with_name(f"{FILE}.damaged-{stamp}")
+        self.path.rename(aside)
+        return aside
+
+
+def encode(records: Iterable[ClaimRecord] | None) -> bytes:
+    entries = None if records is None else [_entry(each) for each in records]
+    data = _go_json({"kind": _KIND, "apiVersion": _VERSION, "ClaimInfoStateList": entries})
+    return _go_json({"Data": data, "Checksum": zlib.crc32(data.encode())}).encode()
+
+
+def decode(data: bytes) -> list[ClaimRecord]:
+    try:
+        outer = json.loads(data)
+        text, checksum = outer["Data"], outer["Checksum"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointDamaged(f"{FILE} is no checkpoint: {error}") from None
+    if not isinstance(text, str) or zlib.crc32(text.encode()) != checksum:
+        raise CheckpointDamaged(f"{FILE}: checkpoint is corrupted: the checksum does not fit the content")
+    try:
+        content = json.loads(text)
+        if (content["kind"], content["apiVersion"]) != (_KIND, _VERSION):
+            raise CheckpointDamaged(f"{FILE}: a {content['kind']} of {content['apiVersion']} is not understood")
+        return [_record(each) for each in content["ClaimInfoStateList"] or ()]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointDamaged(f"{FILE}: its content is no checkpoint: {error}") from None
+
+
+def _go_json(value: Any) -> str:
+    """As Go's encoder writes it: compact, and with what could end a script tag escaped."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _entry(record: ClaimRecord) -> dict[str, Any]:
+    return {
+        "ClaimUID": record.uid,
+        "ClaimName": record.name,
+        "Namespace": record.namespace,
+        "PodUIDs": {uid: {} for uid in sorted(record.pods)},
+        "DriverState": {
+            driver: {"Devices": None if devices is None else [_device(each) for each in devices]}
+            for driver, devices in sorted(record.drivers.items())
+        },
+    }
+
+
+def _device(device: PreparedDevice) -> dict[str, Any]:
+    return {
+        "PoolName": device.pool,
+        "DeviceName": device.device,
+        "ShareID": device.share_id,
+        "RequestNames": list(device.requests) or None,
+        "CDIDeviceIDs": list(device.cdi_ids) or None,
+    }
+
+
+def _record(entry: Mapping[str, Any]) -> ClaimRecord:
+    drivers = {
+        driver: None if state["Devices"] is None else [_prepared(each) for each in state["Devices"]]
+        for driver, state in entry["DriverState"].items()
+    }
+    pods = dict.fromkeys(entry["PodUIDs"] or ())
+    return ClaimRecord(entry["ClaimUID"], entry["ClaimName"], entry["Namespace"], pods=pods, drivers=drivers)
+
+
+def _prepared(device: Mapping[str, Any]) -> PreparedDevice:
+    return PreparedDevice(
+        pool=device["PoolName"],
+        device=device["DeviceName"],
+        requests=tuple(device["RequestNames"] or ()),
+        cdi_ids=tuple(device["CDIDeviceIDs"] or ()),
+        share_id=device["ShareID"],
+    )

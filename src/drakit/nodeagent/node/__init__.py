@@ -1,0 +1,1 @@
+"""The node itself: its object, its heartbeat, its end."""

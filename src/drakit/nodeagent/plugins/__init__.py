@@ -1,0 +1,1 @@
+"""Plugins of the node: found in the registry directory, registered, reached, watched."""

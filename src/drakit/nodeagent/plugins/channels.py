@@ -1,0 +1,211 @@
+"""Plugins over gRPC on Unix sockets.
+
+In:  paths of sockets.
+Out: peers whose failures carry the words of a Go client, which is what people search for.
+
+A socket that cannot be connected to fails a call at once, with the cause; as soon as it can be, the call goes through:
+nobody waits for gRPC's own reconnect backoff.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import grpc
+from grpc import aio
+
+from drakit.nodeagent.plugins.contract import (
+    V1,
+    V1BETA1,
+    CallFailed,
+    ClaimRef,
+    DriverPeer,
+    HealthReport,
+    PluginInfo,
+    PrepareAnswer,
+    PreparedDevice,
+    RegistrationPeer,
+)
+from drakit.pluginapi import (
+    dra_v1_pb2,
+    dra_v1_pb2_grpc,
+    dra_v1beta1_pb2,
+    dra_v1beta1_pb2_grpc,
+    health_v1alpha1_pb2,
+    health_v1alpha1_pb2_grpc,
+    registration_pb2,
+    registration_pb2_grpc,
+)
+
+T = TypeVar("T")
+_MESSAGES: Mapping[str, Any] = {V1: dra_v1_pb2, V1BETA1: dra_v1beta1_pb2}
+_STUBS: Mapping[str, Any] = {V1: dra_v1_pb2_grpc.DRAPluginStub, V1BETA1: dra_v1beta1_pb2_grpc.DRAPluginStub}
+_OPTIONS = (
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.max_receive_message_length", 16 << 20),
+)
+_REGISTRATION_SECONDS = 10.0
+
+
+def go_code(code: grpc.StatusCode) -> str:
+    """`DEADLINE_EXCEEDED` as Go writes it: `DeadlineExceeded`; OK stays OK."""
+    if code is grpc.StatusCode.OK:
+        return "OK"
+    name = "".join(part.capitalize() for part in code.name.split("_"))
+    return {"Cancelled": "Canceled"}.get(name, name)
+
+
+async def translated(call: Awaitable[T]) -> T:
+    try:
+        return await call
+    except aio.AioRpcError as error:
+        raise _failure(error) from None
+
+
+def _failure(error: aio.AioRpcError) -> CallFailed:
+    code, detail = go_code(error.code()), error.details() or ""
+    return CallFailed(code, "context deadline exceeded" if code == "DeadlineExceeded" else detail)
+
+
+def channel_to(path: str) -> aio.Channel:
+    return aio.insecure_channel(f"unix:{path}", options=_OPTIONS)
+
+
+async def check_reachable(path: str) -> None:
+    """Connect once, so that a failure has the words that a Go client would use."""
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        probe.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(probe, path)
+    except OSError as error:
+        cause = os.strerror(error.errno).lower() if error.errno else str(error)
+        detail = f'connection error: desc = "transport: Error while dialing: dial unix {path}: connect: {cause}"'
+        raise CallFailed("Unavailable", detail) from None
+    finally:
+        probe.close()
+
+
+class GrpcRegistration:
+    """One dialogue with a plugin's registration socket."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._channel = channel_to(path)
+        self._stub: Any = registration_pb2_grpc.RegistrationStub(self._channel)
+
+    async def get_info(self) -> PluginInfo:
+        await check_reachable(self._path)
+        info = await translated(self._stub.GetInfo(registration_pb2.InfoRequest(), timeout=_REGISTRATION_SECONDS))
+        return PluginInfo(info.type, info.name, info.endpoint, tuple(info.supported_versions))
+
+    async def notify(self, *, registered: bool, error: str) -> None:
+        status = registration_pb2.RegistrationStatus(plugin_registered=registered, error=error)
+        await translated(self._stub.NotifyRegistrationStatus(status, timeout=_REGISTRATION_SECONDS))
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+
+class GrpcDriver:
+    """A driver's service socket; one channel, watched as long as the peer is open."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._channel = channel_to(endpoint)
+        self._connected = False
+        self._listeners: list[Callable[[], None]] = []
+        self._watcher = asyncio.create_task(self._watch(), name=f"connection to {endpoint}")
+
+    @property
+    def connected(self) -> bool:
+        return self._connected
+
+    def on_change(self, call: Callable[[], None]) -> None:
+        self._listeners.append(call)
+
+    async def prepare(self, service: str, claims: Sequence[ClaimRef], *, limit: float) -> Mapping[str, PrepareAnswer]:
+        messages = _MESSAGES[service]
+        request = messages.NodePrepareResourcesRequest(claims=_claims(messages, claims))
+        answer = await self._call(service, "NodePrepareResources", request, limit)
+        return {uid: _prepared(each) for uid, each in answer.claims.items()}
+
+    async def unprepare(self, service: str, claims: Sequence[ClaimRef], *, limit: float) -> Mapping[str, str]:
+        messages = _MESSAGES[service]
+        request = messages.NodeUnprepareResourcesRequest(claims=_claims(messages, claims))
+        answer = await self._call(service, "NodeUnprepareResources", request, limit)
+        return {uid: each.error for uid, each in answer.claims.items()}
+
+    async def watch_health(self) -> AsyncIterator[Sequence[HealthReport]]:
+        await check_reachable(self._endpoint)
+        stub: Any = health_v1alpha1_pb2_grpc.DRAResourceHealthStub(self._channel)
+        stream = stub.NodeWatchResources(health_v1alpha1_pb2.NodeWatchResourcesRequest(), wait_for_ready=True)
+        try:
+            async for message in stream:
+                yield [_report(each) for each in message.devices]
+        except aio.AioRpcError as error:
+            raise _failure(error) from None
+        finally:
+            stream.cancel()
+
+    async def close(self) -> None:
+        self._watcher.cancel()
+        await asyncio.gather(self._watcher, return_exceptions=True)
+        await self._channel.close()
+        self._become(False)
+
+    async def _call(self, service: str, method: str, request: Any, limit: float) -> Any:
+        if not self._connected:
+            await check_reachable(self._endpoint)
+        stub = _STUBS[service](self._channel)
+        # The socket answers, so the channel is about to be ready again: the call waits for that instead of failing.
+        return await translated(getattr(stub, method)(request, timeout=limit, wait_for_ready=True))
+
+    async def _watch(self) -> None:
+        while True:
+            state = self._channel.get_state(try_to_connect=True)
+            self._become(state is grpc.ChannelConnectivity.READY)
+            await self._channel.wait_for_state_change(state)
+
+    def _become(self, connected: bool) -> None:
+        if connected != self._connected:
+            self._connected = connected
+            for call in self._listeners:
+                call()
+
+
+class GrpcDialer:
+    def registration(self, path: str) -> RegistrationPeer:
+        return GrpcRegistration(path)
+
+    def driver(self, endpoint: str) -> DriverPeer:
+        return GrpcDriver(endpoint)
+
+
+def _claims(messages: Any, claims: Sequence[ClaimRef]) -> list[Any]:
+    return [messages.Claim(namespace=each.namespace, uid=each.uid, name=each.name) for each in claims]
+
+
+def _prepared(answer: Any) -> PrepareAnswer:
+    return PrepareAnswer(tuple(_device(each) for each in answer.devices), answer.error)
+
+
+def _device(device: Any) -> PreparedDevice:
+    share = None
+    with suppress(ValueError):  # v1beta1 has no such field
+        share = device.share_id if device.HasField("share_id") else None
+    return PreparedDevice(
+        device.pool_name, device.device_name, tuple(device.request_names), tuple(device.cdi_device_ids), share
+    )
+
+
+def _report(each: Any) -> HealthReport:
+    health = {1: "Healthy", 2: "Unhealthy"}.get(each.health, "Unknown")
+    return HealthReport(
+        each.device.pool_name, each.device.device_name, health, each.message, each.health_check_timeout_seconds
+    )

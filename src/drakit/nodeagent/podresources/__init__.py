@@ -1,0 +1,1 @@
+"""PodResources: what monitoring agents ask a node about its pods' devices."""
