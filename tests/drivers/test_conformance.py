@@ -22,11 +22,12 @@ from drakit.conformance import (
     open_testbed,
     select,
 )
-from drakit.drivers import DRIVERS, cpu, fabric, gpu, nic
+from drakit.driverkit import Driver
+from drakit.drivers import DRIVERS, cpu, fabric, gpu, nic, profile_names
 from tests.drivers.launcher import REMOVE, KitLauncher, Make
 
 ROOT = Path(__file__).parents[2]
-SOON = Timeouts(start=10.0, call=10.0, publish=10.0, repair=20.0, stop=10.0, slow=0.05, settle=0.05, health=10.0)
+PATIENT = Timeouts(start=30.0, call=30.0, publish=30.0, repair=30.0, stop=30.0, slow=0.05, settle=0.05, health=30.0)
 LABELS = {"fabric.example.com/zone": "zone-a"}
 CONTROL = "{plugin_dir}/hardware/health"
 MAKERS: dict[str, Make] = {
@@ -58,7 +59,7 @@ async def judged(name: str) -> list[RuleResult]:
         break_command=("sh", "-c", f"echo gpu-0 overheated > {CONTROL}"),
         heal_command=("rm", CONTROL),
     )
-    async with open_testbed(KitLauncher(MAKERS[name]), wishes=wishes, timeouts=SOON, subject=subject) as bed:
+    async with open_testbed(KitLauncher(MAKERS[name]), wishes=wishes, timeouts=PATIENT, subject=subject) as bed:
         return [each async for each in judge(RULES, bed)]
 
 
@@ -68,6 +69,21 @@ def test_an_example_driver_keeps_every_rule_with_no_more_rights_than_it_needs(na
     assert [(each.rule, each.reason) for each in results if each.verdict is RuleVerdict.FAIL] == []
     skipped = {each.rule for each in results if each.verdict is RuleVerdict.SKIP}
     assert skipped - {"health-change"} == NOT_OFFERED[name]
+
+
+@pytest.mark.parametrize("profile", profile_names())
+def test_devices_of_every_profile_can_be_published_and_prepared(profile: str) -> None:
+    def make(directory: Path) -> Driver:
+        return gpu.Driver(profile=profile, directory=str(directory))
+
+    async def run() -> list[RuleResult]:
+        chosen = select(RULES, ["registration", "slices-valid", "slices-complete", "prepare", "unprepare", "cdi-files"])
+        wishes = ClusterWishes(node_labels=LABELS)
+        async with open_testbed(KitLauncher(make), wishes=wishes, timeouts=PATIENT) as bed:
+            return [each async for each in judge(chosen, bed)]
+
+    results = asyncio.run(run())
+    assert [(each.rule, each.reason) for each in results if each.verdict is not RuleVerdict.PASS] == []
 
 
 def test_a_driver_without_rights_is_told_apart_from_one_with(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ from drakit.conformance import RULES, ClusterWishes, RuleResult, RuleVerdict, ju
 from drakit.conformance.cluster import own_cluster
 from tests.conformance.driver.launcher import InProcessLauncher
 from tests.conformance.driver.plaindriver import PlainDriver
-from tests.conformance.driver.test_rules import SOON, SUBJECT
+from tests.conformance.driver.test_rules import PATIENT, SUBJECT
 
 
 async def judged_in(kubeconfig: Path, launcher: InProcessLauncher, *, node: str = "worker") -> list[RuleResult]:
     wishes = ClusterWishes(node_name=node)
-    async with open_testbed(launcher, kubeconfig=kubeconfig, wishes=wishes, timeouts=SOON, subject=SUBJECT) as bed:
+    async with open_testbed(launcher, kubeconfig=kubeconfig, wishes=wishes, timeouts=PATIENT, subject=SUBJECT) as bed:
         return [each async for each in judge(RULES, bed)]
 
 
@@ -77,7 +77,7 @@ class CrashingLauncher(InProcessLauncher):
 def test_a_driver_that_ends_by_itself_has_not_kept_the_rule() -> None:
     async def run() -> list[RuleResult]:
         launcher = CrashingLauncher(EndsAfterUnprepare)
-        async with open_testbed(launcher, timeouts=SOON) as bed:
+        async with open_testbed(launcher, timeouts=PATIENT) as bed:
             return [each async for each in judge(select(RULES, ["unprepare-without-prepare"]), bed)]
 
     (result,) = asyncio.run(run())
@@ -89,7 +89,7 @@ def test_an_interrupted_run_leaves_no_driver_behind() -> None:
     launcher = InProcessLauncher()
 
     async def run() -> None:
-        async with open_testbed(launcher, timeouts=SOON) as bed:
+        async with open_testbed(launcher, timeouts=PATIENT) as bed:
             await bed.driver()
             raise KeyboardInterrupt
 
