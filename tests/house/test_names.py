@@ -10,9 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "drakit"
 ROOMS = (
-    "base cel api selectors validation quota store apiserver client informers manifests allocator lint scheduler "
-    "controllers cli"
-).split()
+    *("base", "cel", "api", "selectors", "validation", "quota", "store", "apiserver", "client", "informers"),
+    *("manifests", "allocator", "lint", "scheduler", "controllers", "cli"),
+)
 """The rooms whose names are settled among each other."""
 TWICE = {"Status"}
 """Kubernetes has two of these: the answer of a server, and what a plugin of the scheduler says."""
