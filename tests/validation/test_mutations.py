@@ -103,5 +103,7 @@ def test_an_object_may_be_replaced_by_itself(kind: str) -> None:
     for document in GOOD[kind]:
         meta = {**document.get("metadata", {}), "resourceVersion": "1"}
         obj = _sent({**document, "metadata": meta})
-        if obj is not None and not validate_create(obj, Context(empty_lists=empty_lists(document))):
+        if obj is not None and not validate_create(
+            obj, Context(gates=FeatureGates.all_on(), empty_lists=empty_lists(document))
+        ):
             assert validate_update(obj, obj) == ()

@@ -199,9 +199,10 @@ def sharing(value: M, known: M, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take_shared(plain: dict[str, Any], value: Model, known: Model, document: Mapping[str, Any]) -> None:
-    fields = zip(_names_of(type(value)), msgspec.structs.astuple(value), msgspec.structs.astuple(known), strict=True)
-    for name, each, before in fields:
-        if each is before and name in document:
+    """Take the parts that both structs share from the document of `known`."""
+    names, parts, before = _names_of(type(value)), msgspec.structs.astuple(value), msgspec.structs.astuple(known)
+    for name, mine, theirs in zip(names, parts, before, strict=True):
+        if mine is theirs and name in document:
             plain[name] = document[name]
 
 

@@ -62,7 +62,7 @@ class StructShape(Shape):
             field = fields.get(key)
             if field is None:
                 log.append((UNKNOWN, (place, key, self.name)))
-            elif type(each) is field.exact:
+            elif type(each) is field.exact:  # texts and flags, which most fields are
                 result[key] = each
             elif each is not None:
                 item = field.shape.read(each, (place, key, self.name), log)
@@ -71,7 +71,10 @@ class StructShape(Shape):
         return result
 
     def read_again(self, value: Any, known: Mapping[str, Any], log: Log, place: Place = None) -> Any:
-        """As `read`, but for what is part of an object that was read and completed before: that is kept as it is."""
+        """As `read`, but parts that are the same objects as in `known` are kept.
+
+        `known` is an object that was read and completed before.
+        """
         if type(value) is not dict:
             return self.read(value, place, log)
         result = dict(value)
@@ -113,17 +116,23 @@ class StructShape(Shape):
         return {}
 
     def complete(self, value: Any, known: Mapping[str, Any] = _NOTHING) -> Any:
-        """`known` is an object that was completed before: what is part of it is kept as it is."""
+        """The object as it is written: fields that are always written are there, empty ones that are not are gone.
+
+        `known` is an object that was completed before. Parts that are the same objects as in it are kept.
+        """
         result: dict[str, Any] = {}
         fields = self.fields
         for key, each in value.items():
+            there = known.get(key)
+            if each is there and each:
+                result[key] = each
+                continue
             field = fields.get(key)
             if field is None or each is None:
                 continue
-            if not field.leaf and each is not (there := known.get(key)):
-                each = field.complete(each, there)
-            if each or not field.drop:
-                result[key] = each
+            completed = each if field.leaf or each is there else field.complete(each, there)
+            if completed is not None and (completed or not field.drop):
+                result[key] = completed
         for key, make in self.always:
             if key not in result:
                 result[key] = make()
@@ -131,7 +140,7 @@ class StructShape(Shape):
 
 
 def _replaced(target: dict[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The target with new parts in the places of old ones; those that are no more are taken out."""
+    """The target with `new` in the place of `old`: keys of `old` that `new` does not have are removed."""
     for key in old:
         if key in new:
             target[key] = new[key]
