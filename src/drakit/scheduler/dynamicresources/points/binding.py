@@ -38,7 +38,7 @@ async def bind_claim(context: PluginContext, need: ClaimNeed) -> None:
     known = context.claims.newest(need.claim) or need.claim
     need.claim = await store_claim(context, need, known)
     context.claims.assume(need.claim)
-    # Another scheduler may have given the same devices away. Whose write came first is known once the informer shows ours.
+    # Another scheduler may have given the same devices away. The informer shows whose write came first.
     overlap = await need.flight.landed() if need.flight is not None else None
     where = f"{need.claim.metadata.namespace}/{need.claim.metadata.name}"
     if overlap is not None:
