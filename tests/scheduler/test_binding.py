@@ -8,9 +8,9 @@ from typing import Any
 from drakit.client import PODS, Client, InProcess
 from drakit.scheduler import Scheduler
 from drakit.scheduler.framework import PluginStatus
-from tests.controllers.cluster import Fatal
-from tests.scheduler.cluster import cluster, on_loop, scheduling
-from tests.scheduler.manifests import node, pod
+from tests.builders.cluster import Fatal
+from tests.builders.podmanifests import node, pod
+from tests.builders.schedulercluster import cluster, on_loop, scheduling
 from tests.scheduler.stubborn import Stubborn
 
 

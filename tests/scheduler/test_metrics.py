@@ -9,8 +9,8 @@ import pytest
 from drakit.base.gates import FeatureGates
 from drakit.client import PODS
 from drakit.scheduler.framework import PluginStatus
-from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
-from tests.scheduler.manifests import node, pod
+from tests.builders.podmanifests import node, pod
+from tests.builders.schedulercluster import SchedulingCluster, on_loop, scheduling
 from tests.scheduler.stubborn import Stubborn
 
 PROFILE = "default-scheduler"

@@ -14,10 +14,10 @@ from drakit.scheduler.config import DynamicResourcesArgs, SchedulerConfiguration
 from drakit.scheduler.config.model import PluginSet
 from drakit.scheduler.framework import CycleState, NodeInfo, PluginStatus, Rejections
 from drakit.scheduler.plugins import MAKERS, Maker
-from tests.controllers.manifests import pod_group
-from tests.scheduler.cluster import on_loop, scheduling
+from tests.builders.manifests import pod_group
+from tests.builders.podmanifests import by_name, claim, device_class, node, pod, resource_slice
+from tests.builders.schedulercluster import on_loop, scheduling
 from tests.scheduler.dynamicresources.extended.stage import GPU, asking, message_of, stage
-from tests.scheduler.manifests import by_name, claim, device_class, node, pod, resource_slice
 from tests.scheduler.stubborn import NAME, Stubborn, configured
 
 

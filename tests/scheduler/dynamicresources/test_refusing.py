@@ -11,8 +11,10 @@ from drakit.api import Pod, from_plain
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, CLASSES, PODS, SLICES, TAINT_RULES
 from drakit.scheduler.framework import CycleState, PluginStatus
-from tests.controllers.manifests import DRIVER
-from tests.scheduler.cluster import on_loop
+from tests.builders.manifests import DRIVER
+from tests.builders.podmanifests import by_template, node, pod, resource_slice, template
+from tests.builders.schedulercluster import on_loop
+from tests.scheduler.dynamicresources.choosing import Plugins
 from tests.scheduler.dynamicresources.scenes import (
     NOT_AVAILABLE,
     Plain,
@@ -26,8 +28,6 @@ from tests.scheduler.dynamicresources.scenes import (
     stored,
     user,
 )
-from tests.scheduler.dynamicresources.test_choosing import Plugins
-from tests.scheduler.manifests import by_template, node, pod, resource_slice, template
 
 NOTHING = "no new claims to deallocate"
 

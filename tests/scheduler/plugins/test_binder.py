@@ -8,8 +8,8 @@ from drakit.apiserver.auth.identities import SCHEDULER
 from drakit.client import PODS, Client, ConnectionFailed, InProcess, Transport
 from drakit.scheduler.framework import Code, CycleState, PluginStatus
 from drakit.scheduler.plugins.defaultbinder import DefaultBinder
-from tests.controllers.cluster import Cluster, cluster, on_loop
-from tests.scheduler.manifests import node, pod
+from tests.builders.cluster import Cluster, cluster, on_loop
+from tests.builders.podmanifests import node, pod
 
 
 class Deaf:
