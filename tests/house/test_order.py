@@ -33,7 +33,7 @@ ORDER = {
     "scheduler/dynamicresources": "plugin → hints, explanation → extended → points → nodeallocatable → state",
     "nodeagent": "agent → settings → node, podresources → pods → claims, devices → plugins → containers → metrics, runtimes → files",  # noqa: E501
     "nodeagent/containers": "config, hooks, probes, volumes → environment, handlers, hostpaths, limits, mounts, projections → backoff, deadlines, expansion, fieldrefs, grpchealth, payloads, sources → documents, failures",  # noqa: E501
-    "nodeagent/runtimes": "cri, crun, process, simulated → supervised → behaviours, bytepipes, cdi, cgroups, changes, forwards → contract, shim",  # noqa: E501
+    "nodeagent/runtimes": "cri, crun, process, simulated → supervised → behaviours, bytepipes, cdi, cgroups, changes, forwards, lastwords → contract, shim",  # noqa: E501
     "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles → plugins → dynamicresources, podgroups, queue → cache, config, metrics, writers → framework",  # noqa: E501
     "validation": "rules, disabled → cluster, resource → pods → context, fields",
 }

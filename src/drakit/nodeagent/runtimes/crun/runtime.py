@@ -48,10 +48,11 @@ class CrunRuntime(SupervisedRuntime):
         cgroups: Cgroups,
         images: ImageStore,
         program: str = "crun",
+        host_ip: str = "127.0.0.1",
         new_id: Callable[[], str] = new_id,
         boot: Callable[[], str] = boot_id,
     ) -> None:
-        super().__init__(root, clock=clock, new_id=new_id, boot=boot)
+        super().__init__(root, clock=clock, host_ip=host_ip, new_id=new_id, boot=boot)
         self._cdi = cdi
         self._cgroups = cgroups
         self._images = images

@@ -57,12 +57,20 @@ class SupervisedRuntime:
     """The part of the Runtime contract that does not depend on what a container is."""
 
     def __init__(
-        self, root: Path, *, clock: Clock, new_id: Callable[[], str] = new_id, boot: Callable[[], str] = boot_id
+        self,
+        root: Path,
+        *,
+        clock: Clock,
+        host_ip: str = "127.0.0.1",
+        new_id: Callable[[], str] = new_id,
+        boot: Callable[[], str] = boot_id,
     ) -> None:
+        """`host_ip`: the node's address. Pods share its network, so it is theirs too."""
         self._root = root
         self._clock = clock
         self._new_id = new_id
         self._boot = boot()
+        self._host_ip = host_ip
         self._sandboxes: dict[str, SandboxRecord] = {}
         self._containers: dict[str, Supervised] = {}
         self._changes = PodChanges()
@@ -170,6 +178,7 @@ class SupervisedRuntime:
                 attempt=record.config.attempt,
                 state=record.state,
                 created=record.created,
+                ip=self._host_ip if record.state is SandboxState.READY else "",
                 labels=record.config.labels,
                 annotations=record.config.annotations,
             )
