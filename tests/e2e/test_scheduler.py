@@ -87,7 +87,7 @@ async def _bind_one_of_a_template(running: Running) -> None:
 
 
 def test_a_pod_with_a_claim_template_is_bound_in_drakit_up() -> None:
-    with apiserver("--ephemeral", name="up") as running:
+    with apiserver("--ephemeral", "--nodes", "0", name="up") as running:
         asyncio.run(_bind_one_of_a_template(running))
 
 

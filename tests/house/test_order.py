@@ -31,8 +31,7 @@ ORDER = {
     "allocator/search": "cache → solver → search → bounds, checks → state, symmetry → options, spare, reader → answer, layouts → plans → constraints",  # noqa: E501
     "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles, plugins → dynamicresources, queue → cache, metrics, podgroups, writers → framework → config",  # noqa: E501
     "scheduler/dynamicresources": "plugin → hints, explanation → extended → points → nodeallocatable → state",
-    "nodeagent": "agent → settings → node, podresources, server → pods → claims, devices → plugins → containers → metrics, runtimes → files",  # noqa: E501
-    "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles → plugins → dynamicresources, podgroups, queue → cache, config, metrics, writers → framework",  # noqa: E501
+    "nodeagent": "agent → server, settings → node, podresources → pods → claims, devices → plugins → containers → metrics, runtimes → files",  # noqa: E501
     "validation": "rules, disabled → cluster, resource → pods → context, fields",
 }
 

@@ -19,7 +19,7 @@ import uvloop
 from prometheus_client import CollectorRegistry
 
 from drakit.base.clock import Clock, RealClock
-from drakit.base.errors import UsageError
+from drakit.base.errors import Unavailable, UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli import options
 from drakit.cli.access import access_of
@@ -34,6 +34,14 @@ from drakit.nodeagent.node.facts import DEFAULT_PODS, parse_reserved, this_machi
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
 from drakit.nodeagent.runtimes.cgroups import Cgroups
 from drakit.nodeagent.runtimes.contract import Runtime
+from drakit.nodeagent.server import (
+    NodeAccess,
+    NodeAuthentication,
+    NodeAuthorization,
+    NodeCertificates,
+    NodeServing,
+    bind_node_port,
+)
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
 
 DEFAULT_ROOT = Path("/var/lib/drakit/node")
@@ -116,12 +124,43 @@ class NodeFlags(FlagGroup, frozen=True, kw_only=True):
         return {name: value for name, _, value in pairs}
 
 
+class NodeServerFlags(FlagGroup, frozen=True, kw_only=True):
+    """How the API server reaches the node for logs, exec and the like; without a certificate it does not."""
+
+    address: Annotated[str, typer.Option(help="Where the node's own server listens.")] = "127.0.0.1"
+    node_port: Annotated[int, typer.Option(help="The port of the node's own server; 0 is any that is free.")] = 10250
+    tls_cert_file: Annotated[Path | None, typer.Option(help="The certificate that the node serves with.")] = None
+    tls_private_key_file: Annotated[Path | None, typer.Option(help="The key of that certificate.")] = None
+    client_ca_file: Annotated[Path | None, typer.Option(help="The CA of those who may call with a certificate.")] = None
+
+    def serving(self, node: str, client: Client, clock: Clock) -> NodeServing | None:
+        if self.tls_cert_file is None and self.tls_private_key_file is None:
+            return None
+        if self.tls_cert_file is None or self.tls_private_key_file is None:
+            raise UsageError("--tls-cert-file and --tls-private-key-file go together")
+        certificates = NodeCertificates(self.tls_cert_file, self.tls_private_key_file, self.client_ca_file)
+        return node_serving(node, self.address, self.node_port, certificates, client, clock)
+
+
+def node_serving(
+    node: str, address: str, port: int, certificates: NodeCertificates, client: Client, clock: Clock
+) -> NodeServing:
+    """Raise Unavailable when the port is not to be had."""
+    try:
+        bound = bind_node_port(address, port)
+    except OSError as error:
+        raise Unavailable(f"cannot listen on {address}:{port}: {error}") from None
+    access = NodeAccess(NodeAuthentication(client, clock), NodeAuthorization(client, clock, node))
+    return NodeServing(bound, certificates, access)
+
+
 @with_groups
 def node(
     reach: ReachFlags,
     about: NodeFlags,
     place: PlaceFlags,
     running: RuntimeFlags,
+    server: NodeServerFlags,
     bind_address: options.ShownAddress = "127.0.0.1",
     port: options.ShownPort = 10248,
     feature_gates: options.Gates = "",
@@ -133,7 +172,7 @@ def node(
     access = access_of(reach)
     clock = RealClock()
     runtime = make_runtime(running, settings, clock, access.server)
-    uvloop.run(_run(access, settings, runtime, clock, bind_port(bind_address, port)))
+    uvloop.run(_run(access, settings, runtime, clock, server, bind_port(bind_address, port)))
 
 
 def _settings(about: NodeFlags, paths: AgentPaths, gates: FeatureGates) -> AgentSettings:
@@ -155,10 +194,18 @@ def _settings(about: NodeFlags, paths: AgentPaths, gates: FeatureGates) -> Agent
     )
 
 
-async def _run(access: Access, settings: AgentSettings, runtime: Runtime, clock: Clock, bound: socket.socket) -> None:
+async def _run(
+    access: Access,
+    settings: AgentSettings,
+    runtime: Runtime,
+    clock: Clock,
+    server: NodeServerFlags,
+    bound: socket.socket,
+) -> None:
     async with Client(Http(access), on_warning=note_warning) as client:
         registry = CollectorRegistry()
-        agent = NodeAgent(client, runtime, settings, clock=clock, registry=registry)
+        serving = server.serving(settings.node, client, clock)
+        agent = NodeAgent(client, runtime, settings, clock=clock, registry=registry, serving=serving)
         await fulfil(ComponentRun(f"node {settings.node}", agent, registry, clock), client, access.server, bound)
 
 

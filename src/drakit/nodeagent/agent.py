@@ -17,7 +17,7 @@ from importlib.metadata import version
 from random import Random
 
 import aiohttp
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 
 from drakit.api import Partial, Pod
 from drakit.base.clock import Clock, RealClock
@@ -57,6 +57,7 @@ from drakit.nodeagent.pods.worker import Eviction, PodServices, Rejection
 from drakit.nodeagent.pods.workers import PodWorkers
 from drakit.nodeagent.pods.writer import StatusWriter
 from drakit.nodeagent.runtimes.contract import PodIdentity, Runtime
+from drakit.nodeagent.server import CachedPods, NodeServer, NodeServing
 from drakit.nodeagent.settings import AgentSettings
 
 log = logging.getLogger("drakit.nodeagent")
@@ -77,11 +78,14 @@ class NodeAgent:
         registry: CollectorRegistry | None = None,
         random: Random | None = None,
         flush: Callable[[int], None] = os.fsync,
+        serving: NodeServing | None = None,
     ) -> None:
+        """`serving` has logs, exec and the like served; without, `kubectl logs` does not reach this node."""
         self.settings = settings
         self.clock: Clock = clock or RealClock()
         self.runtime = runtime
-        self.metrics = AgentMetrics(registry or CollectorRegistry())
+        self.registry = registry or CollectorRegistry()
+        self.metrics = AgentMetrics(self.registry)
         self._client = client
         self._random = random or Random()
         self._directory = directory
@@ -113,6 +117,9 @@ class NodeAgent:
             taints=tuple(dict(each) for each in settings.taints),
             devices=self.device_plugins.amounts,
         )
+        if serving is not None:
+            self.state.port = serving.port
+        self._serving = serving
         self.node = NodeObject(client, self.state, self.clock)
         self.pods: Informer[Partial[Pod]] = Informer(
             client,
@@ -144,6 +151,8 @@ class NodeAgent:
             stack.push_async_callback(self._workers.stop)
             await stack.enter_async_context(self._background())
             await self._begin_pods(damaged)
+            if self._serving is not None:
+                await stack.enter_async_context(self._server(self._serving))
             directory = self._directory
             if directory is None:
                 directory = await stack.enter_async_context(RegistryDirectory(self.settings.paths.registry, self.clock))
@@ -255,6 +264,18 @@ class NodeAgent:
         self.drivers.listeners.absent.append(self._slices.begin)
         self.health.on_change.append(self._on_health)
         return PodWorkers(services)
+
+    def _server(self, serving: NodeServing) -> NodeServer:
+        return NodeServer(
+            serving.bound,
+            serving.certificates,
+            serving.access,
+            node_name=self.settings.node,
+            pods=CachedPods(self.pods),
+            runtime=self.runtime,
+            clock=self.clock,
+            metrics=lambda: generate_latest(self.registry),
+        )
 
     def _node_facts(self) -> NodeFacts:
         _, allocatable = self.state.amounts()
