@@ -339,9 +339,12 @@ class Moody:
         self._server = node.server
         self.mood: Callable[[Request], Response | Exception | None] = lambda _: None
         self.refused = 0
+        self.hangs = False
 
     async def handle(self, request: Request) -> Response:
         await asyncio.sleep(0)
+        if self.hangs:
+            await asyncio.Event().wait()
         answer = self.mood(request)
         if answer is None:
             return await self._server.handle(request)
