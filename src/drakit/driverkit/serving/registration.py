@@ -12,6 +12,7 @@ from pathlib import Path
 
 from grpc.aio import Server, ServicerContext
 
+from drakit.client import V
 from drakit.pluginapi import registration_pb2 as wire
 from drakit.pluginapi.registration_pb2_grpc import RegistrationServicer, add_RegistrationServicer_to_server
 
@@ -35,7 +36,7 @@ class RegistrationService(RegistrationServicer):
     ) -> wire.RegistrationStatusResponse:
         self.registered, self.error = request.plugin_registered, request.error
         if request.plugin_registered:
-            log.info("registered with the kubelet")
+            log.log(V[2], "registered with the kubelet")
             self._on_registered()
         else:
             log.error("the kubelet refused the registration: %s", request.error)
