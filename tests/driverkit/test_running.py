@@ -15,8 +15,8 @@ from drakit.client import CLAIMS, Access, Client, ConnectionFailed, Fixed, InPro
 from drakit.driverkit import KubeletPlugin, serve
 from drakit.driverkit.calls.sweep import INTERVAL
 from tests.client.servers import listening
+from tests.driverkit.moods import Moody, refusal
 from tests.driverkit.node import HastyClock, LedNode, Leds, led_node, led_plugin, on_loop
-from tests.driverkit.test_publisher import Moody, refusal
 
 
 @on_loop
