@@ -10,7 +10,7 @@ import pytest
 
 from drakit.client import CLAIMS
 from drakit.driverkit import ClaimRef, KubeletPlugin, PreparedClaim, PreparedDevice
-from drakit.driverkit.state.records import ClaimRecord, RecordState, seal, unseal
+from drakit.driverkit.state.records import Preparation, RecordState, seal, unseal
 from tests.driverkit.node import FailingFiles, LedNode, Leds, led_node, led_plugin, on_loop
 
 ON = "prepare default/blink"
@@ -118,7 +118,7 @@ async def test_one_changed_byte_is_noticed() -> None:
 def test_a_record_comes_back_as_it_was() -> None:
     device = PreparedDevice(request="r/s", pool="p", device="d", share_id="x", notes=[1], data={"a": {"b": None}})
     ref = ClaimRef(namespace="n", name="m", uid="u")
-    record = ClaimRecord(ref=ref, state=RecordState.PREPARED, boot_id="b", devices=(device,), generation=3)
+    record = Preparation(ref=ref, state=RecordState.PREPARED, boot_id="b", devices=(device,), generation=3)
     assert unseal(seal(record)) == record
     assert list(json.loads(seal(record))) == ["version", "checksum", "data"]
 

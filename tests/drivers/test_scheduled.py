@@ -17,12 +17,12 @@ from drakit.base.clock import RealClock
 from drakit.client import CLAIMS, SLICES, Client, InProcess
 from drakit.driverkit import ClaimRef, Driver, KubeletPlugin, PluginSettings
 from drakit.drivers import cpu, fabric, load_profile, nic
-from tests.drivers.test_conformance import rights_of
+from tests.drivers.rights import rights_of
 from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
 from tests.scheduler.manifests import by_name, node, pod
 
 Make = Callable[[Path], Driver]
-ZONE = {"fabric.example.com/zone": "zone-a"}
+ZONE: dict[str, Any] = {"fabric.example.com/zone": "zone-a"}
 _TURNS = 1000
 _PAUSE = 0.02
 

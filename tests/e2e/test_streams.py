@@ -1,4 +1,7 @@
-"""kubectl logs, exec, attach, cp and port-forward: through a server process to a node with real processes."""
+"""kubectl logs, exec, attach, cp and port-forward: through a server process to a node with real processes.
+
+kubectl 1.31 and newer speak WebSocket, older ones SPDY.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,13 @@ from drakit.nodeagent.runtimes.contract import ContainerState
 from drakit.nodeagent.server import NodeAccess, NodeAuthentication, NodeAuthorization
 from tests.apiserver.nodes.clusters import create_pod
 from tests.client.servers import on_loop
-from tests.e2e.kubectl import KUBECTL, VERSION
+from tests.e2e.kubectl import KUBECTL
 from tests.e2e.processes import Running, apiserver
 from tests.e2e.reached import reached
-from tests.nodeagent.server.hosts import Node, a_node, came_true, record
-from tests.nodeagent.server.test_portforward import a_service
+from tests.nodeagent.server.hosts import Node, a_node, record
+from tests.nodeagent.server.portforward import a_service
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl on PATH")
-SPDY_ONLY = VERSION < (1, 29)
-websockets = pytest.mark.skipif(SPDY_ONLY, reason="this kubectl speaks SPDY, not WebSocket")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,6 @@ class Kubectl:
     def __init__(self, kubeconfig: Path, home: Path) -> None:
         self._environment = {
             "KUBECONFIG": str(kubeconfig), "HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8",
-            "KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "true", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "true",
         }  # fmt: skip
 
     async def start(self, *arguments: str) -> asyncio.subprocess.Process:
@@ -114,7 +114,6 @@ async def test_logs_that_are_followed(streaming_server: tuple[Running, Path], tm
         assert await asyncio.wait_for(process.wait(), 30) == 0
 
 
-@websockets
 @on_loop
 async def test_exec(streaming_server: tuple[Running, Path], tmp_path: Path) -> None:
     async with a_pod(streaming_server, tmp_path) as (kubectl, _):
@@ -128,7 +127,6 @@ async def test_exec(streaming_server: tuple[Running, Path], tmp_path: Path) -> N
         assert "exec: /no/such/command: No such file or directory" in words
 
 
-@websockets
 @on_loop
 async def test_exec_of_what_does_not_run(streaming_server: tuple[Running, Path], tmp_path: Path) -> None:
     async with a_pod(streaming_server, tmp_path) as (kubectl, node):
@@ -138,7 +136,6 @@ async def test_exec_of_what_does_not_run(streaming_server: tuple[Running, Path],
         assert 'container not found ("main")' in words
 
 
-@websockets
 @on_loop
 async def test_attach(streaming_server: tuple[Running, Path], tmp_path: Path) -> None:
     async with a_pod(streaming_server, tmp_path) as (kubectl, _):
@@ -146,7 +143,6 @@ async def test_attach(streaming_server: tuple[Running, Path], tmp_path: Path) ->
         assert (code, out) == (0, "hello\n")
 
 
-@websockets
 @on_loop
 async def test_cp_both_ways(streaming_server: tuple[Running, Path], tmp_path: Path) -> None:
     source, inside, back = tmp_path / "source.bin", tmp_path / "inside.bin", tmp_path / "back.bin"
@@ -160,7 +156,6 @@ async def test_cp_both_ways(streaming_server: tuple[Running, Path], tmp_path: Pa
     assert back.read_bytes() == source.read_bytes()
 
 
-@pytest.mark.skipif(VERSION < (1, 30), reason="the port-forward of this kubectl speaks SPDY, not WebSocket")
 @on_loop
 async def test_port_forward(streaming_server: tuple[Running, Path], tmp_path: Path) -> None:
     async def page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -180,13 +175,3 @@ async def test_port_forward(streaming_server: tuple[Running, Path], tmp_path: Pa
                     assert len(await response.read()) == 100_000
         process.terminate()
         await asyncio.wait_for(process.communicate(), 30)
-
-
-@pytest.mark.skipif(not SPDY_ONLY, reason="this kubectl speaks WebSocket")
-@on_loop
-async def test_an_older_kubectl_is_told_what_it_needs(streaming_server: tuple[Running, Path], tmp_path: Path) -> None:
-    async with a_pod(streaming_server, tmp_path) as (kubectl, node):
-        code, _, words = await kubectl.run("exec", "web", "--", "ls")
-        assert code != 0
-        assert "use kubectl 1.31 or newer" in words
-        await came_true(lambda: not node.machine.started)

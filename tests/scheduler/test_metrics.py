@@ -8,9 +8,9 @@ import pytest
 
 from drakit.base.gates import FeatureGates
 from drakit.client import PODS
-from drakit.scheduler.framework import Status
-from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
-from tests.scheduler.manifests import node, pod
+from drakit.scheduler.framework import PluginStatus
+from tests.builders.podmanifests import node, pod
+from tests.builders.schedulercluster import SchedulingCluster, on_loop, scheduling
 from tests.scheduler.stubborn import Stubborn
 
 PROFILE = "default-scheduler"
@@ -75,7 +75,7 @@ async def test_extension_points_are_measured_always_and_plugins_now_and_then() -
 
 @on_loop
 async def test_an_extension_point_is_told_by_how_it_ended_and_a_pod_that_fits_nowhere_is_no_failed_filter() -> None:
-    plugin = Stubborn(pre_filter=[Status.unresolvable("no")], reserve=[Status.unschedulable("not here")])
+    plugin = Stubborn(pre_filter=[PluginStatus.unresolvable("no")], reserve=[PluginStatus.unschedulable("not here")])
     async with scheduling(controllers=(), **plugin.options) as it:
         await it.create(node("a", room={"cpu": "1"}), pod("refused"))
         assert (points(it, "PreFilter", "UnschedulableAndUnresolvable"), points(it, "Filter")) == (1, 0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from drakit.client import EVENTS, PODS, bind
-from tests.scheduler.cluster import on_loop, scheduling
-from tests.scheduler.manifests import node, pod
+from tests.builders.podmanifests import node, pod
+from tests.builders.schedulercluster import on_loop, scheduling
 
 
 @on_loop

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from importlib.metadata import version
 from random import Random
 
@@ -52,8 +52,8 @@ from drakit.nodeagent.podresources.service import PodResourcesServer
 from drakit.nodeagent.pods.admission import NodeFit, is_critical, victims
 from drakit.nodeagent.pods.containerstatuses import HealthView
 from drakit.nodeagent.pods.events import WARNING, EventLog
+from drakit.nodeagent.pods.services import Eviction, PodServices, Rejection
 from drakit.nodeagent.pods.starts import ContainerStarts
-from drakit.nodeagent.pods.worker import Eviction, PodServices, Rejection
 from drakit.nodeagent.pods.workers import PodWorkers
 from drakit.nodeagent.pods.writer import StatusWriter
 from drakit.nodeagent.runtimes.contract import PodIdentity, Runtime
@@ -77,7 +77,10 @@ class NodeAgent:
         registry: CollectorRegistry | None = None,
         random: Random | None = None,
         flush: Callable[[int], None] = os.fsync,
+        server: Callable[[NodeAgent], AbstractAsyncContextManager[object]] | None = None,
     ) -> None:
+        """`server` makes what is served as long as the agent runs: logs, exec, pages."""
+        self._server = server
         self.settings = settings
         self.clock: Clock = clock or RealClock()
         self.runtime = runtime
@@ -144,6 +147,8 @@ class NodeAgent:
             stack.push_async_callback(self._workers.stop)
             await stack.enter_async_context(self._background())
             await self._begin_pods(damaged)
+            if self._server is not None:
+                await stack.enter_async_context(self._server(self))
             directory = self._directory
             if directory is None:
                 directory = await stack.enter_async_context(RegistryDirectory(self.settings.paths.registry, self.clock))

@@ -60,6 +60,17 @@ def test_last_words_are_read_from_their_file(tmp_path: Path) -> None:
     assert termination_message(subject, tmp_path, 1) == ""
 
 
+def test_the_end_of_the_log_may_stand_in_for_last_words(tmp_path: Path) -> None:
+    subject = container(terminationMessagePolicy="FallbackToLogsOnError")
+    config(tmp_path, pod(subject), subject)
+    log = tmp_path / "0.log"
+    log.write_text("".join(f"2026-01-01T00:00:00Z stdout F line {number}\n" for number in range(200)))
+    text = termination_message(subject, tmp_path, 0, failed_log=str(log))
+    assert (text.splitlines()[0], text.splitlines()[-1]) == ("line 120", "line 199")
+    assert termination_message(container(), tmp_path, 0, failed_log=str(log)) == ""
+    assert termination_message(subject, tmp_path, 0) == ""
+
+
 @pytest.mark.parametrize("context", [{"runAsNonRoot": True}, {"runAsNonRoot": True, "runAsUser": 0}])
 def test_a_container_that_must_not_be_root_needs_a_user(tmp_path: Path, context: dict[str, Any]) -> None:
     subject = container(securityContext=context)

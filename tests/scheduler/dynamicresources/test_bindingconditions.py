@@ -9,10 +9,10 @@ from drakit.client import CLAIMS, NODES
 from drakit.scheduler.config.args import DynamicResourcesArgs
 from drakit.scheduler.dynamicresources import DynamicResources
 from drakit.scheduler.plugins import MAKERS
-from tests.controllers.manifests import DRIVER
-from tests.scheduler.cluster import SchedulingCluster, on_loop
+from tests.builders.manifests import DRIVER
+from tests.builders.schedulercluster import SchedulingCluster, on_loop
+from tests.scheduler.dynamicresources.bindingconditions import attachable, condition, report
 from tests.scheduler.dynamicresources.scenes import (
-    Plain,
     bare_slice,
     claim,
     devices_of,
@@ -26,30 +26,6 @@ from tests.scheduler.dynamicresources.scenes import (
 )
 
 WAITING = "waiting for binding conditions for device on node node-1"
-
-
-def attachable(name: str) -> Plain:
-    return {
-        "name": name,
-        "bindsToNode": True,
-        "bindingConditions": ["Attached", "Booted"],
-        "bindingFailureConditions": ["AttachFailed"],
-    }
-
-
-def condition(type_: str, status: str = "True") -> Plain:
-    return {
-        "type": type_,
-        "status": status,
-        "reason": "R",
-        "message": "m",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-
-
-async def report(it: SchedulingCluster, *conditions: Plain, device: str = "d0", name: str = "c") -> None:
-    status = {"driver": DRIVER, "pool": "pool", "device": device, "conditions": list(conditions)}
-    await it.set_status(CLAIMS, name, {"devices": [status]})
 
 
 async def begin(it: SchedulingCluster, *devices: str) -> None:

@@ -8,10 +8,10 @@ from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, PODS
 from drakit.controllers.composition import ALL
 from drakit.scheduler.config import default_configuration
-from tests.controllers.manifests import allocation, pod_group
-from tests.scheduler.cluster import on_loop
+from tests.builders.manifests import allocation, pod_group
+from tests.builders.podmanifests import by_name, claim, node, resource_slice
+from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer
-from tests.scheduler.manifests import by_name, claim, node, resource_slice
 from tests.scheduler.preemption.scenes import (
     GATES,
     add,

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from drakit.api import from_plain
 from drakit.api.objects.pods import Pod
-from drakit.scheduler.framework import Status
+from drakit.scheduler.framework import PluginStatus
 from drakit.scheduler.preemption.candidates import enough_candidates, pick
 from drakit.scheduler.preemption.victims import NO_VICTIMS, Candidate, FitCheck, importance, select_victims
 
 NOW = "2030-01-01T00:00:00Z"
-FULL = Status.unschedulable("full")
+FULL = PluginStatus.unschedulable("full")
 
 
 def made(name: str, priority: int = 0, started: int | None = None, *, leaving: bool = False) -> Pod:
@@ -32,7 +32,7 @@ ENOUGH = st.lists(st.frozensets(st.integers(0, 5), max_size=4), max_size=4)
 
 
 def judge_of(enough: Sequence[frozenset[int]]) -> FitCheck:
-    def judge(gone: Sequence[Pod]) -> Status | None:
+    def judge(gone: Sequence[Pod]) -> PluginStatus | None:
         names = {pod.metadata.name for pod in gone}
         return None if any({f"p{each}" for each in some} <= names for some in enough) else FULL
 

@@ -159,9 +159,6 @@ class Ledger:
         """The allocation in flight was stored, or given up: what is stored counts again."""
         return self._replace(self._in_flight, uid, None)
 
-    def in_flight(self, uid: str) -> bool:
-        return uid in self._in_flight
-
     def _entry(self, claim: ResourceClaim, allocation: AllocationResult | None) -> _Entry:
         pools: dict[PoolKey, list[tuple[str, Holding]]] = {}
         for number, result in enumerate(allocation.devices.results if allocation else ()):

@@ -14,7 +14,7 @@ import msgspec
 
 from drakit.allocator.inventory.capacity import consumption
 from drakit.allocator.inventory.pools import PoolView
-from drakit.allocator.search.answer import NodeAnswer
+from drakit.allocator.search.answer import SearchAnswer
 from drakit.allocator.search.layouts import Layout
 from drakit.allocator.search.plans import Alternative, Plan
 from drakit.api import (
@@ -56,7 +56,7 @@ def site(layout: Layout, views: Sequence[PoolView], device: int) -> Site:
 
 def build_results(
     layout: Layout,
-    answer: NodeAnswer,
+    answer: SearchAnswer,
     views: Sequence[PoolView],
     claims: Sequence[ResourceClaim],
     classes: Mapping[str, DeviceClass],

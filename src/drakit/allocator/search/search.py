@@ -1,7 +1,7 @@
 """The search: the first solution in the specified depth-first, first-fit order.
 
 In:  a layout (the node's devices as one plan sees them) and what is in use of each pool.
-Out: a NodeAnswer in terms of positions: which devices, or why there is none.
+Out: a SearchAnswer in terms of positions: which devices, or why there is none.
 
 Claims, requests, alternatives and devices are tried in order; within a request devices are taken in rising order. Two
 things cut the tree without changing the answer:
@@ -18,7 +18,7 @@ from enum import Enum
 
 from drakit.allocator.inventory.attributes import Values
 from drakit.allocator.inventory.usage import Usage
-from drakit.allocator.search.answer import HasExpired, NodeAnswer, SearchResult
+from drakit.allocator.search.answer import HasExpired, SearchAnswer, SearchResult
 from drakit.allocator.search.bounds import Outlook
 from drakit.allocator.search.layouts import bits_of
 from drakit.allocator.search.options import Option
@@ -40,7 +40,7 @@ class Subtree(Enum):
 class Stop(Exception):
     """Ends the search with an answer."""
 
-    def __init__(self, answer: NodeAnswer) -> None:
+    def __init__(self, answer: SearchAnswer) -> None:
         self.answer = answer
 
 
@@ -95,14 +95,14 @@ class Search(SearchState):
         self.failed: dict[tuple[int, int], dict[object, Subtree]] = {}
         self.remembered = 0
 
-    def run(self) -> NodeAnswer:
+    def run(self) -> SearchAnswer:
         try:
             found = self._solve()
         except Stop as stop:
             return stop.answer
         if found is Subtree.SOLVED:
-            return NodeAnswer(SearchResult.FOUND, self.steps, tuple(self.picks), tuple(self.chosen))
-        return NodeAnswer(SearchResult.NONE, self.steps)
+            return SearchAnswer(SearchResult.FOUND, self.steps, tuple(self.picks), tuple(self.chosen))
+        return SearchAnswer(SearchResult.NONE, self.steps)
 
     def _solve(self) -> Subtree:
         """Depth first, with a stack of our own: claims may ask for more devices than Python's stack is deep."""
@@ -217,7 +217,7 @@ class Search(SearchState):
             if not bit & blocked and bit & option.usable and self.counters_suffice(device):
                 if self._constrained(option, device) is None:
                     raise Stop(
-                        NodeAnswer(SearchResult.CONSTRAINT, self.steps, alternative=option.index, subject=device)
+                        SearchAnswer(SearchResult.CONSTRAINT, self.steps, alternative=option.index, subject=device)
                     )
                 before = self.take(option, device)
             if before is None:
@@ -237,10 +237,10 @@ class Search(SearchState):
         for device, before in reversed(frame.undo):
             self.give_back(frame.option, device, before)
 
-    def _stopped(self, result: SearchResult, option: Option, device: int) -> NodeAnswer:
-        return NodeAnswer(result, self.steps, alternative=option.index, subject=device)
+    def _stopped(self, result: SearchResult, option: Option, device: int) -> SearchAnswer:
+        return SearchAnswer(result, self.steps, alternative=option.index, subject=device)
 
     def _step(self) -> None:
         self.steps += 1
         if self.expired is not None and self.steps % _DEADLINE_EVERY == 0 and self.expired():
-            raise Stop(NodeAnswer(SearchResult.DEADLINE, self.steps))
+            raise Stop(SearchAnswer(SearchResult.DEADLINE, self.steps))

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from itertools import compress
-from operator import is_
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -200,9 +198,11 @@ def sharing(value: M, known: M, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take_shared(plain: dict[str, Any], value: Model, known: Model, document: Mapping[str, Any]) -> None:
-    same = map(is_, msgspec.structs.astuple(value), msgspec.structs.astuple(known))
-    for name in document.keys() & compress(_names_of(type(value)), same):
-        plain[name] = document[name]
+    """Take the parts that both structs share from the document of `known`."""
+    names, parts, before = _names_of(type(value)), msgspec.structs.astuple(value), msgspec.structs.astuple(known)
+    for name, mine, theirs in zip(names, parts, before, strict=True):
+        if mine is theirs and name in document:
+            plain[name] = document[name]
 
 
 @cache

@@ -38,6 +38,10 @@ class PluginPaths(msgspec.Struct, frozen=True, kw_only=True):
         return self.state / "serialize.lock"
 
     @property
+    def shared_pools(self) -> Path:
+        return self.state / "shared-pools.json"
+
+    @property
     def publishing_lock(self) -> Path:
         return self.state / "publish.lock"
 

@@ -6,6 +6,7 @@ Out: a ContainerConfig. Raises ConfigUnavailable (try again) or RuntimeRefusal (
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from drakit.nodeagent.containers.documents import NOTHING, Document, all_containers, identity, spec_of
 from drakit.nodeagent.containers.environment import environment_of
 from drakit.nodeagent.containers.expansion import expand
+from drakit.nodeagent.containers.failures import ConfigUnavailable
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.limits import container_limits
 from drakit.nodeagent.containers.mounts import mounts_of
@@ -21,6 +23,7 @@ from drakit.nodeagent.runtimes.contract import ContainerConfig, ContainerRole, M
 
 TERMINATION_LOG = "/dev/termination-log"
 MOST_TERMINATION_MESSAGE = 4096
+_LAST_LINES, _LAST_BYTES, _LOG_BLOCK = 80, 2048, 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +103,39 @@ def role_of(pod: Document, name: str) -> ContainerRole:
     return next((role for container, role in all_containers(pod) if container["name"] == name), ContainerRole.MAIN)
 
 
-def termination_message(container: Document, pod_directory: Path, attempt: int) -> str:
-    """What the container left for its status; cut to 4096 bytes."""
+def termination_message(container: Document, pod_directory: Path, attempt: int, *, failed_log: str = "") -> str:
+    """What the container left for its status; cut to 4096 bytes.
+
+    `failed_log`: the log of a container that failed. With the policy FallbackToLogsOnError its end is taken where the
+    container left nothing: 80 lines, at most 2048 bytes.
+    """
     try:
         content = _termination_file(pod_directory, container["name"], attempt).read_bytes()
+        if not content and failed_log and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
+            content = _end_of_log(Path(failed_log))
     except OSError:
         return ""
     return content[:MOST_TERMINATION_MESSAGE].decode("utf-8", "replace")
 
 
+def _end_of_log(path: Path) -> bytes:
+    """The text of its last lines, without what the log format adds."""
+    with path.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(file.tell() - _LOG_BLOCK, 0))
+        entries = [line.split(b" ", 3) for line in file.read().splitlines()[-_LAST_LINES:]]
+    text = b"".join(entry[3] + b"\n" * (entry[2] == b"F") for entry in entries if len(entry) == 4)
+    return text[-_LAST_BYTES:]
+
+
 def _termination_mount(container: Document, pod_directory: Path, attempt: int) -> Mount:
     file = _termination_file(pod_directory, container["name"], attempt)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch()
-    file.chmod(0o666)  # whatever user the container runs as may leave its last words
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        file.chmod(0o666)  # whatever user the container runs as may leave its last words
+    except OSError as error:
+        raise ConfigUnavailable(f"the file of the termination message cannot be made: {error}") from None
     return Mount(str(file), container.get("terminationMessagePath") or TERMINATION_LOG, needed=False)
 
 

@@ -137,6 +137,7 @@ class SandboxConfig:
     annotations: Mapping[str, str] = field(default_factory=dict)
     """The pod's annotations; the simulated runtime reads how its containers behave from them."""
     limits: ContainerLimits = NO_LIMITS
+    """Of all its containers together: what the pod itself names."""
 
 
 class ContainerRole(StrEnum):

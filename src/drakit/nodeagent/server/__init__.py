@@ -5,11 +5,12 @@
 
 from drakit.nodeagent.server.authentication import Authenticator, NodeAuthentication
 from drakit.nodeagent.server.authorization import NodeAuthorization, NodeAuthorizer
-from drakit.nodeagent.server.lookup import PodSource
+from drakit.nodeagent.server.lookup import CachedPods, PodSource
 from drakit.nodeagent.server.server import NodeAccess, NodeCertificates, NodeServer, bind_node_port
 
 __all__ = [
     "Authenticator",
+    "CachedPods",
     "NodeAccess",
     "NodeAuthentication",
     "NodeAuthorization",

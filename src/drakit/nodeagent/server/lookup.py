@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from drakit.api import Partial, Pod
+from drakit.informers import ObjectCache
 from drakit.nodeagent.runtimes.contract import ContainerInfo, ContainerState, Runtime, SandboxInfo, SandboxState
 
 PodDocument = Mapping[str, Any]
@@ -27,6 +29,20 @@ class PodSource(Protocol):
     def find(self, namespace: str, name: str) -> PodDocument | None: ...
 
     def all(self) -> Iterable[PodDocument]: ...
+
+
+class CachedPods:
+    """The pods of an informer that follows this node's."""
+
+    def __init__(self, cache: ObjectCache[Partial[Pod]]) -> None:
+        self._cache = cache
+
+    def find(self, namespace: str, name: str) -> PodDocument | None:
+        found = self._cache.named(name, namespace)
+        return found.document if found is not None else None
+
+    def all(self) -> Iterable[PodDocument]:
+        return [pod.document for pod in self._cache.all()]
 
 
 class NodeRequestError(Exception):

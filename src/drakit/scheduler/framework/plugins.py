@@ -25,9 +25,9 @@ from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework.cycle import CycleState
 from drakit.scheduler.framework.events import Interest
 from drakit.scheduler.framework.nodes import NodeInfo
-from drakit.scheduler.framework.statuses import Status
+from drakit.scheduler.framework.statuses import PluginStatus
 
-Rejections = Mapping[str, Status]
+Rejections = Mapping[str, PluginStatus]
 """Refused nodes by name; a node that is missing fits."""
 
 
@@ -46,14 +46,14 @@ class EnqueueExtensions(Plugin, Protocol):
 
 @runtime_checkable
 class PreEnqueue(Plugin, Protocol):
-    def pre_enqueue(self, pod: Pod) -> Status:
+    def pre_enqueue(self, pod: Pod) -> PluginStatus:
         """SUCCESS, or why the pod must wait outside of the queue. Cheap, and free of side effects."""
         ...
 
 
 @runtime_checkable
 class PreFilter(Plugin, Protocol):
-    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
+    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[PluginStatus, frozenset[str] | None]:
         """A status, and the names of the only nodes that can work (None: any). SKIP: `filter` has nothing to do."""
         ...
 
@@ -70,7 +70,7 @@ class Filter(Plugin, Protocol):
 
 @runtime_checkable
 class PostFilter(Plugin, Protocol):
-    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> Status:
+    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> PluginStatus:
         """SUCCESS: something was done, the pod is tried again soon. UNSCHEDULABLE: nothing can be done."""
         ...
 
@@ -87,7 +87,7 @@ class PreemptionExtensions(Plugin, Protocol):
         """For one pod, and the state of the cluster as it is now."""
         ...
 
-    def hold(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+    def hold(self, state: CycleState, pod: Pod, node: NodeInfo) -> PluginStatus:
         """Keep what the pod would get on the node, in a state that may be supposed, from pods of lower priority.
 
         `state.assumed` is made to look as the pod will on its node.
@@ -108,7 +108,7 @@ class Score(Plugin, Protocol):
 
 @runtime_checkable
 class Reserve(Plugin, Protocol):
-    def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+    def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> PluginStatus:
         """Take it, in memory."""
         ...
 
@@ -123,12 +123,12 @@ class Reserve(Plugin, Protocol):
 
 @runtime_checkable
 class Permit(Plugin, Protocol):
-    def permit(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status: ...
+    def permit(self, state: CycleState, pod: Pod, node: NodeInfo) -> PluginStatus: ...
 
 
 @runtime_checkable
 class PreBind(Plugin, Protocol):
-    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> PluginStatus:
         """May take long. Not SUCCESS: the pod is unreserved and tried again."""
         ...
 
@@ -141,5 +141,5 @@ class WaitsBeforeBind(Plugin, Protocol):
 
 
 @runtime_checkable
-class Binder(Plugin, Protocol):
-    async def bind(self, state: CycleState, pod: Pod, node: str) -> Status: ...
+class Bind(Plugin, Protocol):
+    async def bind(self, state: CycleState, pod: Pod, node: str) -> PluginStatus: ...

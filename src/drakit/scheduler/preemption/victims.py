@@ -16,11 +16,11 @@ import msgspec
 
 from drakit.api.objects.pods import Pod
 from drakit.scheduler.cache.nominations import priority_of
-from drakit.scheduler.framework import Status
+from drakit.scheduler.framework import PluginStatus
 
-NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
+NO_VICTIMS = PluginStatus.unresolvable("No preemption victims found for incoming pod")
 
-FitCheck = Callable[[Sequence[Pod]], Status | None]
+FitCheck = Callable[[Sequence[Pod]], PluginStatus | None]
 """None: the pod fits. Monotonic: when it fits without some pods, it fits without more of them."""
 
 
@@ -36,7 +36,9 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.victims + self.leaving
 
 
-def select_victims(node: str, pods: Iterable[Pod], priority: int, judge: FitCheck, now: str) -> Candidate | Status:
+def select_victims(
+    node: str, pods: Iterable[Pod], priority: int, judge: FitCheck, now: str
+) -> Candidate | PluginStatus:
     """`now` is when pods started of which that is not known."""
     lower = [pod for pod in pods if priority_of(pod) < priority]
     leaving = [pod for pod in lower if pod.metadata.deletion_timestamp]

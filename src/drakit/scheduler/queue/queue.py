@@ -22,7 +22,7 @@ synchronous but `pop` and `run`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from drakit.api.objects.partial import Partial
@@ -31,7 +31,6 @@ from drakit.base.clock import Clock
 from drakit.informers import QueueClosed
 from drakit.scheduler.framework import ClusterEvent, EventResource, Interest, PreEnqueue
 from drakit.scheduler.framework.changes import pod_change
-from drakit.scheduler.framework.events import EVERYTHING
 from drakit.scheduler.metrics.queue import QueueObserver
 from drakit.scheduler.queue import labels
 from drakit.scheduler.queue.backoff import BackoffPods
@@ -190,22 +189,6 @@ class SchedulingQueue:
                 self._place(queued, strategy, why, was=was)
         self._flights.record(event, old, new)
 
-    def activate(self, uids: Iterable[str]) -> None:
-        """Try these pods now, without backoff; in flight: again, should the attempt fail. Gates hold."""
-        for uid in uids:
-            queued = self._pods.get(uid)
-            if queued is None:
-                continue
-            if queued.part is Part.IN_FLIGHT:
-                self._flights.record(EVERYTHING, None, None, target=uid)
-            else:
-                self._parts.promote(queued, self._clock.monotonic())
-
-    def members(self, predicate: Callable[[Pod], bool]) -> list[QueuedPod]:
-        """Those of the pods that `take` would give, in the order in which they would be tried."""
-        found = [each for each in self._parts if each.part is not Part.GATED and predicate(each.pod.view)]
-        return sorted(found, key=lambda each: each.order)
-
     def take(self, uids: Iterable[str]) -> list[QueuedPod]:
         """Take these pods out as `pop` would, whatever they wait for; not those that are gated or in flight."""
         taken = []
@@ -254,15 +237,6 @@ class SchedulingQueue:
     def get(self, uid: str) -> QueuedPod | None:
         """The pod, wherever it is."""
         return self._pods.get(uid)
-
-    @property
-    def in_flight(self) -> int:
-        return len(self._flights)
-
-    @property
-    def kept_events(self) -> int:
-        """How many events are remembered for pods in flight."""
-        return self._flights.events
 
     @property
     def is_idle(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drakit.client import CLAIMS, PODS, QUOTAS
-from tests.scheduler.cluster import on_loop
+from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.extended.faults import written
 from tests.scheduler.dynamicresources.extended.stage import (
     CLASS,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from drakit.client import CLAIMS, CLASSES, NODES, SLICES
-from tests.scheduler.cluster import on_loop
+from tests.builders.podmanifests import by_name, claim, node, pod, resource_slice
+from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.extended.stage import (
     ANNOTATION,
     CLASS,
@@ -22,7 +23,6 @@ from tests.scheduler.dynamicresources.extended.stage import (
     stage,
     the_claim,
 )
-from tests.scheduler.manifests import by_name, claim, node, pod, resource_slice
 
 LIMIT = "claim default/<extended-resources>: number of requested devices 33 exceeds the claim limit of 32"
 

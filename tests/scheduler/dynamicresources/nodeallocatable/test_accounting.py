@@ -7,7 +7,7 @@ import pytest
 
 from drakit.api import Pod, ResourceClaimConsumerReference
 from drakit.scheduler.dynamicresources.nodeallocatable import Accounting, NodeCharge, with_statuses
-from drakit.scheduler.dynamicresources.state.needs import ClaimUse
+from drakit.scheduler.dynamicresources.state.needs import ClaimCharge
 from drakit.scheduler.framework import Code, NodeInfo
 from tests.allocator.objects import device, held, slice_of
 from tests.scheduler.dynamicresources.nodeallocatable.objects import (
@@ -31,7 +31,7 @@ SLICE = slice_of(
 ASKED = pod(container("c", "claim", cpu="500m"), claims=("claim",))
 
 
-def begin(books: Accounting, *allocated: ClaimUse) -> NodeCharge:
+def begin(books: Accounting, *allocated: ClaimCharge) -> NodeCharge:
     return books.attempt(ASKED, allocated)
 
 
@@ -104,7 +104,7 @@ def test_devices_that_take_nothing_leave_no_status() -> None:
 
 
 def test_a_node_that_sees_no_such_device_is_not_asked_for_results() -> None:
-    def never() -> list[ClaimUse]:
+    def never() -> list[ClaimCharge]:
         raise AssertionError
 
     assert begin(accounting(SLICE)).judge(node("node-b"), None, never) is None

@@ -69,7 +69,9 @@ class CrunRuntime(SupervisedRuntime):
         self._version = (await self._output(found, "--version")).partition("\n")[0].rpartition(" ")[2]
         self._root.mkdir(parents=True, exist_ok=True)
         self._has_overlay = await self._try_overlay()
-        return await super().__aenter__()
+        await super().__aenter__()
+        self._cgroups.sweep(self._cgroup_paths())
+        return self
 
     async def version(self) -> RuntimeVersion:
         return RuntimeVersion(name="crun", version=self._version)
@@ -92,7 +94,7 @@ class CrunRuntime(SupervisedRuntime):
         bundle = directory / "bundle"
         overlay = await self._root_file_system(image.root, bundle)
         (bundle / "config.json").write_bytes(msgspec.json.encode(spec))
-        cgroup = self._cgroups.make(record.cgroup, config.limits)
+        cgroup = self._cgroups.make(record.cgroup, config.limits, pod=sandbox.limits)
         return {
             "argv": [*self._crun(), "run", "--bundle", str(bundle), "--pid-file", str(directory / "pid"), record.id],
             "env": {"PATH": os.environ.get("PATH", os.defpath)},
@@ -179,7 +181,7 @@ class CrunRuntime(SupervisedRuntime):
     async def _clean_up(self, container: Supervised) -> None:
         if (self._root / "crun" / container.record.id).exists():
             await self._delete(container)
-        self._cgroups.remove(container.record.cgroup)
+        await self._cgroups.remove(container.record.cgroup, self._clock)
 
     async def _delete(self, container: Supervised) -> None:
         """crun knows its container by pid and start time too; killing what is gone is no error."""

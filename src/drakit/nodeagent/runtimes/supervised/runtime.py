@@ -141,7 +141,10 @@ class SupervisedRuntime:
         if any((s.config.pod, s.config.attempt) == (sandbox.pod, sandbox.attempt) for s in self._sandboxes.values()):
             raise RuntimeFailure(f"pod {sandbox.pod.uid} has a sandbox of attempt {sandbox.attempt} already")
         record = SandboxRecord(id=self._new_id(), config=sandbox, created=self._clock.now(), boot=self._boot)
-        self._keep(record)
+        try:
+            self._keep(record)
+        except OSError as error:
+            raise RuntimeFailure(f"the sandbox of pod {sandbox.pod.uid} cannot be kept: {error}") from None
         return record.id
 
     async def stop_sandbox(self, sandbox_id: str) -> None:
@@ -190,15 +193,17 @@ class SupervisedRuntime:
             image_ref=await self.ensure_image(config.image),
             cgroup=f"pod{config.pod.uid}/{container_id}",
         )
-        (directory / "work").mkdir(parents=True)
-        (directory / "scratch").mkdir()
         try:
+            (directory / "work").mkdir(parents=True)
+            (directory / "scratch").mkdir()
             launch = await self._launch_document(record, directory) | {"boot": self._boot}
             (directory / "launch.json").write_bytes(msgspec.json.encode(launch))
             records.write(directory / "container.json", record)
-        except BaseException:
+        except BaseException as error:
             await self._clean_up(Supervised(record, directory, self._clock))
             shutil.rmtree(directory, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise RuntimeFailure(f"container {config.name} cannot be made: {error}") from None
             raise
         self._containers[container_id] = Supervised(record, directory, self._clock)
         return container_id
@@ -296,6 +301,9 @@ class SupervisedRuntime:
 
     def _of_sandbox(self, sandbox_id: str) -> list[Supervised]:
         return [container for container in self._containers.values() if container.record.sandbox_id == sandbox_id]
+
+    def _cgroup_paths(self) -> set[str]:
+        return {container.record.cgroup for container in self._containers.values()}
 
     def _known(self, container_id: str) -> Supervised:
         container = self._containers.get(container_id)

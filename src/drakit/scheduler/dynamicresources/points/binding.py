@@ -19,8 +19,8 @@ from drakit.client import V
 from drakit.scheduler.dynamicresources.points.reservation import release
 from drakit.scheduler.dynamicresources.points.writes import drop_reservation, store_claim
 from drakit.scheduler.dynamicresources.state.bindingconditions import (
-    BindingFailed,
-    BindingTimedOut,
+    DeviceBindingFailed,
+    DeviceBindingTimedOut,
     deadline,
     has_conditions,
     is_ready,
@@ -62,7 +62,7 @@ def waits(context: PluginContext, state: PodNeeds) -> bool:
 
 
 async def wait_ready(context: PluginContext, state: PodNeeds, pod: Pod, node: str) -> None:
-    """Wait for the conditions of all devices. Raise BindingFailed, BindingTimedOut, CannotBind."""
+    """Wait for the conditions of all devices. Raise DeviceBindingFailed, DeviceBindingTimedOut, CannotBind."""
     began, failure = context.clock.monotonic(), None
     try:
         await _wait_ready(context, state, node)
@@ -79,9 +79,9 @@ def _status(failure: DrakitError | None) -> str:
     match failure:
         case None:
             return "success"
-        case BindingFailed():
+        case DeviceBindingFailed():
             return "failure"
-        case BindingTimedOut():
+        case DeviceBindingTimedOut():
             return "timeout"
         case _:
             return "error"

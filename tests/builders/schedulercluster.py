@@ -23,7 +23,7 @@ from drakit.scheduler import Scheduler
 from drakit.scheduler.config import SchedulerConfiguration
 from drakit.scheduler.plugins import MAKERS, Maker
 from drakit.store import MemoryStore
-from tests.controllers.cluster import Cluster, Fatal, on_loop, settings
+from tests.builders.cluster import Cluster, Fatal, on_loop, settings
 
 __all__ = ["SchedulingCluster", "cluster", "on_loop", "scheduling"]
 
