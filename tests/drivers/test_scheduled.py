@@ -17,9 +17,9 @@ from drakit.base.clock import RealClock
 from drakit.client import CLAIMS, SLICES, Client, InProcess
 from drakit.driverkit import ClaimRef, Driver, KubeletPlugin, PluginSettings
 from drakit.drivers import cpu, fabric, load_profile, nic
+from tests.builders.podmanifests import by_name, node, pod
+from tests.builders.schedulercluster import SchedulingCluster, on_loop, scheduling
 from tests.drivers.rights import rights_of
-from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
-from tests.scheduler.manifests import by_name, node, pod
 
 Make = Callable[[Path], Driver]
 ZONE: dict[str, Any] = {"fabric.example.com/zone": "zone-a"}
