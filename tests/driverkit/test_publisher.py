@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 
@@ -21,13 +21,13 @@ from drakit.api import (
     ResourceSlice,
     to_plain,
 )
-from drakit.api.exchange import Request, Response, StatusContent
+from drakit.api.exchange import Response
 from drakit.apiserver import Settings
-from drakit.base import status
 from drakit.base.errors import InvalidObject
 from drakit.base.gates import FeatureGates
 from drakit.client import NODES, SLICES, Client, ConnectionFailed, InProcess
 from drakit.driverkit import DevicePool, KubeletPlugin
+from tests.driverkit.moods import Moody, refusal
 from tests.driverkit.node import HastyClock, LedNode, Leds, led_node, led_plugin, on_loop
 
 RACK = NodeSelector(
@@ -330,29 +330,6 @@ def test_fields_that_the_server_does_not_keep_are_told_once(caplog: pytest.LogCa
     with caplog.at_level(logging.WARNING):
         run()
     assert caplog.text.count("the server does not keep spec.devices[].taints") == 1
-
-
-class Moody:
-    """A server in a mood: what requests get instead of an answer."""
-
-    def __init__(self, node: LedNode) -> None:
-        self._server = node.server
-        self.mood: Callable[[Request], Response | Exception | None] = lambda _: None
-        self.refused = 0
-
-    async def handle(self, request: Request) -> Response:
-        await asyncio.sleep(0)
-        answer = self.mood(request)
-        if answer is None:
-            return await self._server.handle(request)
-        self.refused += 1
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-
-def refusal(code: int, reason: str) -> Response:
-    return Response(code=code, content=StatusContent(status.failure(code, reason, f"moody {code}")))
 
 
 @pytest.mark.parametrize(

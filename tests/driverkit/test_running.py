@@ -15,8 +15,8 @@ from drakit.client import CLAIMS, Access, Client, ConnectionFailed, Fixed, InPro
 from drakit.driverkit import KubeletPlugin, serve
 from drakit.driverkit.calls.sweep import INTERVAL
 from tests.client.servers import listening
-from tests.driverkit.node import LedNode, Leds, led_node, led_plugin, on_loop
-from tests.driverkit.test_publisher import Moody, refusal
+from tests.driverkit.moods import Moody, refusal
+from tests.driverkit.node import HastyClock, LedNode, Leds, led_node, led_plugin, on_loop
 
 
 @on_loop
@@ -113,6 +113,19 @@ async def test_a_server_that_is_away_keeps_claims_from_being_swept() -> None:
             await plugin.sweep.sweep()
             assert driver.lit == {ref.uid}
             assert await plugin.unprepare([ref]) == {ref.uid: ""}
+
+
+@on_loop
+async def test_a_server_that_hangs_does_not_hold_up_a_claim_that_is_prepared() -> None:
+    async with led_node() as node:
+        ref = await node.claim()
+        moody = Moody(node)
+        async with Client(InProcess(moody)) as client:
+            plugin = node.plugin(Leds(), client=client, clock=HastyClock())
+            await plugin.start()
+            first = await plugin.prepare([ref])
+            moody.hangs = True
+            assert await plugin.prepare([ref]) == first
 
 
 def _away(_: Request) -> Exception:

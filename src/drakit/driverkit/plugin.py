@@ -34,7 +34,7 @@ from drakit.driverkit.claims import ClaimRef, PreparedDevice
 from drakit.driverkit.driver import Driver, overrides
 from drakit.driverkit.health import HealthBoard
 from drakit.driverkit.serving.healthcheck import check_sockets
-from drakit.driverkit.serving.paths import REGISTRATION, plugin_paths
+from drakit.driverkit.serving.paths import REGISTRATION, SHORTENED, plugin_paths
 from drakit.driverkit.serving.registration import RegistrationService
 from drakit.driverkit.serving.services import add_services, offered
 from drakit.driverkit.serving.sockets import UnixServer, remove_stale
@@ -249,8 +249,7 @@ class KubeletPlugin:
         self.publisher.trigger()
 
     def _remove_stale_sockets(self) -> None:
-        name = self.driver.name
-        stale = remove_stale(self.settings.registry_dir, name, REGISTRATION)
+        stale = remove_stale(self.settings.registry_dir, self.driver.name[:SHORTENED], REGISTRATION)
         stale += remove_stale(self.paths.state, "dra", ".sock")
         for path in stale:
             log.info("removed %s: nobody listens there", path)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from drakit.api import DeviceRequestAllocationResult, ResourceClaim, results_of
 from drakit.base.errors import InvalidObject, Terminal
 from drakit.base.fields import FieldError, Path
 from drakit.driverkit.calls.inventory import PublishedDevices
@@ -71,5 +72,13 @@ def _with_attributes(device: PreparedDevice, given: AllocatedDevice, published: 
     return device if found is None else msgspec.structs.replace(device, attributes=found.attributes)
 
 
-def _key(device: AllocatedDevice | PreparedDevice) -> tuple[str, str, str, str | None]:
+def is_of(record: Preparation, claim: ResourceClaim, driver: str) -> bool:
+    """Whether what was prepared is what the claim has now: it may have been given other devices meanwhile."""
+    given = {_key(each) for each in results_of(claim) if each.driver == driver}
+    return given == {_key(each) for each in record.devices}
+
+
+def _key(
+    device: AllocatedDevice | PreparedDevice | DeviceRequestAllocationResult,
+) -> tuple[str, str, str, str | None]:
     return device.request, device.pool, device.device, device.share_id

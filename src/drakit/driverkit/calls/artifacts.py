@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import msgspec
+
 from drakit.api import base_request_name
 from drakit.base.errors import Unavailable
 from drakit.driverkit.cdi import ContainerEdits, Mount, SpecDevice, is_empty, qualified, spec_file, vendor_of
@@ -102,8 +104,17 @@ class Artifacts:
         prefix, suffix = f"{self._driver}-", ".json"
         specs = await self._files.names(self._cdi_dir)
         cut = slice(len(prefix), -len(suffix))
-        uids = {name[cut] for name in specs if name.startswith(prefix) and name.endswith(suffix)}
+        named = [name for name in specs if name.startswith(prefix) and name.endswith(suffix)]
+        uids = {name[cut] for name in named if await self._is_ours(self._cdi_dir / name)}
         return sorted(uids | set(await self._files.names(self._metadata_dir)))
+
+    async def _is_ours(self, path: Path) -> bool:
+        """The directory has files of other drivers, whose names may begin as ours does."""
+        try:
+            spec = msgspec.json.decode(await self._files.read(path) or b"")
+        except msgspec.DecodeError:
+            return False
+        return isinstance(spec, dict) and spec.get("kind") == self._kind
 
     def cdi_path(self, uid: str) -> Path:
         return self._cdi_dir / f"{self._driver}-{uid}.json"

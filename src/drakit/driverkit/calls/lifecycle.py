@@ -25,10 +25,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from drakit.api import ResourceClaim
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError, NotFound, Unavailable
 from drakit.client import V
-from drakit.driverkit.calls.answers import Answer, AuthorFailed, described, preparation_of
+from drakit.driverkit.calls.answers import Answer, AuthorFailed, described, is_of, preparation_of
 from drakit.driverkit.calls.artifacts import Artifacts
 from drakit.driverkit.calls.inventory import PublishedDevices
 from drakit.driverkit.calls.meter import AUTHOR, DISK, PREPARE, SERVER, UNPREPARE, WAITING, CallMeter, CallMetrics
@@ -42,6 +43,8 @@ from drakit.driverkit.state.records import Preparation, Records, RecordState
 log = logging.getLogger("drakit.driverkit")
 
 T = TypeVar("T")
+_SOON = 2.0
+"""Seconds that a second look at a claim may take: the kubelet waits for an answer that is known already."""
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
@@ -141,7 +144,9 @@ class ClaimCalls:
         """What is remembered; else the claim, when all is as it should be for the author's turn."""
         with meter.part(DISK):
             record = await self._remembered(ref)
-        if record is not None and record.state is RecordState.PREPARED and record.boot_id == self._boot_id:
+        is_earlier = record is not None and record.boot_id != self._boot_id
+        is_prepared = record is not None and record.state is RecordState.PREPARED
+        if record is not None and is_prepared and not is_earlier and await self._is_current(record, meter):
             with meter.part(DISK):
                 await self._artifacts.restore(record)
             return self._answer(record)
@@ -152,11 +157,30 @@ class ClaimCalls:
             return Answer()
         for device in allocated.devices:
             self._inventory.find(device)
-        if record is not None and record.state is not RecordState.PREPARED:
+        if record is not None and not (is_prepared and is_earlier):
             await self._clean_up(msgspec.structs.replace(record, ref=ref), meter)
         with meter.part(DISK):
             await self._put(Preparation(ref=ref, state=RecordState.PREPARING, boot_id=self._boot_id), flush=True)
         return allocated
+
+    async def _is_current(self, record: Preparation, meter: CallMeter) -> bool:
+        """Whether the claim still has these devices. Without a word of the server, what is remembered holds."""
+        with meter.part(SERVER):
+            claim = await self._soon(self._reader.find(record.ref))
+        return claim is None or claim.status.allocation is None or is_of(record, claim, self._driver.name)
+
+    async def _soon(self, asking: Coroutine[Any, Any, ResourceClaim | None]) -> ResourceClaim | None:
+        """What the server says; nothing when it does not say it soon."""
+        asked, sleeping = asyncio.ensure_future(asking), asyncio.ensure_future(self._clock.sleep(_SOON))
+        try:
+            await asyncio.wait((asked, sleeping), return_when=asyncio.FIRST_COMPLETED)
+            return asked.result() if asked.done() else None
+        except Unavailable:
+            return None
+        finally:
+            sleeping.cancel()
+            asked.cancel()
+            await asyncio.gather(asked, sleeping, return_exceptions=True)
 
     async def _ask_author(
         self, claims: Sequence[AllocatedClaim], meter: CallMeter
