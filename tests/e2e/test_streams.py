@@ -22,6 +22,7 @@ from drakit.nodeagent.server import NodeAccess, NodeAuthentication, NodeAuthoriz
 from tests.apiserver.nodes.clusters import create_pod
 from tests.client.servers import on_loop
 from tests.e2e.kubectl import KUBECTL
+from tests.e2e.kubectl import Kubectl as PlainKubectl
 from tests.e2e.processes import Running, apiserver
 from tests.e2e.reached import reached
 from tests.nodeagent.server.hosts import Node, a_node, record
@@ -175,3 +176,29 @@ async def test_port_forward(streaming_server: tuple[Running, Path], tmp_path: Pa
                     assert len(await response.read()) == 100_000
         process.terminate()
         await asyncio.wait_for(process.communicate(), 30)
+
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: main
+    image: example.com/none
+    command: ["sh", "-c", "echo ready; exec sleep 600"]
+"""
+
+
+def test_a_whole_cluster_in_one_process_runs_commands_in_its_pods(tmp_path: Path) -> None:
+    """The scheduler places the pod, the agent runs it, and its server is reached through the API server."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with apiserver("--data-dir", str(tmp_path / "data"), "--nodes", "1", name="up") as running:
+        kubectl = PlainKubectl(running.kubeconfig, home)
+        kubectl("apply", "-f", "-", stdin=POD)
+        kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=50s")
+        assert kubectl.until("ready", "logs", "-f", "web") == ["ready"]
+        assert kubectl("exec", "-i", "web", "--", "cat", stdin="typed") == "typed"
+        assert kubectl.run("exec", "web", "--", "sh", "-c", "exit 6").returncode == 6
+        kubectl("delete", "pod", "web", "--now")
