@@ -9,7 +9,8 @@ from tests.builders.manifests import by_name, by_template, claim, device_class, 
 
 __all__ = ["by_name", "by_template", "claim", "device_class", "node", "pod", "resource_slice", "template"]
 
-Plain = dict[str, Any]
+from tests.builders.documents import Plain
+
 ROOM = {"cpu": "8", "memory": "16Gi", "pods": "110"}
 
 

@@ -106,7 +106,7 @@ class SchedulingCluster(Cluster):
             if each.involved_object.name == name and (not reason or each.reason == reason)
         ]
 
-    def figure(self, name: str, **labels: str) -> float:
+    def metric(self, name: str, **labels: str) -> float:
         """A sample of the scheduler's registry."""
         assert self.scheduler is not None
         return self.scheduler.registry.get_sample_value(name, labels) or 0.0

@@ -34,8 +34,8 @@ async def test_a_pod_is_placed_by_the_profile_that_it_names_and_told_in_its_name
         await it.create(node("a"), pod("p", spec={"schedulerName": "other"}), pod("q"))
         assert [await it.node_of(name) for name in ("p", "q")] == ["a", "a"]
         attempts = "scheduler_schedule_attempts_total"
-        assert it.figure(attempts, result="scheduled", profile="other") == 1
-        assert it.figure(attempts, result="scheduled", profile="default-scheduler") == 1
+        assert it.metric(attempts, result="scheduled", profile="other") == 1
+        assert it.metric(attempts, result="scheduled", profile="default-scheduler") == 1
 
 
 @on_loop

@@ -152,7 +152,7 @@ class EmbeddedNode:
             paths=AgentPaths.below(self._root),
             machine=this_machine(self._root),
             gates=self._around.gates,
-            labels={"topology.kubernetes.io/zone": ZONES[number % len(ZONES)]},
+            labels={"topology.kubernetes.io/zone": ZONES[number % len(ZONES)], **load_profile("fabric").node_labels},
         )
 
     def _runtime(self) -> ProcessRuntime:

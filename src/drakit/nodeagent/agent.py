@@ -52,6 +52,7 @@ from drakit.nodeagent.podresources.service import PodResourcesServer
 from drakit.nodeagent.pods.admission import NodeFit, is_critical, victims
 from drakit.nodeagent.pods.containerstatuses import HealthView
 from drakit.nodeagent.pods.events import WARNING, EventLog
+from drakit.nodeagent.pods.feed import PodFeed
 from drakit.nodeagent.pods.services import Eviction, PodServices, Rejection
 from drakit.nodeagent.pods.starts import ContainerStarts
 from drakit.nodeagent.pods.workers import PodWorkers
@@ -75,6 +76,7 @@ class NodeAgent:
         dialer: Dialer | None = None,
         directory: SocketDirectory | None = None,
         registry: CollectorRegistry | None = None,
+        pods: PodFeed | None = None,
         random: Random | None = None,
         flush: Callable[[int], None] = os.fsync,
         server: Callable[[NodeAgent], AbstractAsyncContextManager[object]] | None = None,
@@ -117,13 +119,8 @@ class NodeAgent:
             devices=self.device_plugins.amounts,
         )
         self.node = NodeObject(client, self.state, self.clock)
-        self.pods: Informer[Partial[Pod]] = Informer(
-            client,
-            PODS,
-            scope=ListScope(fields=f"spec.nodeName={settings.node}"),
-            clock=self.clock,
-            random=self._random,
-        )
+        mine = ListScope(fields=f"spec.nodeName={settings.node}")
+        self.pods: PodFeed = pods or Informer(client, PODS, scope=mine, clock=self.clock, random=self._random)
         self.handlers: dict[str, PluginHandler] = {PLUGIN_TYPE: self.drivers}
         self._slices = SliceRemoval(client, settings.node, self.clock, self._random)
         self._writer = StatusWriter(client, self.clock)

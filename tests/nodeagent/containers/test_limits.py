@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drakit.nodeagent.containers.limits import container_limits, pod_limits, qos_class
+from drakit.nodeagent.containers.limits import container_limits, pod_cgroup_limits, qos_class
 from drakit.nodeagent.runtimes.contract import NO_LIMITS
 from tests.nodeagent.containers.pods import container, pod
 
@@ -49,9 +49,11 @@ def test_cpu_and_memory_become_weight_quota_and_limit() -> None:
 
 
 def test_what_the_pod_itself_names_is_for_all_its_containers() -> None:
-    limits = pod_limits(pod(container(), resources={"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}))
+    limits = pod_cgroup_limits(
+        pod(container(), resources={"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}})
+    )
     assert (limits.cpu_shares, limits.cpu_quota, limits.memory_bytes) == (1024, 200_000, GIB)
-    assert pod_limits(pod(limited(BOTH))) == NO_LIMITS
+    assert pod_cgroup_limits(pod(limited(BOTH))) == NO_LIMITS
 
 
 def test_without_any_the_weight_is_the_least() -> None:

@@ -186,8 +186,8 @@ async def test_what_came_of_waiting_is_counted() -> None:
         labels = {"profile": "default-scheduler", "driver": DRIVER}
         total, wait = "allocations_total", "wait_duration_seconds_sum"
         prefix = "scheduler_dra_bindingconditions_"
-        assert it.figure(prefix + total, **labels, status="failure") == 1
-        assert it.figure(prefix + wait, **labels, status="failure") == 3
+        assert it.metric(prefix + total, **labels, status="failure") == 1
+        assert it.metric(prefix + wait, **labels, status="failure") == 3
         await it.run_for(10)
         await report(it, condition("Attached"), condition("Booted"))
-        assert it.figure(prefix + total, **labels, status="success") == 1
+        assert it.metric(prefix + total, **labels, status="success") == 1

@@ -57,4 +57,4 @@ async def scheduled(it: SchedulingCluster, group: str = "pg") -> Condition | Non
 
 
 def group_attempts(it: SchedulingCluster, result: str) -> float:
-    return it.figure("scheduler_podgroup_schedule_attempts_total", result=result, profile=PROFILE)
+    return it.metric("scheduler_podgroup_schedule_attempts_total", result=result, profile=PROFILE)

@@ -135,4 +135,4 @@ async def test_attempts_at_groups_are_counted() -> None:
         await it.create(node("more"))
         await it.run_for(10)
         assert group_attempts(it, "scheduled") == 1
-        assert it.figure("scheduler_podgroup_scheduling_algorithm_duration_seconds_count") == 2
+        assert it.metric("scheduler_podgroup_scheduling_algorithm_duration_seconds_count") == 2

@@ -17,7 +17,7 @@ profiles: [{plugins: {multiPoint: {disabled: [{name: GangScheduling}]}}}]
 
 
 def gated(it: SchedulingCluster) -> float:
-    return it.figure("scheduler_pending_pods", queue="gated")
+    return it.metric("scheduler_pending_pods", queue="gated")
 
 
 @on_loop

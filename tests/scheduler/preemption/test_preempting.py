@@ -48,8 +48,8 @@ async def test_a_pod_gets_the_device_of_one_with_a_lower_priority() -> None:
         assert await it.node_of("b") == "node-1"
         assert await devices_of(it, "b") == ["d0"]
         assert (await it.pod("b")).status.nominated_node_name == ""
-        assert it.figure("scheduler_preemption_attempts_total") == 1
-        assert it.figure("scheduler_preemption_victims_sum") == 1
+        assert it.metric("scheduler_preemption_attempts_total") == 1
+        assert it.metric("scheduler_preemption_victims_sum") == 1
 
 
 @on_loop

@@ -110,6 +110,7 @@ class Inventory:
 
     def put_slice(self, each: ResourceSlice) -> None:
         before = self._slices.get(each.metadata.name)
+        # A slice that moved to another pool leaves the one it was in.
         if before is not None and _key(before) != _key(each):
             self.remove_slice(each.metadata.name)
         self._slices.put(each.metadata.name, each)
@@ -146,6 +147,7 @@ class Inventory:
         for node in pool.homes - old:
             self._homes.put(node, (self._homes.get(node) or frozenset()) | {pool.key})
         changed = _set(self._wide, pool.key, on=pool.wide) or pool.wide
+        # A pool with shared counters that is broken concerns nodes that have no slice in it: `All` fails there too.
         troubled = not pool.wide and pool.foreign is not None and pool.foreign.problem is not None
         changed = _set(self._troubled, pool.key, on=troubled) or troubled or changed
         if changed:

@@ -1,7 +1,7 @@
 """Checks that come before any search, in the order in which Kubernetes makes them.
 
 In:  a layout.
-Out: the answer when a check fails: the attempt is refused, or the node cannot be judged; otherwise nothing.
+Out: the answer when a check fails: the claims cannot be allocated anywhere, or not on this node now; otherwise None.
 """
 
 from __future__ import annotations

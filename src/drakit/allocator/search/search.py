@@ -56,7 +56,7 @@ class _Choice:
 
 
 class _Fill:
-    """The device number `have` of an option is looked for among `left`."""
+    """A request of which `have` devices are taken; the next one is searched among `left`."""
 
     __slots__ = ("before", "first", "have", "key", "left", "option", "taken")
 
@@ -108,6 +108,7 @@ class Search(SearchState):
         """Depth first, with a stack of our own: claims may ask for more devices than Python's stack is deep."""
         stack: list[Frame] = []
         outcome = self._enter_request(stack, 0)
+        # A frame gets the outcome of the frame above it, until it has tried everything.
         while stack:
             frame = stack[-1]
             if outcome is Subtree.SOLVED:
@@ -162,10 +163,12 @@ class Search(SearchState):
         if have >= option.count:
             return self._enter_request(stack, option.request + 1)
         self._step()
+        # Devices of a request are taken in rising order: each combination is looked at once.
         left = self.outlook.candidates(self, option) & -1 << (above + 1)
         if self.outlook.too_few(self, option, have, left):
             return Subtree.FAILED
         frame = _Fill(option, have, left)
+        # The key costs more than the look-up: it is made only where something failed before.
         known = self.failed.get((option.index, have))
         if known:
             frame.key = self.outlook.key(self, option, left)
@@ -180,6 +183,7 @@ class Search(SearchState):
             if frame.taken >= 0 and outcome is not None:
                 self.give_back(option, frame.taken, frame.before)
                 frame.taken = -1
+                # Another device does not change how many the claim asks for: upstream stops here as well.
                 if outcome is Subtree.EXCEEDED:
                     return self._leave_fill(stack, frame, outcome)
             if not frame.left:

@@ -74,7 +74,7 @@ def decode(
     source: str = "",
     default: tuple[str, str] | None = None,
 ) -> Decoded:
-    """Decode exactly one object, which may be no list.
+    """Decode exactly one object. A list is refused.
 
     `syntax` is `json`, `yaml`, or empty to find out. `default` is group version and kind of data that does not say.
     """
@@ -186,8 +186,9 @@ def to_wire(value: Object, version: str = "") -> dict[str, Any]:
 
 
 def sharing(value: M, known: M, document: Mapping[str, Any]) -> dict[str, Any]:
-    """A struct of the internal version as plain data, with the parts that it shares with a known one as the document
-    of that one has them; of metadata, part by part.
+    """Encode a struct as plain data. Parts that it shares with `known` are taken from `document`, unencoded.
+
+    `document` is `known` as plain data. Of metadata, each part is looked at by itself.
     """
     plain = to_plain(value)
     _take_shared(plain, value, known, document)

@@ -53,7 +53,7 @@ def container_limits(
     )
 
 
-def pod_limits(pod: Document) -> ContainerLimits:
+def pod_cgroup_limits(pod: Document) -> ContainerLimits:
     """What the pod itself names, for all its containers together; nothing when it names nothing."""
     own = spec_of(pod).get("resources") or NOTHING
     if not _names_any([own]):

@@ -74,6 +74,12 @@ class Cgroups:
                 if path not in known:
                     self._remove(path)
 
+    def leave(self) -> None:
+        """Remove the agent's own cgroup, unless pods run on in it."""
+        for directory in self._directories(""):
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+
     def _remove(self, path: str) -> bool:
         directories = self._directories(path)
         for directory in directories:

@@ -62,12 +62,12 @@ class ProcessRuntime(SupervisedRuntime):
         api_addresses: Sequence[str] = (),
         allow_remote: bool = False,
         namespace: str = "",
+        host_ip: str = "127.0.0.1",
         new_id: Callable[[], str] = new_id,
         boot: Callable[[], str] = boot_id,
     ) -> None:
-        super().__init__(root, clock=clock, new_id=new_id, boot=boot)
+        super().__init__(root, clock=clock, cgroups=cgroups, host_ip=host_ip, new_id=new_id, boot=boot)
         self._cdi = cdi
-        self._cgroups = cgroups
         self._api_addresses = tuple(api_addresses)
         self._allow_remote = allow_remote
         self._namespace = namespace
@@ -76,9 +76,7 @@ class ProcessRuntime(SupervisedRuntime):
         refuse_remote(self._api_addresses, allowed=self._allow_remote)
         if not self._namespace:
             self._namespace = await possible_namespace()
-        await super().__aenter__()
-        self._cgroups.sweep(self._cgroup_paths())
-        return self
+        return await super().__aenter__()
 
     async def version(self) -> RuntimeVersion:
         return RuntimeVersion(name="process", version=drakit.__version__)

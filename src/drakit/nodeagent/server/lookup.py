@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from drakit.api import Partial, Pod
-from drakit.informers import ObjectCache
+from drakit.nodeagent.pods.feed import PodCache
 from drakit.nodeagent.runtimes.contract import ContainerInfo, ContainerState, Runtime, SandboxInfo, SandboxState
 
 PodDocument = Mapping[str, Any]
@@ -34,7 +33,7 @@ class PodSource(Protocol):
 class CachedPods:
     """The pods of an informer that follows this node's."""
 
-    def __init__(self, cache: ObjectCache[Partial[Pod]]) -> None:
+    def __init__(self, cache: PodCache) -> None:
         self._cache = cache
 
     def find(self, namespace: str, name: str) -> PodDocument | None:

@@ -158,6 +158,7 @@ class Bindings:
 
     async def _undo(self, job: Job, refusal: SchedulingRefusal) -> None:
         await self._failures.give_back(job.profile, job.state, job.node)
+        # Others are woken first. The pod itself is tried again after its backoff anyway.
         if refusal.is_error:
             self._queue.move(POD_GONE, job.pod, None)
         result = AttemptResult.ERROR if refusal.is_error else AttemptResult.UNSCHEDULABLE

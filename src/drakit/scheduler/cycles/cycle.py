@@ -78,6 +78,7 @@ class SchedulingCycle:
 
     def _reserve(self, profile: Profile, state: CycleState, node: NodeInfo) -> SchedulingRefusal | None:
         """Reserve and assume. After a refusal, what was reserved is still to be given back."""
+        # Set before plugins reserve: a plugin may replace it, and what it sets counts in the cache.
         state.assumed = on_node(state.pod, node.name)
         for plugin in profile.reserve:
             status = plugin.reserve(state, state.assumed, node)

@@ -1,4 +1,4 @@
-"""What becomes of a pod that was not placed or not bound.
+"""Failed attempts: what happens to a pod that was not placed or not bound.
 
 In:  a refusal.
 Out: what was reserved is given back; plugins that can do something about it are asked; the pod is back in the queue
@@ -76,6 +76,7 @@ class Failures:
                 await plugin.unreserve(state, state.assumed, node)
             except Exception:
                 log.exception("plugin %s could not give back what it had reserved", plugin.name)
+        # After plugins have given back: until then the pod counts on its node and nobody is placed there twice.
         self._cache.forget(state.pod.metadata.uid)
         laps.end("Unreserve")
 
@@ -121,7 +122,7 @@ class Failures:
 
 
 async def ask_for_help(profile: Profile, state: CycleState, refusal: SchedulingRefusal) -> PluginStatus:
-    """The first plugin that has done something, or finds that nobody can, has the last word."""
+    """Run PostFilter. The first plugin that acted, or that found nothing can help, decides."""
     reasons: list[str] = []
     for plugin in profile.post_filter:
         try:
@@ -136,7 +137,7 @@ async def ask_for_help(profile: Profile, state: CycleState, refusal: SchedulingR
 
 
 async def patch_status(client: Client, pod: Partial[Pod], patch: StatusPatch) -> None:
-    """A status that cannot be written keeps nobody from going on."""
+    """Patch a pod's status. A failure is logged and does not stop scheduling."""
     try:
         await client.patch(pod, patch, kind=STRATEGIC, subresource="status")
     except (NotFound, Conflict):

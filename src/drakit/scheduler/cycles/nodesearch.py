@@ -93,6 +93,7 @@ class NodeSearch:
             feasible += [node for node in batch if node.name not in refused] if refused else batch
             rejections.update(refused)
             position += len(batch)
+        # A batch may find more than is wanted: the next search begins at the first node that was not needed.
         if len(feasible) > wanted:
             position = order.index(feasible[wanted])
             del feasible[wanted:]
@@ -145,6 +146,7 @@ def filter_nodes(
             if not status.is_rejected:
                 return failed(_told(status, f'running "{plugin.name}" filter plugin'))
             refused[name] = status if status.plugin else status.by(plugin.name)
+        # Later plugins see only nodes that are still possible, so the first refusal is the one that is told.
         left = [node for node in left if node.name not in said]
         if not left:
             break

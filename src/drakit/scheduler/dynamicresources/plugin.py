@@ -151,6 +151,7 @@ class DynamicResources:
         if not needs:
             return SUCCESS
         try:
+            # A node that went while the pod was reserved: writing claims for it would only have to be undone.
             check_node(self.context, node)
             for need in needs.needs:
                 if need.special and needs.extended is not None:
@@ -159,6 +160,7 @@ class DynamicResources:
                     await bind_claim(self.context, need)
             if needs.extended is not None:
                 await needs.extended.settle(needs)
+            # After the claims, before the pod is bound: the node agent reads it when it sees the pod.
             await self._charging.write(state, needs)
             if waits(self.context, needs):
                 message = f"waiting for binding conditions for device on node {node}"

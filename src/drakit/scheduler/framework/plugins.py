@@ -28,7 +28,7 @@ from drakit.scheduler.framework.nodes import NodeInfo
 from drakit.scheduler.framework.statuses import PluginStatus
 
 Rejections = Mapping[str, PluginStatus]
-"""Refused nodes by name; a node that is missing fits."""
+"""The status of each refused node by name; a node that is not in it fits."""
 
 
 @runtime_checkable
@@ -81,10 +81,10 @@ RemovePods = Callable[[CycleState, Collection[str]], None]
 
 @runtime_checkable
 class PreemptionExtensions(Plugin, Protocol):
-    """A plugin that pods take something from which is in no node's ledger. Asked by preemption; all is synchronous."""
+    """A plugin that accounts for something no NodeInfo has, as devices. Preemption asks it; all is synchronous."""
 
     def suppose(self, pod: Pod) -> RemovePods:
-        """For one pod, and the state of the cluster as it is now."""
+        """What removes pods from a state of that pod's attempt, on the cluster as it is now."""
         ...
 
     def hold(self, state: CycleState, pod: Pod, node: NodeInfo) -> PluginStatus:
@@ -102,7 +102,7 @@ class PreemptionExtensions(Plugin, Protocol):
 @runtime_checkable
 class Score(Plugin, Protocol):
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
-        """A mark from 0 to 100 for each, higher is better; already made comparable among these nodes."""
+        """A score from 0 to 100 for each node, higher is better, normalized over these nodes."""
         ...
 
 
@@ -135,7 +135,7 @@ class PreBind(Plugin, Protocol):
 
 @runtime_checkable
 class WaitsBeforeBind(Plugin, Protocol):
-    """A plugin whose `pre_bind` may wait for somebody: the pod's `nominatedNodeName` then tells its node meanwhile."""
+    """A plugin whose `pre_bind` may wait for others. Meanwhile the pod's `nominatedNodeName` names its node."""
 
     def waits(self, state: CycleState, pod: Pod, node: str) -> bool: ...
 

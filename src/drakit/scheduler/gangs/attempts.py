@@ -104,6 +104,7 @@ class GroupAttempts:
                 self._queue.done(each.uid)
             else:
                 taken.append(each)
+        # Members that are bound or being bound count as well: the gang needs so many fewer now.
         before = sum(self._cache.pod(uid) is not None for uid in members)
         return Round(in_order(taken), least(group), before)
 

@@ -1,7 +1,7 @@
 """One round of placing members of a group: who takes part, who got a node, and whether that is enough. Pure.
 
 In:  members, and what the scheduling cycle said about each.
-Out: the verdict about the group, and what each member that gives its place back is told.
+Out: whether the group has enough pods, and the refusal of each member that gives its node back.
 """
 
 from __future__ import annotations

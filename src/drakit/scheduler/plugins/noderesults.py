@@ -43,6 +43,7 @@ class FilterResults:
             self._fit.clear()
             self._refused.clear()
         before = self._latest.get(node.name)
+        # Of one node name only the latest state is kept, or every pod that is placed would leave an entry behind.
         if before is not None:
             self._fit.discard(before)
             self._refused.pop(before, None)

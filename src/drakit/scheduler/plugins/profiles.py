@@ -85,6 +85,7 @@ def make_profile(config: ProfileConfig, handle: Handle, *, makers: Mapping[str, 
     def at(point: str, protocol: type[P]) -> tuple[P, ...]:
         return _at(config, point, protocol, made)
 
+    # Checked here and not when a pod is to be bound: a scheduler that can bind nothing must not start.
     binders = at("bind", Bind)  # type: ignore[type-abstract]
     if not binders:
         raise UsageError(f'profile "{config.scheduler_name}": at least one bind plugin is needed')

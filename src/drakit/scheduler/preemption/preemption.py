@@ -108,7 +108,7 @@ class Preemption:
         leaving = [each for each in lower if each.metadata.deletion_timestamp]
         if not any(map(is_preempted, leaving)):
             return False
-        if trial.can_fit and trial.judge(node, leaving) is None:
+        if trial.can_fit and trial.check(node, leaving) is None:
             self._nominate(pod, trial, Candidate(name, (), tuple(leaving)))  # a scheduler before may have decided it
         return True
 
@@ -140,13 +140,14 @@ class Preemption:
     def _on_node(self, pod: Pod, trial: Trial, node: NodeInfo, now: str) -> Candidate | PluginStatus:
         there = self._cache.get(node.name)
         pods = there.pods.values() if there is not None else ()
-        return select_victims(node.name, pods, priority_of(pod), lambda gone: trial.judge(node, gone), now)
+        return select_victims(node.name, pods, priority_of(pod), lambda gone: trial.check(node, gone), now)
 
     # What is done
 
     async def _preempt(self, pod: Pod, trial: Trial, chosen: Candidate) -> PluginStatus:
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         log.log(V[2], "pod %s preempts %d pods on node %s", name, len(chosen.victims), chosen.node)
+        # Before the first await: what the victims leave must be kept when the next pod is tried.
         refusal = self._nominate(pod, trial, chosen)
         if refusal is not None:
             return refusal

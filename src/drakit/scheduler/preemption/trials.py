@@ -50,7 +50,7 @@ class Trial:
             if (status := rejections.get(node.name)) is not None and status.code is Code.UNSCHEDULABLE
         ]
 
-    def judge(self, node: NodeInfo, gone: Sequence[Pod]) -> PluginStatus | None:
+    def check(self, node: NodeInfo, gone: Sequence[Pod]) -> PluginStatus | None:
         """Why the pod does not fit on the node without these pods; none when it does."""
         state, changed = self.suppose(node, gone)
         refused = filter_nodes(self._profile, state, self._pod, [changed])

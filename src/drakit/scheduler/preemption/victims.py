@@ -1,6 +1,6 @@
 """The fewest pods of a node that have to go for a pod to fit. Pure.
 
-In:  the pods of a node, and a judge: does the pod fit when these are gone?
+In:  the pods of a node, and a check whether the pod fits without some of them.
 Out: the victims, or why there are none.
 
 First all pods of lower priority are supposed to be gone. If the pod fits then, they are spared one by one, the most
@@ -37,19 +37,20 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 def select_victims(
-    node: str, pods: Iterable[Pod], priority: int, judge: FitCheck, now: str
+    node: str, pods: Iterable[Pod], priority: int, check: FitCheck, now: str
 ) -> Candidate | PluginStatus:
-    """`now` is when pods started of which that is not known."""
+    """`now` stands in for the start time of pods that have none."""
     lower = [pod for pod in pods if priority_of(pod) < priority]
     leaving = [pod for pod in lower if pod.metadata.deletion_timestamp]
     candidates = sorted((pod for pod in lower if pod not in leaving), key=lambda pod: importance(pod, now))
-    refusal = judge([*leaving, *candidates])
+    refusal = check([*leaving, *candidates])
     if refusal is not None:
         return refusal if lower else NO_VICTIMS
     victims: list[Pod] = []
     for position, pod in enumerate(candidates):
         undecided = candidates[position + 1 :]
-        if judge([*leaving, *victims, *undecided]) is not None:
+        # The pod does not fit while this one stays, so it has to go.
+        if check([*leaving, *victims, *undecided]) is not None:
             victims.append(pod)
     return Candidate(node, tuple(victims), tuple(leaving))
 

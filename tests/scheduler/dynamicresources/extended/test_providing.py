@@ -47,7 +47,7 @@ async def test_a_pod_that_asks_by_the_explicit_name_gets_devices_of_the_class() 
         assert status is not None
         assert status.resource_claim_name == made.metadata.name
         assert await mappings_of(it) == [("ctr", GPU, "container-0-request-0")]
-        assert it.figure("scheduler_resourceclaim_creates_total", status="success") == 1
+        assert it.metric("scheduler_resourceclaim_creates_total", status="success") == 1
 
 
 @on_loop

@@ -48,12 +48,12 @@ class CrunRuntime(SupervisedRuntime):
         cgroups: Cgroups,
         images: ImageStore,
         program: str = "crun",
+        host_ip: str = "127.0.0.1",
         new_id: Callable[[], str] = new_id,
         boot: Callable[[], str] = boot_id,
     ) -> None:
-        super().__init__(root, clock=clock, new_id=new_id, boot=boot)
+        super().__init__(root, clock=clock, cgroups=cgroups, host_ip=host_ip, new_id=new_id, boot=boot)
         self._cdi = cdi
-        self._cgroups = cgroups
         self._images = images
         self._program = program
         self._version = ""
@@ -69,9 +69,7 @@ class CrunRuntime(SupervisedRuntime):
         self._version = (await self._output(found, "--version")).partition("\n")[0].rpartition(" ")[2]
         self._root.mkdir(parents=True, exist_ok=True)
         self._has_overlay = await self._try_overlay()
-        await super().__aenter__()
-        self._cgroups.sweep(self._cgroup_paths())
-        return self
+        return await super().__aenter__()
 
     async def version(self) -> RuntimeVersion:
         return RuntimeVersion(name="crun", version=self._version)

@@ -61,7 +61,7 @@ class NodeCharge:
         self._nodes = nodes
         self._weighed: dict[tuple[int, int], tuple[object, Demand | PluginStatus]] = {}
 
-    def judge(
+    def check(
         self, node: NodeInfo, answer: object, allocate: Callable[[], Sequence[ClaimCharge]]
     ) -> PluginStatus | None:
         """Refuse the node, or none.

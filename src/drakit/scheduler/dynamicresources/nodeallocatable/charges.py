@@ -81,6 +81,7 @@ class Charging:
         for need in needs.needs:
             if need.special:
                 statuses = renamed(statuses, EXTENDED_RESOURCES, need.claim.metadata.name)
+        # Claims are reserved by now: of two pods that share one, the later reservation sees both.
         _check_shared(state.pod, needs, statuses)
         if state.pod.status.node_allocatable_resource_claim_statuses == statuses:
             return
@@ -114,7 +115,7 @@ def refuse_overcharged(
     for node in nodes:
         if node.name not in refused:
             answer = variant.allocator.answer(node.name) if variant.allocator is not None else None
-            refusal = needs.charge.judge(node, answer, _allocation(variant, node.name))
+            refusal = needs.charge.check(node, answer, _allocation(variant, node.name))
             if refusal is not None:
                 refused[node.name] = refusal
 

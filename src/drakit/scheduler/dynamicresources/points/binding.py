@@ -38,10 +38,12 @@ async def bind_claim(context: PluginContext, need: ClaimNeed) -> None:
     known = context.claims.newest(need.claim) or need.claim
     need.claim = await store_claim(context, need, known)
     context.claims.assume(need.claim)
+    # Another scheduler may have given the same devices away. The informer shows whose write came first.
     overlap = await need.flight.landed() if need.flight is not None else None
     where = f"{need.claim.metadata.namespace}/{need.claim.metadata.name}"
     if overlap is not None:
         raise CannotBind(f"claim {where}: device {overlap} got allocated elsewhere in the meantime")
+    # The wait may have been long: the claim can be gone, or deallocated, by now.
     stored = context.claims.newest(need.claim)
     if stored is None:
         raise CannotBind(f"claim {where} got deleted in the meantime")

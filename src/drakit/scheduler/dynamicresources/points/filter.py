@@ -41,6 +41,7 @@ def _allocatable(
     for position, answer, plain in allocator.refused([node.name for node in nodes]):
         name = nodes[position].name
         why = refused[name] = context.cannot_allocate if plain else _why(context, allocator, name, answer)
+        # An error ends the attempt: no other node needs a look.
         if not why.is_rejected:
             return []
         beyond.add(position)

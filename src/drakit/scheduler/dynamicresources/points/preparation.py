@@ -57,6 +57,7 @@ def _look_at(context: PluginContext, pod: Pod, need: ClaimNeed) -> PluginStatus 
         return IN_USE
     flight = context.claims.flight(claim.metadata.uid)
     if flight is not None:
+        # A member of the same group is about to store it: this pod shares that allocation.
         if need.consumer.resource == "podgroups" and flight.consumer == need.consumer.uid:
             need.allocation = flight.allocation
             return None

@@ -32,6 +32,7 @@ def reserve(context: PluginContext, state: PodNeeds, variant: Variant, pod: Pod,
     status = decide(context, state, variant, node)
     if not status.ok:
         return status
+    # First the holds that this pod overrides: their devices are its own from now on.
     context.holds.taken(pod, [need.allocation for need in state.needs if need.allocation is not None])
     claims = dict(zip(variant.positions, variant.claims, strict=True))
     for position, need in enumerate(state.needs):

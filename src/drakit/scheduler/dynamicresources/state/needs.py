@@ -101,7 +101,7 @@ class ClaimCharge(msgspec.Struct, frozen=True):
 class NodeCharges(Protocol):
     """What the claims of a pod take of nodes themselves (`nodeallocatable.accounting`)."""
 
-    def judge(
+    def check(
         self, node: NodeInfo, answer: object, allocate: Callable[[], Sequence[ClaimCharge]]
     ) -> PluginStatus | None: ...
 
