@@ -19,17 +19,18 @@ def locks(path: Path, *, serialize: bool) -> ClaimLocks:
     return ClaimLocks(serialize=serialize, path=path, clock=RealClock())
 
 
-async def is_free(wanted: ClaimLocks, *uids: str) -> bool:
-    taking = asyncio.create_task(_take(wanted, *uids))
+async def is_taken(wanted: ClaimLocks, *uids: str) -> bool:
+    """Whether somebody else has them; it is asked for a moment that lasts several tries."""
+    taking = asyncio.create_task(take(wanted, *uids))
     await asyncio.sleep(0.06)
-    done = taking.done()
+    taken = not taking.done()
     taking.cancel()
     await asyncio.gather(taking, return_exceptions=True)
-    return done
+    return taken
 
 
-async def _take(wanted: ClaimLocks, *uids: str) -> None:
-    async with wanted.held(uids):
+async def take(wanted: ClaimLocks, *uids: str) -> None:
+    async with asyncio.timeout(10), wanted.held(uids):
         return
 
 
@@ -38,8 +39,8 @@ async def test_two_instances_exclude_each_other_by_the_file() -> None:
     with short_directory() as root:
         one, two = (locks(root / "lock", serialize=True) for _ in range(2))
         async with one.held(["a"]):
-            assert not await is_free(two, "b")
-        assert await is_free(two, "b")
+            assert await is_taken(two, "b")
+        await take(two, "b")
 
 
 @on_loop
@@ -47,15 +48,14 @@ async def test_without_serialization_only_the_same_claim_waits() -> None:
     with short_directory() as root:
         one, two = (locks(root / "lock", serialize=False) for _ in range(2))
         async with one.held(["a", "b"]):
-            assert not await is_free(two, "b", "c")
-            assert await is_free(two, "c")
+            assert await is_taken(two, "b", "c")
+            await take(two, "c")
 
 
 @on_loop
 async def test_claims_that_are_wanted_in_another_order_never_wait_in_a_ring() -> None:
     shared = ClaimLocks(serialize=False, path=None, clock=RealClock())
-    async with asyncio.timeout(10):
-        await asyncio.gather(*(_take(shared, *uids) for uids in (("a", "b"), ("b", "a"), ("c", "a", "b"))))
+    await asyncio.gather(*(take(shared, *uids) for uids in (("a", "b"), ("b", "a"), ("c", "a", "b"))))
 
 
 def test_a_whole_file_is_held_by_one(tmp_path: Path) -> None:
