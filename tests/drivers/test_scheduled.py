@@ -91,13 +91,13 @@ def ref_of(claim: ResourceClaim) -> ClaimRef:
     return ClaimRef(namespace=claim.metadata.namespace, name=claim.metadata.name, uid=claim.metadata.uid)
 
 
-def makers(kind: Any) -> Make:
-    return lambda directory: kind.Driver(directory=str(directory))
+def makers(kind: Callable[..., Driver]) -> Make:
+    return lambda directory: kind(directory=str(directory))
 
 
 @on_loop
 async def test_a_pod_is_bound_when_its_interface_is_attached_and_its_claim_tells_the_address() -> None:
-    async with driven("nic", makers(nic)) as cluster:
+    async with driven("nic", makers(nic.NicDriver)) as cluster:
         await cluster.it.create(pod("web", claims=[by_name("ten-gigabit")]))
         assert await cluster.until_bound("web") == "node-1"
         claim = await cluster.claim("ten-gigabit")
@@ -116,7 +116,7 @@ async def test_a_pod_is_bound_when_its_interface_is_attached_and_its_claim_tells
 
 @on_loop
 async def test_a_pod_whose_interface_cannot_be_attached_is_told_and_tried_again() -> None:
-    async with driven("nic", makers(nic)) as cluster:
+    async with driven("nic", makers(nic.NicDriver)) as cluster:
         cluster.hardware.mkdir()
         (cluster.hardware / "attach-failed").write_text("nic-0 nic-1")
         await cluster.it.create(pod("web", claims=[by_name("ten-gigabit")]))
@@ -137,7 +137,7 @@ async def test_a_pod_whose_interface_cannot_be_attached_is_told_and_tried_again(
 
 @on_loop
 async def test_an_accelerator_of_the_fabric_is_attached_for_the_node_that_was_chosen() -> None:
-    async with driven("fabric", makers(fabric), ["node-1", "node-2"]) as cluster:
+    async with driven("fabric", makers(fabric.FabricDriver), ["node-1", "node-2"]) as cluster:
         await cluster.it.create(pod("train", claims=[by_name("from-the-fabric")]))
         chosen = await cluster.until_bound("train")
         claim = await cluster.claim("from-the-fabric")
@@ -148,7 +148,7 @@ async def test_an_accelerator_of_the_fabric_is_attached_for_the_node_that_was_ch
 
 @on_loop
 async def test_cpus_of_a_claim_count_as_the_nodes_own() -> None:
-    async with driven("cpu", makers(cpu)) as cluster:
+    async with driven("cpu", makers(cpu.CpuDriver)) as cluster:
         await cluster.it.create(pod("pinned", claims=[by_name("ten-of-one-node")]))
         # The node has 8 cpus to give: ten are more, wherever they are asked for.
         assert not await cluster.it.node_of("pinned")

@@ -11,7 +11,7 @@ from drakit.conformance import RULES, RuleResult, RuleVerdict, Timeouts, judge, 
 from tests.conformance.driver.flaws import FLAWS
 from tests.conformance.driver.launcher import InProcessLauncher
 from tests.conformance.driver.plaindriver import PlainDriver
-from tests.conformance.driver.runs import PATIENT, SUBJECT
+from tests.conformance.driver.runs import HINTS, PATIENT
 
 SOONER = {
     "slices-complete": {"publish": 1.0},
@@ -24,7 +24,7 @@ SOONER = {
 
 
 async def judged(kind: type[PlainDriver], timeouts: Timeouts = PATIENT) -> list[RuleResult]:
-    async with open_testbed(InProcessLauncher(kind), timeouts=timeouts, subject=SUBJECT) as bed:
+    async with open_testbed(InProcessLauncher(kind), timeouts=timeouts, hints=HINTS) as bed:
         return [each async for each in judge(RULES, bed)]
 
 
