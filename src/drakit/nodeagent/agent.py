@@ -3,7 +3,7 @@
 In:  a client with the node's identity, a runtime, settings; clock, dialer, registry directory and flushes.
 Out: `run` until stopped. Pods stay as they are when the agent ends; the next one goes on with them.
 
-    checkpoint -> node object -> slices of the node deleted -> pods -> plugins
+    checkpoint -> node object -> slices of the node deleted -> plugins -> pods
 """
 
 from __future__ import annotations
@@ -143,20 +143,21 @@ class NodeAgent:
             self._workers = await self._make_workers(session)
             stack.push_async_callback(self._workers.stop)
             await stack.enter_async_context(self._background())
-            await self._begin_pods(damaged)
-            if self._server is not None:
-                await stack.enter_async_context(self._server(self))
             directory = self._directory
             if directory is None:
                 directory = await stack.enter_async_context(RegistryDirectory(self.settings.paths.registry, self.clock))
             if self.settings.serves_device_plugins:
                 await stack.enter_async_context(self.device_plugins)
+            registration = Registration(directory, self._dialer, self.handlers, self.clock)
+            plugins = asyncio.create_task(registration.run(), name="plugin registration")
+            stack.push_async_callback(_end, plugins)
+            # Drivers that are there come first: a pod that needs one would only fail and be tried again.
+            await registration.first_attempts()
+            await self._begin_pods(damaged)
+            if self._server is not None:
+                await stack.enter_async_context(self._server(self))
             if self.settings.paths.pod_resources is not None:
                 await stack.enter_async_context(PodResourcesServer(self.listing, self.settings.paths.pod_resources))
-            plugins = asyncio.create_task(
-                Registration(directory, self._dialer, self.handlers, self.clock).run(), name="plugin registration"
-            )
-            stack.push_async_callback(_end, plugins)
             self._ready.set()
             await self._until_stopped(plugins)
 

@@ -44,7 +44,8 @@ class Actions:
         for pattern, action in _ACTIONS:
             if found := re.search(pattern, text, re.IGNORECASE):
                 await action(self, step, found)
-                await self._stage.settle()
+                if not step.get("together"):
+                    await self._stage.settle()
                 return
         raise UnknownAction(text)
 

@@ -113,7 +113,8 @@ def _one_image_event(event: Event) -> Event:
 
 
 def _turned_away(state: Plain) -> Plain:
-    if not str(state.get("message", "")).startswith("Pod was rejected: "):
+    told = str(state.get("message", "")).startswith("Pod was rejected: ")
+    if not told and (state.get("phase") != "Failed" or state.get("containerStatuses")):
         return state
     # The kubelet holds the phase back for a while.
     return {**state, "phase": "Failed", "conditions": [], "containerStatuses": []}

@@ -23,6 +23,8 @@ from drakit.nodeagent.plugins.contract import (
 from tests.conformance.nodeflows.names import Uids
 
 Plain = dict[str, Any]
+_LEAST = 0.001
+"""Seconds that every answer takes: who calls in the same moment has called before the first answer."""
 _HEALTH = {"HEALTHY": "Healthy", "UNHEALTHY": "Unhealthy"}
 
 
@@ -119,7 +121,7 @@ class ScriptedDriver:
         taken = float((row or {}).get("answered_after_s") or 0.0)
         if (row or {}).get("client_cancelled_after_s"):
             taken = max(taken, limit + 0.1)
-        await self._wait(taken, limit)
+        await self._wait(max(taken, _LEAST), limit)
         if "grpc" in answer:
             raise CallFailed(go_code(answer["grpc"]), answer.get("message", ""))
         return answer
