@@ -23,8 +23,7 @@ def _client_version() -> tuple[int, int]:
     return int(version["major"]), int(re.sub(r"\D.*", "", version["minor"]))
 
 
-VERSION = _client_version()
-OLD = VERSION < (1, 27)
+OLD = _client_version() < (1, 27)
 """Too old for validation by the server, and for the commands and kinds that came later."""
 modern = pytest.mark.skipif(OLD, reason="needs kubectl 1.27 or newer")
 

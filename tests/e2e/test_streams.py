@@ -1,4 +1,7 @@
-"""kubectl logs, exec, attach, cp and port-forward: through a server process to a node with real processes."""
+"""kubectl logs, exec, attach, cp and port-forward: through a server process to a node with real processes.
+
+kubectl 1.31 and newer speak WebSocket, older ones SPDY.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,14 @@ from drakit.nodeagent.runtimes.contract import ContainerState
 from drakit.nodeagent.server import NodeAccess, NodeAuthentication, NodeAuthorization
 from tests.apiserver.nodes.clusters import create_pod
 from tests.client.servers import on_loop
-from tests.e2e.kubectl import KUBECTL, VERSION
+from tests.e2e.kubectl import KUBECTL
+from tests.e2e.kubectl import Kubectl as PlainKubectl
 from tests.e2e.processes import Running, apiserver
 from tests.e2e.reached import reached
-from tests.nodeagent.server.hosts import Node, a_node, came_true, record
-from tests.nodeagent.server.test_portforward import a_service
+from tests.nodeagent.server.hosts import Node, a_node, record
+from tests.nodeagent.server.portforward import a_service
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl on PATH")
-SPDY_ONLY = VERSION < (1, 29)
-websockets = pytest.mark.skipif(SPDY_ONLY, reason="this kubectl speaks SPDY, not WebSocket")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,6 @@ class Kubectl:
     def __init__(self, kubeconfig: Path, home: Path) -> None:
         self._environment = {
             "KUBECONFIG": str(kubeconfig), "HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8",
-            "KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "true", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "true",
         }  # fmt: skip
 
     async def start(self, *arguments: str) -> asyncio.subprocess.Process:
@@ -114,7 +115,6 @@ async def test_logs_that_are_followed(streaming_server: tuple[Running, Path], tm
         assert await asyncio.wait_for(process.wait(), 30) == 0
 
 
-@websockets
 @on_loop
 async def test_exec(streaming_server: tuple[Running, Path], tmp_path: Path) -> None:
     async with a_pod(streaming_server, tmp_path) as (kubectl, _):
@@ -128,7 +128,6 @@ async def test_exec(streaming_server: tuple[Running, Path], tmp_path: Path) -> N
         assert "exec: /no/such/command: No such file or directory" in words
 
 
-@websockets
 @on_loop
 async def test_exec_of_what_does_not_run(streaming_server: tuple[Running, Path], tmp_path: Path) -> None:
     async with a_pod(streaming_server, tmp_path) as (kubectl, node):
@@ -138,7 +137,6 @@ async def test_exec_of_what_does_not_run(streaming_server: tuple[Running, Path],
         assert 'container not found ("main")' in words
 
 
-@websockets
 @on_loop
 async def test_attach(streaming_server: tuple[Running, Path], tmp_path: Path) -> None:
     async with a_pod(streaming_server, tmp_path) as (kubectl, _):
@@ -146,7 +144,6 @@ async def test_attach(streaming_server: tuple[Running, Path], tmp_path: Path) ->
         assert (code, out) == (0, "hello\n")
 
 
-@websockets
 @on_loop
 async def test_cp_both_ways(streaming_server: tuple[Running, Path], tmp_path: Path) -> None:
     source, inside, back = tmp_path / "source.bin", tmp_path / "inside.bin", tmp_path / "back.bin"
@@ -160,7 +157,6 @@ async def test_cp_both_ways(streaming_server: tuple[Running, Path], tmp_path: Pa
     assert back.read_bytes() == source.read_bytes()
 
 
-@pytest.mark.skipif(VERSION < (1, 30), reason="the port-forward of this kubectl speaks SPDY, not WebSocket")
 @on_loop
 async def test_port_forward(streaming_server: tuple[Running, Path], tmp_path: Path) -> None:
     async def page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -182,11 +178,27 @@ async def test_port_forward(streaming_server: tuple[Running, Path], tmp_path: Pa
         await asyncio.wait_for(process.communicate(), 30)
 
 
-@pytest.mark.skipif(not SPDY_ONLY, reason="this kubectl speaks WebSocket")
-@on_loop
-async def test_an_older_kubectl_is_told_what_it_needs(streaming_server: tuple[Running, Path], tmp_path: Path) -> None:
-    async with a_pod(streaming_server, tmp_path) as (kubectl, node):
-        code, _, words = await kubectl.run("exec", "web", "--", "ls")
-        assert code != 0
-        assert "use kubectl 1.31 or newer" in words
-        await came_true(lambda: not node.machine.started)
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: main
+    image: example.com/none
+    command: ["sh", "-c", "echo ready; exec sleep 600"]
+"""
+
+
+def test_a_whole_cluster_in_one_process_runs_commands_in_its_pods(tmp_path: Path) -> None:
+    """The scheduler places the pod, the agent runs it, and its server is reached through the API server."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with apiserver("--data-dir", str(tmp_path / "data"), "--nodes", "1", name="up") as running:
+        kubectl = PlainKubectl(running.kubeconfig, home)
+        kubectl("apply", "-f", "-", stdin=POD)
+        kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=50s")
+        assert kubectl.until("ready", "logs", "-f", "web") == ["ready"]
+        assert kubectl("exec", "-i", "web", "--", "cat", stdin="typed") == "typed"
+        assert kubectl.run("exec", "web", "--", "sh", "-c", "exit 6").returncode == 6
+        kubectl("delete", "pod", "web", "--now")

@@ -28,7 +28,7 @@ from drakit.pluginapi import deviceplugin_v1beta1_pb2 as device_wire
 from drakit.pluginapi import deviceplugin_v1beta1_pb2_grpc as device_stubs
 from drakit.pluginapi import podresources_v1_pb2, podresources_v1_pb2_grpc
 from drakit.store import MemoryStore
-from tests.controllers.cluster import settings as server_settings
+from tests.builders.cluster import settings as server_settings
 from tests.nodeagent.grpcdriver import GrpcTestDriver
 from tests.nodeagent.scene import on_loop
 

@@ -6,6 +6,7 @@ Exit codes: 0 done; 1 the answer is no (unsatisfiable, a finding, a case that di
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -22,6 +23,7 @@ COMMANDS = {
     "conformance": "drakit.cli.conformance",
     "controllers": "drakit.cli.controllers",
     "device-metadata": "drakit.cli.device_metadata",
+    "demo": "drakit.cli.demo",
     "driver": "drakit.cli.driver",
     "lint": "drakit.cli.lint",
     "node": "drakit.cli.node",
@@ -68,6 +70,8 @@ def load(arguments: Sequence[str]) -> None:
 
 def run() -> None:
     """The entry point: a wrong input is a message and an exit code, never a traceback."""
+    # Containers are started by fork and exec; gRPC's handlers for forks are of no use to them, and log each time.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     load(sys.argv[1:])
     try:
         app()

@@ -7,7 +7,7 @@ Out: HTTP, and whatever the components do. They are ready when the server is ann
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -49,9 +49,13 @@ async def serve(
     files: ServerFiles,
     *,
     tokens: Path | None = None,
-    components: Sequence[Component] = (),
+    components: Sequence[Component] | Callable[[Host], Sequence[Component]] = (),
+    hint: str = "",
 ) -> None:
-    """`settings` get their tokens and keys here; `title` is what the announcement calls us."""
+    """`settings` get their tokens and keys here; `title` is what the announcement calls us, `hint` what comes next.
+
+    Components that depend on where the server listens are made when that is known.
+    """
     admin_token = "" if place.secure else secrets.token_urlsafe(24)
     settings.tokens = static_tokens(tokens, admin_token)
     settings.signing_key = signing_key(files.directory / "service-account.key")
@@ -65,8 +69,11 @@ async def serve(
             write_kubeconfig(files.kubeconfig_path, host.access(admin_token))
         around = Surroundings.of(server, settings.gates, RealClock(), host.root_ca())
         with listener.stopped_by_signals():
-            async with running(components, around, ended=listener.stop):
+            made = components(host) if callable(components) else components
+            async with running(made, around, ended=listener.stop):
                 typer.echo(f"drakit {title}: listening on {host.url}, kubeconfig {files.kubeconfig_path}")
+                if hint:
+                    typer.echo(hint.format(kubeconfig=files.kubeconfig_path))
                 spare_the_collector()
                 hide_creation_times()
                 await listener.serve()

@@ -1,6 +1,6 @@
 """Simulated GPUs: cards of several models, partitions on shared counters, device files, health, taints.
 
-`drakit driver run gpu --set profile=a100-mig --set directory=DIR`
+`drakit driver run gpu --profile a100-mig --set directory=DIR`
 
 The directory stands for the hardware: `DIR/dev` has a file per card, and one per partition while it is in use. A line
 `gpu-0 overheated` in `DIR/health` makes a card sick: its health stream says so, and it and its partitions get a taint,
@@ -34,7 +34,7 @@ from drakit.driverkit import (
     Unprepared,
     each,
 )
-from drakit.drivers.profiles import load_profile
+from drakit.drivers.profiles import load_profile, positive
 
 
 class TimeSlicing(Model):
@@ -62,14 +62,19 @@ class Driver(driverkit.Driver):
         self,
         *,
         profile: str = "gpu",
+        cards: str = "",
         directory: str = "/var/run/drakit-gpu",
         taint: str = "NoSchedule",
         poll: str = "1.0",
         clock: Clock | None = None,
     ) -> None:
-        """`taint` is the effect of sickness: `NoSchedule`, `NoExecute` or `None`; `poll` is in seconds."""
+        """`cards` is how many of the profile's cards there are, all without it. `poll` is in seconds.
+
+        `taint` is the effect of sickness: `NoSchedule`, `NoExecute` or `None`.
+        """
         self._profile = load_profile(profile)
         self.name = self._profile.driver
+        self._count = positive(cards, "cards") if cards else None
         self._nodes = Path(directory) / "dev"
         self._control = Path(directory) / "health"
         self._effect = taint
@@ -80,7 +85,7 @@ class Driver(driverkit.Driver):
     # What there is
 
     def devices(self) -> Sequence[DevicePool]:
-        pools = self._profile.device_pools(self.node_name)
+        pools = self._profile.device_pools(self.node_name, cards=self._count)
         return [msgspec.structs.replace(pool, devices=tuple(map(self._tainted, pool.devices))) for pool in pools]
 
     def _tainted(self, device: Device) -> Device:

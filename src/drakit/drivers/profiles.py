@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -73,12 +74,16 @@ class DeviceProfile(Model, forbid_unknown_fields=True):
 
     driver: str
     description: str = ""
+    node_labels: Mapping[str, str] = {}
+    """What a node needs to reach the devices."""
     pools: tuple[PoolTemplate, ...] = ()
     classes: tuple[Mapping[str, Any], ...] = ()
     claims: tuple[Mapping[str, Any], ...] = ()
 
-    def device_pools(self, node_name: str) -> tuple[DevicePool, ...]:
-        return tuple(_pool(each, self.driver, node_name) for each in self.pools)
+    def device_pools(self, node_name: str, *, cards: int | None = None) -> tuple[DevicePool, ...]:
+        """`cards` keeps that many cards of each pool, each with its parts. Raise UsageError when there are fewer."""
+        pools = (_pool(each, self.driver, node_name) for each in self.pools)
+        return tuple(pools if cards is None else (_first_cards(pool, cards) for pool in pools))
 
     def device_classes(self) -> tuple[DeviceClass, ...]:
         """The classes that the driver's installation brings."""
@@ -95,10 +100,19 @@ def profile_names() -> list[str]:
 
 @cache
 def load_profile(name: str) -> DeviceProfile:
-    """A profile of the package. Raise UsageError for a name that there is not."""
+    """A profile of the package, or of a file (`./mine.yaml`). Raise UsageError if there is none of that name."""
+    if name.endswith(_SUFFIX):
+        return parse_profile(_read(Path(name)), source=name)
     if name not in profile_names():
         raise UsageError(f"there is no profile {name!r}; profiles are {', '.join(profile_names())}")
     return parse_profile((_folder() / f"{name}{_SUFFIX}").read_text(encoding="utf-8"), source=name)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"profile {path}: {error}") from None
 
 
 def parse_profile(text: str, *, source: str) -> DeviceProfile:
@@ -113,6 +127,36 @@ def profile_slices(profile: DeviceProfile, node_name: str) -> tuple[ResourceSlic
     """What the driver of a node of this kind publishes, ready to be stored: no driver runs."""
     who = Publication(driver=profile.driver, node_name=node_name)
     return tuple(_named(each) for pool in profile.device_pools(node_name) for each in desired_slices(pool, who))
+
+
+def positive(text: str, name: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise UsageError(f"{name}: expected a number of at least 1, got {text!r}")
+    return int(text)
+
+
+def _first_cards(pool: DevicePool, count: int) -> DevicePool:
+    """Devices that take from the same counter sets are parts of one card."""
+    card_of = {device.name: _card(device) for device in pool.devices}
+    cards = list(dict.fromkeys(card_of.values()))
+    if count > len(cards):
+        raise UsageError(f"the profile has {len(cards)} cards, not {count}")
+    kept = set(cards[:count])
+    return msgspec.structs.replace(
+        pool,
+        devices=tuple(device for device in pool.devices if card_of[device.name] in kept),
+        shared_counters=tuple(
+            each for each in pool.shared_counters if (each.name,) in kept or not _is_of_card(each, cards)
+        ),
+    )
+
+
+def _card(device: Device) -> tuple[str, ...]:
+    return tuple(sorted({each.counter_set for each in device.consumes_counters})) or (device.name,)
+
+
+def _is_of_card(counters: CounterSet, cards: Sequence[tuple[str, ...]]) -> bool:
+    return any(counters.name in card for card in cards)
 
 
 def _named(slice_: ResourceSlice) -> ResourceSlice:

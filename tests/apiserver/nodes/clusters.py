@@ -13,6 +13,7 @@ import aiohttp
 
 from drakit.apiserver import Server, Settings, build_server
 from drakit.apiserver.auth.certificates import Authority
+from drakit.apiserver.auth.identities import node_agent
 from drakit.apiserver.http.listener import Listener, Security, bind
 from drakit.apiserver.nodes import NodeClient, NodeFiles
 from drakit.base.clock import RealClock
@@ -110,13 +111,12 @@ async def a_cluster(directory: Path, **settings: Any) -> AsyncIterator[Cluster]:
     nodes = NodeClient(NodeFiles(node_authority.files.certificate, pair))
     cluster = Cluster(directory, node_authority)
     security = Security(node_authority.server(("127.0.0.1", "localhost")), (node_authority.files.certificate,))
-    given = Settings(random=Random(7), modes=("RBAC",), nodes=nodes, **settings)
+    given = Settings(random=Random(7), modes=("Node", "RBAC"), nodes=nodes, **settings)
     bound = bind("127.0.0.1", 0)
     async with MemoryStore() as store, await build_server(store, settings=given) as cluster.server:
         cluster.client = Client(InProcess(cluster.server))
-        access = NodeAccess(
-            NodeAuthentication(cluster.client, RealClock()), NodeAuthorization(cluster.client, RealClock(), "node-a")
-        )
+        agent = Client(InProcess(cluster.server, node_agent("node-a")))
+        access = NodeAccess(NodeAuthentication(agent, RealClock()), NodeAuthorization(agent, RealClock(), "node-a"))
         async with (
             a_node(directory / "node", access=access) as cluster.node,
             Listener(cluster.server, bound, security).running(),

@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from drakit.apiserver.auth.audit import AuditLog
+from drakit.apiserver.http import listener
 from drakit.client import NODES, PODS
 from drakit.nodeagent.runtimes.contract import ContainerState
 from tests.apiserver.nodes.clusters import POD_PATH, a_cluster, create_pod
@@ -223,7 +224,10 @@ async def test_a_request_for_a_log_is_audited_and_counted_as_a_connection(tmp_pa
 
 
 @on_loop
-async def test_a_slow_reader_holds_up_the_node_and_loses_nothing(tmp_path: Path) -> None:
+async def test_a_slow_reader_holds_up_the_node_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "STALL_SECONDS", 0.02)  # others are hung up on after that
     size = 1500 * 16_001
     async with a_cluster(tmp_path) as cluster, cluster.session() as session:
         with cluster.node.log.open("w") as file:
@@ -232,10 +236,20 @@ async def test_a_slow_reader_holds_up_the_node_and_loses_nothing(tmp_path: Path)
             total, first = 0, True
             async for chunk in response.content.iter_chunked(65536):
                 if first:
-                    await asyncio.sleep(0.2)
+                    await asyncio.sleep(0.3)
                     first = False
                 total += len(chunk)
         assert total == size
+
+
+@on_loop
+async def test_the_head_of_a_log_has_no_body(tmp_path: Path) -> None:
+    async with a_cluster(tmp_path) as cluster, cluster.session() as session:
+        cluster.node.log.write_text(record("one"))
+        async with session.head(LOG) as response:
+            assert (response.status, await response.read()) == (200, b"")
+        async with session.get(LOG) as response:  # the connection is still good
+            assert await response.text() == "one\n"
 
 
 @on_loop

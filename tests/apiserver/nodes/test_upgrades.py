@@ -22,7 +22,8 @@ from tests.apiserver.admission.objects import binding, policy
 from tests.apiserver.nodes.clusters import POD_PATH, Cluster, a_cluster, create_pod
 from tests.client.servers import on_loop
 from tests.nodeagent.server.hosts import came_true, gathered, python, settled
-from tests.nodeagent.server.test_portforward import TUNNEL, Tunnel, a_service, echo, greet
+from tests.nodeagent.server.portforward import TUNNEL, Tunnel, a_service, echo, greet
+from tests.nodeagent.server.spdyclient import SpdyClient
 
 V5 = "v5.channel.k8s.io"
 
@@ -160,6 +161,35 @@ def _accept(key: str) -> str:
 
 
 @on_loop
+async def test_a_client_that_goes_before_the_node_has_answered_is_not_waited_for(tmp_path: Path) -> None:
+    asked, gone, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def hesitate(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        await gone.wait()
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        await reader.read()
+        writer.close()
+        ended.set()
+
+    async with a_cluster(tmp_path) as cluster:
+        server = await asyncio.start_server(hesitate, "127.0.0.1", 0, ssl=cluster.node.certificates().context())
+        async with server:
+            await cluster.move_node(server.sockets[0].getsockname()[1])
+            port, context = int(cluster.url.rpartition(":")[2]), cluster.context("admin", "system:masters")
+            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+            head = f"GET {exec_path('ls', stdout='1')} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
+            writer.write(f"{head}Upgrade: websocket\r\n\r\n".encode())
+            await asked.wait()
+            writer.transport.abort()
+            await asyncio.sleep(0.05)  # the server has noticed by now, or will soon
+            gone.set()
+            await asyncio.wait_for(ended.wait(), 20)
+        await came_true(lambda: _open_streams(cluster) == 0)
+
+
+@on_loop
 async def test_a_server_that_stops_ends_connections_at_once(tmp_path: Path) -> None:
     async with asyncio.timeout(30):
         async with a_cluster(tmp_path) as cluster:
@@ -231,15 +261,36 @@ async def test_without_an_upgrade_there_is_no_command(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_an_older_kubectl_is_told_what_it_needs(tmp_path: Path) -> None:
-    headers = {"connection": "Upgrade", "upgrade": "SPDY/3.1", "x-stream-protocol-version": "v4.channel.k8s.io"}
+async def test_a_request_for_another_protocol_is_refused_and_the_connection_stays_good(tmp_path: Path) -> None:
+    headers = {"connection": "Upgrade", "upgrade": "h2c"}
     async with a_cluster(tmp_path) as cluster, cluster.session() as session:
         async with session.post(exec_path("ls", stdout="1"), headers=headers) as response:
             answer = await response.json()
         assert (answer["code"], answer["reason"]) == (400, "BadRequest")
-        assert "use kubectl 1.31 or newer" in answer["message"]
-        async with session.get(f"{POD_PATH}/log") as response:  # the connection is still good for HTTP
+        assert "go over WebSocket or SPDY/3.1" in answer["message"]
+        async with session.get(f"{POD_PATH}/log") as response:
             assert response.status == 200
+
+
+@on_loop
+async def test_a_client_of_spdy_is_joined_with_the_node_too(tmp_path: Path) -> None:
+    async with a_cluster(tmp_path) as cluster:
+        port = int(cluster.url.rpartition(":")[2])
+        context = cluster.context("admin", "system:masters")
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        lines = [f"POST {exec_path('echo', 'hi', stdout='true')} HTTP/1.1", "Host: a", "Connection: Upgrade"]
+        versions = ("v4.channel.k8s.io", "v3.channel.k8s.io")
+        lines += ["Upgrade: SPDY/3.1", *(f"X-Stream-Protocol-Version: {each}" for each in versions)]
+        writer.write("\r\n".join([*lines, "Content-Length: 0", "", ""]).encode())
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        assert head.startswith("http/1.1 101")
+        assert "x-stream-protocol-version: v4.channel.k8s.io\r\n" in head
+        client = SpdyClient(reader, writer, head)
+        numbers = await client.streams("error", "stdout")
+        got, _ = await client.everything()
+        writer.close()
+    assert got[numbers["stdout"]] == b"hi\n"
+    assert json.loads(got[numbers["error"]])["status"] == "Success"
 
 
 @on_loop

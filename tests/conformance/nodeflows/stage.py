@@ -26,10 +26,10 @@ from drakit.nodeagent.agent import NodeAgent
 from drakit.nodeagent.node.facts import MachineFacts
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
 from drakit.store import MemoryStore
+from tests.builders.cluster import settings
 from tests.conformance.nodeflows.names import Uids
 from tests.conformance.nodeflows.runtime import CriCall, ScriptedRuntime
 from tests.conformance.nodeflows.scripted import Call, DriverStage, ScriptedDialer, ScriptedDirectory, ScriptedDriver
-from tests.controllers.cluster import settings
 
 Plain = dict[str, Any]
 NODE = "node-1"

@@ -62,6 +62,14 @@ def test_an_empty_directory_in_memory_is_where_memory_is(scene: Scene, tmp_path:
     assert not path.exists()
 
 
+def test_nothing_of_a_pod_is_left_after_its_end(scene: Scene, tmp_path: Path) -> None:
+    scene.set_up({"name": "cache", "emptyDir": {}})
+    (tmp_path / "pods" / "u-1" / "containers" / "main").mkdir(parents=True)
+    scene.store.tear_down("u-1")
+    scene.store.tear_down("u-1")
+    assert list((tmp_path / "pods").iterdir()) == []
+
+
 def test_memory_is_shared_memory_by_default_and_apart_for_each_store(tmp_path: Path) -> None:
     if not os.access("/dev/shm", os.W_OK):
         pytest.skip("this machine has no /dev/shm")

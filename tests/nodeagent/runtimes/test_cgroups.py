@@ -59,6 +59,15 @@ def test_version_two_has_one_directory_and_hands_controllers_down(tmp_path: Path
     assert (made.procs, made.oom) == ((f"{leaf}/cgroup.procs",), (f"{leaf}/memory.events",))
 
 
+def test_the_pods_own_limits_are_on_the_directory_above(tmp_path: Path) -> None:
+    cgroups = Cgroups("node", root=version_one(tmp_path))
+    cgroups.make("pod1/c1", ContainerLimits(), pod=ContainerLimits(memory_bytes=4096))
+    assert (tmp_path / "memory/drakit/node/pod1/memory.limit_in_bytes").read_text() == "4096"
+    assert not (tmp_path / "memory/drakit/node/pod1/c1/memory.limit_in_bytes").exists()
+    with pytest.raises(LimitsRefused):
+        Cgroups("node", root=tmp_path / "none").make("p/c", ContainerLimits(), pod=ContainerLimits(cpu_quota=1000))
+
+
 def test_where_none_may_be_made_limits_are_refused_and_weights_left_out(tmp_path: Path) -> None:
     cgroups = Cgroups("node", root=tmp_path / "none")
     assert cgroups.version == 0

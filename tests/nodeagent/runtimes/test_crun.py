@@ -32,7 +32,7 @@ from drakit.nodeagent.runtimes.crun import CrunRuntime
 from drakit.nodeagent.runtimes.crun.images import ImageStore
 from drakit.nodeagent.runtimes.supervised import records
 from drakit.nodeagent.runtimes.supervised.records import RunningFile
-from tests.nodeagent.runtimes.scene import end, find, on_loop, remove_all, run, shell, start, write_cdi
+from tests.nodeagent.runtimes.scene import end, find, on_loop, remove_all, run, shell, start, write_cdi, written
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("crun") is None, reason="crun is not installed"),
@@ -53,8 +53,6 @@ async def runtime_in(base: Path, root: Path, **changes: Any) -> AsyncIterator[Cr
             yield runtime
         finally:
             await remove_all(runtime)
-            for directory in Path("/sys/fs/cgroup").glob(f"*/drakit/test-{base.name}"):
-                directory.rmdir()
 
 
 def tiny(script: str, **changes: Any) -> Any:
@@ -119,6 +117,7 @@ async def test_exec_stop_and_exit_codes(tmp_path: Path, root_file_system: Path) 
     script = "trap 'exit 9' TERM; echo up; while :; do sleep 0.05; done"
     async with runtime_in(tmp_path, root_file_system) as runtime:
         container = await start(runtime, tmp_path, tiny(script, env={"A": "b"}))
+        await written(runtime, container, "up")
         result = await runtime.exec_sync(container, ["/bin/sh", "-c", "echo $A; exit 5"])
         # crun tells the size a moment after the program's start.
         sized = 'while [ "$(stty size)" = "0 0" ]; do sleep 0.01; done; stty size'
@@ -152,7 +151,7 @@ async def test_a_container_over_its_memory_is_killed_for_it(tmp_path: Path, root
         except LimitsRefused as refusal:
             pytest.skip(str(refusal))
     assert info.reason == "OOMKilled", info
-    left = list(Path("/sys/fs/cgroup").glob(f"*/drakit/test-{tmp_path.name}/*"))
+    left = list(Path("/sys/fs/cgroup").glob(f"*/drakit/test-{tmp_path.name}"))
     assert left == []
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from drakit.base.clock import RealClock
-from drakit.nodeagent.containers.config import ContainerSettings, container_config, log_directory, termination_message
+from drakit.nodeagent.containers.config import ContainerSettings, container_config, log_directory
 from drakit.nodeagent.containers.documents import identity
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.volumes import VolumeStore
@@ -103,4 +103,4 @@ async def test_a_pod_prints_its_device_and_reads_its_metadata(
     assert (info.exit_code, info.reason) == (7, "Error")
     assert info.log_path == str(tmp_path / "logs" / "ml_train_0c9e" / "main" / "0.log")
     assert (paths["scratch"] / "file").read_text() == "kept\n"
-    assert termination_message(subject, tmp_path / "pods" / "0c9e", 0) == "goodbye\n"
+    assert info.message == "goodbye\n"

@@ -38,6 +38,7 @@ from tests.nodeagent.runtimes.scene import (
     shell,
     start,
     write_cdi,
+    written,
 )
 
 
@@ -123,10 +124,12 @@ async def test_stop_asks_first_and_kills_after_the_grace(tmp_path: Path) -> None
         polite = await start(
             runtime, tmp_path, shell("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done")
         )
-        await _wait_for_log(runtime, polite, "up")
+        await written(runtime, polite, "up")
         await runtime.stop_container(polite, grace=20)
-        stubborn = await start(runtime, tmp_path, shell("trap '' TERM; echo up; while :; do sleep 0.02; done"))
-        await _wait_for_log(runtime, stubborn, "up")
+        stubborn = await start(
+            runtime, tmp_path, shell("trap '' TERM; echo up; while :; do sleep 0.02; done", log_path="stubborn/0.log")
+        )
+        await written(runtime, stubborn, "up")
         await runtime.stop_container(stubborn, grace=0.1)
         await runtime.stop_container(stubborn, grace=0.1)
         first, second = await find(runtime, polite), await find(runtime, stubborn)
@@ -148,7 +151,7 @@ async def test_nothing_of_a_container_outlives_it(tmp_path: Path) -> None:
 async def test_removing_a_sandbox_kills_and_forgets_its_containers_but_keeps_the_log(tmp_path: Path) -> None:
     async with runtime_in(tmp_path) as runtime:
         container = await start(runtime, tmp_path, shell("echo up; sleep 1000"))
-        await _wait_for_log(runtime, container, "up")
+        await written(runtime, container, "up")
         info = await find(runtime, container)
         await remove_all(runtime)
         assert (await runtime.containers(), await runtime.sandboxes()) == ([], [])
@@ -348,13 +351,13 @@ async def test_a_container_with_a_terminal_has_one(tmp_path: Path) -> None:
 async def test_a_rotated_log_goes_on_in_a_new_file(tmp_path: Path) -> None:
     async with runtime_in(tmp_path) as runtime:
         container = await start(runtime, tmp_path, shell("echo one; read a; echo two; sleep 1000", stdin=True))
-        await _wait_for_log(runtime, container, "one")
+        await written(runtime, container, "one")
         log = Path((await find(runtime, container)).log_path)
         log.rename(log.with_suffix(".old"))
         await runtime.reopen_log(container)
         streams = await runtime.attach(container, stdin=True)
         await streams.write_stdin(b"\n")
-        await _wait_for_log(runtime, container, "two")
+        await written(runtime, container, "two")
         await streams.close()
     assert "one" not in log.read_text()
 
@@ -434,11 +437,3 @@ def test_it_does_not_start_for_a_server_that_others_reach(tmp_path: Path, addres
         return
     with pytest.raises(RuntimeUnsuitable, match="the API server listens on"):
         asyncio.run(enter(allow=False))
-
-
-async def _wait_for_log(runtime: ProcessRuntime, container: str, text: str) -> None:
-    """Until the container has written it."""
-    path = Path((await find(runtime, container)).log_path)
-    async with asyncio.timeout(20):
-        while not path.exists() or text not in path.read_text():
-            await asyncio.sleep(0.01)

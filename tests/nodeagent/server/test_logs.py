@@ -56,6 +56,20 @@ async def test_the_log_of_the_attempt_before(tmp_path: Path) -> None:
 
 
 @on_loop
+async def test_while_a_restart_is_awaited_the_last_attempt_is_the_one_before_too(tmp_path: Path) -> None:
+    async with a_node(tmp_path) as node:
+        for attempt, text in enumerate(("first", "second")):
+            path = tmp_path / f"{attempt}.log"
+            path.write_text(record(text))
+            node.machine.add("main", ContainerState.EXITED, path, attempt=attempt)
+        last = {"terminated": {"containerID": "machine://main-1", "exitCode": 1}}
+        waiting = {"name": "main", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": last}
+        node.pods.documents = [pod_document(status={"containerStatuses": [waiting]})]
+        assert await get(node, previous="true") == (200, "second\n")
+        assert await get(node) == (200, "second\n")
+
+
+@on_loop
 async def test_without_an_attempt_before_there_is_none_to_read(tmp_path: Path) -> None:
     async with a_node(tmp_path) as node:
         node.machine.add("main", ContainerState.RUNNING, node.log)

@@ -253,10 +253,12 @@ async def test_a_container_that_does_not_run_cannot_be_entered(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("upgrade", "words"), [("SPDY/3.1", "use kubectl 1.31 or newer"), ("", "Upgrade request required")]
+    ("upgrade", "words"), [("h2c", "go over WebSocket or SPDY/3.1, not over"), ("", "Upgrade request required")]
 )
 @on_loop
-async def test_an_older_client_is_told_what_it_needs(tmp_path: Path, upgrade: str, words: str) -> None:
+async def test_a_client_that_asks_for_something_else_is_told_what_is_spoken(
+    tmp_path: Path, upgrade: str, words: str
+) -> None:
     headers = {"connection": "upgrade", "upgrade": upgrade} if upgrade else {}
     async with a_node(tmp_path) as node, node.session() as session:
         await running(node)

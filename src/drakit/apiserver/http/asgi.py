@@ -124,7 +124,11 @@ class Application:
             answer = internal("this connection cannot be upgraded").status
             await _send(Response(code=answer.code, content=StatusContent(answer)), send)
             return
-        reader, writer = take_over()
+        try:
+            reader, writer = take_over()
+        except ConnectionError:
+            await tunnel.close()
+            return
         writer.write(_switching(response))
         tasks = [asyncio.ensure_future(tunnel.join(reader, writer)), asyncio.ensure_future(self._draining.wait())]
         try:

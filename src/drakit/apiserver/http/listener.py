@@ -67,7 +67,12 @@ class Protocol(HttpToolsProtocol):
         super().data_received(data)
 
     def take_over(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """The connection, for a protocol that is not HTTP. Whoever takes it closes it; uvicorn forgets it."""
+        """The connection, for a protocol that is not HTTP. Whoever takes it closes it; uvicorn forgets it.
+
+        Raise ConnectionResetError when the client has gone meanwhile: nobody would tell the new protocol.
+        """
+        if self.transport.is_closing():
+            raise ConnectionResetError("the client has gone")
         self._end_head()
         self._end_stall()
         self._unset_keepalive_if_required()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from grpc.aio import Server, ServicerContext
 
+from drakit.client import V
 from drakit.pluginapi import registration_pb2 as wire
 from drakit.pluginapi.registration_pb2_grpc import RegistrationServicer, add_RegistrationServicer_to_server
 
@@ -20,7 +21,7 @@ log = logging.getLogger("drakit.driverkit")
 TYPE = "DRAPlugin"
 
 
-class Registration(RegistrationServicer):
+class RegistrationService(RegistrationServicer):
     def __init__(self, driver: str, endpoint: Path, versions: Sequence[str], on_registered: Callable[[], None]) -> None:
         self._info = wire.PluginInfo(type=TYPE, name=driver, endpoint=str(endpoint), supported_versions=list(versions))
         self._on_registered = on_registered
@@ -35,7 +36,7 @@ class Registration(RegistrationServicer):
     ) -> wire.RegistrationStatusResponse:
         self.registered, self.error = request.plugin_registered, request.error
         if request.plugin_registered:
-            log.info("registered with the kubelet")
+            log.log(V[2], "registered with the kubelet")
             self._on_registered()
         else:
             log.error("the kubelet refused the registration: %s", request.error)

@@ -20,6 +20,7 @@ import grpc.aio
 
 from drakit.base.clock import Clock
 from drakit.base.errors import Unavailable
+from drakit.client import V
 from drakit.driverkit.serving.paths import digest
 
 log = logging.getLogger("drakit.driverkit")
@@ -77,7 +78,7 @@ class UnixServer:
         await server.start()
         beside.rename(self.path)
         self._identity = _identity(self.path)
-        log.info("listening on %s", self.path)
+        log.log(V[2], "listening on %s", self.path)
 
     async def _stop(self, grace: float) -> None:
         """Take no more calls; those under way may end."""

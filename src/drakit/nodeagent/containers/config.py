@@ -6,7 +6,6 @@ Out: a ContainerConfig. Raises ConfigUnavailable (try again) or RuntimeRefusal (
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +21,6 @@ from drakit.nodeagent.containers.sources import ObjectSource
 from drakit.nodeagent.runtimes.contract import ContainerConfig, ContainerRole, Mount, PodIdentity, RuntimeRefusal
 
 TERMINATION_LOG = "/dev/termination-log"
-MOST_TERMINATION_MESSAGE = 4096
-_LAST_LINES, _LAST_BYTES, _LOG_BLOCK = 80, 2048, 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +55,7 @@ async def container_config(
         keys = ", ".join(environment.skipped)
         on_event("InvalidEnvironmentVariableNames", f"Keys [{keys}] were skipped since they are no variable names.")
     env = environment.values
+    last_words = _termination_mount(container, settings.pod_directory, attempt)
     limits = container_limits(pod, container, node_memory=settings.node_memory, with_claims=settings.limits_with_claims)
     return ContainerConfig(
         pod=identity(pod),
@@ -71,7 +69,7 @@ async def container_config(
         env=env,
         mounts=[
             *mounts_of(container, settings.volumes, env),
-            _termination_mount(container, settings.pod_directory, attempt),
+            last_words,
         ],
         cdi_devices=tuple(cdi_devices),
         limits=limits,
@@ -83,6 +81,8 @@ async def container_config(
         run_as_group=security.get("runAsGroup"),
         privileged=bool(security.get("privileged")),
         read_only_root=bool(security.get("readOnlyRootFilesystem")),
+        termination_file=last_words.host_path,
+        log_on_error=container.get("terminationMessagePolicy") == "FallbackToLogsOnError",
         stop_signal=(container.get("lifecycle") or NOTHING).get("stopSignal") or "",
         labels=settings.labels,
         annotations=settings.annotations,
@@ -101,31 +101,6 @@ def log_path(container: str, attempt: int) -> str:
 
 def role_of(pod: Document, name: str) -> ContainerRole:
     return next((role for container, role in all_containers(pod) if container["name"] == name), ContainerRole.MAIN)
-
-
-def termination_message(container: Document, pod_directory: Path, attempt: int, *, failed_log: str = "") -> str:
-    """What the container left for its status; cut to 4096 bytes.
-
-    `failed_log`: the log of a container that failed. With the policy FallbackToLogsOnError its end is taken where the
-    container left nothing: 80 lines, at most 2048 bytes.
-    """
-    try:
-        content = _termination_file(pod_directory, container["name"], attempt).read_bytes()
-        if not content and failed_log and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
-            content = _end_of_log(Path(failed_log))
-    except OSError:
-        return ""
-    return content[:MOST_TERMINATION_MESSAGE].decode("utf-8", "replace")
-
-
-def _end_of_log(path: Path) -> bytes:
-    """The text of its last lines, without what the log format adds."""
-    with path.open("rb") as file:
-        file.seek(0, os.SEEK_END)
-        file.seek(max(file.tell() - _LOG_BLOCK, 0))
-        entries = [line.split(b" ", 3) for line in file.read().splitlines()[-_LAST_LINES:]]
-    text = b"".join(entry[3] + b"\n" * (entry[2] == b"F") for entry in entries if len(entry) == 4)
-    return text[-_LAST_BYTES:]
 
 
 def _termination_mount(container: Document, pod_directory: Path, attempt: int) -> Mount:

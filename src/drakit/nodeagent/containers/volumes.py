@@ -61,8 +61,9 @@ class VolumeStore:
         return changed
 
     def tear_down(self, pod_uid: str) -> None:
+        """Remove the pod's directory: its volumes, and with them its termination messages, which are read by then."""
         self._projectors.pop(pod_uid, None)
-        shutil.rmtree(self._root / pod_uid / "volumes", ignore_errors=True)
+        shutil.rmtree(self._root / pod_uid, ignore_errors=True)
         if self._memory_root is not None:
             shutil.rmtree(self._memory_root / pod_uid, ignore_errors=True)
             with contextlib.suppress(OSError):  # not there, or other pods' volumes are in it

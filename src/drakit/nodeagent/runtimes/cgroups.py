@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drakit.base.clock import Clock
-from drakit.nodeagent.runtimes.contract import ContainerLimits, LimitsRefused
+from drakit.nodeagent.runtimes.contract import NO_LIMITS, ContainerLimits, LimitsRefused
 
 _V1_CONTROLLERS = ("cpu", "memory", "pids")
 _V2_CONTROLLERS = ("cpu", "memory", "pids")
@@ -42,13 +42,16 @@ class Cgroups:
         self._root = root
         self.version = 2 if _has_controllers(root) else 1 if (root / "memory").is_dir() else 0
 
-    def make(self, path: str, limits: ContainerLimits) -> Cgroup:
-        """The cgroup of one container. Without the right to make one: none, or LimitsRefused if limits must hold."""
+    def make(self, path: str, limits: ContainerLimits, *, pod: ContainerLimits = NO_LIMITS) -> Cgroup:
+        """The cgroup of one container, within its pod's, which holds them all to `pod`.
+
+        Without the right to make one: none, or LimitsRefused if limits must hold.
+        """
         try:
-            return self._make(path, limits)
+            return self._make(path, limits, pod)
         except OSError as error:
             self._remove(path)
-            if limits.needs_cgroup:
+            if limits.needs_cgroup or pod.needs_cgroup:
                 raise LimitsRefused(f"limits cannot be held: no cgroup may be made ({error})") from None
             return NO_CGROUP
 
@@ -71,6 +74,12 @@ class Cgroups:
                 if path not in known:
                     self._remove(path)
 
+    def leave(self) -> None:
+        """Remove the agent's own cgroup, unless pods run on in it."""
+        for directory in self._directories(""):
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+
     def _remove(self, path: str) -> bool:
         directories = self._directories(path)
         for directory in directories:
@@ -87,7 +96,7 @@ class Cgroups:
             return [self._root / controller / "drakit" / self._name / path for controller in _V1_CONTROLLERS]
         return []
 
-    def _make(self, path: str, limits: ContainerLimits) -> Cgroup:
+    def _make(self, path: str, limits: ContainerLimits, pod: ContainerLimits) -> Cgroup:
         directories = self._directories(path)
         if not directories:
             raise FileNotFoundError(f"{self._root} has no cgroup hierarchy with memory")
@@ -95,9 +104,8 @@ class Cgroups:
             directory.mkdir(parents=True, exist_ok=True)
         if self.version == 2:
             self._hand_down(directories[0])
-        settings = _v2_settings(limits) if self.version == 2 else _v1_settings(limits)
-        for name, value in settings.items():
-            self._write(directories, name, value)
+        self._limit([directory.parent for directory in directories], pod)
+        self._limit(directories, limits)
         oom = "memory.events" if self.version == 2 else "memory.oom_control"
         return Cgroup(
             directories=tuple(directories),
@@ -113,6 +121,11 @@ class Cgroups:
             missing = set(_V2_CONTROLLERS) - set(control.read_text().split())
             if missing:
                 control.write_text(" ".join(f"+{name}" for name in sorted(missing)))
+
+    def _limit(self, directories: list[Path], limits: ContainerLimits) -> None:
+        settings = _v2_settings(limits) if self.version == 2 else _v1_settings(limits)
+        for name, value in settings.items():
+            self._write(directories, name, value)
 
     def _write(self, directories: list[Path], name: str, value: str) -> None:
         controller = name.partition(".")[0]

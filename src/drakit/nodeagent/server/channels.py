@@ -69,7 +69,8 @@ class Channels:
     def __init__(self, socket: web.WebSocketResponse, protocol: str) -> None:
         self._socket = socket
         self._base64 = protocol in (V4_BASE64, V1_BASE64)
-        self.closes_channels = protocol == V5
+        self._closes_channels = protocol == V5
+        self.greets = protocol != V5
 
     async def send(self, channel: int, data: bytes) -> None:
         """Nothing is sent on a connection that is gone: whoever receives sees its end."""
@@ -101,7 +102,7 @@ class Channels:
     def _parsed(self, data: bytes) -> ChannelMessage:
         if not data:
             raise ChannelError("a message without a channel")
-        if self.closes_channels and data[0] == _CLOSE:
+        if self._closes_channels and data[0] == _CLOSE:
             if len(data) < 2:
                 raise ChannelError("the end of a channel without its number")
             return ChannelMessage(data[1], closed=True)

@@ -67,14 +67,20 @@ def require_container(pod: PodDocument, name: str) -> None:
 
 
 async def logged_container(runtime: Runtime, pod: PodDocument, name: str, *, previous: bool) -> ContainerInfo:
-    """The attempt whose log is meant: the latest one that was started, or the one before it."""
+    """The attempt whose log is meant: the latest one that was started, or the one that the status tells as the last.
+
+    While a container waits to be restarted the two are the same, as with a kubelet.
+    """
     require_container(pod, name)
     attempts = await _attempts(runtime, pod, name)
     pod_name = pod["metadata"]["name"]
     if previous:
-        if len(attempts) < 2:
+        told = _last_terminated(pod, name)
+        # The status may not know of a restart yet that the runtime has made.
+        found = [each for each in attempts if each.id == told] or attempts[:-1]
+        if not found:
             raise NodeRequestError(400, f'previous terminated container "{name}" in pod "{pod_name}" not found')
-        return attempts[-2]
+        return found[-1]
     if not attempts:
         raise NodeRequestError(400, _why_no_logs(pod, name))
     return attempts[-1]
@@ -111,17 +117,29 @@ async def _attempts(runtime: Runtime, pod: PodDocument, name: str) -> list[Conta
     return sorted(found, key=lambda container: (container.created, container.attempt))
 
 
-def _why_no_logs(pod: PodDocument, name: str) -> str:
-    about = f'container "{name}" in pod "{pod["metadata"]["name"]}"'
+def _container_status(pod: PodDocument, name: str) -> Mapping[str, Any] | None:
     status = pod.get("status") or {}
     listed = [
         *status.get("containerStatuses", ()),
         *status.get("initContainerStatuses", ()),
         *status.get("ephemeralContainerStatuses", ()),
     ]
-    state = next((each.get("state") or {} for each in listed if each.get("name") == name), None)
-    if state is None:
+    return next((each for each in listed if each.get("name") == name), None)
+
+
+def _last_terminated(pod: PodDocument, name: str) -> str:
+    """The runtime's id of `lastState`, which stands behind its name: `process://4d3e`."""
+    status = _container_status(pod, name) or {}
+    terminated = (status.get("lastState") or {}).get("terminated") or {}
+    return str(terminated.get("containerID") or "").partition("://")[2]
+
+
+def _why_no_logs(pod: PodDocument, name: str) -> str:
+    about = f'container "{name}" in pod "{pod["metadata"]["name"]}"'
+    status = _container_status(pod, name)
+    if status is None:
         return f"{about} is not available"
+    state = status.get("state") or {}
     if "terminated" in state:
         return f"{about} is terminated"
     reason = (state.get("waiting") or {}).get("reason", "")

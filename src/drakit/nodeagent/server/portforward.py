@@ -1,7 +1,7 @@
 """Port-forward: connections of a client to TCP ports of a pod.
 
-In:  a WebSocket, with a pair of channels for each port of the query (the classic way), or with SPDY frames in it
-     (`SPDY/3.1+portforward.k8s.io`, which kubectl 1.31 and newer speak), a pair of streams for each connection.
+In:  a WebSocket with a pair of channels for each port of the query; or SPDY with a pair of streams for each connection,
+     within a WebSocket (`SPDY/3.1+portforward.k8s.io`, kubectl 1.31 and newer) or by itself (before).
 Out: bytes to and from the port; on the second channel or stream of a pair, why it did not work.
 """
 
@@ -12,18 +12,18 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from aiohttp import WSMsgType, web
-
 from drakit.api.podstreams import parse_port
 from drakit.base.errors import DecodeError, DrakitError
 from drakit.nodeagent.runtimes.contract import ByteStream
 from drakit.nodeagent.server.channels import V4, V4_BASE64, ChannelError, Channels
+from drakit.nodeagent.server.connections import ByteConnection
 from drakit.nodeagent.server.spdy import ProtocolError, Session, SpdyStream, StreamRefused
 
 log = logging.getLogger("drakit.nodeagent.server")
 
 TUNNEL = "SPDY/3.1+portforward.k8s.io"
 PROTOCOLS = (TUNNEL, V4, V4_BASE64)
+SPDY_PROTOCOLS = ("portforward.k8s.io",)
 MOST_PORTS = 100
 _UNREAD_PIECES = 16
 
@@ -158,44 +158,32 @@ class _ChannelPair:
         await self._channels.send(self._channel + 1, message.encode())
 
 
-class TunnelForward:
-    """SPDY in a WebSocket: a client opens an error stream and a data stream for each of its connections."""
+class SpdyForward:
+    """SPDY, in a WebSocket or by itself: a client opens an error stream and a data stream for each connection."""
 
-    def __init__(self, socket: web.WebSocketResponse, connect: Connect, *, about: str) -> None:
-        self._socket = socket
+    def __init__(self, connection: ByteConnection, connect: Connect, *, about: str) -> None:
+        self._connection = connection
         self._connect = connect
         self._about = about
-        self._session = Session(self._send, self._opened)
+        self._session = Session(connection.send, self._opened)
         self._errors: dict[str, SpdyStream] = {}
         """Streams that wait for the data stream of the same request."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
+        problem = ""
         try:
-            await self._read()
+            while data := await self._connection.receive():
+                await self._session.receive(data)
         except ProtocolError as error:
             log.info("port-forward to %s: %s", self._about, error)
-            await self._socket.close(code=1002, message=str(error).encode()[:120])
+            problem = str(error)
         finally:
             self._session.cut()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._socket.close()
-
-    async def _read(self) -> None:
-        async for message in self._socket:
-            if message.type is not WSMsgType.BINARY:
-                raise ProtocolError("SPDY goes in binary messages")
-            await self._session.receive(message.data)
-
-    async def _send(self, data: bytes) -> None:
-        if self._socket.closed:
-            return
-        try:
-            await self._socket.send_bytes(data)
-        except ConnectionError:
-            return
+        await self._connection.close(problem)
 
     def _opened(self, stream: SpdyStream) -> None:
         """The error stream comes first; its data stream has the same request id."""

@@ -12,20 +12,40 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import msgspec
 
 from drakit.api.podstreams import PodStreamOptions
 from drakit.base.errors import DrakitError
 from drakit.nodeagent.runtimes.contract import ByteReader, ExecStreams
-from drakit.nodeagent.server.channels import V1, V1_BASE64, V4, V4_BASE64, V5, ChannelError, Channels
+from drakit.nodeagent.server.channels import V1, V1_BASE64, V4, V4_BASE64, V5, ChannelError, ChannelMessage
 
 log = logging.getLogger("drakit.nodeagent.server")
 
 STDIN, STDOUT, STDERR, STATUS, RESIZE = range(5)
 PROTOCOLS = (V5, V4, V4_BASE64, V1, V1_BASE64)
 
+SPDY_PROTOCOLS = (V4, "v3.channel.k8s.io", "v2.channel.k8s.io", V1)
+
 Start = Callable[[], Awaitable[ExecStreams]]
+
+
+class CommandChannels(Protocol):
+    """The five streams of a command, by number, however they travel."""
+
+    greets: bool
+    """Whether the client waits for an empty message, which says that the connection stands."""
+
+    async def send(self, channel: int, data: bytes) -> None: ...
+
+    async def receive(self) -> ChannelMessage | None:
+        """None once the client has gone. Raise ChannelError."""
+        ...
+
+    async def close(self, error: str = "") -> None:
+        """Say goodbye: normally, or with what the client did wrong."""
+        ...
 
 
 class TerminalSize(msgspec.Struct, frozen=True):
@@ -60,7 +80,9 @@ def failure_status(message: str) -> dict[str, object]:
 class RemoteCommand:
     """One conversation. `attached` ones end well whatever the container's exit code is, as with a kubelet."""
 
-    def __init__(self, channels: Channels, options: PodStreamOptions, *, protocol: str, attached: bool = False) -> None:
+    def __init__(
+        self, channels: CommandChannels, options: PodStreamOptions, *, protocol: str, attached: bool = False
+    ) -> None:
         self._channels = channels
         self._options = options
         self._structured = protocol in (V5, V4, V4_BASE64)
@@ -68,8 +90,7 @@ class RemoteCommand:
 
     async def run(self, start: Start) -> None:
         """Until the command or the client ends; both have ended then."""
-        if not self._channels.closes_channels:
-            # Older clients wait for a word, which says that the connection stands.
+        if self._channels.greets:
             await self._channels.send(self._first_channel(), b"")
         try:
             streams = await start()

@@ -1,12 +1,13 @@
 """The pages of a node that stream: logs, exec, attach, port-forward.
 
 In:  requests whose caller is known and may do what it asks.
-Out: text that goes on as long as the log does; WebSockets for the rest.
+Out: text that goes on as long as the log does; WebSocket or SPDY for the rest.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,7 +26,8 @@ from drakit.base.clock import Clock
 from drakit.base.errors import DecodeError, DrakitError
 from drakit.nodeagent.runtimes.contract import ByteStream, ContainerInfo, ExecStreams, Runtime
 from drakit.nodeagent.server import portforward, remotecommand
-from drakit.nodeagent.server.channels import Channels, chosen_protocol, open_socket
+from drakit.nodeagent.server.channels import ChannelError, Channels, chosen_protocol, open_socket
+from drakit.nodeagent.server.connections import SPDY, WebSocketConnection, open_spdy
 from drakit.nodeagent.server.logfiles import LogSelection, read_log
 from drakit.nodeagent.server.lookup import (
     NodeRequestError,
@@ -37,12 +39,9 @@ from drakit.nodeagent.server.lookup import (
     ready_sandbox,
     running_container,
 )
+from drakit.nodeagent.server.spdychannels import SpdyChannels
 
-NEEDS_WEBSOCKET = (
-    "this node serves exec, attach and port-forward over WebSocket only, not over SPDY: "
-    "use kubectl 1.31 or newer (or set KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true for 1.29, "
-    "and KUBECTL_PORT_FORWARD_WEBSOCKETS=true for 1.30)"
-)
+log = logging.getLogger("drakit.nodeagent.server")
 
 
 class StreamPages:
@@ -121,16 +120,19 @@ class StreamPages:
         pod = self._pod(request)
         sandbox = await ready_sandbox(self._runtime, pod)
         about = f"pod {pod['metadata']['name']}, uid {pod['metadata'].get('uid', '')}"
-        _require_websocket(request)
-        protocol = chosen_protocol(request, portforward.PROTOCOLS)
-        ports = () if protocol == portforward.TUNNEL else _ports(request)
-        socket = await open_socket(request, protocol)
 
         def connect(port: int) -> Awaitable[ByteStream]:
             return self._runtime.port_forward(sandbox.id, port)
 
+        if _wants_spdy(request):
+            upgraded = await open_spdy(request, portforward.SPDY_PROTOCOLS)
+            await portforward.SpdyForward(upgraded, connect, about=about).run()
+            return upgraded
+        protocol = chosen_protocol(request, portforward.PROTOCOLS)
+        ports = () if protocol == portforward.TUNNEL else _ports(request)
+        socket = await open_socket(request, protocol)
         if protocol == portforward.TUNNEL:
-            await portforward.TunnelForward(socket, connect, about=about).run()
+            await portforward.SpdyForward(WebSocketConnection(socket), connect, about=about).run()
         else:
             await portforward.ChannelForward(Channels(socket, protocol), ports, connect, about=about).run()
         return socket
@@ -143,12 +145,30 @@ class StreamPages:
         *,
         attached: bool,
     ) -> web.StreamResponse:
-        _require_websocket(request)
+        if _wants_spdy(request):
+            return await self._converse_by_spdy(request, options, start, attached=attached)
         protocol = chosen_protocol(request, remotecommand.PROTOCOLS)
         socket = await open_socket(request, protocol)
         command = remotecommand.RemoteCommand(Channels(socket, protocol), options, protocol=protocol, attached=attached)
         await command.run(start)
         return socket
+
+    async def _converse_by_spdy(
+        self,
+        request: web.Request,
+        options: PodStreamOptions,
+        start: Callable[[], Awaitable[ExecStreams]],
+        *,
+        attached: bool,
+    ) -> web.StreamResponse:
+        upgraded = await open_spdy(request, remotecommand.SPDY_PROTOCOLS)
+        try:
+            async with SpdyChannels(upgraded, options) as channels:
+                protocol = upgraded.protocol
+                await remotecommand.RemoteCommand(channels, options, protocol=protocol, attached=attached).run(start)
+        except ChannelError as error:
+            log.info("%s: %s", request.path, error)
+        return upgraded
 
     def _pod(self, request: web.Request) -> PodDocument:
         found = request.match_info
@@ -211,9 +231,11 @@ def _ports(request: web.Request) -> tuple[int, ...]:
     return ports
 
 
-def _require_websocket(request: web.Request) -> None:
-    if request.headers.get("Upgrade", "").lower() == "websocket":
-        return
-    if request.headers.get("Upgrade", ""):
-        raise NodeRequestError(400, NEEDS_WEBSOCKET)
-    raise NodeRequestError(400, "Upgrade request required")
+def _wants_spdy(request: web.Request) -> bool:
+    """Or a WebSocket; there is no third way."""
+    upgrade = request.headers.get("Upgrade", "").lower()
+    if not upgrade:
+        raise NodeRequestError(400, "Upgrade request required")
+    if upgrade not in (SPDY.lower(), "websocket"):
+        raise NodeRequestError(400, f'exec, attach and port-forward go over WebSocket or {SPDY}, not over "{upgrade}"')
+    return upgrade != "websocket"

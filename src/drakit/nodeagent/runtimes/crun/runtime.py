@@ -48,12 +48,12 @@ class CrunRuntime(SupervisedRuntime):
         cgroups: Cgroups,
         images: ImageStore,
         program: str = "crun",
+        host_ip: str = "127.0.0.1",
         new_id: Callable[[], str] = new_id,
         boot: Callable[[], str] = boot_id,
     ) -> None:
-        super().__init__(root, clock=clock, new_id=new_id, boot=boot)
+        super().__init__(root, clock=clock, cgroups=cgroups, host_ip=host_ip, new_id=new_id, boot=boot)
         self._cdi = cdi
-        self._cgroups = cgroups
         self._images = images
         self._program = program
         self._version = ""
@@ -69,9 +69,7 @@ class CrunRuntime(SupervisedRuntime):
         self._version = (await self._output(found, "--version")).partition("\n")[0].rpartition(" ")[2]
         self._root.mkdir(parents=True, exist_ok=True)
         self._has_overlay = await self._try_overlay()
-        await super().__aenter__()
-        self._cgroups.sweep(self._cgroup_paths())
-        return self
+        return await super().__aenter__()
 
     async def version(self) -> RuntimeVersion:
         return RuntimeVersion(name="crun", version=self._version)
@@ -94,7 +92,7 @@ class CrunRuntime(SupervisedRuntime):
         bundle = directory / "bundle"
         overlay = await self._root_file_system(image.root, bundle)
         (bundle / "config.json").write_bytes(msgspec.json.encode(spec))
-        cgroup = self._cgroups.make(record.cgroup, config.limits)
+        cgroup = self._cgroups.make(record.cgroup, config.limits, pod=sandbox.limits)
         return {
             "argv": [*self._crun(), "run", "--bundle", str(bundle), "--pid-file", str(directory / "pid"), record.id],
             "env": {"PATH": os.environ.get("PATH", os.defpath)},

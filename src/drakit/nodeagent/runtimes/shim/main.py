@@ -43,7 +43,7 @@ def _close_others(keep: int) -> None:
 
 def _supervise(directory: str) -> None:
     """Its parent is whoever adopts orphans, from the start: nothing changes for it when the agent goes."""
-    from drakit.nodeagent.runtimes.shim.supervise import StartFailed, Supervisor
+    from drakit.nodeagent.runtimes.shim.supervise import LaunchFailed, Supervisor
 
     if os.fork():
         os._exit(0)
@@ -51,7 +51,7 @@ def _supervise(directory: str) -> None:
     supervisor = Supervisor(directory)
     try:
         supervisor.begin()
-    except (StartFailed, OSError) as error:
+    except (LaunchFailed, OSError) as error:
         _answer(f"{error}")
         os._exit(1)
     _answer("ok")
