@@ -288,5 +288,5 @@ def explains_extra_event(event: Event) -> bool:
 
 
 def titles() -> Iterator[tuple[str, str]]:
-    for rule in (*RULES, *ENDINGS):
-        yield rule.title, rule.why
+    yield from ((rule.title, rule.why) for rule in RULES)
+    yield from ((ending.title, ending.why) for ending in ENDINGS)

@@ -298,7 +298,8 @@ def shown_status(pod: Plain) -> Plain:
     for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
         if metadata.get(key) is not None:
             shown[key] = metadata[key]
-    return timeless(shown)
+    made: Plain = timeless(shown)
+    return made
 
 
 def _conditions(status: Plain) -> list[Plain]:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError, Terminal
-from drakit.nodeagent.plugins.contract import CallFailed, Dialer, PluginInfo, RegistrationPeer
+from drakit.nodeagent.plugins.contract import Dialer, PluginCallFailed, PluginInfo, RegistrationPeer
 from drakit.nodeagent.plugins.directory import SocketDirectory, Stamp
 
 log = logging.getLogger("drakit.nodeagent")
@@ -43,7 +43,7 @@ class PluginHandler(Protocol):
         ...
 
 
-class Registration:
+class PluginRegistration:
     """Invariant: one task per socket that is there; the task ends what it registered."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Registration:
             return None
         try:
             await peer.notify(registered=True, error="")
-        except CallFailed as error:
+        except PluginCallFailed as error:
             log.warning("plugin %s was not told of its registration: %s", info.name, error)
         return handler
 
@@ -155,7 +155,7 @@ class Registration:
         try:
             await asyncio.wait((call, limit), return_when=asyncio.FIRST_COMPLETED)
             if not call.done():
-                raise CallFailed("DeadlineExceeded", "context deadline exceeded")
+                raise PluginCallFailed("DeadlineExceeded", "context deadline exceeded")
             return call.result()
         finally:
             for each in (call, limit):
