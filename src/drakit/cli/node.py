@@ -212,7 +212,7 @@ class PagesOf:
                 self.certificates,
                 access,
                 node_name=name,
-                pods=CachedPods(agent.pods.cache),
+                pods=CachedPods(agent.pods),
                 runtime=agent.runtime,
                 clock=clock,
                 metrics=lambda: generate_latest(registry),

@@ -34,7 +34,7 @@ from drakit.nodeagent.pods.plan import PodPlan, next_attempt, plan, restarts
 from drakit.nodeagent.pods.probes import PodProbes
 from drakit.nodeagent.pods.retry import Retry
 from drakit.nodeagent.pods.runtimeview import RuntimeView
-from drakit.nodeagent.pods.services import Eviction, PodServices
+from drakit.nodeagent.pods.services import NodeEviction, PodServices
 from drakit.nodeagent.pods.starts import Start, StartFailed
 from drakit.nodeagent.pods.statuses import BuiltStatus, PodStatusFacts, build_status, rejected, with_sandbox
 from drakit.nodeagent.pods.stops import ContainerStops
@@ -76,7 +76,7 @@ class PodWorker:
         self.over = False
         """Everything is let go and the last status is written; the pod object may still be there."""
         self._gone = False
-        self._eviction: Eviction | None = None
+        self._eviction: NodeEviction | None = None
         self._finished = False
         self._silent = False
         self._services = services
@@ -104,7 +104,7 @@ class PodWorker:
         self._gone = True
         self.wake()
 
-    def evict(self, eviction: Eviction) -> None:
+    def evict(self, eviction: NodeEviction) -> None:
         self._eviction = self._eviction or eviction
         self.wake()
 
