@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -25,6 +24,7 @@ from drakit.conformance import (
 from drakit.driverkit import Driver
 from drakit.drivers import DRIVERS, cpu, fabric, gpu, nic, profile_names
 from tests.drivers.launcher import REMOVE, KitLauncher, Make
+from tests.drivers.rights import rights_of
 
 ROOT = Path(__file__).parents[2]
 PATIENT = Timeouts(start=30.0, call=30.0, publish=30.0, repair=30.0, stop=30.0, slow=0.05, settle=0.05, health=30.0)
@@ -42,10 +42,6 @@ NOT_OFFERED = {
     "cpu": {"health-stream"},
     "fabric": {"health-stream", "slices-owned", "slices-stale-removed"},
 }
-
-
-def rights_of(name: str) -> Path:
-    return Path(str(files("drakit.drivers"))) / "data" / "rbac" / f"{name}.yaml"
 
 
 async def judged(name: str) -> list[RuleResult]:

@@ -11,7 +11,7 @@ from drakit.conformance import RULES, RuleResult, RuleVerdict, Timeouts, judge, 
 from tests.conformance.driver.flaws import FLAWS
 from tests.conformance.driver.launcher import InProcessLauncher
 from tests.conformance.driver.plaindriver import PlainDriver
-from tests.conformance.driver.rules import PATIENT, SUBJECT
+from tests.conformance.driver.runs import PATIENT, SUBJECT
 
 SOONER = {
     "slices-complete": {"publish": 1.0},

@@ -14,7 +14,7 @@ from drakit.conformance import RULES, ClusterWishes, RuleResult, RuleVerdict, ju
 from drakit.conformance.cluster import own_cluster
 from tests.conformance.driver.launcher import InProcessLauncher
 from tests.conformance.driver.plaindriver import PlainDriver
-from tests.conformance.driver.rules import PATIENT, SUBJECT
+from tests.conformance.driver.runs import PATIENT, SUBJECT
 
 
 async def judged_in(kubeconfig: Path, launcher: InProcessLauncher, *, node: str = "worker") -> list[RuleResult]:

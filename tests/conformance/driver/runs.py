@@ -1,4 +1,4 @@
-"""Scenes and objects for the tests of rules, here and elsewhere."""
+"""What tests say about a run of the suite: what can be done to the plain driver, and time enough for a busy machine."""
 
 from __future__ import annotations
 
