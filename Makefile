@@ -17,10 +17,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $(STAMP)
 
-demo: $(STAMP) ## Allocate devices on an example cluster
-	$(BIN)/drakit allocate -f examples/demo-cluster
+demo: $(STAMP) ## Run a cluster with nodes and drivers, and one workload per capability
+	$(BIN)/drakit demo
 
-up: $(STAMP) ## Run API server and controllers in the foreground, in memory, until interrupted
+up: $(STAMP) ## Run a cluster in the foreground, in memory, until interrupted
 	$(BIN)/drakit up --ephemeral --kubeconfig drakit.kubeconfig
 
 test: $(STAMP) ## Run all tests

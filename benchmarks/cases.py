@@ -97,7 +97,7 @@ def _apiserver(what: str, *, sqlite: bool = False) -> float:
             answer = await server.handle(Request(method=method, path=path, headers=bench.HEADERS, body=body))
             return answer.content.encode()
 
-        calls = [call] * bench.WRITERS
+        calls: list[bench.Call] = [call] * bench.WRITERS
         count = 1500
         began = time.process_time()
         await bench.repeat(calls, count, lambda one, n: one("POST", bench.CLAIMS, bench.claim(f"c{n}")))

@@ -90,7 +90,11 @@ def main(arguments: Sequence[str]) -> int:
     if not chosen:
         print(f"no case has {' or '.join(parts)} in its name; cases are:", *CASES, sep="\n  ", file=sys.stderr)
         return 2
+    rows: list[tuple[str, ...]] = []
     with checkout(revision) as base:
-        rows = [compare(case, base, ROUNDS) for case in track(chosen, description="cases", transient=True)]
+        for case in track(chosen, description="cases", transient=True):
+            rows.append(compare(case, base, ROUNDS))
+            # Told at once: on a busy machine the whole takes long.
+            print(" | ".join(rows[-1]), file=sys.stderr)
     publish("compare", f"CPU time against {revision}", COLUMNS, rows)
     return 0

@@ -1,4 +1,4 @@
-"""One way to show and keep figures: a table on the terminal, the same in `benchmarks/results/NAME.md`."""
+"""One way to show and keep measurements: a table on the terminal, the same in `benchmarks/results/NAME.md`."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ CLAIMS = 5000
 WATCHERS = 100
 
 Open = Callable[[], Awaitable[Store]]
-Figure = tuple[str, str, str, str]
+Measurement = tuple[str, str, str, str]
 
 
 class Latencies:
@@ -79,10 +79,10 @@ async def busy(store: Store, writers: int, each: int) -> tuple[str, str]:
             await asyncio.sleep(0)
 
     hogging = asyncio.ensure_future(hog())
-    figure = await creates(store, writers, each)
+    measurement = await creates(store, writers, each)
     done.set()
     await hogging
-    return figure
+    return measurement
 
 
 async def timed(work: Callable[[], Awaitable[object]], rounds: int) -> float:
@@ -144,26 +144,26 @@ class Commits:
         Journal.append = counted  # type: ignore[method-assign,assignment]
 
 
-async def writes(name: str, opened: Open, each: int, commits: Commits) -> list[Figure]:
-    figures = []
+async def writes(name: str, opened: Open, each: int, commits: Commits) -> list[Measurement]:
+    measurements = []
     for writers in (1, 10, 100):
         async with await opened() as store:
             before = commits.count
             rate, latency = await creates(store, writers, each)
             shared = f"; {writers * each / (commits.count - before):.1f} writes per commit" if name == "sqlite" else ""
-            figures.append((f"create, {writers} at a time", name, rate, latency + shared))
+            measurements.append((f"create, {writers} at a time", name, rate, latency + shared))
     async with await opened() as store:
-        figures.append(("update, 100 at a time", name, *await updates(store, 100, each)))
+        measurements.append(("update, 100 at a time", name, *await updates(store, 100, each)))
     async with await opened() as store:
-        figures.append(("create, 100 at a time, 1,000 idle watches", name, *await idle_watchers(store, 100, each)))
+        measurements.append(("create, 100 at a time, 1,000 idle watches", name, *await idle_watchers(store, 100, each)))
     async with await opened() as store:
-        figures.append(("create, 100 at a time, loop never idle", name, *await busy(store, 100, each)))
+        measurements.append(("create, 100 at a time, loop never idle", name, *await busy(store, 100, each)))
     async with await opened() as store:
-        figures.append((f"events to {WATCHERS} watches, 10 writes at a time", name, *await fan_out(store, 500)))
-    return figures
+        measurements.append((f"events to {WATCHERS} watches, 10 writes at a time", name, *await fan_out(store, 500)))
+    return measurements
 
 
-async def reads(name: str, opened: Open) -> list[Figure]:
+async def reads(name: str, opened: Open) -> list[Measurement]:
     async with await opened() as store:
         await fill(store, CLAIMS)
         then = await store.revision()
@@ -180,7 +180,7 @@ async def reads(name: str, opened: Open) -> list[Figure]:
     return [(what, name, per_second(1, seconds), duration(seconds)) for what, seconds in took.items()]
 
 
-async def reopening(path: Path) -> Figure:
+async def reopening(path: Path) -> Measurement:
     async with await SQLiteStore.open(path) as store:
         await fill(store, 10 * CLAIMS)
     start = time.perf_counter()
@@ -189,7 +189,7 @@ async def reopening(path: Path) -> Figure:
     return (f"open a file of {10 * CLAIMS:,} keys", "sqlite", "", duration(took))
 
 
-async def measure(directory: Path) -> list[Figure]:
+async def measure(directory: Path) -> list[Measurement]:
     names, commits = iter(range(1000)), Commits()
 
     async def memory() -> Store:
@@ -211,9 +211,9 @@ async def measure(directory: Path) -> list[Figure]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
-        figures = asyncio.run(measure(Path(directory)))
+        measurements = asyncio.run(measure(Path(directory)))
     title = "The store: values of 1,000 bytes; SQLite flushes every write to disk before it answers"
-    publish("store", title, ["what", "engine", "rate", "latency"], figures)
+    publish("store", title, ["what", "engine", "rate", "latency"], measurements)
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ class Cluster:
 
 
 def _timed(scheduler: Scheduler) -> list[float]:
-    """How long attempts took, from now on: the scheduler's own figures have buckets that are wider than an attempt."""
+    """How long attempts took, from now on: the scheduler's own metrics have buckets that are wider than an attempt."""
     times: list[float] = []
     cycle = scheduler._cycle
     attempt = cycle.run

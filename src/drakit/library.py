@@ -20,7 +20,7 @@ from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.lint import Report, lint, problems_of
 from drakit.manifests import ManifestProblem, Manifests, read_files, read_manifests
-from drakit.selectors import Selector, SelectorResult, bind
+from drakit.selectors import Selector, SelectorOutcome, bind
 from drakit.selectors import compile_selector as compile_with_gates
 
 __all__ = [
@@ -148,7 +148,7 @@ def compile_selector(text: str, *, gates: FeatureGates | None = None) -> Selecto
     )
 
 
-def try_selector(selector: Selector | str, manifests: Manifests) -> dict[str, SelectorResult]:
+def try_selector(selector: Selector | str, manifests: Manifests) -> dict[str, SelectorOutcome]:
     """Per device of the slices (`driver/pool/device`): whether the selector matches, or its error."""
     compiled = compile_selector(selector) if isinstance(selector, str) else selector
     return {

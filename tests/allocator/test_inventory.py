@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from drakit.allocator import Allocator, NodeError, Unsatisfiable
+from drakit.allocator import Allocator, Inventory, NodeError, Unsatisfiable
 from drakit.allocator.inventory.taintrules import TaintRules
+from drakit.api import Partial, ResourceClaimTemplate
+from drakit.base.errors import UsageError
+from drakit.base.gates import FeatureGates
+from drakit.manifests import read_manifests
+from drakit.validation import Context
 from tests.allocator.objects import (
     GPU,
     claim,
@@ -235,3 +241,32 @@ def test_nodes_that_see_the_same_pools_see_one_and_the_same_and_are_answered_onc
     inventory.put_claim(held("old", "a", "b", pool="one"))
     assert picked(inventory, ONE, node="node-b") == ["a"]
     assert inventory.views("node-a")[0].key[1] == "one"
+
+
+def test_an_inventory_takes_what_a_reader_of_manifests_returns(tmp_path: Path) -> None:
+    file = tmp_path / "objects.yaml"
+    file.write_text(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: node-a, labels: {zone: x}}\n---\n"
+        "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu}\nspec: {}\n"
+    )
+    inventory = Inventory()
+    for each in read_manifests([file]).objects:
+        inventory.put(each)
+    assert inventory.labels_of("node-a").labels == {"zone": "x"}
+    assert list(inventory.classes) == ["gpu"]
+
+
+def test_an_inventory_takes_a_document_with_its_view() -> None:
+    inventory = Inventory()
+    inventory.put(Partial({"kind": "Node"}, node("n", zone="x")))
+    assert list(inventory.nodes) == ["n"]
+
+
+@pytest.mark.parametrize("value", [ResourceClaimTemplate(), {"kind": "Node"}, None])
+def test_an_inventory_refuses_what_it_does_not_know(value: object) -> None:
+    with pytest.raises(UsageError, match=f"not a {type(value).__name__}"):
+        Inventory().put(value)
+
+
+def test_inventories_and_validation_start_from_the_same_gates() -> None:
+    assert Inventory().gates == Context().gates == FeatureGates.defaults()

@@ -61,7 +61,6 @@ def test_what_is_in_flight_hides_what_is_stored() -> None:
     moving = held("a", "two")
     assert moving.status.allocation
     ledger.begin(moving, moving.status.allocation)
-    assert ledger.in_flight("uid-a")
     assert ledger.use(POOL).dedicated == {"two"}
     ledger.put(held("a", "three"))
     assert ledger.use(POOL).dedicated == {"two"}

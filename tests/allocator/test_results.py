@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from drakit.allocator import Allocated, AllocationError
+from drakit.allocator import Allocated, AllocationError, allocate
 from drakit.api import AllocationResult, from_plain, to_plain
 from tests.allocator.objects import (
     GPU,
@@ -209,3 +210,19 @@ def test_without_taints_nothing_is_tainted() -> None:
     tainted = device("a", taints=[{"key": "k", "effect": "NoSchedule"}])
     got = run(cluster(slice_of(tainted), gates=gates_without("DRADeviceTaints")), claim(exactly()))
     assert isinstance(got, Allocated)
+
+
+def test_shares_without_an_id_of_the_callers_are_named_after_claim_and_device() -> None:
+    shared = device("a", allowMultipleAllocations=True, capacity={"memory": {"value": "80Gi"}})
+    inventory = cluster(slice_of(shared))
+    half = {"requests": {"memory": "40Gi"}}
+    asked = claim(exactly("one", capacity=half), exactly("two", capacity=half))
+
+    def shares() -> list[str | None]:
+        result = allocation(allocate(inventory, "node-a", [asked]))
+        return [each.share_id for each in result.devices.results]
+
+    first = shares()
+    assert [str(UUID(each)) for each in first] == first
+    assert len(set(first)) == 2
+    assert shares() == first

@@ -16,9 +16,17 @@ from drakit.api.exchange import EventStream, Request, Response, User, WatchEvent
 from drakit.apiserver import Server, Settings, build_server
 from drakit.base.clock import FakeClock
 from drakit.store import MemoryStore, Retention
+from tests.builders.documents import (
+    Plain,
+    claim_document,
+    class_document,
+    document,
+    pod_document,
+    request_of,
+    slice_document,
+)
 
 P = ParamSpec("P")
-Plain = dict[str, Any]
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 ALL_CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
@@ -132,39 +140,21 @@ async def serving(settings: Settings | None = None, *, history: int | None = Non
 
 
 def claim(name: str, **metadata: Any) -> Plain:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": name, **metadata},
-        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}},
-    }
+    return claim_document(name, request_of("gpu"), **metadata)
 
 
 def device_class(name: str, **metadata: Any) -> Plain:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "DeviceClass",
-        "metadata": {"name": name, **metadata},
-        "spec": {"selectors": [{"cel": {"expression": "true"}}]},
-    }
+    return class_document(name, "true", **metadata)
 
 
 def resource_slice(name: str, driver: str = "gpu.example.com", node: str = "node-a") -> Plain:
-    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceSlice",
-        "metadata": {"name": name},
-        "spec": {"driver": driver, "nodeName": node, "pool": pool, "devices": [{"name": "dev-0"}]},
-    }
+    return slice_document(name, "dev-0", driver=driver, node=node, pool=node)
 
 
 def pod(name: str, **spec: Any) -> Plain:
     containers = [{"name": "main", "image": "registry.example.com/app:1"}]
-    return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers, **spec}
-    }  # fmt: skip
+    return pod_document(name, {"containers": containers, **spec})
 
 
 def namespace(name: str) -> Plain:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    return document("Namespace", name, api="v1")

@@ -10,7 +10,7 @@ import yaml
 from drakit.base.errors import UsageError
 from drakit.cli.access import access_of
 from drakit.cli.flags import ReachFlags
-from tests.controllers.cluster import on_loop
+from tests.builders.cluster import on_loop
 
 
 def kubeconfig(path: Path, server: str) -> Path:

@@ -13,6 +13,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from drakit.cli.allocate import allocate
+from tests.builders.documents import claim_document, request_of
 
 DEMO = str(Path(__file__).parents[2] / "examples" / "demo-cluster")
 
@@ -30,14 +31,8 @@ SLICE: dict[str, Any] = {
 CLASS = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}
 
 
-def claim(name: str, count: int = 1, **metadata: str) -> dict[str, Any]:
-    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": count}}
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": "default", **metadata},
-        "spec": {"devices": {"requests": [request]}},
-    }
+def claim(name: str, count: int = 1, **metadata: Any) -> dict[str, Any]:
+    return claim_document(name, request_of("gpu", "gpu", count=count), namespace="default", **metadata)
 
 
 def held(name: str, device: str) -> dict[str, Any]:

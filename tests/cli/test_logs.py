@@ -9,8 +9,8 @@ from drakit.base.clock import FakeClock
 from drakit.cli.logs import Logged
 from drakit.client import CONFIG_MAPS, Client, InProcess, V
 from drakit.controllers import ALL
+from tests.builders.cluster import cluster, on_loop
 from tests.client.servers import a_server
-from tests.controllers.cluster import cluster, on_loop
 
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"password": "hunter2"}}
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"colour": "green"}}

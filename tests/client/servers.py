@@ -32,6 +32,7 @@ from drakit.base.clock import Clock, FakeClock
 from drakit.client import Access, Client, ConnectionFailed, Fixed, InProcess, Trust
 from drakit.client.transport.http import Http
 from drakit.store import MemoryStore, Retention
+from tests.builders.documents import pod_document
 
 P = ParamSpec("P")
 Plain = dict[str, Any]
@@ -195,12 +196,7 @@ def device_class(name: str) -> DeviceClass:
 
 
 def pod(name: str, **labels: str) -> Plain:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "labels": labels},
-        "spec": {"containers": [{"name": "main", "image": "registry.example.com/app:1"}]},
-    }
+    return pod_document(name, image="registry.example.com/app:1", namespace="default", labels=labels)
 
 
 def config_map(name: str, **data: str) -> Plain:

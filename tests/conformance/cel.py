@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from drakit.base.errors import SelectorInvalid
-from drakit.selectors import SelectorResult, bind, compile_selector
+from drakit.selectors import SelectorOutcome, bind, compile_selector
 from tests.conformance.vectors import read_vectors
 
 DATA = Path(__file__).parent / "data" / "cel.jsonl.gz"
@@ -79,7 +79,7 @@ def judge(case: dict[str, Any], report: Report) -> str:
     return f"{expression}: {difference}" if difference else ""
 
 
-def _result(expect: dict[str, Any], outcome: SelectorResult) -> str:
+def _result(expect: dict[str, Any], outcome: SelectorOutcome) -> str:
     wanted = f"error {expect['runtimeError']}" if "runtimeError" in expect else str(expect["matches"])
     got = f"error {outcome.error}" if outcome.error else str(outcome.matches)
     agree = bool(outcome.error) if "runtimeError" in expect else wanted == got

@@ -14,9 +14,9 @@ from typing import Any
 from drakit.api.codec.documents import to_wire
 from drakit.api.objects.partial import Partial
 from drakit.client import EVENTS, QUOTAS, Answered, metadata_of, resource
+from tests.builders.cluster import Cluster
+from tests.builders.manifests import node
 from tests.conformance.vectors import read_vectors
-from tests.controllers.cluster import Cluster
-from tests.controllers.manifests import node
 
 FLOWS = Path(__file__).parent / "data" / "flows" / "flows.jsonl.gz"
 PATIENCE = 30.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from drakit.controllers import ALL
+from tests.builders import cluster as controlled
+from tests.builders.schedulercluster import on_loop, scheduling
 from tests.conformance.flows import flow, flows, play
-from tests.controllers import cluster as controlled
-from tests.scheduler.cluster import on_loop, scheduling
+from tests.conformance.flows_cases import WITHOUT_SCHEDULER
 
-WITHOUT_SCHEDULER = ("flow-29", "flow-35", "flow-36", "flow-51", "flow-61")
 EVICTING = "flow-18"
 GANG = "flow-32"
 POOL_UPDATED = "flow-45"

@@ -166,7 +166,7 @@ class StandIn:
     def context(self, body: Plain, namespace: str) -> Context:
         found = self.objects.get(f"/api/v1/namespaces/{namespace}")
         admin = found is not None and self.meta(found).labels.get(ADMIN) == "true"
-        return Context(empty_lists=empty_lists(body), admin_namespace=admin)
+        return Context(gates=FeatureGates.all_on(), empty_lists=empty_lists(body), admin_namespace=admin)
 
     @staticmethod
     def with_parts(obj: Any, meta: ObjectMeta, *, status_of: Any) -> Any:

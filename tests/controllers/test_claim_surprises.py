@@ -10,9 +10,9 @@ from drakit.api.exchange import Request, Response, StatusContent
 from drakit.base.status import failure
 from drakit.base.wellknown import POD_CLAIM_ANNOTATION
 from drakit.client import CLAIMS, EVENTS, POD_GROUPS, PODS
-from tests.controllers.cluster import Cluster, on_loop
-from tests.controllers.manifests import by_name, by_template, claim, pod, pod_group, template
-from tests.controllers.test_claims import allocate, running
+from tests.builders.cluster import Cluster, on_loop
+from tests.builders.manifests import by_name, by_template, claim, pod, pod_group, template
+from tests.controllers.claims import allocate, running
 
 
 async def recorded(it: Cluster, name: str) -> list[str | None]:

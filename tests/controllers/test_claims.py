@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
-
 import pytest
 
 from drakit.base.gates import FeatureGates
 from drakit.base.wellknown import CLAIM_FINALIZER
-from drakit.client import CLAIMS, EVENTS, MERGE, NAMESPACES, POD_GROUPS, PODS, TEMPLATES
-from drakit.controllers.claims import ClaimController
+from drakit.client import CLAIMS, EVENTS, NAMESPACES, POD_GROUPS, PODS, TEMPLATES
 from drakit.controllers.claims.templates import generate_name
-from tests.controllers.cluster import Cluster, cluster, on_loop
-from tests.controllers.manifests import (
-    allocation,
+from tests.builders.cluster import Cluster, on_loop
+from tests.builders.manifests import (
     by_name,
     by_template,
     claim,
@@ -26,24 +20,7 @@ from tests.controllers.manifests import (
     pod_group,
     template,
 )
-
-MAKERS = (ClaimController,)
-
-
-@asynccontextmanager
-async def running(gates: FeatureGates | None = None) -> AsyncIterator[Cluster]:
-    async with cluster(gates) as made:
-        await made.start(MAKERS)
-        yield made
-
-
-async def allocate(it: Cluster, name: str, *users: Any, node: str = "node-1") -> None:
-    """What a scheduler does: finalizer, then allocation and reservations."""
-    found = await it.client.get(CLAIMS, name, namespace="default")
-    found = await it.client.patch(found, {"metadata": {"finalizers": [CLAIM_FINALIZER]}}, kind=MERGE)
-    status = {"allocation": allocation(node=node), "reservedFor": [consumer(user) for user in users]}
-    await it.client.patch_status(found, status)
-    await it.settle()
+from tests.controllers.claims import MAKERS, allocate, running
 
 
 @on_loop

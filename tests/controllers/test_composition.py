@@ -13,8 +13,8 @@ from drakit.base.errors import UsageError
 from drakit.client import CLAIMS, EVENTS, PODS, SERVICE_ACCOUNTS, Client, ConnectionFailed, Forbidden, InProcess
 from drakit.client.events import NORMAL, EventRecorder
 from drakit.controllers import ALL, BY_NAME, ClaimController, Controllers, NamespaceController, chosen
-from tests.controllers.cluster import Fatal, cluster, on_loop
-from tests.controllers.manifests import by_template, claim, pod, template
+from tests.builders.cluster import Fatal, cluster, on_loop
+from tests.builders.manifests import by_template, claim, pod, template
 
 
 class Deaf(Fatal):

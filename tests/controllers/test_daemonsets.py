@@ -14,8 +14,8 @@ from drakit.client import CONTROLLER_REVISIONS, DAEMON_SETS, EVENTS, NODES, PODS
 from drakit.controllers.daemonsets import DaemonSetController
 from drakit.controllers.daemonsets.nodes import node_of
 from drakit.controllers.garbage import GarbageCollector
-from tests.controllers.cluster import Cluster, cluster, on_loop
-from tests.controllers.manifests import Plain
+from tests.builders.cluster import Cluster, cluster, on_loop
+from tests.builders.manifests import Plain
 from tests.scenarios.crashes import check_every_crash
 
 MAKERS = (DaemonSetController, GarbageCollector)

@@ -20,8 +20,8 @@ from drakit.controllers.deployments.replicasets import REVISION, max_surge, max_
 from drakit.controllers.deployments.rollout import roll
 from drakit.controllers.garbage import GarbageCollector
 from drakit.controllers.replicasets import ReplicaSetController
-from tests.controllers.cluster import Cluster, cluster, on_loop
-from tests.controllers.manifests import Plain
+from tests.builders.cluster import Cluster, cluster, on_loop
+from tests.builders.manifests import Plain
 from tests.scenarios.crashes import check_every_crash
 
 MAKERS = (DeploymentController, ReplicaSetController, GarbageCollector)

@@ -15,8 +15,8 @@ from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, CLASSES, EVENTS, POD_GROUPS, PODS, SLICES, TAINT_RULES
 from drakit.controllers.context import ControllerContext
 from drakit.controllers.eviction import DeviceTaintEviction
-from tests.controllers.cluster import Cluster, cluster, on_loop
-from tests.controllers.manifests import (
+from tests.builders.cluster import Cluster, cluster, on_loop
+from tests.builders.manifests import (
     DRIVER,
     Plain,
     allocation,
@@ -29,9 +29,9 @@ from tests.controllers.manifests import (
     pod_group,
     resource_slice,
 )
+from tests.controllers.eviction import KEY, rule, taint_slice, user
 
 MAKERS = (DeviceTaintEviction,)
-KEY = "example.com/unhealthy"
 
 
 @asynccontextmanager
@@ -40,28 +40,6 @@ async def running(gates: FeatureGates | None = None) -> AsyncIterator[Cluster]:
         await made.start(MAKERS)
         await made.create(device_class(), resource_slice("s", "d0", "d1", "d2"))
         yield made
-
-
-async def user(it: Cluster, name: str, *, device: str = "d0", tolerations: list[Plain] | None = None) -> None:
-    """A pod on a node that has a device by a claim of its own."""
-    await it.create(claim(f"{name}-claim"), pod(name, claims=[by_name(f"{name}-claim")], node="node-1"))
-    given = allocation(device, tolerations=tolerations or [])
-    users = [consumer(await it.get(PODS, name))]
-    await it.set_status(CLAIMS, f"{name}-claim", {"allocation": given, "reservedFor": users})
-
-
-def rule(effect: str = "NoExecute", *, name: str = "rule", **selector: Any) -> Plain:
-    return {
-        "apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": name},
-        "spec": {"deviceSelector": selector or None, "taint": {"key": KEY, "effect": effect}},
-    }  # fmt: skip
-
-
-async def taint_slice(it: Cluster, device: int, taints: list[Plain]) -> None:
-    found = await it.client.get(SLICES, "s")
-    steps = [{"op": "add", "path": f"/spec/devices/{device}/taints", "value": taints}]
-    await it.client.patch(found, steps, kind="application/json-patch+json")
-    await it.settle()
 
 
 async def is_evicted(it: Cluster, name: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -13,8 +12,9 @@ from drakit.client import CLAIMS, CONFIG_MAPS, NAMESPACES, NODES, POD_GROUPS, PO
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
 from drakit.controllers.garbage.graph import served
 from drakit.controllers.podgroups import PodGroupProtection
-from tests.controllers.cluster import Cluster, cluster, on_loop
-from tests.controllers.manifests import Plain, claim, node, pod, pod_group, resource_slice
+from tests.builders.cluster import Cluster, cluster, on_loop
+from tests.builders.manifests import claim, node, pod, pod_group, resource_slice
+from tests.controllers.garbage import chain, config, owned_by
 
 MAKERS = (GarbageCollector, NamespaceController, PodGroupProtection)
 
@@ -26,30 +26,8 @@ async def running() -> AsyncIterator[Cluster]:
         yield made
 
 
-def owned_by(*owners: Any, block: bool = False) -> list[Plain]:
-    return [
-        {
-            "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.metadata.name,
-            "uid": owner.metadata.uid, "blockOwnerDeletion": block,
-        }
-        for owner in owners
-    ]  # fmt: skip
-
-
-def config(name: str, *owners: Any, block: bool = False, **metadata: Any) -> Plain:
-    about = {"name": name, "namespace": "default", "ownerReferences": owned_by(*owners, block=block), **metadata}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about}
-
-
 async def names(it: Cluster) -> list[str]:
     return sorted(each.metadata.name for each in await it.all(CONFIG_MAPS))
-
-
-async def chain(it: Cluster, *, block: bool = False) -> None:
-    """a owns b, b owns c."""
-    await it.create(config("a"))
-    await it.create(config("b", await it.get(CONFIG_MAPS, "a"), block=block))
-    await it.create(config("c", await it.get(CONFIG_MAPS, "b"), block=block))
 
 
 @on_loop

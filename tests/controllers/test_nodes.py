@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from drakit.api.text.times import format_micro_time, format_time
+from drakit.api.text.times import format_micro_time
 from drakit.client import CLAIMS, EVENTS, LEASES, NODES, PODS, SLICES
 from drakit.controllers.claims import ClaimController
 from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction
-from tests.controllers.cluster import Cluster, cluster, on_loop
-from tests.controllers.manifests import allocation, by_name, claim, consumer, node, pod, resource_slice
+from tests.builders.cluster import Cluster, cluster, on_loop
+from tests.builders.manifests import allocation, by_name, claim, consumer, node, pod, resource_slice
+from tests.controllers.nodes import OUT_OF_SERVICE, a_node_dies, beat
 from tests.scenarios.crashes import check_every_crash
 
 MAKERS = (NodeHealth, NodeTaintEviction, NodeRemains, ClaimController)
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
 @asynccontextmanager
@@ -29,13 +29,6 @@ async def running() -> AsyncIterator[Cluster]:
         await made.start(MAKERS)
         await made.create(node("node-1"))
         yield made
-
-
-async def beat(it: Cluster, ready: str = "True") -> None:
-    """What a node agent writes: its condition."""
-    now = format_time(it.clock.now())
-    condition = {"type": "Ready", "status": ready, "lastHeartbeatTime": now, "lastTransitionTime": now, "reason": "x"}
-    await it.set_status(NODES, "node-1", {"conditions": [condition]})
 
 
 async def renew(it: Cluster) -> None:
@@ -228,15 +221,6 @@ async def test_a_slice_for_a_node_that_never_was_stays() -> None:
         await it.create(resource_slice("s", "d0", node="later"))
         await it.run_for(600)
         assert len(await it.all(SLICES)) == 1
-
-
-async def a_node_dies(it: Cluster) -> None:
-    await it.create(node("node-1"), pod("p", node="node-1"), resource_slice("s", "d0"))
-    await beat(it)
-    await it.run_for(120)
-    await it.run_for(300)
-    await it.delete(NODES, "node-1", grace=None)
-    await it.run_for(60)
 
 
 def test_they_may_die_after_every_write() -> None:

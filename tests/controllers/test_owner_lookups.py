@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from drakit.client import CONFIG_MAPS, NAMESPACES
 from drakit.controllers.garbage import GarbageCollector
-from tests.controllers.cluster import cluster, on_loop
-from tests.controllers.manifests import Plain
-from tests.controllers.test_garbage import config, owned_by
+from tests.builders.cluster import cluster, on_loop
+from tests.builders.manifests import Plain
+from tests.controllers.garbage import config, owned_by
 
 
 def elsewhere(name: str, owners: list[Plain]) -> Plain:

@@ -8,9 +8,10 @@ from typing import Any
 
 from drakit.client import CLAIMS, NAMESPACES, POOL_STATUS_REQUESTS
 from drakit.controllers.poolstatus import PoolStatusController
-from tests.controllers.cluster import Cluster, cluster, on_loop
-from tests.controllers.manifests import DRIVER, Plain, allocation, claim, resource_slice
-from tests.controllers.test_eviction import rule
+from tests.builders.cluster import Cluster, cluster, on_loop
+from tests.builders.manifests import DRIVER, allocation, claim, resource_slice
+from tests.controllers.eviction import rule
+from tests.controllers.poolstatus import question
 
 MAKERS = (PoolStatusController,)
 
@@ -20,13 +21,6 @@ async def running() -> AsyncIterator[Cluster]:
     async with cluster() as made:
         await made.start(MAKERS)
         yield made
-
-
-def question(**spec: Any) -> Plain:
-    return {
-        "apiVersion": "resource.k8s.io/v1alpha3", "kind": "ResourcePoolStatusRequest", "metadata": {"name": "q"},
-        "spec": {"driver": DRIVER, **spec},
-    }  # fmt: skip
 
 
 async def answer(it: Cluster, **spec: Any) -> Any:

@@ -9,12 +9,11 @@ import pytest
 
 from drakit.client import CLAIMS, PODS, QUOTAS, Forbidden
 from drakit.controllers.quotas import QuotaController
-from tests.controllers.cluster import Cluster, cluster, on_loop
-from tests.controllers.manifests import CLASS, Plain, claim, device_class, pod
+from tests.builders.cluster import Cluster, cluster, on_loop
+from tests.builders.manifests import claim, device_class, pod
+from tests.controllers.quotas import COUNT, DEVICES, quota
 
 MAKERS = (QuotaController,)
-COUNT = "count/resourceclaims.resource.k8s.io"
-DEVICES = f"{CLASS}.deviceclass.resource.k8s.io/devices"
 
 
 @asynccontextmanager
@@ -22,13 +21,6 @@ async def running() -> AsyncIterator[Cluster]:
     async with cluster() as made:
         await made.start(MAKERS)
         yield made
-
-
-def quota(**hard: str) -> Plain:
-    return {
-        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"},
-        "spec": {"hard": hard},
-    }  # fmt: skip
 
 
 async def used(it: Cluster) -> dict[str, str]:

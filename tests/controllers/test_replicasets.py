@@ -12,8 +12,9 @@ from drakit.api.text.times import format_time
 from drakit.client import EVENTS, PODS, REPLICA_SETS
 from drakit.controllers.garbage import GarbageCollector
 from drakit.controllers.replicasets import ReplicaSetController
-from tests.controllers.cluster import Cluster, cluster, on_loop
-from tests.controllers.manifests import Plain, by_template, pod
+from tests.builders.cluster import Cluster, cluster, on_loop
+from tests.builders.manifests import pod
+from tests.controllers.replicasets import a_set_comes_and_goes, replica_set, scale
 from tests.scenarios.crashes import check_every_crash
 
 MAKERS = (ReplicaSetController, GarbageCollector)
@@ -24,22 +25,6 @@ async def running() -> AsyncIterator[Cluster]:
     async with cluster() as made:
         await made.start(MAKERS)
         yield made
-
-
-def replica_set(replicas: int, **spec: Any) -> Plain:
-    template = {
-        "metadata": {"labels": {"app": "web", "tier": "front"}, "annotations": {"note": "x"}},
-        "spec": {"containers": [{"name": "ctr", "image": "img"}], "resourceClaims": [by_template()]},
-    }
-    return {
-        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template, **spec},
-    }  # fmt: skip
-
-
-async def scale(it: Cluster, replicas: int) -> None:
-    await it.client.patch_named(REPLICA_SETS, "web", {"spec": {"replicas": replicas}}, namespace="default")
-    await it.settle()
 
 
 async def alive(it: Cluster) -> list[Any]:
@@ -176,12 +161,6 @@ async def test_a_set_that_asked_for_billions_by_mistake_can_be_scaled_down() -> 
         for _ in range(1_000):
             await asyncio.sleep(0)
         assert len(await alive(it)) == 1
-
-
-async def a_set_comes_and_goes(it: Cluster) -> None:
-    await it.create(pod("stray", labels={"app": "web"}), replica_set(3))
-    await scale(it, 1)
-    await scale(it, 2)
 
 
 def test_it_may_die_after_every_write_and_makes_no_pod_too_many() -> None:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from drakit.client import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS, Forbidden
-from drakit.controllers.context import ControllerContext
 from drakit.controllers.garbage import NamespaceController
 from drakit.controllers.serviceaccounts import ROOT_CA, ServiceAccountController
-from tests.controllers.cluster import cluster, on_loop
-from tests.controllers.manifests import pod
+from tests.builders.cluster import cluster, on_loop
+from tests.builders.manifests import pod
+from tests.controllers.serviceaccounts import PEM, a_namespace_comes, with_authority
 from tests.scenarios.crashes import check_every_crash
-
-PEM = "-----BEGIN CERTIFICATE-----"
-
-
-def with_authority(setting: ControllerContext) -> ServiceAccountController:
-    setting.root_ca = PEM
-    return ServiceAccountController(setting)
 
 
 @on_loop
@@ -64,10 +56,6 @@ async def test_a_namespace_that_is_deleted_stays_empty() -> None:
         await it.delete(NAMESPACES, "ns", grace=None)
         await it.run_for(20)
         assert await it.get(NAMESPACES, "ns") is None
-
-
-async def a_namespace_comes(it: Any) -> None:
-    await it.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})
 
 
 def test_it_may_die_after_every_write() -> None:

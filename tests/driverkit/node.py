@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, ParamSpec
 
-from drakit.api import Device, ResourceClaim, ResourceSlice
+from drakit.api import Device, ResourceClaim, ResourceSlice, from_plain
 from drakit.apiserver import Server, Settings, build_server
 from drakit.base.clock import Clock, RealClock
 from drakit.client import CLAIMS, SLICES, Client, InProcess
@@ -125,7 +125,7 @@ class LedNode:
     async def claim(self, name: str = "blink", *devices: str, **changes: Any) -> ClaimRef:
         """A claim with these devices allocated; `led-0` by default."""
         document = claim_document(name, changes.pop("annotations", {}), changes.pop("requests", EXACTLY))
-        made = await self.client.create(document)
+        made = await self.client.create(from_plain(ResourceClaim, document))
         status = {"allocation": allocation(devices or ("led-0",), **changes)}
         claim: ResourceClaim = await self.client.get(CLAIMS, name, namespace="default")
         await self.client.patch_status(claim, status)

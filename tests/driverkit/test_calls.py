@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from drakit.api import Device
-from drakit.client import CLAIMS
+from drakit.client import CLAIMS, NODES
 from drakit.driverkit import AllocatedClaim, ClaimRef, Driver, Prepared, PreparedDevice, each
-from tests.driverkit.node import Leds, led_node, led_plugin, on_loop
+from tests.driverkit.node import Leds, allocation, led_node, led_plugin, on_loop
 
 ON = "prepare default/blink"
 OFF = "unprepare default/blink"
@@ -80,6 +80,43 @@ async def test_a_claim_for_another_node_is_refused() -> None:
         answer = (await plugin.prepare([ref]))[ref.uid]
         assert answer.error == "claim default/blink: allocated for other nodes than node-1"
         assert driver.log == []
+
+
+@pytest.mark.parametrize(
+    ("label", "error"), [("a", ""), ("b", "claim default/blink: allocated for other nodes than node-1")]
+)
+def test_a_claim_for_nodes_with_a_label_needs_that_label(label: str, error: str) -> None:
+    @on_loop
+    async def run() -> None:
+        async with led_plugin() as (node, plugin, _):
+            await node.client.patch_named(NODES, "node-1", {"metadata": {"labels": {"zone": "a"}}})
+            ref = await node.claim()
+            claim = await node.client.get(CLAIMS, "blink", namespace="default")
+            given = allocation(("led-0",))
+            term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": [label]}]}
+            await node.client.patch_status(claim, {"allocation": None})
+            claim = await node.client.get(CLAIMS, "blink", namespace="default")
+            selector = {"nodeSelectorTerms": [term]}
+            await node.client.patch_status(claim, {"allocation": {**given, "nodeSelector": selector}})
+            assert (await plugin.prepare([ref]))[ref.uid].error == error
+
+    run()
+
+
+@on_loop
+async def test_calls_and_claims_are_counted() -> None:
+    async with led_plugin() as (node, plugin, _):
+        ref = await node.claim()
+        await plugin.prepare([ref])
+        await plugin.prepare([ref])
+        value = plugin.registry.get_sample_value
+        driver = {"driver_name": "leds.example.com"}
+        assert value("dra_resource_claims_in_use", driver) == 1
+        for result in ("done", "remembered"):
+            labels = {**driver, "method_name": "NodePrepareResources", "result": result}
+            assert value("drakit_driver_claims_total", labels) == 1
+        await plugin.unprepare([ref])
+        assert value("dra_resource_claims_in_use", driver) == 0
 
 
 @on_loop

@@ -8,12 +8,12 @@ import pytest
 
 from drakit.base.fields import Path
 from drakit.driverkit import ContainerEdits, DeviceNode, Hook, Mount, NetDevice
-from drakit.driverkit.cdi import CdiDevice, check_edits, spec_file, vendor_of
+from drakit.driverkit.cdi import SpecDevice, check_edits, spec_file, vendor_of
 from tests.driverkit.node import led_plugin, on_loop
 
 
 def written(edits: ContainerEdits, **rest: dict[str, str]) -> dict[str, object]:
-    spec: dict[str, object] = json.loads(spec_file("v.example.com/claim", [CdiDevice(name="x", edits=edits, **rest)]))
+    spec: dict[str, object] = json.loads(spec_file("v.example.com/claim", [SpecDevice(name="x", edits=edits, **rest)]))
     return spec
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
+
+import pytest
 
 from drakit.api import AllocatedDeviceStatus, Condition, NetworkDeviceData, find_condition
+from drakit.apiserver import Settings
 from drakit.client import CLAIMS
 from drakit.driverkit import AllocatedClaim, AllocatedDevice, BindingFailed, PreparedDevice
 from drakit.driverkit.claims import allocated_claim
@@ -140,3 +144,18 @@ async def test_devices_of_other_nodes_are_left_to_their_drivers() -> None:
         await node.claim("blink", results=waiting())
         await node.until(lambda: statuses(node))
         assert plugin.driver.log == ["bind default/blink led-0"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
+def test_a_server_that_knows_only_older_versions_is_spoken_to_in_those(version: str) -> None:
+    @on_loop
+    async def run() -> None:
+        off = ",".join(f"resource.k8s.io/{each}=false" for each in ("v1", "v1beta2") if each != version)
+        settings = Settings(random=Random(7), runtime_config=off)
+        async with led_node(settings=settings) as node, node.plugin(Told()).running(sockets=False) as plugin:
+            ref = await node.claim()
+            await node.until(node.slices)
+            assert (await plugin.prepare([ref]))[ref.uid].error == ""
+            await node.until(lambda: statuses(node))
+
+    run()

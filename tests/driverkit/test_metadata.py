@@ -18,7 +18,7 @@ from drakit.driverkit.metadata import (
     DeviceInfo,
     DeviceMetadata,
     MetadataObjectMeta,
-    RequestInfo,
+    RequestMetadata,
     all_metadata,
     container_path,
     decode_metadata,
@@ -64,7 +64,7 @@ async def test_a_request_has_one_file_that_its_containers_mount_read_only() -> N
         assert read_metadata(Path(mount["hostPath"])) == DeviceMetadata(
             metadata=MetadataObjectMeta(name="blink", namespace="default", uid=ref.uid, generation=1),
             requests=(
-                RequestInfo(
+                RequestMetadata(
                     name="led",
                     devices=tuple(
                         DeviceInfo(driver=DRIVER, pool="node-1", name=f"led-{number}", attributes=MODEL)
@@ -162,7 +162,7 @@ def put(root: Path, claim: str, request: str) -> None:
     path = container_path(claim, "", request, DRIVER, root=root)
     path.parent.mkdir(parents=True)
     info = DeviceInfo(driver=DRIVER, pool="node-1", name="led-0", attributes=MODEL)
-    content = msgspec.structs.replace(CONTENT, requests=(RequestInfo(name=request, devices=(info,)),))
+    content = msgspec.structs.replace(CONTENT, requests=(RequestMetadata(name=request, devices=(info,)),))
     path.write_bytes(encode_metadata(content))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 
 import msgspec
@@ -19,15 +19,16 @@ from drakit.api import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     ResourceSlice,
+    to_plain,
 )
-from drakit.api.exchange import Request, Response, StatusContent
+from drakit.api.exchange import Response
 from drakit.apiserver import Settings
-from drakit.base import status
 from drakit.base.errors import InvalidObject
 from drakit.base.gates import FeatureGates
 from drakit.client import NODES, SLICES, Client, ConnectionFailed, InProcess
 from drakit.driverkit import DevicePool, KubeletPlugin
-from tests.driverkit.node import LedNode, Leds, led_node, led_plugin, on_loop
+from tests.driverkit.moods import Moody, refusal
+from tests.driverkit.node import HastyClock, LedNode, Leds, led_node, led_plugin, on_loop
 
 RACK = NodeSelector(
     node_selector_terms=(
@@ -184,6 +185,112 @@ async def test_pools_that_other_nodes_reach() -> None:
         assert [each.spec.pool.name for each in await node.slices()] == ["node-1"]
 
 
+@on_loop
+async def test_a_shared_pool_that_is_gone_after_a_restart_is_removed() -> None:
+    async with led_plugin() as (node, plugin, driver):
+        driver.published = [DevicePool(name="rack-a", devices=(Device(name="x"),), all_nodes=True)]
+        await plugin.publish()
+        await node.client.create(
+            {
+                **to_plain((await node.slices())[0]),
+                "metadata": {"name": "of-somebody-else"},
+                "spec": {**to_plain((await node.slices())[0].spec), "pool": _POOL},
+            }
+        )
+        driver.published = [Device(name="own")]
+        await node.plugin(driver).publish()
+        assert [each.spec.pool.name for each in await node.slices()] == ["node-1", "rack-b"]
+
+
+_POOL = {"name": "rack-b", "generation": 1, "resourceSliceCount": 1}
+
+EVERYTHING = """
+pools:
+- name: cards
+  allNodes: true
+  sharedCounters:
+  - name: card-0
+    counters: {memory: {value: 80Gi}}
+  devices:
+  - name: card-0
+    consumesCounters:
+    - {counterSet: card-0, counters: {memory: {value: 80Gi}}}
+  - name: part-0
+    consumesCounters:
+    - {counterSet: card-0, counters: {memory: {value: 10Gi}}}
+- devices:
+  - name: nic-0
+    attributes:
+      models: {strings: [a, b]}
+      speed: {int: 100}
+      firmware: {version: 1.2.3}
+      link: {bool: true}
+    allowMultipleAllocations: true
+    capacity:
+      bandwidth:
+        value: 100Gi
+        requestPolicy: {default: 1Gi, validRange: {min: 1Gi, step: 1Gi}}
+    bindsToNode: true
+    bindingConditions: [Attached]
+    bindingFailureConditions: [AttachFailed]
+    taints:
+    - {key: slow, effect: NoSchedule}
+  - name: cpus
+    allowMultipleAllocations: true
+    capacity: {cores: {value: "8"}}
+    nodeAllocatableResourceMappings: {cpu: {capacityKey: cores}}
+- name: spread
+  devices:
+  - {name: here, nodeName: node-1}
+  - name: there
+    nodeSelector:
+      nodeSelectorTerms:
+      - matchExpressions: [{key: zone, operator: In, values: [a]}]
+"""
+
+
+@on_loop
+async def test_every_field_of_the_api_is_published_and_a_restart_writes_none_of_it_again() -> None:
+    gates = FeatureGates.all_on()
+    async with led_node(settings=Settings(random=Random(7), gates=gates)) as node:
+        driver = Leds()
+        driver.published = EVERYTHING
+        plugin = node.plugin(driver)
+        assert len((await plugin.publish()).create) == 4
+        assert plugin.publisher.dropped == set()
+        assert not await plugin.publish()
+        assert not await node.plugin(driver).publish()
+
+
+@on_loop
+async def test_the_next_instance_publishes_when_the_one_before_has_ended() -> None:
+    async with led_node() as node:
+        newer = Leds(6)
+        async with AsyncExitStack() as stack:
+            async with node.plugin(Leds(4), clock=HastyClock()).running(sockets=False):
+                await node.until(node.slices)
+                await stack.enter_async_context(node.plugin(newer, clock=HastyClock()).running(sockets=False))
+                await asyncio.sleep(0.1)
+                assert len(await names(node)) == 4
+            await node.until(lambda: _is(node, [f"led-{number}" for number in range(6)]))
+
+
+@on_loop
+async def test_who_keeps_editing_is_answered_later_each_time() -> None:
+    async with publishing() as (node, plugin, _):
+        pauses = []
+        for number in range(4):
+            (found,) = await node.slices()
+            spec = msgspec.structs.replace(found.spec, devices=(Device(name=f"fake-{number}"),))
+            await node.client.update(msgspec.structs.replace(found, spec=spec))
+            plugin.publisher._no_repair_before = 0.0
+            plugin.publisher.trigger()
+            await node.until(lambda: _is(node, ["led-0", "led-1", "led-2", "led-3"]))
+            await node.until(lambda: _so(plugin.publisher._no_repair_before > 0))
+            pauses.append(plugin.publisher._no_repair_before - plugin.clock.monotonic())
+        assert pauses[0] <= 0 < pauses[1] < pauses[3]
+
+
 # What keeps slices from being published
 
 
@@ -223,29 +330,6 @@ def test_fields_that_the_server_does_not_keep_are_told_once(caplog: pytest.LogCa
     with caplog.at_level(logging.WARNING):
         run()
     assert caplog.text.count("the server does not keep spec.devices[].taints") == 1
-
-
-class Moody:
-    """A server in a mood: what requests get instead of an answer."""
-
-    def __init__(self, node: LedNode) -> None:
-        self._server = node.server
-        self.mood: Callable[[Request], Response | Exception | None] = lambda _: None
-        self.refused = 0
-
-    async def handle(self, request: Request) -> Response:
-        await asyncio.sleep(0)
-        answer = self.mood(request)
-        if answer is None:
-            return await self._server.handle(request)
-        self.refused += 1
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-
-def refusal(code: int, reason: str) -> Response:
-    return Response(code=code, content=StatusContent(status.failure(code, reason, f"moody {code}")))
 
 
 @pytest.mark.parametrize(

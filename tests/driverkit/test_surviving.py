@@ -10,8 +10,8 @@ import pytest
 
 from drakit.client import CLAIMS
 from drakit.driverkit import ClaimRef, KubeletPlugin, PreparedClaim, PreparedDevice
-from drakit.driverkit.state.records import ClaimRecord, RecordState, seal, unseal
-from tests.driverkit.node import FailingFiles, LedNode, Leds, led_node, led_plugin, on_loop
+from drakit.driverkit.state.records import Preparation, RecordState, seal, unseal
+from tests.driverkit.node import FailingFiles, LedNode, Leds, allocation, led_node, led_plugin, on_loop
 
 ON = "prepare default/blink"
 OFF = "unprepare default/blink"
@@ -118,7 +118,7 @@ async def test_one_changed_byte_is_noticed() -> None:
 def test_a_record_comes_back_as_it_was() -> None:
     device = PreparedDevice(request="r/s", pool="p", device="d", share_id="x", notes=[1], data={"a": {"b": None}})
     ref = ClaimRef(namespace="n", name="m", uid="u")
-    record = ClaimRecord(ref=ref, state=RecordState.PREPARED, boot_id="b", devices=(device,), generation=3)
+    record = Preparation(ref=ref, state=RecordState.PREPARED, boot_id="b", devices=(device,), generation=3)
     assert unseal(seal(record)) == record
     assert list(json.loads(seal(record))) == ["version", "checksum", "data"]
 
@@ -152,10 +152,40 @@ async def test_files_of_which_nothing_is_remembered_are_removed_at_the_start() -
     async with led_node() as node:
         cdi = node.root / "cdi"
         cdi.mkdir()
-        (cdi / "leds.example.com-u-1.json").write_text("{}")
-        (cdi / "other.example.com-u-1.json").write_text("{}")
+        (cdi / "leds.example.com-u-1.json").write_text('{"kind":"leds.example.com/claim"}')
+        (cdi / "leds.example.com-b-u-1.json").write_text('{"kind":"leds.example.com-b/claim"}')
+        (cdi / "leds.example.com-u-2.json").write_text("of somebody who writes YAML")
         await started(node, Leds())
-        assert node.cdi_files == ["other.example.com-u-1.json"]
+        assert node.cdi_files == ["leds.example.com-b-u-1.json", "leds.example.com-u-2.json"]
+
+
+async def reallocate(node: LedNode, *devices: str) -> None:
+    """Take the claim's devices away, and give it others."""
+    for given in (None, allocation(devices) if devices else None):
+        claim = await node.client.get(CLAIMS, "blink", namespace="default")
+        await node.client.patch_status(claim, {"allocation": given})
+
+
+@on_loop
+async def test_a_claim_that_has_other_devices_by_now_is_prepared_with_those() -> None:
+    """A kubelet that lost its checkpoint never asks to unprepare."""
+    async with led_plugin() as (node, plugin, driver):
+        ref = await node.claim("blink", "led-0")
+        await plugin.prepare([ref])
+        await reallocate(node, "led-1")
+        answer = (await plugin.prepare([ref]))[ref.uid]
+        assert [device.device for device, _ in answer.devices] == ["led-1"]
+        assert driver.log == [ON, OFF, ON]
+
+
+@on_loop
+async def test_a_claim_that_has_no_devices_any_more_is_swept() -> None:
+    async with led_plugin() as (node, plugin, driver):
+        ref = await node.claim()
+        await plugin.prepare([ref])
+        await reallocate(node)
+        await plugin.sweep.sweep()
+        assert (driver.lit, node.cdi_files) == (set(), [])
 
 
 # Disks that fail

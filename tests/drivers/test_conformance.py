@@ -14,19 +14,20 @@ import yaml
 from drakit.conformance import (
     RULES,
     ClusterWishes,
-    RuleOutcome,
     RuleResult,
+    RuleVerdict,
     Subject,
     Timeouts,
     judge,
     open_testbed,
     select,
 )
-from drakit.drivers import DRIVERS, cpu, fabric, gpu, nic
+from drakit.driverkit import Driver
+from drakit.drivers import DRIVERS, cpu, fabric, gpu, nic, profile_names
 from tests.drivers.launcher import REMOVE, KitLauncher, Make
 
 ROOT = Path(__file__).parents[2]
-SOON = Timeouts(start=10.0, call=10.0, publish=10.0, repair=20.0, stop=10.0, slow=0.05, settle=0.05, health=10.0)
+PATIENT = Timeouts(start=30.0, call=30.0, publish=30.0, repair=30.0, stop=30.0, slow=0.05, settle=0.05, health=30.0)
 LABELS = {"fabric.example.com/zone": "zone-a"}
 CONTROL = "{plugin_dir}/hardware/health"
 MAKERS: dict[str, Make] = {
@@ -58,16 +59,31 @@ async def judged(name: str) -> list[RuleResult]:
         break_command=("sh", "-c", f"echo gpu-0 overheated > {CONTROL}"),
         heal_command=("rm", CONTROL),
     )
-    async with open_testbed(KitLauncher(MAKERS[name]), wishes=wishes, timeouts=SOON, subject=subject) as bed:
+    async with open_testbed(KitLauncher(MAKERS[name]), wishes=wishes, timeouts=PATIENT, subject=subject) as bed:
         return [each async for each in judge(RULES, bed)]
 
 
 @pytest.mark.parametrize("name", sorted(DRIVERS))
 def test_an_example_driver_keeps_every_rule_with_no_more_rights_than_it_needs(name: str) -> None:
     results = asyncio.run(judged(name))
-    assert [(each.rule, each.reason) for each in results if each.outcome is RuleOutcome.FAIL] == []
-    skipped = {each.rule for each in results if each.outcome is RuleOutcome.SKIP}
+    assert [(each.rule, each.reason) for each in results if each.verdict is RuleVerdict.FAIL] == []
+    skipped = {each.rule for each in results if each.verdict is RuleVerdict.SKIP}
     assert skipped - {"health-change"} == NOT_OFFERED[name]
+
+
+@pytest.mark.parametrize("profile", profile_names())
+def test_devices_of_every_profile_can_be_published_and_prepared(profile: str) -> None:
+    def make(directory: Path) -> Driver:
+        return gpu.Driver(profile=profile, directory=str(directory))
+
+    async def run() -> list[RuleResult]:
+        chosen = select(RULES, ["registration", "slices-valid", "slices-complete", "prepare", "unprepare", "cdi-files"])
+        wishes = ClusterWishes(node_labels=LABELS)
+        async with open_testbed(KitLauncher(make), wishes=wishes, timeouts=PATIENT) as bed:
+            return [each async for each in judge(chosen, bed)]
+
+    results = asyncio.run(run())
+    assert [(each.rule, each.reason) for each in results if each.verdict is not RuleVerdict.PASS] == []
 
 
 def test_a_driver_without_rights_is_told_apart_from_one_with(tmp_path: Path) -> None:
@@ -82,7 +98,7 @@ def test_a_driver_without_rights_is_told_apart_from_one_with(tmp_path: Path) -> 
             return found
 
     result = asyncio.run(run())
-    assert (result.outcome, result.reason[:8]) == (RuleOutcome.FAIL, "no slice")
+    assert (result.verdict, result.reason[:8]) == (RuleVerdict.FAIL, "no slice")
 
 
 def test_a_driver_in_its_own_process_survives_what_the_suite_does_to_it(tmp_path: Path) -> None:

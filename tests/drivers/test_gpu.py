@@ -103,7 +103,7 @@ async def sick_and_well(driver: Driver, clock: FakeClock, control: Callable[[str
     stream = driver.health()
     for text in ("", "gpu-0 overheated\n", ""):
         control(text)
-        message = asyncio.ensure_future(anext(stream))  # type: ignore[arg-type]
+        message = asyncio.ensure_future(anext(stream))
         await clock.run_for(2.0)
         reports = await message
         told.append({each.device: each.message for each in reports if each.state is HealthState.UNHEALTHY})

@@ -8,7 +8,7 @@ from pathlib import Path
 from drakit.api import set_defaults
 from drakit.drivers import DRIVERS, parse_profile, profile_names, profile_slices
 from drakit.validation import validate_create
-from tests.drivers.test_profiles import NOW
+from tests.drivers.profiles import NOW
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "example-drivers.md").read_text()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
@@ -26,8 +25,8 @@ from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.drivers import load_profile, parse_profile, profile_names, profile_slices
 from drakit.validation import validate_create
+from tests.drivers.profiles import NOW
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = "node-1"
 LABELS = {"fabric.example.com/zone": "zone-a"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import signal
 import socket
@@ -15,8 +14,9 @@ from typing import Any
 import pytest
 
 from drakit.client import CLAIMS, LEASES, PODS, Client
-from tests.controllers.manifests import by_template, pod, template
-from tests.controllers.test_replicasets import replica_set
+from tests.builders.manifests import by_template, pod, template
+from tests.controllers.replicasets import replica_set
+from tests.e2e.controllers import show
 from tests.e2e.processes import ROOT, Running, apiserver, command, controllers
 from tests.e2e.reached import reached, until
 
@@ -38,16 +38,6 @@ def alone(tmp_path: Path) -> Iterator[Running]:
         "--audit-log-path", str(tmp_path / "audit"), *GATES,
     ) as running:  # fmt: skip
         yield running
-
-
-def show(url: str, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection(url.rpartition("//")[2], timeout=20)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
-    finally:
-        connection.close()
 
 
 def is_recorded(name: str) -> Any:

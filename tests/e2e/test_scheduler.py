@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from drakit.client import CLAIMS, PODS
+from tests.builders.podmanifests import by_name, by_template, claim, device_class, node, pod, resource_slice, template
+from tests.e2e.controllers import show
 from tests.e2e.processes import ROOT, Running, apiserver, command, following
 from tests.e2e.reached import reached, until
-from tests.e2e.test_controllers import show
-from tests.scheduler.manifests import by_name, by_template, claim, device_class, node, pod, resource_slice, template
 
 GATES = ("--feature-gates", "AllAlpha=true,AllBeta=true")
 SCHEDULER = "system:kube-scheduler"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from drakit.client import CLAIMS, PODS, Client
+from tests.builders.podmanifests import by_name, claim, device_class, node, pod, resource_slice
+from tests.e2e.controllers import show
 from tests.e2e.processes import apiserver, following
 from tests.e2e.reached import reached
-from tests.e2e.test_controllers import show
-from tests.scheduler.manifests import by_name, claim, device_class, node, pod, resource_slice
 
 COUNT = 60
 DEVICES = [f"d{number}" for number in range(COUNT)]

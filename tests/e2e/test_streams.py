@@ -26,7 +26,7 @@ from tests.e2e.kubectl import Kubectl as PlainKubectl
 from tests.e2e.processes import Running, apiserver
 from tests.e2e.reached import reached
 from tests.nodeagent.server.hosts import Node, a_node, record
-from tests.nodeagent.server.test_portforward import a_service
+from tests.nodeagent.server.portforward import a_service
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl on PATH")
 

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from drakit.client import CLAIMS, CONFIG_MAPS, PODS, Forbidden
-from tests.controllers.cluster import on_loop
-from tests.controllers.manifests import by_template, claim, pod, pod_group, template
+from tests.builders.cluster import on_loop
+from tests.builders.manifests import by_template, claim, pod, pod_group, template
 from tests.e2e.processes import ROOT, Running, apiserver
 from tests.e2e.reached import reached, until
 

@@ -51,3 +51,15 @@ def test_links_between_documents_lead_somewhere() -> None:
         if not (document.parent / target).exists()
     ]
     assert broken == []
+
+
+def test_no_test_imports_from_another_test_module() -> None:
+    wrong = [
+        f"{source.relative_to(ROOT)}: {module}"
+        for folder in ("tests", "benchmarks")
+        for source in sorted((ROOT / folder).rglob("*.py"))
+        for module in re.findall(
+            r"^\s*(?:from|import) (tests\.[\w.]*\btest_\w+)", source.read_text(), flags=re.MULTILINE
+        )
+    ]
+    assert wrong == []

@@ -11,6 +11,7 @@ from drakit.api.text.yamldump import dump_yaml
 from drakit.base.gates import FeatureGates
 from drakit.lint import Finding, Report, Severity, lint
 from drakit.lint.attributes import Name, names_in
+from tests.builders.documents import claim_document, class_document, request_of
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 DRIVER = "gpu.example.com"
@@ -47,20 +48,14 @@ def gpu(name: str, model: str = "a100", numa: int = 0) -> dict[str, Any]:
 
 
 def device_class(name: str = "gpu", expression: str | None = None, **spec: Any) -> dict[str, Any]:
-    selectors = [{"cel": {"expression": expression}}] if expression else []
-    body = {"selectors": selectors, **spec}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": body}
+    return class_document(name, *([expression] if expression else []), fields=spec)
 
 
 def claim(
     expression: str | None = None, *, count: int = 1, constraints: Any = (), exactly: Any = None
 ) -> dict[str, Any]:
-    asked: dict[str, Any] = {"deviceClassName": "gpu", "count": count, **(exactly or {})}
-    if expression:
-        asked["selectors"] = [{"cel": {"expression": expression}}]
-    devices = {"requests": [{"name": "r", "exactly": asked}], "constraints": list(constraints)}
-    meta = {"name": "c"}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta, "spec": {"devices": devices}}
+    asked = request_of("r", "gpu", expression=expression or "", **{"count": count, **(exactly or {})})
+    return claim_document("c", asked, constraints=constraints)
 
 
 EXPRESSION = "spec.devices.requests[0].exactly.selectors[0].cel.expression"

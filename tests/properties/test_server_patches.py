@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drakit.api import Kind
-from tests.properties.test_server_objects import (
+from tests.properties.server_objects import (
     Asking,
     Plain,
     collection,

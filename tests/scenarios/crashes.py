@@ -25,7 +25,7 @@ from drakit.base.gates import FeatureGates
 from drakit.client import EVENTS, Resource
 from drakit.controllers.composition import Controllers, Make
 from drakit.store import MemoryStore
-from tests.controllers.cluster import Cluster, settings
+from tests.builders.cluster import Cluster, settings
 
 Scenario = Callable[[Cluster], Awaitable[None]]
 _GONE = (

@@ -20,8 +20,8 @@ from drakit.base.quantity import ZERO, Quantity
 from drakit.client import CLAIMS, PODS, SLICES
 from drakit.controllers.composition import ALL
 from drakit.store import MemoryStore
-from tests.controllers.cluster import settings
-from tests.scheduler.cluster import SchedulingCluster
+from tests.builders.cluster import settings
+from tests.builders.schedulercluster import SchedulingCluster
 
 Plain = dict[str, Any]
 Holders = Mapping[tuple[str, str, str], list[Any]]

@@ -17,9 +17,9 @@ from drakit.client import Resource
 from drakit.controllers.composition import ALL, Make
 from drakit.scheduler.config import SchedulerConfiguration
 from drakit.store import MemoryStore
-from tests.controllers.cluster import settings
+from tests.builders.cluster import settings
+from tests.builders.schedulercluster import SchedulingCluster
 from tests.scenarios.crashes import Scenario, Stage, check_every_crash
-from tests.scheduler.cluster import SchedulingCluster
 
 
 class MortalScheduler(SchedulingCluster):

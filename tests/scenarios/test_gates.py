@@ -14,10 +14,10 @@ from drakit.api.codec.documents import to_wire
 from drakit.api.objects.partial import Partial
 from drakit.base.gates import GATES, FeatureGates
 from drakit.client import CLAIMS, Answered, Resource, resource
-from tests.controllers.manifests import allocation
+from tests.builders.manifests import allocation
+from tests.builders.schedulercluster import SchedulingCluster, on_loop
 from tests.scenarios.gate_scenes import SCENES, Plain, Scene, claim
 from tests.scenarios.gates import lives, over_allocated, remembered, without
-from tests.scheduler.cluster import SchedulingCluster, on_loop
 
 PATIENCE = 15.0
 

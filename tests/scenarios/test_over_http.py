@@ -38,18 +38,18 @@ from drakit.controllers import (
     QuotaController,
     ReplicaSetController,
 )
+from tests.builders.cluster import Cluster, on_loop
+from tests.builders.manifests import node, pod
 from tests.conformance import flows
-from tests.conformance.test_flows import WITHOUT_SCHEDULER
-from tests.controllers.cluster import Cluster, on_loop
-from tests.controllers.manifests import node, pod
-from tests.controllers.test_nodes import OUT_OF_SERVICE, a_node_dies, beat
-from tests.controllers.test_replicasets import a_set_comes_and_goes
-from tests.controllers.test_serviceaccounts import a_namespace_comes, with_authority
+from tests.conformance.flows_cases import WITHOUT_SCHEDULER
+from tests.controllers.nodes import OUT_OF_SERVICE, a_node_dies, beat
+from tests.controllers.replicasets import a_set_comes_and_goes
+from tests.controllers.serviceaccounts import a_namespace_comes, with_authority
+from tests.scenarios.claim_crashes import a_group_comes_and_goes, pods_come_and_go
 from tests.scenarios.crashes import Scenario, check_every_crash, play
-from tests.scenarios.test_claim_crashes import a_group_comes_and_goes, pods_come_and_go
-from tests.scenarios.test_eviction_crashes import taints_come
-from tests.scenarios.test_garbage_crashes import a_namespace_goes, owners_go
-from tests.scenarios.test_other_crashes import claims_are_counted, pods_end, pools_are_asked_for
+from tests.scenarios.eviction_crashes import taints_come
+from tests.scenarios.garbage_crashes import a_namespace_goes, owners_go
+from tests.scenarios.other_crashes import claims_are_counted, pods_end, pools_are_asked_for
 from tests.scenarios.wired import over_sockets
 
 _NODES: tuple[Make, ...] = (NodeHealth, NodeTaintEviction, NodeRemains)

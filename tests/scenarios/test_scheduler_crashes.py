@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, PODS
-from tests.controllers.manifests import pod_group
+from tests.builders.manifests import pod_group
+from tests.builders.podmanifests import by_template, claim, device_class, node, pod, resource_slice, template
+from tests.builders.schedulercluster import SchedulingCluster
 from tests.scenarios.mortals import check_every_death
-from tests.scheduler.cluster import SchedulingCluster
+from tests.scheduler.dynamicresources.bindingconditions import attachable, condition, report
 from tests.scheduler.dynamicresources.extended.stage import asking, gpu_class
 from tests.scheduler.dynamicresources.nodeallocatable import scenes as allocatable
 from tests.scheduler.dynamicresources.scenes import bare_slice, user
-from tests.scheduler.dynamicresources.test_bindingconditions import attachable, condition, report
-from tests.scheduler.manifests import by_template, claim, device_class, node, pod, resource_slice, template
 from tests.scheduler.preemption import scenes as preemption
 
 KINDS = (PODS, CLAIMS)

@@ -18,9 +18,10 @@ from drakit.controllers.composition import ALL
 from drakit.scheduler.dynamicresources import DynamicResources
 from drakit.scheduler.framework import Handle
 from drakit.scheduler.plugins import MAKERS
-from tests.controllers.cluster import WRITES, Fatal
-from tests.controllers.manifests import DRIVER
-from tests.scheduler.cluster import SchedulingCluster, cluster, on_loop, scheduling
+from tests.builders.cluster import WRITES, Fatal
+from tests.builders.manifests import DRIVER
+from tests.builders.podmanifests import by_template, device_class, node, pod, resource_slice, template
+from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop, scheduling
 from tests.scheduler.dynamicresources.extended.stage import asking, gpu_class
 from tests.scheduler.dynamicresources.faults import (
     Fault,
@@ -34,7 +35,6 @@ from tests.scheduler.dynamicresources.faults import (
 )
 from tests.scheduler.dynamicresources.nodeallocatable import scenes as allocatable
 from tests.scheduler.dynamicresources.scenes import claim, user
-from tests.scheduler.manifests import by_template, device_class, node, pod, resource_slice, template
 
 GATES = FeatureGates.defaults()
 NAMES = [f"d{number}" for number in range(8)]

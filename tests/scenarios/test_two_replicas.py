@@ -13,13 +13,13 @@ from drakit.apiserver.auth.identities import CONTROLLER_MANAGER
 from drakit.client import CLAIMS, CONFIG_MAPS, NAMESPACES, NODES, PODS, QUOTAS, SERVICE_ACCOUNTS, bind, metadata_of
 from drakit.controllers import ALL
 from drakit.informers import LeaderElector
-from tests.controllers.cluster import Cluster
-from tests.controllers.manifests import allocation, consumer, device_class, node, resource_slice, template
-from tests.controllers.test_eviction import KEY, taint_slice
-from tests.controllers.test_garbage import config
-from tests.controllers.test_nodes import beat
-from tests.controllers.test_quotas import COUNT, quota
-from tests.controllers.test_replicasets import replica_set, scale
+from tests.builders.cluster import Cluster
+from tests.builders.manifests import allocation, consumer, device_class, node, resource_slice, template
+from tests.controllers.eviction import KEY, taint_slice
+from tests.controllers.garbage import config
+from tests.controllers.nodes import beat
+from tests.controllers.quotas import COUNT, quota
+from tests.controllers.replicasets import replica_set, scale
 from tests.scenarios.crashes import Stage, in_process
 from tests.scenarios.wired import over_sockets
 

@@ -20,8 +20,8 @@ from drakit.base.gates import FeatureGates
 from drakit.client import Access, Client, Fixed, Trust, bearer
 from drakit.client.transport.http import Http
 from drakit.store import MemoryStore
+from tests.builders.cluster import Fatal, settings
 from tests.client.servers import listening
-from tests.controllers.cluster import Fatal, settings
 from tests.scenarios.crashes import Mortal
 
 TOKEN = "for-tests"

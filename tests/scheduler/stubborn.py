@@ -20,8 +20,8 @@ from drakit.scheduler.framework import (
     Handle,
     Interest,
     NodeInfo,
+    PluginStatus,
     Rejections,
-    Status,
 )
 from drakit.scheduler.plugins import MAKERS, Maker
 
@@ -38,48 +38,50 @@ class Stubborn:
         self.hold: asyncio.Event | None = None
         self.will_wait = False
         self._hopes = hopes
-        self._answers = {point: [each] if isinstance(each, Status) else list(each) for point, each in answers.items()}
+        self._answers = {
+            point: [each] if isinstance(each, PluginStatus) else list(each) for point, each in answers.items()
+        }
 
     def interests(self) -> Sequence[Interest]:
         return [Interest(each) for each in self._hopes]
 
-    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
+    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[PluginStatus, frozenset[str] | None]:
         return self._answer("pre_filter", pod), None
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
         answer = self._answer("filter", pod)
         return {} if answer.ok else {node.name: answer for node in nodes}
 
-    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> Status:
+    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> PluginStatus:
         return self._answer("post_filter", pod)
 
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
         return [0] * len(nodes)
 
-    def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+    def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> PluginStatus:
         return self._answer("reserve", pod)
 
     async def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
         self.asked.append(f"unreserve {pod.metadata.name}")
 
-    def permit(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+    def permit(self, state: CycleState, pod: Pod, node: NodeInfo) -> PluginStatus:
         return self._answer("permit", pod)
 
     def waits(self, state: CycleState, pod: Pod, node: str) -> bool:
         return self.will_wait
 
-    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> PluginStatus:
         if self.hold is not None:
             await self.hold.wait()
         return self._answer("pre_bind", pod)
 
-    def _answer(self, point: str, pod: Pod) -> Status:
+    def _answer(self, point: str, pod: Pod) -> PluginStatus:
         self.asked.append(f"{point} {pod.metadata.name}")
         left = self._answers.get(point)
         answer = left.pop(0) if left else SUCCESS
         if isinstance(answer, Exception):
             raise answer
-        assert isinstance(answer, Status)
+        assert isinstance(answer, PluginStatus)
         return answer
 
     @property

@@ -7,16 +7,16 @@ from typing import Any
 
 from drakit.client import PODS, Client, InProcess
 from drakit.scheduler import Scheduler
-from drakit.scheduler.framework import Status
-from tests.controllers.cluster import Fatal
-from tests.scheduler.cluster import cluster, on_loop, scheduling
-from tests.scheduler.manifests import node, pod
+from drakit.scheduler.framework import PluginStatus
+from tests.builders.cluster import Fatal
+from tests.builders.podmanifests import node, pod
+from tests.builders.schedulercluster import cluster, on_loop, scheduling
 from tests.scheduler.stubborn import Stubborn
 
 
 @on_loop
 async def test_a_pod_that_could_not_be_bound_gives_everything_back_and_is_tried_again_after_its_backoff() -> None:
-    plugin = Stubborn(pre_bind=Status.failed("the device is on fire"))
+    plugin = Stubborn(pre_bind=PluginStatus.failed("the device is on fire"))
     async with scheduling(controllers=(), **plugin.options) as it:
         await it.create(node("a", room={"cpu": "1"}), pod("p", cpu="1"))
         condition = await it.condition("p")
@@ -30,7 +30,7 @@ async def test_a_pod_that_could_not_be_bound_gives_everything_back_and_is_tried_
 
 @on_loop
 async def test_what_a_failed_binding_frees_goes_to_a_pod_that_waits_for_it() -> None:
-    plugin = Stubborn(pre_bind=[Status.failed("no")])
+    plugin = Stubborn(pre_bind=[PluginStatus.failed("no")])
     plugin.hold = asyncio.Event()
     async with scheduling(controllers=(), **plugin.options) as it:
         await it.create(node("a", room={"cpu": "1"}), pod("first", cpu="1"), pod("second", cpu="1"))
@@ -72,7 +72,7 @@ async def test_a_pod_whose_binding_waits_says_where_it_will_go_until_it_is_there
 
 @on_loop
 async def test_a_binding_that_waited_in_vain_is_tried_again() -> None:
-    plugin = Stubborn(pre_bind=[Status.failed("too late")])
+    plugin = Stubborn(pre_bind=[PluginStatus.failed("too late")])
     plugin.hold, plugin.will_wait = asyncio.Event(), True
     async with scheduling(controllers=(), **plugin.options) as it:
         await it.create(node("a"), pod("p"))
@@ -87,7 +87,7 @@ async def test_a_binding_that_waited_in_vain_is_tried_again() -> None:
 @on_loop
 async def test_a_pod_that_a_plugin_refuses_to_reserve_or_permit_for_gets_its_reason_and_nothing_stays_taken() -> None:
     for point in ("reserve", "permit"):
-        answers: dict[str, Any] = {point: Status.unschedulable("not here", "nor there")}
+        answers: dict[str, Any] = {point: PluginStatus.unschedulable("not here", "nor there")}
         plugin = Stubborn(**answers)
         async with scheduling(controllers=(), **plugin.options) as it:
             await it.create(node("a"), node("b"), pod("p"))
@@ -113,7 +113,9 @@ async def test_a_plugin_that_raises_ends_the_attempt_and_not_the_scheduler() -> 
 
 @on_loop
 async def test_what_plugins_did_about_a_pod_that_fits_nowhere_is_told_behind_the_reasons() -> None:
-    plugin = Stubborn(pre_filter=Status.unresolvable("it is full"), post_filter=Status.unschedulable("nobody left"))
+    plugin = Stubborn(
+        pre_filter=PluginStatus.unresolvable("it is full"), post_filter=PluginStatus.unschedulable("nobody left")
+    )
     async with scheduling(controllers=(), **plugin.options) as it:
         await it.create(node("a"), pod("p"))
         condition = await it.condition("p")

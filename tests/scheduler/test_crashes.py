@@ -9,8 +9,8 @@ import pytest
 
 from drakit.api.objects.claims import ResourceClaim
 from drakit.client import CLAIMS, PODS
-from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
-from tests.scheduler.manifests import by_name, by_template, claim, device_class, node, pod, resource_slice, template
+from tests.builders.podmanifests import by_name, by_template, claim, device_class, node, pod, resource_slice, template
+from tests.builders.schedulercluster import SchedulingCluster, on_loop, scheduling
 
 Scenario = Callable[[SchedulingCluster], Awaitable[None]]
 

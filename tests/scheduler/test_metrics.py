@@ -8,21 +8,21 @@ import pytest
 
 from drakit.base.gates import FeatureGates
 from drakit.client import PODS
-from drakit.scheduler.framework import Status
-from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
-from tests.scheduler.manifests import node, pod
+from drakit.scheduler.framework import PluginStatus
+from tests.builders.podmanifests import node, pod
+from tests.builders.schedulercluster import SchedulingCluster, on_loop, scheduling
 from tests.scheduler.stubborn import Stubborn
 
 PROFILE = "default-scheduler"
 
 
 def attempts(it: SchedulingCluster, result: str) -> float:
-    return it.figure("scheduler_schedule_attempts_total", result=result, profile=PROFILE)
+    return it.metric("scheduler_schedule_attempts_total", result=result, profile=PROFILE)
 
 
 def points(it: SchedulingCluster, name: str, status: str = "Success") -> float:
     labels = {"extension_point": name, "status": status, "profile": PROFILE}
-    return it.figure("scheduler_framework_extension_point_duration_seconds_count", **labels)
+    return it.metric("scheduler_framework_extension_point_duration_seconds_count", **labels)
 
 
 @on_loop
@@ -30,13 +30,13 @@ async def test_attempts_are_counted_by_result_and_pods_by_where_they_wait() -> N
     async with scheduling(controllers=()) as it:
         await it.create(node("a", room={"cpu": "1"}), pod("p", cpu="1"), pod("q", cpu="1"))
         assert (attempts(it, "scheduled"), attempts(it, "unschedulable"), attempts(it, "error")) == (1, 1, 0)
-        assert it.figure("scheduler_pending_pods", queue="unschedulable") == 1
-        assert it.figure("scheduler_pending_pods", queue="active") == 0
-        assert it.figure("scheduler_unschedulable_pods", plugin="NodeResourcesFit", profile=PROFILE) == 1
+        assert it.metric("scheduler_pending_pods", queue="unschedulable") == 1
+        assert it.metric("scheduler_pending_pods", queue="active") == 0
+        assert it.metric("scheduler_unschedulable_pods", plugin="NodeResourcesFit", profile=PROFILE) == 1
         await it.delete(PODS, "p")
         await it.run_for(2)
         assert attempts(it, "scheduled") == 2
-        assert it.figure("scheduler_unschedulable_pods", plugin="NodeResourcesFit", profile=PROFILE) == 0
+        assert it.metric("scheduler_unschedulable_pods", plugin="NodeResourcesFit", profile=PROFILE) == 0
 
 
 @on_loop
@@ -46,20 +46,20 @@ async def test_a_bound_pod_counts_its_attempts_and_the_time_since_it_was_queued(
         await it.run_for(40)
         await it.delete(PODS, "p")
         await it.run_for(2)
-        assert it.figure("scheduler_pod_scheduling_attempts_count") == 2
-        assert it.figure("scheduler_pod_scheduling_attempts_sum") == 3
-        assert it.figure("scheduler_pod_scheduling_sli_duration_seconds_count", attempts="2") == 1
-        assert it.figure("scheduler_pod_scheduling_sli_duration_seconds_sum", attempts="2") >= 40
+        assert it.metric("scheduler_pod_scheduling_attempts_count") == 2
+        assert it.metric("scheduler_pod_scheduling_attempts_sum") == 3
+        assert it.metric("scheduler_pod_scheduling_sli_duration_seconds_count", attempts="2") == 1
+        assert it.metric("scheduler_pod_scheduling_sli_duration_seconds_sum", attempts="2") >= 40
 
 
 @on_loop
 async def test_the_cache_and_the_ways_into_the_queue_are_counted() -> None:
     async with scheduling(controllers=()) as it:
         await it.create(node("a"), node("b"), pod("p"))
-        assert it.figure("scheduler_cache_size", type="nodes") == 2
-        assert it.figure("scheduler_cache_size", type="pods") == 1
-        assert it.figure("scheduler_cache_size", type="assumed_pods") == 0
-        assert it.figure("scheduler_queue_incoming_pods_total", queue="active", event="UnscheduledPodAdd") == 1
+        assert it.metric("scheduler_cache_size", type="nodes") == 2
+        assert it.metric("scheduler_cache_size", type="pods") == 1
+        assert it.metric("scheduler_cache_size", type="assumed_pods") == 0
+        assert it.metric("scheduler_queue_incoming_pods_total", queue="active", event="UnscheduledPodAdd") == 1
 
 
 @on_loop
@@ -68,14 +68,14 @@ async def test_extension_points_are_measured_always_and_plugins_now_and_then() -
         await it.create(node("a"), *(pod(f"p{number}") for number in range(60)))
         for name in ("PreFilter", "Filter", "Score", "Reserve", "Permit", "PreBind", "Bind"):
             assert points(it, name) == 60, name
-        assert it.figure("scheduler_scheduling_algorithm_duration_seconds_count") == 60
+        assert it.metric("scheduler_scheduling_algorithm_duration_seconds_count") == 60
         plugin = {"plugin": "NodeResourcesFit", "extension_point": "Filter", "status": "Success"}
-        assert 1 <= it.figure("scheduler_plugin_execution_duration_seconds_count", **plugin) <= 20
+        assert 1 <= it.metric("scheduler_plugin_execution_duration_seconds_count", **plugin) <= 20
 
 
 @on_loop
 async def test_an_extension_point_is_told_by_how_it_ended_and_a_pod_that_fits_nowhere_is_no_failed_filter() -> None:
-    plugin = Stubborn(pre_filter=[Status.unresolvable("no")], reserve=[Status.unschedulable("not here")])
+    plugin = Stubborn(pre_filter=[PluginStatus.unresolvable("no")], reserve=[PluginStatus.unschedulable("not here")])
     async with scheduling(controllers=(), **plugin.options) as it:
         await it.create(node("a", room={"cpu": "1"}), pod("refused"))
         assert (points(it, "PreFilter", "UnschedulableAndUnresolvable"), points(it, "Filter")) == (1, 0)

@@ -12,12 +12,12 @@ from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, NODES
 from drakit.scheduler.config import DynamicResourcesArgs, SchedulerConfiguration, default_configuration
 from drakit.scheduler.config.model import PluginSet
-from drakit.scheduler.framework import CycleState, NodeInfo, Rejections, Status
+from drakit.scheduler.framework import CycleState, NodeInfo, PluginStatus, Rejections
 from drakit.scheduler.plugins import MAKERS, Maker
-from tests.controllers.manifests import pod_group
-from tests.scheduler.cluster import on_loop, scheduling
+from tests.builders.manifests import pod_group
+from tests.builders.podmanifests import by_name, claim, device_class, node, pod, resource_slice
+from tests.builders.schedulercluster import on_loop, scheduling
 from tests.scheduler.dynamicresources.extended.stage import GPU, asking, message_of, stage
-from tests.scheduler.manifests import by_name, claim, device_class, node, pod, resource_slice
 from tests.scheduler.stubborn import NAME, Stubborn, configured
 
 
@@ -34,8 +34,8 @@ async def test_a_pod_is_placed_by_the_profile_that_it_names_and_told_in_its_name
         await it.create(node("a"), pod("p", spec={"schedulerName": "other"}), pod("q"))
         assert [await it.node_of(name) for name in ("p", "q")] == ["a", "a"]
         attempts = "scheduler_schedule_attempts_total"
-        assert it.figure(attempts, result="scheduled", profile="other") == 1
-        assert it.figure(attempts, result="scheduled", profile="default-scheduler") == 1
+        assert it.metric(attempts, result="scheduled", profile="other") == 1
+        assert it.metric(attempts, result="scheduled", profile="default-scheduler") == 1
 
 
 @on_loop
@@ -127,7 +127,7 @@ class Unsaid:
 
     def filter(self, _state: CycleState, _pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
         self.asked += 1
-        return {each.name: Status.unschedulable("no") for each in nodes}
+        return {each.name: PluginStatus.unschedulable("no") for each in nodes}
 
 
 @on_loop

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from drakit.client import EVENTS, PODS, bind
-from tests.scheduler.cluster import on_loop, scheduling
-from tests.scheduler.manifests import node, pod
+from tests.builders.podmanifests import node, pod
+from tests.builders.schedulercluster import on_loop, scheduling
 
 
 @on_loop
@@ -72,7 +72,7 @@ async def test_a_condition_is_written_once_for_one_reason() -> None:
         before = await it.pod("p")
         await it.kill_scheduler()
         await it.start_scheduler()
-        assert it.figure("scheduler_schedule_attempts_total", result="unschedulable", profile="default-scheduler") == 1
+        assert it.metric("scheduler_schedule_attempts_total", result="unschedulable", profile="default-scheduler") == 1
         assert await it.pod("p") == before
         assert [each.count for each in await it.all(EVENTS)] == [2]
 
@@ -94,7 +94,7 @@ async def test_a_gated_pod_is_tried_when_its_gates_are_gone() -> None:
         condition = await it.condition("p")
         assert condition is not None
         assert condition.reason == "SchedulingGated"
-        assert it.figure("scheduler_pending_pods", queue="gated") == 1
+        assert it.metric("scheduler_pending_pods", queue="gated") == 1
         found = await it.client.get(PODS, "p", namespace="default")
         await it.client.patch(found, {"spec": {"schedulingGates": None}})
         await it.settle()
@@ -128,7 +128,7 @@ async def test_a_pod_that_somebody_else_binds_leaves_the_queue_and_takes_its_roo
         await it.create(node("a", room={"cpu": "1"}, spec={"unschedulable": True}), pod("p", cpu="1"))
         await bind(it.client, await it.client.get(PODS, "p", namespace="default"), "a")
         await it.settle()
-        assert it.figure("scheduler_pending_pods", queue="unschedulable") == 0
+        assert it.metric("scheduler_pending_pods", queue="unschedulable") == 0
         assert it.scheduler is not None
         assert [info.requested["cpu"] for info in it.scheduler.cache.all()] == [1000]
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from drakit.scheduler.writers import COURTESY, MOST, NOTE_LIMIT, Writers, cut
-from tests.scheduler.cluster import on_loop
+from tests.builders.schedulercluster import on_loop
 
 
 async def turns(count: int = 4 * COURTESY) -> None:

@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from drakit.base.gates import FeatureGates
 from drakit.validation import Context, validate_create, validate_status_update, validate_update
+from drakit.validation.context import EVERYTHING_ON
 from tests.validation.objects import allocation, claim, told, with_status
 
-ON = Context()
+ON = EVERYTHING_ON
 
 
 def test_a_plain_claim_is_good() -> None:
@@ -37,7 +38,7 @@ def test_a_reference_to_a_request_has_at_most_two_parts() -> None:
 )
 def test_admin_access_needs_a_labelled_namespace(labelled: bool | None, expected: list[tuple[str, str]]) -> None:
     asked = claim({"name": "r", "exactly": {"deviceClassName": "gpu", "adminAccess": True}})
-    assert told(validate_create(asked, Context(admin_namespace=labelled))) == expected
+    assert told(validate_create(asked, Context(gates=ON.gates, admin_namespace=labelled))) == expected
 
 
 def test_admin_access_that_was_granted_may_stay_when_the_label_is_gone() -> None:
@@ -45,7 +46,7 @@ def test_admin_access_that_was_granted_may_stay_when_the_label_is_gone() -> None
     granted = with_status(asked, allocation=allocation("d", adminAccess=True))
     consumer = {"resource": "pods", "name": "p", "uid": "u"}
     reserved = with_status(asked, allocation=allocation("d", adminAccess=True), reservedFor=[consumer])
-    denied = Context(admin_namespace=False)
+    denied = Context(gates=ON.gates, admin_namespace=False)
     assert told(validate_status_update(granted, asked, denied)) == [
         ("status.allocation.devices.results[0].adminAccess", "Forbidden")
     ]

@@ -16,38 +16,11 @@ from drakit.base.errors import DecodeError
 from drakit.base.gates import FeatureGates
 from drakit.base.status import invalid
 from drakit.validation import Context, drop_disabled_fields, empty_lists, validate_create, validate_update
-from tests.conformance.validation import NAMES, cases, substitute
+from tests.validation.mutations import GOOD, KINDS
 from tests.validation.objects import NOW
 
 Place = tuple[str | int, ...]
 
-KINDS = (
-    "ResourceSlice",
-    "ResourceClaim",
-    "ResourceClaimTemplate",
-    "DeviceClass",
-    "DeviceTaintRule",
-    "ResourcePoolStatusRequest",
-    "PodGroup",
-    "Workload",
-    "Pod",
-)
-
-
-def _good() -> dict[str, list[Any]]:
-    """Recorded bodies that were accepted, by kind; a body may leave out its version, which its path tells, too."""
-    found: dict[str, list[Any]] = {kind: [] for kind in KINDS}
-    for case in cases([]):
-        for step, expected in zip(case["steps"], case["expect"], strict=True):
-            body = step.get("body")
-            if step["method"] != "POST" or expected["code"] != 201 or not body or "apiVersion" not in body:
-                continue
-            if body.get("kind") in found:
-                found[body["kind"]].append(substitute(body, NAMES))
-    return found
-
-
-GOOD = _good()
 
 scalars = st.one_of(
     st.none(),
@@ -130,5 +103,7 @@ def test_an_object_may_be_replaced_by_itself(kind: str) -> None:
     for document in GOOD[kind]:
         meta = {**document.get("metadata", {}), "resourceVersion": "1"}
         obj = _sent({**document, "metadata": meta})
-        if obj is not None and not validate_create(obj, Context(empty_lists=empty_lists(document))):
+        if obj is not None and not validate_create(
+            obj, Context(gates=FeatureGates.all_on(), empty_lists=empty_lists(document))
+        ):
             assert validate_update(obj, obj) == ()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from drakit.base.gates import FeatureGates
 from drakit.validation import Context, empty_lists, validate_create, validate_update
 from drakit.validation.fields.sequences import cut
 from tests.validation.objects import device_slice, told
@@ -46,7 +47,7 @@ def test_capacity_is_judged_again_when_its_device_is_no_longer_shared() -> None:
 def test_an_empty_list_of_values_bounds_the_devices_as_a_full_one_does() -> None:
     devices: list[dict[str, Any]] = [{"name": f"d{n}"} for n in range(65)]
     devices[0]["attributes"] = {"a": {"ints": []}}
-    context = Context(empty_lists=empty_lists({"spec": {"devices": devices}}))
+    context = Context(gates=FeatureGates.all_on(), empty_lists=empty_lists({"spec": {"devices": devices}}))
     assert told(validate_create(device_slice(*devices), context)) == [("spec.devices", "TooMany")]
 
 
@@ -64,7 +65,9 @@ def test_an_empty_list_that_was_sent_is_a_value_and_a_wrong_one() -> None:
     document = {"spec": {"devices": [device]}}
     wrapped = {"spec": {"devices": [{"name": "d", "basic": {"attributes": device["attributes"]}}]}}
     assert empty_lists(document) == empty_lists(wrapped)
-    errors = validate_create(device_slice(device), Context(empty_lists=empty_lists(document)))
+    errors = validate_create(
+        device_slice(device), Context(gates=FeatureGates.all_on(), empty_lists=empty_lists(document))
+    )
     assert told(errors) == [("spec.devices[0].attributes[ext.example.com/a].strings", "Invalid")]
     assert told(validate_create(device_slice(device))) == [("spec.devices[0].attributes[ext.example.com/a]", "Invalid")]
 
@@ -73,7 +76,9 @@ def test_devices_and_counters_exclude_each_other_even_when_one_list_is_empty() -
     counters = [{"name": "s", "counters": {"c": {"value": "1"}}}]
     slice_ = device_slice(sharedCounters=counters)
     assert validate_create(slice_) == ()
-    assert told(validate_create(slice_, Context(empty_lists=frozenset({"spec.devices"})))) == [("spec", "Invalid")]
+    assert told(
+        validate_create(slice_, Context(gates=FeatureGates.all_on(), empty_lists=frozenset({"spec.devices"})))
+    ) == [("spec", "Invalid")]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +121,10 @@ def test_what_a_slice_belongs_to_does_not_change() -> None:
 
 def test_an_empty_list_beside_a_value_is_one_value_too_many() -> None:
     device = {"name": "d", "attributes": {"a": {"int": 1, "strings": []}}}
-    errors = validate_create(device_slice(device), Context(empty_lists=empty_lists({"spec": {"devices": [device]}})))
+    errors = validate_create(
+        device_slice(device),
+        Context(gates=FeatureGates.all_on(), empty_lists=empty_lists({"spec": {"devices": [device]}})),
+    )
     assert told(errors) == [
         ("spec.devices[0].attributes[a].strings", "Invalid"),
         ("spec.devices[0].attributes[a]", "Invalid"),

@@ -27,7 +27,7 @@ from drakit.allocator.results.reasons import (
     RequestReasons,
     tell,
 )
-from drakit.allocator.search.answer import NodeAnswer, SearchResult
+from drakit.allocator.search.answer import SearchAnswer, SearchResult
 from drakit.allocator.search.plans import MAX_RESULTS
 
 __all__ = [
@@ -42,7 +42,6 @@ __all__ = [
     "Holding",
     "Inventory",
     "Ledger",
-    "NodeAnswer",
     "NodeError",
     "OutOfTime",
     "Pool",
@@ -54,6 +53,7 @@ __all__ = [
     "Reasons",
     "Remedy",
     "RequestReasons",
+    "SearchAnswer",
     "SearchResult",
     "Unsatisfiable",
     "UnsuitableNode",

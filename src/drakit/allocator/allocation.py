@@ -25,7 +25,7 @@ from drakit.allocator.results.outcomes import (
     OutOfTime,
     Unsatisfiable,
 )
-from drakit.allocator.search.answer import HasExpired, NodeAnswer, SearchResult
+from drakit.allocator.search.answer import HasExpired, SearchAnswer, SearchResult
 from drakit.allocator.search.cache import KnownAnswer, PlanCache, Timer
 from drakit.api import AllocationResult, ResourceClaim
 
@@ -38,7 +38,7 @@ class UnsuitableNode(NamedTuple):
     """A node that will not do. `plain`: there is no more to say than that the claims cannot be allocated there."""
 
     position: int
-    answer: NodeAnswer
+    answer: SearchAnswer
     plain: bool
 
 
@@ -70,11 +70,11 @@ class Allocator:
         self._cache = PlanCache.of(inventory).answers(asked, inventory.classes, inventory.gates)
         self._plan = self._cache.plan
 
-    def answer(self, node: str) -> NodeAnswer:
+    def answer(self, node: str) -> SearchAnswer:
         """The bare answer, without results or reasons: enough to know whether the node will do."""
         return self._find(node).answer
 
-    def answers(self, nodes: Iterable[str]) -> Iterator[NodeAnswer]:
+    def answers(self, nodes: Iterable[str]) -> Iterator[SearchAnswer]:
         """The bare answers, in the order of the nodes, each worked out when it is asked for."""
         for _, known in self._known(nodes):
             yield known.answer
@@ -120,7 +120,7 @@ class Allocator:
     def _find(self, node: str) -> KnownAnswer:
         return self._cache.find(self._inventory.state(node), self._timer)
 
-    def ranks(self, answer: NodeAnswer) -> tuple[tuple[int, str], ...]:
+    def ranks(self, answer: SearchAnswer) -> tuple[tuple[int, str], ...]:
         """Of an answer that was found: for each prioritized list the claim and the alternative that was chosen."""
         chosen = [self._plan.alternatives[index] for index in answer.chosen]
         return tuple((each.claim, each.full_name) for each in chosen if each.sub)
@@ -137,7 +137,7 @@ class Allocator:
             return OutOfTime(node, answer.steps)
         return self._failed(node, answer, explain=explain)
 
-    def _allocated(self, node: str, answer: NodeAnswer, new_uid: NewUid | None) -> Allocated | AllocationError:
+    def _allocated(self, node: str, answer: SearchAnswer, new_uid: NewUid | None) -> Allocated | AllocationError:
         found = Allocated(node, partial(self._results, node, answer, new_uid), answer.steps)
         if any(view.several_terms for view in self._inventory.views(node)):
             try:
@@ -147,12 +147,12 @@ class Allocator:
                 return AllocationError(node, message, answer.steps, message)
         return found
 
-    def _results(self, node: str, answer: NodeAnswer, new_uid: NewUid | None) -> tuple[AllocationResult, ...]:
+    def _results(self, node: str, answer: SearchAnswer, new_uid: NewUid | None) -> tuple[AllocationResult, ...]:
         views = self._inventory.views(node)
         layout = self._cache.solver(views).layout
         return build_results(layout, answer, views, self._claims, self._inventory.classes, node, new_uid)
 
-    def _failed(self, node: str, answer: NodeAnswer, *, explain: bool) -> Allocation:
+    def _failed(self, node: str, answer: SearchAnswer, *, explain: bool) -> Allocation:
         views = self._inventory.views(node)
         solver = self._cache.solver(views)
         if answer.result not in (SearchResult.NONE, SearchResult.POOL):

@@ -30,8 +30,8 @@ from drakit.conformance import (
     ClusterWishes,
     CommandLauncher,
     ConformanceRule,
-    RuleOutcome,
     RuleResult,
+    RuleVerdict,
     Subject,
     Timeouts,
     judge,
@@ -142,7 +142,7 @@ def conformance(
         with explained("--junit"):
             junit.write_bytes(reports.junit(driver, results))
     _show(driver, results, output)
-    if any(each.outcome is RuleOutcome.FAIL for each in results):
+    if any(each.verdict is RuleVerdict.FAIL for each in results):
         raise typer.Exit(1)
 
 
@@ -181,7 +181,7 @@ async def _judged(run: Run) -> tuple[str, list[RuleResult]]:
 def _tell_progress(result: RuleResult, number: int, total: int) -> None:
     """A line per rule for who waits at a terminal; the table comes when all are judged."""
     if sys.stderr.isatty():
-        typer.echo(f"{number}/{total} {result.rule}: {result.outcome}", err=True)
+        typer.echo(f"{number}/{total} {result.rule}: {result.verdict}", err=True)
 
 
 def _show(driver: str, results: Sequence[RuleResult], output: ReportFormat) -> None:
@@ -195,5 +195,5 @@ def _show(driver: str, results: Sequence[RuleResult], output: ReportFormat) -> N
             typer.echo(msgspec.json.format(text, indent=2).decode())
         case ReportFormat.YAML:
             typer.echo(yaml.safe_dump(reports.document(driver, results), sort_keys=False, allow_unicode=True), nl=False)
-    counted = ", ".join(f"{number} {outcome}" for outcome, number in reports.counts(results).items())
+    counted = ", ".join(f"{number} {verdict}" for verdict, number in reports.counts(results).items())
     typer.echo(f"{driver or 'the driver'}: {counted}", err=True)

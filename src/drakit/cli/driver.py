@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 
 from drakit.apiserver.http.listener import Listener
 from drakit.base.errors import Unavailable, UsageError
-from drakit.cli import options
+from drakit.cli import options, profiles
 from drakit.cli.access import access_of
 from drakit.cli.diagnostics import Diagnostics, bind_port, hide_creation_times, url_of
 from drakit.cli.flags import ReachFlags, with_groups
@@ -34,6 +34,7 @@ from drakit.driverkit.running import stop_signal
 from drakit.drivers import DRIVERS
 
 driver = typer.Typer(help="Run a DRA driver, or begin a new one.", no_args_is_help=True)
+driver.command("profile")(profiles.profile)
 
 _PLUGIN_DIR = Path("/var/lib/kubelet/plugins")
 _REGISTRY_DIR = Path("/var/lib/kubelet/plugins_registry")
@@ -55,6 +56,7 @@ def run(
     remove_slices_on_exit: Annotated[
         bool, typer.Option("--remove-slices-on-exit", help="Publish nothing any more after the end.")
     ] = False,
+    profile: Annotated[str, typer.Option(help="The device profile of an example driver: --set profile=NAME.")] = "",
     setting: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="An argument of the class; repeatable.")
     ] = None,
@@ -64,7 +66,7 @@ def run(
 ) -> None:
     """Run a driver until SIGTERM: `drakit driver run mydriver:GpuDriver --node-name node-1`."""
     log_to_stderr(verbosity)
-    made = load_driver(target, setting or [])
+    made = load_driver(target, [*(setting or []), *([f"profile={profile}"] if profile else [])])
     if not node_name:
         raise UsageError("--node-name is needed, or NODE_NAME in the environment")
     settings = PluginSettings(
@@ -75,7 +77,8 @@ def run(
         instance=pod_uid,
         remove_slices_on_exit=remove_slices_on_exit,
     )
-    asyncio.run(_serve(made, access_of(reach), settings, bind_port(bind_address, port)))
+    access = access_of(reach)
+    asyncio.run(_serve(made, access, settings, bind_port(bind_address, port)))
 
 
 @driver.command()
@@ -99,13 +102,13 @@ async def _serve(made: Driver, access: Access, settings: PluginSettings, bound: 
     async with Client(Http(access), user_agent=made.name, on_warning=note_warning) as client:
         plugin = KubeletPlugin(made, client, settings, registry=registry)
         hide_creation_times()
-        async with Listener(_observed(plugin), bound).running(), plugin.running():
+        async with Listener(_diagnostics(plugin), bound).running(), plugin.running():
             where = f"{plugin.paths.service}, metrics on {url_of(bound)}/metrics"
             typer.echo(f"drakit driver {made.name}: following {access.server}, listening on {where}")
             await stop_signal()
 
 
-def _observed(plugin: KubeletPlugin) -> Diagnostics:
+def _diagnostics(plugin: KubeletPlugin) -> Diagnostics:
     async def registered() -> None:
         if not plugin.registration.registered:
             raise Unavailable(plugin.registration.error or "no kubelet has registered the driver yet")

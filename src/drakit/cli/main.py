@@ -23,6 +23,7 @@ COMMANDS = {
     "conformance": "drakit.cli.conformance",
     "controllers": "drakit.cli.controllers",
     "device-metadata": "drakit.cli.device_metadata",
+    "demo": "drakit.cli.demo",
     "driver": "drakit.cli.driver",
     "lint": "drakit.cli.lint",
     "node": "drakit.cli.node",

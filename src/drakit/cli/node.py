@@ -6,9 +6,11 @@ Out: a node, until told to stop. Its pods go on without it; the next start goes 
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -16,10 +18,11 @@ from urllib.parse import urlsplit
 
 import typer
 import uvloop
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 
+from drakit.apiserver.auth.certificates import Authority
 from drakit.base.clock import Clock, RealClock
-from drakit.base.errors import Unavailable, UsageError
+from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli import options
 from drakit.cli.access import access_of
@@ -34,15 +37,11 @@ from drakit.nodeagent.node.facts import DEFAULT_PODS, parse_reserved, this_machi
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
 from drakit.nodeagent.runtimes.cgroups import Cgroups
 from drakit.nodeagent.runtimes.contract import Runtime
-from drakit.nodeagent.server import (
-    NodeAccess,
-    NodeAuthentication,
-    NodeAuthorization,
-    NodeCertificates,
-    NodeServing,
-    bind_node_port,
-)
+from drakit.nodeagent.server import NodeAccess, NodeAuthentication, NodeAuthorization, NodeCertificates, NodeServer
+from drakit.nodeagent.server.lookup import CachedPods
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
+
+log = logging.getLogger("drakit.nodeagent")
 
 DEFAULT_ROOT = Path("/var/lib/drakit/node")
 DEFAULT_CDI = (Path("/etc/cdi"), Path("/var/run/cdi"))
@@ -94,6 +93,34 @@ class PlaceFlags(FlagGroup, frozen=True, kw_only=True):
         )
 
 
+class ServeFlags(FlagGroup, frozen=True, kw_only=True):
+    """How the node answers for logs, exec, attach and port-forward: over TLS, to callers that may."""
+
+    secure_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of logs and exec; 0 is any free one.")] = (
+        10250
+    )
+    tls_cert_file: Annotated[Path | None, typer.Option(help="The node's certificate.")] = None
+    tls_private_key_file: Annotated[Path | None, typer.Option(help="The key of that certificate.")] = None
+    client_ca_file: Annotated[Path | None, typer.Option(help="The CA of callers with a certificate.")] = None
+    authority_dir: Annotated[
+        Path | None, typer.Option(help="Where the API server has its CA: the node issues its certificate from it.")
+    ] = None
+
+    def certificates(self, node: str, address: str, now: datetime) -> NodeCertificates | None:
+        """None when there is nothing to serve with. Raise UsageError."""
+        if (self.tls_cert_file is None) != (self.tls_private_key_file is None):
+            raise UsageError("--tls-cert-file and --tls-private-key-file go together")
+        if self.tls_cert_file and self.tls_private_key_file:
+            return NodeCertificates(self.tls_cert_file, self.tls_private_key_file, self.client_ca_file)
+        if self.authority_dir is None:
+            return None
+        if not (self.authority_dir / "ca.key").is_file():
+            raise UsageError(f"--authority-dir {self.authority_dir}: there is no ca.key")
+        authority = Authority(self.authority_dir, now)
+        issued = authority.node(node, [node, address, "localhost", "127.0.0.1"])
+        return NodeCertificates(issued.certificate, issued.key, authority.files.certificate)
+
+
 class NodeFlags(FlagGroup, frozen=True, kw_only=True):
     """What the node is, and what of it is whose."""
 
@@ -124,43 +151,13 @@ class NodeFlags(FlagGroup, frozen=True, kw_only=True):
         return {name: value for name, _, value in pairs}
 
 
-class NodeServerFlags(FlagGroup, frozen=True, kw_only=True):
-    """How the API server reaches the node for logs, exec and the like; without a certificate it does not."""
-
-    address: Annotated[str, typer.Option(help="Where the node's own server listens.")] = "127.0.0.1"
-    node_port: Annotated[int, typer.Option(help="The port of the node's own server; 0 is any that is free.")] = 10250
-    tls_cert_file: Annotated[Path | None, typer.Option(help="The certificate that the node serves with.")] = None
-    tls_private_key_file: Annotated[Path | None, typer.Option(help="The key of that certificate.")] = None
-    client_ca_file: Annotated[Path | None, typer.Option(help="The CA of those who may call with a certificate.")] = None
-
-    def serving(self, node: str, client: Client, clock: Clock) -> NodeServing | None:
-        if self.tls_cert_file is None and self.tls_private_key_file is None:
-            return None
-        if self.tls_cert_file is None or self.tls_private_key_file is None:
-            raise UsageError("--tls-cert-file and --tls-private-key-file go together")
-        certificates = NodeCertificates(self.tls_cert_file, self.tls_private_key_file, self.client_ca_file)
-        return node_serving(node, self.address, self.node_port, certificates, client, clock)
-
-
-def node_serving(
-    node: str, address: str, port: int, certificates: NodeCertificates, client: Client, clock: Clock
-) -> NodeServing:
-    """Raise Unavailable when the port is not to be had."""
-    try:
-        bound = bind_node_port(address, port)
-    except OSError as error:
-        raise Unavailable(f"cannot listen on {address}:{port}: {error}") from None
-    access = NodeAccess(NodeAuthentication(client, clock), NodeAuthorization(client, clock, node))
-    return NodeServing(bound, certificates, access)
-
-
 @with_groups
 def node(
     reach: ReachFlags,
     about: NodeFlags,
     place: PlaceFlags,
     running: RuntimeFlags,
-    server: NodeServerFlags,
+    serving: ServeFlags,
     bind_address: options.ShownAddress = "127.0.0.1",
     port: options.ShownPort = 10248,
     feature_gates: options.Gates = "",
@@ -172,7 +169,12 @@ def node(
     access = access_of(reach)
     clock = RealClock()
     runtime = make_runtime(running, settings, clock, access.server)
-    uvloop.run(_run(access, settings, runtime, clock, server, bind_port(bind_address, port)))
+    certificates = serving.certificates(settings.node, about.node_ip, clock.now())
+    secure = bind_port(about.node_ip, serving.secure_port) if certificates is not None else None
+    if certificates is None or secure is None:
+        log.warning("without --tls-cert-file or --authority-dir there is no kubectl logs, exec and port-forward")
+    pages = PagesOf(certificates, secure) if certificates is not None and secure is not None else None
+    uvloop.run(_run(access, settings, runtime, pages, bind_port(bind_address, port)))
 
 
 def _settings(about: NodeFlags, paths: AgentPaths, gates: FeatureGates) -> AgentSettings:
@@ -194,18 +196,54 @@ def _settings(about: NodeFlags, paths: AgentPaths, gates: FeatureGates) -> Agent
     )
 
 
-async def _run(
-    access: Access,
-    settings: AgentSettings,
+@dataclass(frozen=True, slots=True)
+class PagesOf:
+    """What the node serves its pages with."""
+
+    certificates: NodeCertificates
+    bound: socket.socket
+
+    def server(self, client: Client, registry: CollectorRegistry) -> Callable[[NodeAgent], NodeServer]:
+        def make(agent: NodeAgent) -> NodeServer:
+            name, clock = agent.settings.node, agent.clock
+            access = NodeAccess(NodeAuthentication(client, clock), NodeAuthorization(client, clock, name))
+            return NodeServer(
+                self.bound,
+                self.certificates,
+                access,
+                node_name=name,
+                pods=CachedPods(agent.pods.cache),
+                runtime=agent.runtime,
+                clock=clock,
+                metrics=lambda: generate_latest(registry),
+            )
+
+        return make
+
+
+def make_agent(
+    client: Client,
     runtime: Runtime,
+    settings: AgentSettings,
+    *,
     clock: Clock,
-    server: NodeServerFlags,
-    bound: socket.socket,
+    registry: CollectorRegistry,
+    pages: PagesOf | None = None,
+) -> NodeAgent:
+    """An agent of this process, for `drakit node` and for whoever has one beside other components."""
+    server = pages.server(client, registry) if pages is not None else None
+    agent = NodeAgent(client, runtime, settings, clock=clock, registry=registry, server=server)
+    if pages is not None:
+        agent.state.port = pages.bound.getsockname()[1]
+    return agent
+
+
+async def _run(
+    access: Access, settings: AgentSettings, runtime: Runtime, pages: PagesOf | None, bound: socket.socket
 ) -> None:
     async with Client(Http(access), on_warning=note_warning) as client:
-        registry = CollectorRegistry()
-        serving = server.serving(settings.node, client, clock)
-        agent = NodeAgent(client, runtime, settings, clock=clock, registry=registry, serving=serving)
+        registry, clock = CollectorRegistry(), RealClock()
+        agent = make_agent(client, runtime, settings, clock=clock, registry=registry, pages=pages)
         await fulfil(ComponentRun(f"node {settings.node}", agent, registry, clock), client, access.server, bound)
 
 

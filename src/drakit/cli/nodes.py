@@ -18,6 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import yaml
+from prometheus_client import CollectorRegistry
 
 from drakit.api.codec.documents import to_wire
 from drakit.api.exchange import User
@@ -25,16 +26,16 @@ from drakit.api.objects.plain import Plain
 from drakit.apiserver.auth.identities import ADMIN, account, node_agent
 from drakit.base.errors import DrakitError, Unavailable
 from drakit.cli.components import Component, Embedded, Surroundings
-from drakit.cli.node import node_serving
+from drakit.cli.diagnostics import bind_port
+from drakit.cli.node import PagesOf, make_agent
 from drakit.client import Client
 from drakit.driverkit import Driver, KubeletPlugin, PluginSettings
 from drakit.drivers import DRIVERS, load_profile
-from drakit.nodeagent.agent import NodeAgent
 from drakit.nodeagent.node.facts import this_machine
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
 from drakit.nodeagent.runtimes.cgroups import Cgroups
 from drakit.nodeagent.runtimes.process import ProcessRuntime, refuse_remote
-from drakit.nodeagent.server import NodeCertificates, NodeServing
+from drakit.nodeagent.server import NodeCertificates
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
 
 NAMESPACE = "drakit-drivers"
@@ -133,8 +134,13 @@ class EmbeddedNode:
         (place / "cdi").mkdir(parents=True, exist_ok=True)
         self._root = short_path(place)
         self._cdi = self._root / "cdi"
-        self._agent = NodeAgent(
-            client, self._runtime(), self._settings(), clock=around.clock, serving=self._serving(client)
+        self._agent = make_agent(
+            client,
+            self._runtime(),
+            self._settings(),
+            clock=around.clock,
+            registry=CollectorRegistry(),
+            pages=self._pages(),
         )
         self._ready = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -146,7 +152,7 @@ class EmbeddedNode:
             paths=AgentPaths.below(self._root),
             machine=this_machine(self._root),
             gates=self._around.gates,
-            labels={"topology.kubernetes.io/zone": ZONES[number % len(ZONES)]},
+            labels={"topology.kubernetes.io/zone": ZONES[number % len(ZONES)], **load_profile("fabric").node_labels},
         )
 
     def _runtime(self) -> ProcessRuntime:
@@ -159,11 +165,9 @@ class EmbeddedNode:
             allow_remote=self._plan.allow_remote,
         )
 
-    def _serving(self, client: Client) -> NodeServing | None:
+    def _pages(self) -> PagesOf | None:
         certificates = self._plan.certify(self._name)
-        if certificates is None:
-            return None
-        return node_serving(self._name, "127.0.0.1", 0, certificates, client, self._around.clock)
+        return PagesOf(certificates, bind_port("127.0.0.1", 0)) if certificates is not None else None
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:

@@ -264,7 +264,7 @@ class Client:
         of: Any = None,
         dry_run: bool = False,
     ) -> Any:
-        """Say which fields shall have which values; make the object if it is not there (unless `of` is given).
+        """Server-side apply: set these fields. The object is created if it does not exist, unless `of` is given.
 
         With `of`, the object that is meant, the patch carries its uid and resourceVersion. Raise Conflict when
         another manager owns a field with another value, unless forced.
@@ -387,7 +387,7 @@ class Client:
         namespace: str = "",
         query: Query = _NO_QUERY,
     ) -> dict[str, Any]:
-        """A subresource that speaks another kind than its parent: binding, eviction, scale, token."""
+        """Call a subresource whose kind is not that of its parent: binding, eviction, scale, token."""
         version = self._versions.known(resource) or await self._versions.choose(resource)
         path = resource.path(version, self._place(resource, namespace), name, subresource)
         sent = self._body(body, version) if body is not None else {}

@@ -153,7 +153,7 @@ def failed(status: Status, *, retry_after: float | None = None) -> Answered:
 
 
 def read_status(code: int, content: Content) -> Status:
-    """The Status in an answer; of an answer that is none, such as a proxy's page, one that tells as much."""
+    """The Status in an answer. An answer without one, such as a proxy's page, is described by a Status made here."""
     if isinstance(content, StatusContent):
         return content.status
     return decode_status(content.encode(), code)

@@ -24,7 +24,7 @@ Patch = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 def requiring(patch: Patch, metadata: ObjectMeta, *, versioned: bool) -> Patch:
-    """The patch, for that object only; `versioned`, for that version of it only."""
+    """The patch, bound to that object by its uid. With `versioned`, also to that resourceVersion."""
     required = {"uid": metadata.uid}
     if versioned:
         required["resourceVersion"] = metadata.resource_version

@@ -14,7 +14,7 @@ from drakit.conformance.rules import ConformanceRule, select
 from drakit.conformance.settings import Subject, Timeouts
 from drakit.conformance.suite import judge, open_testbed
 from drakit.conformance.testbed import Testbed
-from drakit.conformance.verdicts import Broken, NotApplicable, RuleOutcome, RuleResult
+from drakit.conformance.verdicts import Broken, NotApplicable, RuleResult, RuleVerdict
 
 __all__ = [
     "RULES",
@@ -25,8 +25,8 @@ __all__ = [
     "DriverPlaces",
     "Launcher",
     "NotApplicable",
-    "RuleOutcome",
     "RuleResult",
+    "RuleVerdict",
     "RunningDriver",
     "Subject",
     "Testbed",

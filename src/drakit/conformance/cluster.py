@@ -59,9 +59,8 @@ async def own_cluster(directory: Path, wishes: ClusterWishes) -> AsyncIterator[D
     """A server on a free port of the loopback, with every feature gate on."""
     authority = Authority(directory / "pki", RealClock().now())
     security = Security(authority.server(_HOSTS), (authority.files.certificate,))
-    async with MemoryStore() as store:
-        settings = Settings(gates=FeatureGates.all_on(), modes=("Node", "RBAC"))
-        server = await build_server(store, settings=settings)
+    settings = Settings(gates=FeatureGates.all_on(), modes=("Node", "RBAC"))
+    async with MemoryStore() as store, await build_server(store, settings=settings) as server:
         observer = ApiObserver(server)
         socket = bind("127.0.0.1", 0)
         url = f"https://127.0.0.1:{socket.getsockname()[1]}"

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from drakit.conformance.verdicts import RuleOutcome, RuleResult
+from drakit.conformance.verdicts import RuleResult, RuleVerdict
 
 COLUMNS = ("rule", "verdict", "reason")
 WIDE_COLUMNS = ("rule", "verdict", "seconds", "title", "reason", "why")
@@ -21,15 +21,15 @@ _UNPRINTABLE = {number: "\N{REPLACEMENT CHARACTER}" for number in range(32) if c
 
 
 def row(result: RuleResult) -> tuple[str, ...]:
-    return result.rule, result.outcome, result.reason
+    return result.rule, result.verdict, result.reason
 
 
 def wide_row(result: RuleResult) -> tuple[str, ...]:
-    return result.rule, result.outcome, f"{result.seconds:.1f}", result.title, result.reason, result.why
+    return result.rule, result.verdict, f"{result.seconds:.1f}", result.title, result.reason, result.why
 
 
 def counts(results: Sequence[RuleResult]) -> dict[str, int]:
-    return {outcome: sum(each.outcome is outcome for each in results) for outcome in RuleOutcome}
+    return {verdict: sum(each.verdict is verdict for each in results) for verdict in RuleVerdict}
 
 
 def document(driver: str, results: Sequence[RuleResult]) -> dict[str, Any]:
@@ -43,9 +43,9 @@ def junit(driver: str, results: Sequence[RuleResult]) -> bytes:
         "testsuite",
         name="drakit conformance",
         tests=str(len(results)),
-        failures=str(counts(results)[RuleOutcome.FAIL]),
+        failures=str(counts(results)[RuleVerdict.FAIL]),
         errors="0",
-        skipped=str(counts(results)[RuleOutcome.SKIP]),
+        skipped=str(counts(results)[RuleVerdict.SKIP]),
         time=f"{sum(each.seconds for each in results):.3f}",
     )
     for result in results:
@@ -53,9 +53,9 @@ def junit(driver: str, results: Sequence[RuleResult]) -> bytes:
             suite, "testcase", classname=driver or "driver", name=result.rule, time=f"{result.seconds:.3f}"
         )
         reason = result.reason.translate(_UNPRINTABLE)
-        if result.outcome is RuleOutcome.FAIL:
+        if result.verdict is RuleVerdict.FAIL:
             ElementTree.SubElement(case, "failure", message=reason).text = f"{result.title}. {result.why}"
-        elif result.outcome is RuleOutcome.SKIP:
+        elif result.verdict is RuleVerdict.SKIP:
             ElementTree.SubElement(case, "skipped", message=reason)
     root = ElementTree.Element("testsuites")
     root.append(suite)

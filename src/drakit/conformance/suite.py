@@ -17,7 +17,9 @@ from drakit.conformance.launch import DriverPlaces, Launcher
 from drakit.conformance.rules import ConformanceRule
 from drakit.conformance.settings import Subject, Timeouts
 from drakit.conformance.testbed import Testbed, running_testbed
-from drakit.conformance.verdicts import Broken, NotApplicable, RuleOutcome, RuleResult
+from drakit.conformance.verdicts import Broken, NotApplicable, RuleResult, RuleVerdict
+
+_SHORT = "/tmp"  # noqa: S108 - a directory of random name is made in it
 
 
 async def judge(
@@ -29,10 +31,10 @@ async def judge(
     for rule in rules:
         begun = clock.monotonic()
         if missing := [each for each in rule.needs if each in failed]:
-            outcome, reason = RuleOutcome.SKIP, f"needs {missing[0]}, which failed"
+            verdict, reason = RuleVerdict.SKIP, f"needs {missing[0]}, which failed"
         else:
-            outcome, reason = await _checked(rule, bed)
-        if outcome is RuleOutcome.FAIL:
+            verdict, reason = await _checked(rule, bed)
+        if verdict is RuleVerdict.FAIL:
             failed.add(rule.id)
             await bed.reset()
         elif missing:
@@ -41,22 +43,25 @@ async def judge(
             rule=rule.id,
             title=rule.title,
             why=rule.why,
-            outcome=outcome,
+            verdict=verdict,
             reason=reason,
             seconds=round(clock.monotonic() - begun, 3),
         )
 
 
-async def _checked(rule: ConformanceRule, bed: Testbed) -> tuple[RuleOutcome, str]:
+async def _checked(rule: ConformanceRule, bed: Testbed) -> tuple[RuleVerdict, str]:
     try:
         await rule.check(bed)
+        verdict, reason = RuleVerdict.PASS, ""
     except Broken as broken:
-        return RuleOutcome.FAIL, str(broken)
+        verdict, reason = RuleVerdict.FAIL, str(broken)
     except NotApplicable as skipped:
-        return RuleOutcome.SKIP, str(skipped)
-    finally:
-        await bed.clean()
-    return RuleOutcome.PASS, ""
+        verdict, reason = RuleVerdict.SKIP, str(skipped)
+    if crashed := bed.crashed():
+        # Whatever was seen besides: no rule is kept by a driver that is not there any more.
+        verdict, reason = RuleVerdict.FAIL, f"{reason}; {crashed}" if reason else crashed
+    await bed.clean()
+    return verdict, reason
 
 
 @asynccontextmanager
@@ -71,8 +76,7 @@ async def open_testbed(
 ) -> AsyncIterator[Testbed]:
     """A place to judge a driver in; everything that belongs to it goes when the context closes."""
     wishes = wishes or ClusterWishes()
-    # The names of sockets are short of room (108 bytes): a directory close to the root.
-    with tempfile.TemporaryDirectory(prefix="dra-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="dra-", dir=_close_to_the_root(), ignore_cleanup_errors=True) as name:
         root = Path(name)
         async with _cluster(kubeconfig, root, wishes) as cluster:
             places = DriverPlaces(kubeconfig=cluster.kubeconfig, node_name=cluster.node_name, root=root)
@@ -96,3 +100,9 @@ async def _cluster(kubeconfig: Path | None, root: Path, wishes: ClusterWishes) -
         return
     async with given_cluster(kubeconfig, root, wishes) as cluster:
         yield cluster
+
+
+def _close_to_the_root() -> str | None:
+    """The path of a socket has 107 bytes, and a driver's name and a uid are to go into it."""
+    is_long = len(tempfile.gettempdir()) > len(_SHORT)
+    return _SHORT if is_long and Path(_SHORT).is_dir() else None

@@ -157,6 +157,17 @@ class Testbed:
         await self._leave(instance)
         await instance.process.kill()
 
+    async def kill_all(self) -> None:
+        for instance in list(self._instances):
+            await self.kill(instance)
+
+    def crashed(self) -> str:
+        """What is known of an instance that nobody has ended; empty when all is well."""
+        for instance in self._instances:
+            if instance.process.ended:
+                return f"the driver has ended by itself{_said(instance.process)}"
+        return ""
+
     async def _leave(self, instance: DriverInstance) -> None:
         await instance.connection.close()
         if instance in self._instances:
@@ -274,14 +285,21 @@ class Testbed:
 
     async def reset(self) -> None:
         """Forget the driver with all that it has written: the next check starts from nothing."""
-        for instance in list(self._instances):
-            await self.kill(instance)
+        await self.kill_all()
         for each in (self.places.plugins, self.places.registry, self.places.cdi):
             shutil.rmtree(each, ignore_errors=True)
-        for slice_ in await self.slices() if self.driver_name else ():
-            await self.cluster.client.delete(SLICES, slice_.metadata.name)
+        await self._delete_slices()
         if self.cluster.observer is not None:
             self.cluster.observer.refused_slices.clear()
+
+    async def _delete_slices(self) -> None:
+        """In a cluster that was given, pools that other nodes reach may belong to others."""
+        for slice_ in await self.slices() if self.driver_name else ():
+            if slice_.spec.node_name or self.cluster.observer is not None:
+                try:
+                    await self.cluster.client.delete(SLICES, slice_.metadata.name)
+                except NotFound:
+                    continue
 
 
 def _said(process: RunningDriver) -> str:
@@ -294,6 +312,10 @@ async def running_testbed(testbed: Testbed) -> AsyncIterator[Testbed]:
     """What the testbed started ends with the context; the files and slices that it made go too."""
     try:
         yield testbed
+    except BaseException:
+        # Whoever interrupts does not wait for a driver that may hang; its process comes first.
+        await testbed.kill_all()
+        raise
     finally:
         await testbed.clean()
         await testbed.reset()

@@ -26,7 +26,7 @@ class NotApplicable(RuleEnded):
     """There is nothing to judge."""
 
 
-class RuleOutcome(StrEnum):
+class RuleVerdict(StrEnum):
     PASS = "pass"  # noqa: S105 - no password
     FAIL = "fail"
     SKIP = "skip"
@@ -38,6 +38,6 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     title: str
     why: str
-    outcome: RuleOutcome
+    verdict: RuleVerdict
     reason: str = ""
     seconds: float = 0.0

@@ -70,7 +70,7 @@ class ContainerEdits(Model):
     net_devices: tuple[NetDevice, ...] = ()
 
 
-class CdiDevice(Model):
+class SpecDevice(Model):
     name: str
     edits: ContainerEdits
     annotations: Mapping[str, str] = {}
@@ -125,7 +125,7 @@ def qualified(kind: str, name: str) -> str:
     return f"{kind}={name}"
 
 
-def spec_file(kind: str, devices: Iterable[CdiDevice]) -> bytes:
+def spec_file(kind: str, devices: Iterable[SpecDevice]) -> bytes:
     """The content of a spec file; the same devices give the same bytes."""
     listed = tuple(devices)
     version = max((BASE_VERSION, *map(_version_needed, listed)))
@@ -137,7 +137,7 @@ def spec_file(kind: str, devices: Iterable[CdiDevice]) -> bytes:
     return msgspec.json.encode(spec)
 
 
-def _device(device: CdiDevice) -> dict[str, Any]:
+def _device(device: SpecDevice) -> dict[str, Any]:
     annotations = {"annotations": dict(device.annotations)} if device.annotations else {}
     return {"name": device.name, **annotations, "containerEdits": _edits(device.edits)}
 
@@ -152,7 +152,7 @@ def _edits(edits: ContainerEdits) -> dict[str, Any]:
     return plain
 
 
-def _version_needed(device: CdiDevice) -> tuple[int, int, int]:
+def _version_needed(device: SpecDevice) -> tuple[int, int, int]:
     if device.edits.net_devices:
         return (1, 1, 0)
     if device.edits.additional_gids:

@@ -85,8 +85,9 @@ async def apply_status(
         if wanted == ours:
             return claim
         try:
+            document = _document(ref, wanted, await client.version_of(CLAIMS))
             applied: ResourceClaim = await client.apply(
-                _document(ref, wanted), manager=driver, force=True, subresource="status", of=claim
+                document, manager=driver, force=True, subresource="status", of=claim
             )
         except Conflict:
             if attempt == _TRIES - 1:
@@ -156,9 +157,10 @@ def _with_time(condition: Condition, known: tuple[Condition, ...], clock: Clock)
     return msgspec.structs.replace(condition, last_transition_time=format_time(clock.now()))
 
 
-def _document(ref: ClaimRef, entries: Iterable[AllocatedDeviceStatus]) -> dict[str, Any]:
+def _document(ref: ClaimRef, entries: Iterable[AllocatedDeviceStatus], version: str) -> dict[str, Any]:
+    """Entries look the same in every version."""
     return {
-        "apiVersion": "resource.k8s.io/v1",
+        "apiVersion": f"resource.k8s.io/{version}",
         "kind": "ResourceClaim",
         "metadata": {"name": ref.name, "namespace": ref.namespace},
         "status": {"devices": [to_plain(each) for each in entries]},

@@ -47,7 +47,7 @@ class DeviceInfo(Model):
     network_data: NetworkDeviceData | None = None
 
 
-class RequestInfo(Model):
+class RequestMetadata(Model):
     """`name` carries the alternative that was chosen, if there were any: `gpu/large`."""
 
     name: str
@@ -57,7 +57,7 @@ class RequestInfo(Model):
 class DeviceMetadata(Model):
     metadata: MetadataObjectMeta
     pod_claim_name: str | None = None
-    requests: tuple[RequestInfo, ...] = ()
+    requests: tuple[RequestMetadata, ...] = ()
 
 
 class MetadataFile(msgspec.Struct, frozen=True):

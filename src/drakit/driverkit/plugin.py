@@ -21,20 +21,21 @@ from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
 from drakit.base.names import check_dns_subdomain
 from drakit.client import Client
+from drakit.driverkit.calls.answers import Answer
 from drakit.driverkit.calls.artifacts import Artifacts
-from drakit.driverkit.calls.binder import Binder
-from drakit.driverkit.calls.inventory import Inventory
-from drakit.driverkit.calls.lifecycle import Answer, ClaimCalls
+from drakit.driverkit.calls.binder import DeviceBinder
+from drakit.driverkit.calls.inventory import PublishedDevices
+from drakit.driverkit.calls.lifecycle import ClaimCalls
 from drakit.driverkit.calls.meter import CallMetrics
 from drakit.driverkit.calls.reader import ClaimReader
-from drakit.driverkit.calls.statuses import StatusWriter
+from drakit.driverkit.calls.statuses import DeviceStatusWriter
 from drakit.driverkit.calls.sweep import Sweep
 from drakit.driverkit.claims import ClaimRef, PreparedDevice
 from drakit.driverkit.driver import Driver, overrides
 from drakit.driverkit.health import HealthBoard
 from drakit.driverkit.serving.healthcheck import check_sockets
-from drakit.driverkit.serving.paths import REGISTRATION, plugin_paths
-from drakit.driverkit.serving.registration import Registration
+from drakit.driverkit.serving.paths import REGISTRATION, SHORTENED, plugin_paths
+from drakit.driverkit.serving.registration import RegistrationService
 from drakit.driverkit.serving.services import add_services, offered
 from drakit.driverkit.serving.sockets import UnixServer, remove_stale
 from drakit.driverkit.slices.plan import SlicePlan
@@ -102,16 +103,20 @@ class KubeletPlugin:
             clock=self.clock,
             registry=self.registry,
             random=random,
+            files=self._files,
+            remembered=self.paths.shared_pools,
             lock=self.paths.publishing_lock if isinstance(self._files, RealFileSystem) else None,
         )
-        self.registration = Registration(driver.name, self.paths.service, offered(self.board), self.publisher.trigger)
+        self.registration = RegistrationService(
+            driver.name, self.paths.service, offered(self.board), self.publisher.trigger
+        )
         driver.node_name = settings.node_name
         driver.client = client
         driver._kit = self
 
     def _build_calls(self, client: Client) -> None:
         driver, settings, paths = self.driver, self.settings, self.paths
-        self._inventory = Inventory(driver, settings.node_name)
+        self._inventory = PublishedDevices(driver, settings.node_name)
         metrics = CallMetrics(self.registry, driver.name)
         reader = ClaimReader(client, settings.node_name)
         records = Records(paths.records, self._files)
@@ -125,8 +130,8 @@ class KubeletPlugin:
         # Files of a simulation are no files that a kernel could lock.
         shared = paths.calls_lock if isinstance(self._files, RealFileSystem) else None
         locks = ClaimLocks(serialize=driver.serialize, path=shared, clock=self.clock)
-        self._statuses = StatusWriter(client, driver.name, records, self.clock)
-        self._binder = Binder(client, driver, self._inventory, self.clock) if overrides(driver, "bind") else None
+        self._statuses = DeviceStatusWriter(client, driver.name, records, self.clock)
+        self._binder = DeviceBinder(client, driver, self._inventory, self.clock) if overrides(driver, "bind") else None
         self.calls = ClaimCalls(
             driver,
             reader=reader,
@@ -244,8 +249,7 @@ class KubeletPlugin:
         self.publisher.trigger()
 
     def _remove_stale_sockets(self) -> None:
-        name = self.driver.name
-        stale = remove_stale(self.settings.registry_dir, name, REGISTRATION)
+        stale = remove_stale(self.settings.registry_dir, self.driver.name[:SHORTENED], REGISTRATION)
         stale += remove_stale(self.paths.state, "dra", ".sock")
         for path in stale:
             log.info("removed %s: nobody listens there", path)

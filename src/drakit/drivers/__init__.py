@@ -7,7 +7,7 @@
 | `cpu` | the node's CPUs by number | node-allocatable resources, a cpuset that survives restarts |
 | `fabric` | accelerators that any node of a zone can reach | a pool with a node selector, binding to a node |
 
-`drakit driver run gpu --set profile=h100-8` runs one. What they publish are profiles, data files in `data/profiles`:
+`drakit driver run gpu --profile h100-8` runs one. What they publish are profiles, data files in `data/profiles`:
 `load_profile("a100-mig")` has the devices, classes and claims of that machine, `profile_slices` its slices without
 any driver.
 """

@@ -1,6 +1,6 @@
 """Simulated GPUs: cards of several models, partitions on shared counters, device files, health, taints.
 
-`drakit driver run gpu --set profile=a100-mig --set directory=DIR`
+`drakit driver run gpu --profile a100-mig --set directory=DIR`
 
 The directory stands for the hardware: `DIR/dev` has a file per card, and one per partition while it is in use. A line
 `gpu-0 overheated` in `DIR/health` makes a card sick: its health stream says so, and it and its partitions get a taint,

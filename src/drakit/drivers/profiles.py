@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -73,6 +74,8 @@ class DeviceProfile(Model, forbid_unknown_fields=True):
 
     driver: str
     description: str = ""
+    node_labels: Mapping[str, str] = {}
+    """What a node needs to reach the devices."""
     pools: tuple[PoolTemplate, ...] = ()
     classes: tuple[Mapping[str, Any], ...] = ()
     claims: tuple[Mapping[str, Any], ...] = ()
@@ -97,10 +100,19 @@ def profile_names() -> list[str]:
 
 @cache
 def load_profile(name: str) -> DeviceProfile:
-    """A profile of the package. Raise UsageError for a name that there is not."""
+    """A profile of the package, or of a file (`./mine.yaml`). Raise UsageError if there is none of that name."""
+    if name.endswith(_SUFFIX):
+        return parse_profile(_read(Path(name)), source=name)
     if name not in profile_names():
         raise UsageError(f"there is no profile {name!r}; profiles are {', '.join(profile_names())}")
     return parse_profile((_folder() / f"{name}{_SUFFIX}").read_text(encoding="utf-8"), source=name)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"profile {path}: {error}") from None
 
 
 def parse_profile(text: str, *, source: str) -> DeviceProfile:

@@ -107,7 +107,7 @@ class Reflector(Generic[T]):
             await self._clock.sleep(self._backoff.failed())
 
     async def _follow(self) -> None:
-        """One watch, from its beginning to its end; before it, the state, if that is not known."""
+        """Fetch the state if it is not known, then watch until the watch ends."""
         if self.version:
             if self._in_doubt:
                 await self._check_memory()
@@ -129,6 +129,7 @@ class Reflector(Generic[T]):
         found = await self._client.list(
             self.resource, namespace=scope.namespace, labels=scope.labels, fields=scope.fields
         )
+        # The sink first: `version` says what the sink has seen, and may never run ahead of it.
         self._sink.replace({key_of(obj): obj for obj in found})
         self.version = found.resource_version
 

@@ -12,12 +12,12 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from importlib.metadata import version
 from random import Random
 
 import aiohttp
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 
 from drakit.api import Partial, Pod
 from drakit.base.clock import Clock, RealClock
@@ -52,12 +52,12 @@ from drakit.nodeagent.podresources.service import PodResourcesServer
 from drakit.nodeagent.pods.admission import NodeFit, is_critical, victims
 from drakit.nodeagent.pods.containerstatuses import HealthView
 from drakit.nodeagent.pods.events import WARNING, EventLog
+from drakit.nodeagent.pods.feed import PodFeed
+from drakit.nodeagent.pods.services import Eviction, PodServices, Rejection
 from drakit.nodeagent.pods.starts import ContainerStarts
-from drakit.nodeagent.pods.worker import Eviction, PodServices, Rejection
 from drakit.nodeagent.pods.workers import PodWorkers
 from drakit.nodeagent.pods.writer import StatusWriter
 from drakit.nodeagent.runtimes.contract import PodIdentity, Runtime
-from drakit.nodeagent.server import CachedPods, NodeServer, NodeServing
 from drakit.nodeagent.settings import AgentSettings
 
 log = logging.getLogger("drakit.nodeagent")
@@ -76,16 +76,17 @@ class NodeAgent:
         dialer: Dialer | None = None,
         directory: SocketDirectory | None = None,
         registry: CollectorRegistry | None = None,
+        pods: PodFeed | None = None,
         random: Random | None = None,
         flush: Callable[[int], None] = os.fsync,
-        serving: NodeServing | None = None,
+        server: Callable[[NodeAgent], AbstractAsyncContextManager[object]] | None = None,
     ) -> None:
-        """`serving` has logs, exec and the like served; without, `kubectl logs` does not reach this node."""
+        """`server` makes what is served as long as the agent runs: logs, exec, pages."""
+        self._server = server
         self.settings = settings
         self.clock: Clock = clock or RealClock()
         self.runtime = runtime
-        self.registry = registry or CollectorRegistry()
-        self.metrics = AgentMetrics(self.registry)
+        self.metrics = AgentMetrics(registry or CollectorRegistry())
         self._client = client
         self._random = random or Random()
         self._directory = directory
@@ -117,17 +118,9 @@ class NodeAgent:
             taints=tuple(dict(each) for each in settings.taints),
             devices=self.device_plugins.amounts,
         )
-        if serving is not None:
-            self.state.port = serving.port
-        self._serving = serving
         self.node = NodeObject(client, self.state, self.clock)
-        self.pods: Informer[Partial[Pod]] = Informer(
-            client,
-            PODS,
-            scope=ListScope(fields=f"spec.nodeName={settings.node}"),
-            clock=self.clock,
-            random=self._random,
-        )
+        mine = ListScope(fields=f"spec.nodeName={settings.node}")
+        self.pods: PodFeed = pods or Informer(client, PODS, scope=mine, clock=self.clock, random=self._random)
         self.handlers: dict[str, PluginHandler] = {PLUGIN_TYPE: self.drivers}
         self._slices = SliceRemoval(client, settings.node, self.clock, self._random)
         self._writer = StatusWriter(client, self.clock)
@@ -151,8 +144,8 @@ class NodeAgent:
             stack.push_async_callback(self._workers.stop)
             await stack.enter_async_context(self._background())
             await self._begin_pods(damaged)
-            if self._serving is not None:
-                await stack.enter_async_context(self._server(self._serving))
+            if self._server is not None:
+                await stack.enter_async_context(self._server(self))
             directory = self._directory
             if directory is None:
                 directory = await stack.enter_async_context(RegistryDirectory(self.settings.paths.registry, self.clock))
@@ -264,18 +257,6 @@ class NodeAgent:
         self.drivers.listeners.absent.append(self._slices.begin)
         self.health.on_change.append(self._on_health)
         return PodWorkers(services)
-
-    def _server(self, serving: NodeServing) -> NodeServer:
-        return NodeServer(
-            serving.bound,
-            serving.certificates,
-            serving.access,
-            node_name=self.settings.node,
-            pods=CachedPods(self.pods),
-            runtime=self.runtime,
-            clock=self.clock,
-            metrics=lambda: generate_latest(self.registry),
-        )
 
     def _node_facts(self) -> NodeFacts:
         _, allocatable = self.state.amounts()

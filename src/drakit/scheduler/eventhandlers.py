@@ -74,6 +74,7 @@ class EventHandlers:
                 self._cache.remove_node(old.view.metadata.name)
                 self._queue.move(NODE_GONE, old.view, None)
             return
+        # Cache first: a pod that the event wakes is tried on what the cache has.
         self._cache.put_node(new.view)
         if old is None:
             self._queue.move(NODE_ADDED, None, new.view)
@@ -83,6 +84,7 @@ class EventHandlers:
     # Pods
 
     def pod(self, old: Partial[Pod] | None, new: Partial[Pod] | None) -> None:
+        # Deleted and created again while the watch was lost: two pods, though the informer shows one change.
         if old is not None and new is not None and old.view.metadata.uid != new.view.metadata.uid:
             self.pod(old, None)
             self.pod(None, new)

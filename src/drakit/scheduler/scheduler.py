@@ -84,6 +84,7 @@ class Scheduler:
         preemptions = Preemptions(config, handle, self.cache, nominations, metrics)
         self._profiles = Profiles(config, handle, makers, metrics, complete=preemptions.complete)
         self.queue = self._make_queue(config)
+        # After the queue is made: a nomination that ends wakes pods.
         nominations.on_end(self._give_up_place)
         handlers = EventHandlers(self.cache, self.queue, self._profiles.names)
         handlers.subscribe(self.informers, self._profiles.interests, gates)
@@ -176,6 +177,7 @@ class Scheduler:
     async def _place_pods(self) -> None:
         with suppress(QueueClosed):
             while True:
+                # Backpressure: a cluster full of pods that do not fit must not pile up conditions without bound.
                 await self._writers.room()
                 queued = await self.queue.pop()
                 try:

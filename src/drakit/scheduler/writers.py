@@ -1,8 +1,8 @@
-"""Writes that nobody waits for: events and conditions of pods, behind the bindings.
+"""Background writes: events and conditions of pods, which no binding waits for.
 
 In:  writes, each about one pod, at any rate.
-Out: the same, done by a few writers; those about one pod in order. Nothing is dropped: who has too much to write waits
-     for room.
+Out: the writes, made by a few tasks; those about one pod in order. Nothing is dropped: the scheduling loop waits when
+     too many writes are pending.
 """
 
 from __future__ import annotations

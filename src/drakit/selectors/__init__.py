@@ -2,13 +2,13 @@
 
 In:  the text of a selector and devices of ResourceSlices.
 Out: `compile_selector(text)` gives a Selector, `bind(driver, device)` a BoundDevice, and
-     `selector.evaluate(bound)` an Outcome.
+     `selector.evaluate(bound)` a SelectorOutcome.
 """
 
 from drakit.selectors.devices import BoundDevice, bind
 from drakit.selectors.environment import COST_LIMIT, MAX_LENGTH, Gates, environment
 from drakit.selectors.hints import without_hint
-from drakit.selectors.selector import MATCH, NO_MATCH, Selector, SelectorResult, compile_selector
+from drakit.selectors.selector import MATCH, NO_MATCH, Selector, SelectorOutcome, compile_selector
 
 __all__ = [
     "COST_LIMIT",
@@ -18,7 +18,7 @@ __all__ = [
     "BoundDevice",
     "Gates",
     "Selector",
-    "SelectorResult",
+    "SelectorOutcome",
     "bind",
     "compile_selector",
     "environment",

@@ -20,7 +20,7 @@ _Capacity = tuple[tuple[str, Quantity], ...]
 
 
 class BoundDevice:
-    """What `device` stands for: with list attributes in `device`, for environments without them in `scalar_device`.
+    """The value of `device` in an expression. `scalar_device` is for environments without list attributes.
 
     Invariant: nobody changes what they hold. Reading the one that an environment cannot have raises EvalError, so that
     an expression that does not even look at the device fails too, as upstream.

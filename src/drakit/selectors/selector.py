@@ -33,7 +33,7 @@ from drakit.selectors.environment import COST_LIMIT, MAX_LENGTH, Gates, environm
 from drakit.selectors.hints import explained
 
 
-class SelectorResult(NamedTuple):
+class SelectorOutcome(NamedTuple):
     """Match, no match, or an error with its text; `cost` only where it was counted."""
 
     matches: bool
@@ -42,7 +42,7 @@ class SelectorResult(NamedTuple):
 
 
 _ERROR = "error: "
-MATCH, NO_MATCH = SelectorResult(True), SelectorResult(False)
+MATCH, NO_MATCH = SelectorOutcome(True), SelectorOutcome(False)
 
 
 class Selector:
@@ -50,7 +50,7 @@ class Selector:
 
     __slots__ = ("evaluate", "gates", "max_cost", "program", "text")
 
-    evaluate: Callable[[BoundDevice], SelectorResult]
+    evaluate: Callable[[BoundDevice], SelectorOutcome]
 
     def __init__(self, text: str, *, list_attributes: bool = False, consumable_capacity: bool = True) -> None:
         """Raise SelectorInvalid with every fault of the text."""
@@ -60,30 +60,30 @@ class Selector:
         self.max_cost = self.program.max_cost
         self.evaluate = self._function() or self.metered
 
-    def _function(self) -> Callable[[BoundDevice], SelectorResult] | None:
+    def _function(self) -> Callable[[BoundDevice], SelectorOutcome] | None:
         """The fast way, when no device can make the expression cost more than it may."""
         if not self.program.within(COST_LIMIT):
             return None
         attribute = "device" if self.gates.list_attributes else "scalar_device"
         return self.program.function({"device": attribute}, Results(MATCH, NO_MATCH, _no_answer, self._failed))
 
-    def _failed(self, error: Exception, bound: BoundDevice) -> SelectorResult:
+    def _failed(self, error: Exception, bound: BoundDevice) -> SelectorOutcome:
         """An error of the expression, or one of the fast way's own: then the counted steps give the answer."""
         known = as_eval_error(error)
-        return self.metered(bound) if known is None else SelectorResult(False, explained(known.message, bound))
+        return self.metered(bound) if known is None else SelectorOutcome(False, explained(known.message, bound))
 
-    def metered(self, bound: BoundDevice) -> SelectorResult:
+    def metered(self, bound: BoundDevice) -> SelectorOutcome:
         """Evaluate with every step counted and the limit held."""
         try:
             variables = {"device": bound.device if self.gates.list_attributes else bound.scalar_device}
             value, cost = self.program.metered(variables, limit=COST_LIMIT)
         except EvalError as error:
-            return SelectorResult(False, error.message)
+            return SelectorOutcome(False, error.message)
         except BudgetExceeded as error:
-            return SelectorResult(False, str(error))
+            return SelectorOutcome(False, str(error))
         if value.__class__ is bool:
-            return SelectorResult(value, "", cost)
-        return SelectorResult(False, explained(refused(value), bound), cost)
+            return SelectorOutcome(value, "", cost)
+        return SelectorOutcome(False, explained(refused(value), bound), cost)
 
     def trace(self, bound: BoundDevice) -> tuple[TraceLine, ...]:
         """Every part of the expression with its place and its value on one device."""
@@ -97,8 +97,8 @@ class Selector:
         return f"Selector({self.text!r})"
 
 
-def _no_answer(value: Value) -> SelectorResult:
-    return SelectorResult(False, refused(value))
+def _no_answer(value: Value) -> SelectorOutcome:
+    return SelectorOutcome(False, refused(value))
 
 
 def _hinted(lines: tuple[TraceLine, ...], bound: BoundDevice) -> tuple[TraceLine, ...]:

@@ -118,9 +118,10 @@ class Store(ABC):
 
     @abstractmethod
     async def last_write_revision(self, prefix: str) -> int:
-        """A revision that stays the same as long as nothing under a prefix is written or deleted, and grows with it.
+        """The revision of a write under the prefix, or a later one. It changes if and only if something there changes.
 
-        For those who ask before every use whether what they have read is current: it costs less than reading again.
+        A reader compares it with the one it had when it read: equal means that nothing has changed since. That is much
+        cheaper than reading again.
         The store remembers every prefix that it was asked about.
         """
 

@@ -99,6 +99,7 @@ class GroupCommit:
             self._loop.call_soon(self._start)
 
     def _start(self) -> None:
+        # The order of the queue is the order of revisions: numbers are given here, one batch at a time.
         self._scheduled = False
         self._current = batch = self._queue.popleft()
         events = self._number(batch.changes)
@@ -132,6 +133,8 @@ class GroupCommit:
         """Publish events and tell their writers, giving crowded watchers a turn in between."""
         for place in range(first, len(events)):
             event, writer = events[place], batch.writers[place]
+            # Published before the key is free and before its writer knows: who writes next, or reads after its own
+            # write, finds the event in the state.
             crowded = self._publish(event)
             del self._reserved[event.key]
             if not writer.done():

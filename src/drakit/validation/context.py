@@ -13,7 +13,7 @@ import msgspec
 
 from drakit.base.gates import FeatureGates
 
-_EVERYTHING = FeatureGates.all_on()
+_DEFAULTS = FeatureGates.defaults()
 _NONE: frozenset[str] = frozenset()
 
 
@@ -23,12 +23,12 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     `admin_namespace` says whether the namespace is labelled for admin access; None leaves that rule to somebody else.
     """
 
-    gates: FeatureGates = _EVERYTHING
+    gates: FeatureGates = _DEFAULTS
     empty_lists: frozenset[str] = _NONE
     admin_namespace: bool | None = None
 
 
-EVERYTHING_ON = Context()
+EVERYTHING_ON = Context(gates=FeatureGates.all_on())
 REMEMBERED_SIZE = 8192
 """Bytes up to which a part of an object is remembered as one that is good: rules are pure."""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drakit.apiserver.admission.webhooks.reviews import ReviewInvalid, ReviewResponse, read_answer
 from tests.apiserver.admission.objects import POLICIES, limit, policy, used
-from tests.apiserver.admission.test_quota import COUNT, DEVICES, devices
+from tests.apiserver.admission.quota import COUNT, DEVICES, devices
 from tests.apiserver.calls import CLAIMS, serving
 
 JSON = st.recursive(

@@ -12,18 +12,11 @@ from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.store import Conflict
 from tests.apiserver.admission.objects import QUOTAS, disabled, limit, used
+from tests.apiserver.admission.quota import COUNT, DEVICES, devices
 from tests.apiserver.calls import CLAIMS, CLASSES, PODS, Api, claim, device_class, on_loop, pod, serving
 
-COUNT = "count/resourceclaims.resource.k8s.io"
-DEVICES = "gpu.example.com.deviceclass.resource.k8s.io/devices"
 EXPLICIT = "requests.example.com/gpu"
 IMPLICIT = "requests.deviceclass.resource.kubernetes.io/gpu.example.com"
-
-
-def devices(name: str, count: int, **metadata: Any) -> Plain:
-    made = claim(name, **metadata)
-    made["spec"]["devices"]["requests"][0]["exactly"]["count"] = count
-    return made
 
 
 async def named_class(api: Api) -> None:

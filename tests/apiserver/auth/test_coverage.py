@@ -8,7 +8,7 @@ from drakit.api.objects.rbac import PolicyRule
 from drakit.apiserver.auth.authorization import Attributes
 from drakit.apiserver.auth.rbac.coverage import describe, missing_rights
 from drakit.apiserver.auth.rbac.rules import compile_rule
-from tests.apiserver.auth.test_matching import questions, rules
+from tests.apiserver.auth.matching import questions, rules
 
 
 def on(verbs: str, resources: str, *, groups: str = "apps", names: str = "") -> PolicyRule:

@@ -22,8 +22,8 @@ from tests.apiserver.admission.objects import binding, policy
 from tests.apiserver.nodes.clusters import POD_PATH, Cluster, a_cluster, create_pod
 from tests.client.servers import on_loop
 from tests.nodeagent.server.hosts import came_true, gathered, python, settled
-from tests.nodeagent.server.test_portforward import TUNNEL, Tunnel, a_service, echo, greet
-from tests.nodeagent.server.test_spdychannels import SpdyClient
+from tests.nodeagent.server.portforward import TUNNEL, Tunnel, a_service, echo, greet
+from tests.nodeagent.server.spdyclient import SpdyClient
 
 V5 = "v5.channel.k8s.io"
 

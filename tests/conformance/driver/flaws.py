@@ -8,7 +8,7 @@ from typing import Any
 
 from grpc import aio
 
-from drakit.client import SLICES, NotFound
+from drakit.client import NotFound
 from drakit.pluginapi import dra_v1_pb2, dra_v1_pb2_grpc, health_v1alpha1_pb2, registration_pb2
 from tests.conformance.driver.plaindriver import NAME, PlainDriver, Plugin
 from tests.conformance.driver.sockets import leave_stale_socket
@@ -304,11 +304,13 @@ class PublishesOnce(PlainDriver):
     _published = False
 
     async def put_right(self, owner: list[dict[str, Any]]) -> str:
-        names = {each["metadata"]["name"] for each in await self.own_slices()}
-        if self._published and not names >= {each["metadata"]["name"] for each in self.pools()}:
-            return await self.client.current_version(SLICES)
+        since = await super().put_right(owner)
         self._published = True
-        return await super().put_right(owner)
+        return since
+
+    async def create(self, wanted: dict[str, Any]) -> None:
+        if not self._published:
+            await super().create(wanted)
 
 
 class LeavesStaleSlices(PlainDriver):

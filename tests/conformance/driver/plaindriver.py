@@ -155,10 +155,13 @@ class PlainDriver:
         for name, each in wanted.items():
             if name not in found:
                 each["metadata"]["ownerReferences"] = owner
-                await self.client.create(each)
+                await self.create(each)
             elif found[name]["spec"] != each["spec"]:
                 await self.repair(found[name], each)
         return since
+
+    async def create(self, wanted: dict[str, Any]) -> None:
+        await self.client.create(wanted)
 
     async def remove_stale(self, name: str) -> None:
         await self.client.delete(SLICES, name)

@@ -56,7 +56,7 @@ def test_a_process_that_breaks_a_rule_is_told_which_and_why(tmp_path: Path) -> N
     chosen = rules("registration", "prepare", "reboot")
     done = conformance(*QUICK, *chosen, "--junit", str(report), "-o", "yaml", "--", *DRIVER, "--flaw", "reboot")
     assert done.returncode == 1, done.stdout + done.stderr
-    failed = [each for each in yaml.safe_load(done.stdout)["results"] if each["outcome"] == "fail"]
+    failed = [each for each in yaml.safe_load(done.stdout)["results"] if each["verdict"] == "fail"]
     assert [each["rule"] for each in failed] == ["reboot"]
     assert failed[0]["reason"].startswith(f"no file in the CDI directory has {NAME}/device=")
     failure = ElementTree.parse(report).find(".//testcase[@name='reboot']/failure")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
-from drakit.conformance import RULES, RuleOutcome, RuleResult, Subject, Timeouts, judge, open_testbed
+from drakit.conformance import RULES, RuleResult, RuleVerdict, Subject, Timeouts, judge, open_testbed
 from tests.conformance.driver.flaws import FLAWS
 from tests.conformance.driver.launcher import REMOVE, InProcessLauncher
 from tests.conformance.driver.plaindriver import NAME, SICK, PlainDriver
@@ -15,24 +16,32 @@ CONTROL = f"{{plugin_dir}}/{NAME}/{SICK}"
 SUBJECT = Subject(
     removal_arguments=(REMOVE,), break_command=("touch", CONTROL), heal_command=("rm", "--force", CONTROL)
 )
-SOON = Timeouts(start=10.0, call=10.0, publish=1.0, repair=1.0, stop=10.0, slow=0.05, settle=0.05, health=1.0)
+PATIENT = Timeouts(start=30.0, call=30.0, publish=30.0, repair=30.0, stop=30.0, slow=0.05, settle=0.05, health=30.0)
+SOONER = {
+    "slices-complete": {"publish": 1.0},
+    "slices-repaired": {"repair": 2.0},
+    "slices-published-again": {"repair": 2.0},
+    "slices-stale-removed": {"repair": 2.0},
+    "health-change": {"health": 2.0},
+}
+"""Where a broken driver makes the suite wait in vain."""
 
 
-async def judged(kind: type[PlainDriver]) -> list[RuleResult]:
-    async with open_testbed(InProcessLauncher(kind), timeouts=SOON, subject=SUBJECT) as bed:
+async def judged(kind: type[PlainDriver], timeouts: Timeouts = PATIENT) -> list[RuleResult]:
+    async with open_testbed(InProcessLauncher(kind), timeouts=timeouts, subject=SUBJECT) as bed:
         return [each async for each in judge(RULES, bed)]
 
 
 def test_a_driver_written_from_the_wire_alone_keeps_every_rule() -> None:
     results = asyncio.run(judged(PlainDriver))
-    assert [(each.rule, each.reason) for each in results if each.outcome is not RuleOutcome.PASS] == []
+    assert [(each.rule, each.reason) for each in results if each.verdict is not RuleVerdict.PASS] == []
 
 
 @pytest.mark.parametrize("rule", [each.id for each in RULES])
 def test_a_driver_that_breaks_one_rule_fails_on_that_rule_alone(rule: str) -> None:
-    results = asyncio.run(judged(FLAWS[rule]))
-    assert [each.rule for each in results if each.outcome is RuleOutcome.FAIL] == [rule]
-    failed = {each.rule: each.reason for each in results}
+    results = asyncio.run(judged(FLAWS[rule], msgspec.structs.replace(PATIENT, **SOONER.get(rule, {}))))
+    failed = {each.rule: each.reason for each in results if each.verdict is RuleVerdict.FAIL}
+    assert failed.keys() == {rule}, failed
     assert failed[rule]
 
 

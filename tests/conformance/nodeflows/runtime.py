@@ -153,6 +153,11 @@ class ScriptedRuntime:
             if running and pod in ("", info.pod.name) and name in ("", info.name):
                 self._exit(info.id, code)
 
+    def forget(self) -> None:
+        """The machine was switched off and on: nothing of before is there."""
+        self._sandboxes.clear()
+        self._containers.clear()
+
     def break_sandboxes(self, code: int) -> None:
         for sandbox in list(self._sandboxes.values()):
             if sandbox.state is SandboxState.READY:

@@ -26,10 +26,10 @@ from drakit.nodeagent.agent import NodeAgent
 from drakit.nodeagent.node.facts import MachineFacts
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
 from drakit.store import MemoryStore
+from tests.builders.cluster import settings
 from tests.conformance.nodeflows.names import Uids
 from tests.conformance.nodeflows.runtime import CriCall, ScriptedRuntime
 from tests.conformance.nodeflows.scripted import Call, DriverStage, ScriptedDialer, ScriptedDirectory, ScriptedDriver
-from tests.controllers.cluster import settings
 
 Plain = dict[str, Any]
 NODE = "node-1"
@@ -66,7 +66,7 @@ class Line:
 
     async def handle(self, request: Any) -> Any:
         if self.away:
-            raise ConnectionFailed("the server is away")
+            raise ConnectionFailed("the server is away", sent=False)
         return await self._inner.handle(request)
 
     async def close(self) -> None:
@@ -95,6 +95,8 @@ class Stage:
         self.drivers = DriverStage(clock, self.uids, self._log_call)
         self.directory = ScriptedDirectory()
         self.runtime = ScriptedRuntime(clock, self._log_cri, self._creation_failure)
+        self.dies_after = 0
+        """The agent dies in the call of this number; zero for never."""
         self._handler = handler
         self.line = Line(handler, User(name=""))
         self._task: asyncio.Task[None] | None = None
@@ -102,11 +104,16 @@ class Stage:
 
     def _log_call(self, call: Call) -> None:
         self.calls.append(call)
-        self.merged.append(call)
+        self._log(call)
 
     def _log_cri(self, call: CriCall) -> None:
         self.cri.append(call)
+        self._log(call)
+
+    def _log(self, call: Call | CriCall) -> None:
         self.merged.append(call)
+        if len(self.merged) == self.dies_after and self._task is not None:
+            self._task.cancel()  # the call is made, and its answer never heard
 
     # The agent
 
@@ -153,6 +160,10 @@ class Stage:
     @property
     def is_retrying(self) -> bool:
         return self.agent is not None and self._task is not None and self.agent.workers.is_retrying
+
+    @property
+    def is_dead(self) -> bool:
+        return self._task is not None and self._task.done()
 
     def check_alive(self) -> None:
         if self._task is not None and self._task.done():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drakit.nodeagent.containers.config import ContainerSettings, container_config, log_directory, termination_message
+from drakit.nodeagent.containers.config import ContainerSettings, container_config, log_directory
 from drakit.nodeagent.containers.documents import identity
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.runtimes.contract import ContainerConfig, ContainerRole, Mount, RuntimeRefusal
@@ -51,13 +51,14 @@ def test_init_containers_and_sidecars_are_told_apart(tmp_path: Path) -> None:
     assert [config(tmp_path, whole, subject).role for subject in inits] == [ContainerRole.INIT, ContainerRole.SIDECAR]
 
 
-def test_last_words_are_read_from_their_file(tmp_path: Path) -> None:
-    subject = container(terminationMessagePath="/tmp/last")
-    mount = config(tmp_path, pod(subject), subject).mounts[-1]
-    assert (mount.container_path, mount.needed) == ("/tmp/last", False)
-    Path(mount.host_path).write_bytes(b"x" * 5000)
-    assert termination_message(subject, tmp_path, 0) == "x" * 4096
-    assert termination_message(subject, tmp_path, 1) == ""
+def test_a_container_may_leave_last_words_where_its_spec_says(tmp_path: Path) -> None:
+    subject = container(terminationMessagePath="/tmp/last", terminationMessagePolicy="FallbackToLogsOnError")
+    found = config(tmp_path, pod(subject), subject)
+    mount = found.mounts[-1]
+    assert (mount.container_path, mount.needed, mount.host_path) == ("/tmp/last", False, found.termination_file)
+    assert Path(mount.host_path).exists()
+    assert found.log_on_error
+    assert config(tmp_path, pod(container()), container()).mounts[-1].container_path == "/dev/termination-log"
 
 
 @pytest.mark.parametrize("context", [{"runAsNonRoot": True}, {"runAsNonRoot": True, "runAsUser": 0}])

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from drakit.nodeagent.containers.limits import container_limits, qos_class
+from drakit.nodeagent.containers.limits import container_limits, pod_cgroup_limits, qos_class
+from drakit.nodeagent.runtimes.contract import NO_LIMITS
 from tests.nodeagent.containers.pods import container, pod
 
 GIB = 1 << 30
@@ -45,6 +46,14 @@ def test_cpu_and_memory_become_weight_quota_and_limit() -> None:
     limits = container_limits(pod(subject), subject)
     assert (limits.cpu_shares, limits.cpu_quota, limits.cpu_period) == (256, 150_000, 100_000)
     assert (limits.memory_bytes, limits.needs_cgroup) == (64 << 20, True)
+
+
+def test_what_the_pod_itself_names_is_for_all_its_containers() -> None:
+    limits = pod_cgroup_limits(
+        pod(container(), resources={"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}})
+    )
+    assert (limits.cpu_shares, limits.cpu_quota, limits.memory_bytes) == (1024, 200_000, GIB)
+    assert pod_cgroup_limits(pod(limited(BOTH))) == NO_LIMITS
 
 
 def test_without_any_the_weight_is_the_least() -> None:

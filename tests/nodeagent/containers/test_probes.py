@@ -236,6 +236,11 @@ def test_a_page_is_asked_for_as_the_probe_says() -> None:
     asyncio.run(scene())
 
 
+def test_a_pod_on_the_nodes_network_is_asked_on_this_machine() -> None:
+    assert HandlerTarget("id", container(), "").host == "127.0.0.1"
+    assert HandlerTarget("id", container(), "10.1.0.7").host == "10.1.0.7"
+
+
 def test_nobody_listening_is_told_as_a_kubelet_does() -> None:
     async def scene() -> None:
         server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,33 @@ def test_an_empty_directory_in_memory_is_where_memory_is(scene: Scene, tmp_path:
     assert path.is_relative_to(tmp_path / "memory")
     scene.store.tear_down("u-1")
     assert not path.exists()
+
+
+def test_nothing_of_a_pod_is_left_after_its_end(scene: Scene, tmp_path: Path) -> None:
+    scene.set_up({"name": "cache", "emptyDir": {}})
+    (tmp_path / "pods" / "u-1" / "containers" / "main").mkdir(parents=True)
+    scene.store.tear_down("u-1")
+    scene.store.tear_down("u-1")
+    assert list((tmp_path / "pods").iterdir()) == []
+
+
+def test_memory_is_shared_memory_by_default_and_apart_for_each_store(tmp_path: Path) -> None:
+    if not os.access("/dev/shm", os.W_OK):
+        pytest.skip("this machine has no /dev/shm")
+    whole = pod(volumes=[{"name": "fast", "emptyDir": {"medium": "Memory"}}])
+    stores = [VolumeStore(tmp_path / name, objects=Objects(), clock=FakeClock()) for name in ("a", "b")]
+    places = [asyncio.run(store.set_up(whole, NodeFacts()))["fast"] for store in stores]
+    assert places[0] != places[1]
+    assert all(place.is_relative_to("/dev/shm") for place in places)
+    for store in stores:
+        store.tear_down("u-1")
+    assert not any(place.parents[1].exists() for place in places)
+
+
+def test_a_directory_that_cannot_be_made_is_told(scene: Scene, tmp_path: Path) -> None:
+    (tmp_path / "pods").write_text("in the way")
+    with pytest.raises(MountFailed, match=r'MountVolume\.SetUp failed for volume "cache" : .*Not a directory'):
+        scene.set_up({"name": "cache", "emptyDir": {}})
 
 
 def test_a_config_map_becomes_files_and_follows_its_object(scene: Scene) -> None:

@@ -91,3 +91,11 @@ def write_cdi(base: Path, devices: Sequence[dict[str, Any]], *, kind: str = "ven
     (base / "cdi").mkdir(exist_ok=True)
     spec = {"cdiVersion": "0.5.0", "kind": kind, "devices": devices}
     (base / "cdi" / f"{name}.json").write_text(json.dumps(spec))
+
+
+async def written(runtime: Runtime, container: str, text: str) -> None:
+    """Until the container has written it."""
+    path = Path((await find(runtime, container)).log_path)
+    async with asyncio.timeout(20):
+        while not path.exists() or text not in path.read_text():
+            await asyncio.sleep(0.01)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from drakit.nodeagent.runtimes.cdi import CdiMount, CdiRegistry, DeviceNode, Hook
+from drakit.nodeagent.runtimes.cdi import CdiDeviceNode, CdiHook, CdiMount, CdiRegistry
 from drakit.nodeagent.runtimes.contract import DeviceUnresolved
 
 
@@ -42,10 +42,10 @@ def test_all_kinds_of_edits_are_read(tmp_path: Path) -> None:
     }
     write(tmp_path, "a.json", spec(a=edits))
     found = CdiRegistry([tmp_path]).resolve(["vendor.com/gpu=a", "vendor.com/gpu=a"])
-    assert found.device_nodes == [DeviceNode("/dev/gpu0", "/dev/vendor0", permissions="rw", file_mode=432)]
+    assert found.device_nodes == [CdiDeviceNode("/dev/gpu0", "/dev/vendor0", permissions="rw", file_mode=432)]
     assert found.mounts == [CdiMount("/opt/lib", "/usr/lib/gpu", ("ro", "bind"))]
     assert found.mounts[0].read_only
-    assert found.hooks == [Hook("createContainer", "/bin/hook", ("hook", "x"), limit=5)]
+    assert found.hooks == [CdiHook("createContainer", "/bin/hook", ("hook", "x"), limit=5)]
     assert found.groups == [44]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from drakit.base.clock import FakeClock, RealClock
 from drakit.nodeagent.runtimes.cgroups import NO_CGROUP, Cgroups, weight
 from drakit.nodeagent.runtimes.contract import ContainerLimits, LimitsRefused
 
@@ -57,6 +59,15 @@ def test_version_two_has_one_directory_and_hands_controllers_down(tmp_path: Path
     assert (made.procs, made.oom) == ((f"{leaf}/cgroup.procs",), (f"{leaf}/memory.events",))
 
 
+def test_the_pods_own_limits_are_on_the_directory_above(tmp_path: Path) -> None:
+    cgroups = Cgroups("node", root=version_one(tmp_path))
+    cgroups.make("pod1/c1", ContainerLimits(), pod=ContainerLimits(memory_bytes=4096))
+    assert (tmp_path / "memory/drakit/node/pod1/memory.limit_in_bytes").read_text() == "4096"
+    assert not (tmp_path / "memory/drakit/node/pod1/c1/memory.limit_in_bytes").exists()
+    with pytest.raises(LimitsRefused):
+        Cgroups("node", root=tmp_path / "none").make("p/c", ContainerLimits(), pod=ContainerLimits(cpu_quota=1000))
+
+
 def test_where_none_may_be_made_limits_are_refused_and_weights_left_out(tmp_path: Path) -> None:
     cgroups = Cgroups("node", root=tmp_path / "none")
     assert cgroups.version == 0
@@ -69,10 +80,37 @@ def test_removal_takes_the_pods_directory_with_its_last_container(tmp_path: Path
     cgroups = Cgroups("node", root=version_one(tmp_path))
     for path in ("pod1/c1", "pod1/c2"):
         cgroups.make(path, ContainerLimits())
-    cgroups.remove("pod1/c1")
+    asyncio.run(cgroups.remove("pod1/c1", RealClock()))
     assert (tmp_path / "cpu/drakit/node/pod1").exists()
-    cgroups.remove("pod1/c2")
-    cgroups.remove("pod1/c2")
+    asyncio.run(cgroups.remove("pod1/c2", RealClock()))
+    asyncio.run(cgroups.remove("pod1/c2", RealClock()))
+    assert not (tmp_path / "cpu/drakit/node/pod1").exists()
+
+
+def test_what_an_earlier_agent_left_is_swept_up_and_the_rest_kept(tmp_path: Path) -> None:
+    cgroups = Cgroups("node", root=version_one(tmp_path))
+    for path in ("pod1/c1", "pod2/c2"):
+        cgroups.make(path, ContainerLimits())
+    cgroups.sweep({"pod2/c2"})
+    assert [path.name for path in (tmp_path / "memory/drakit/node").iterdir()] == ["pod2"]
+
+
+def test_a_cgroup_that_is_in_use_for_a_moment_is_removed_after_it(tmp_path: Path) -> None:
+    cgroups = Cgroups("node", root=version_one(tmp_path))
+    cgroups.make("pod1/c1", ContainerLimits())
+    busy = tmp_path / "cpu/drakit/node/pod1/c1/busy"
+    busy.touch()
+
+    async def scene() -> None:
+        clock = FakeClock()
+        removal = asyncio.create_task(cgroups.remove("pod1/c1", clock))
+        await clock.run_for(0.5)
+        assert not removal.done()
+        busy.unlink()
+        await clock.run_for(0.5)
+        assert removal.done()
+
+    asyncio.run(scene())
     assert not (tmp_path / "cpu/drakit/node/pod1").exists()
 
 

@@ -6,10 +6,8 @@ import hashlib
 import io
 import json
 import os
-import re
 import shutil
 import signal
-import subprocess
 import tarfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -34,33 +32,12 @@ from drakit.nodeagent.runtimes.crun import CrunRuntime
 from drakit.nodeagent.runtimes.crun.images import ImageStore
 from drakit.nodeagent.runtimes.supervised import records
 from drakit.nodeagent.runtimes.supervised.records import RunningFile
-from tests.nodeagent.runtimes.scene import end, find, on_loop, remove_all, run, shell, start, write_cdi
+from tests.nodeagent.runtimes.scene import end, find, on_loop, remove_all, run, shell, start, write_cdi, written
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("crun") is None, reason="crun is not installed"),
     pytest.mark.skipif(os.geteuid() != 0, reason="the crun runtime needs root"),
 ]
-
-PROGRAMS = ("sh", "cat", "sleep", "ls", "env", "stty", "head", "tail", "hostname")
-
-
-@pytest.fixture(scope="module")
-def root_file_system(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A few programs of this machine, with the libraries that they need."""
-    root = tmp_path_factory.mktemp("image") / "rootfs"
-    for name in ("bin", "etc", "tmp", "dev", "proc", "sys"):
-        (root / name).mkdir(parents=True)
-    for program in PROGRAMS:
-        path = Path(shutil.which(program) or "").resolve()
-        shutil.copy2(path, root / "bin" / program)
-        listed = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False).stdout
-        for library in re.findall(r"(/\S+)", listed):
-            target = root / library.lstrip("/")
-            if Path(library).is_file() and not target.exists():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(library, target)
-    (root / "etc" / "passwd").write_text("app:x:1234:1235::/:/bin/sh\n")
-    return root
 
 
 @asynccontextmanager
@@ -68,7 +45,7 @@ async def runtime_in(base: Path, root: Path, **changes: Any) -> AsyncIterator[Cr
     settings: dict[str, Any] = {
         "clock": RealClock(),
         "cdi": CdiRegistry([base / "cdi"]),
-        "cgroups": Cgroups("test-crun"),
+        "cgroups": Cgroups(f"test-{base.name}"),
         "images": ImageStore(base / "images", table={"tiny": root}, root=base / "layouts"),
     }
     async with CrunRuntime(base / "runtime", **(settings | changes)) as runtime:
@@ -140,6 +117,7 @@ async def test_exec_stop_and_exit_codes(tmp_path: Path, root_file_system: Path) 
     script = "trap 'exit 9' TERM; echo up; while :; do sleep 0.05; done"
     async with runtime_in(tmp_path, root_file_system) as runtime:
         container = await start(runtime, tmp_path, tiny(script, env={"A": "b"}))
+        await written(runtime, container, "up")
         result = await runtime.exec_sync(container, ["/bin/sh", "-c", "echo $A; exit 5"])
         # crun tells the size a moment after the program's start.
         sized = 'while [ "$(stty size)" = "0 0" ]; do sleep 0.01; done; stty size'
@@ -164,7 +142,7 @@ async def test_a_container_that_ignores_the_request_is_killed(tmp_path: Path, ro
 
 @on_loop
 async def test_a_container_over_its_memory_is_killed_for_it(tmp_path: Path, root_file_system: Path) -> None:
-    if Cgroups("test-crun").version == 0:
+    if Cgroups("test").version == 0:
         pytest.skip("no cgroups on this machine")
     limits = ContainerLimits(memory_bytes=16 << 20, cpu_quota=50_000, cpu_shares=512)
     async with runtime_in(tmp_path, root_file_system) as runtime:
@@ -173,7 +151,8 @@ async def test_a_container_over_its_memory_is_killed_for_it(tmp_path: Path, root
         except LimitsRefused as refusal:
             pytest.skip(str(refusal))
     assert info.reason == "OOMKilled", info
-    assert not list(Path("/sys/fs/cgroup").glob("*/drakit/test-crun/pod*"))
+    left = list(Path("/sys/fs/cgroup").glob(f"*/drakit/test-{tmp_path.name}"))
+    assert left == []
 
 
 @on_loop
@@ -184,6 +163,21 @@ async def test_limits_are_refused_where_no_cgroup_may_be_made(tmp_path: Path, ro
             await start(runtime, tmp_path, tiny("true", limits=ContainerLimits(memory_bytes=1 << 30)))
         info, _ = await run(runtime, tmp_path, tiny("true", limits=ContainerLimits(cpu_shares=100)))
     assert info.exit_code == 0
+
+
+@on_loop
+async def test_the_next_agent_finds_a_container_that_runs(tmp_path: Path, root_file_system: Path) -> None:
+    images = ImageStore(tmp_path / "images", table={"tiny": root_file_system})
+    cdi, cgroups = CdiRegistry([tmp_path / "cdi"]), Cgroups("none", root=tmp_path / "none")
+    first = CrunRuntime(tmp_path / "runtime", clock=RealClock(), cdi=cdi, cgroups=cgroups, images=images)
+    async with first:
+        container = await start(first, tmp_path, tiny("sleep 1000"))
+    async with runtime_in(tmp_path, root_file_system) as second:
+        assert (await find(second, container)).state is ContainerState.RUNNING
+        result = await second.exec_sync(container, ["/bin/sh", "-c", "echo here"])
+        assert result.stdout == b"here\n"
+        await second.stop_container(container, grace=0.2)
+        assert (await find(second, container)).exit_code == 137
 
 
 @on_loop

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from drakit.base.errors import DeadlineExceeded
 from drakit.nodeagent.runtimes.contract import (
+    ContainerInfo,
     ContainerLimits,
     ContainerState,
     DeviceUnresolved,
+    ExecResult,
     LimitsRefused,
     Mount,
     RuntimeRefusal,
@@ -34,7 +38,13 @@ from tests.nodeagent.runtimes.scene import (
     shell,
     start,
     write_cdi,
+    written,
 )
+
+
+def can_make(namespace: str) -> bool:
+    option = ["--user", "--map-root-user"] if namespace == "user" else []
+    return subprocess.run(["unshare", "--mount", *option, "true"], check=False, capture_output=True).returncode == 0
 
 
 @asynccontextmanager
@@ -114,10 +124,12 @@ async def test_stop_asks_first_and_kills_after_the_grace(tmp_path: Path) -> None
         polite = await start(
             runtime, tmp_path, shell("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done")
         )
-        await _wait_for_log(runtime, polite, "up")
+        await written(runtime, polite, "up")
         await runtime.stop_container(polite, grace=20)
-        stubborn = await start(runtime, tmp_path, shell("trap '' TERM; echo up; while :; do sleep 0.02; done"))
-        await _wait_for_log(runtime, stubborn, "up")
+        stubborn = await start(
+            runtime, tmp_path, shell("trap '' TERM; echo up; while :; do sleep 0.02; done", log_path="stubborn/0.log")
+        )
+        await written(runtime, stubborn, "up")
         await runtime.stop_container(stubborn, grace=0.1)
         await runtime.stop_container(stubborn, grace=0.1)
         first, second = await find(runtime, polite), await find(runtime, stubborn)
@@ -139,7 +151,7 @@ async def test_nothing_of_a_container_outlives_it(tmp_path: Path) -> None:
 async def test_removing_a_sandbox_kills_and_forgets_its_containers_but_keeps_the_log(tmp_path: Path) -> None:
     async with runtime_in(tmp_path) as runtime:
         container = await start(runtime, tmp_path, shell("echo up; sleep 1000"))
-        await _wait_for_log(runtime, container, "up")
+        await written(runtime, container, "up")
         info = await find(runtime, container)
         await remove_all(runtime)
         assert (await runtime.containers(), await runtime.sandboxes()) == ([], [])
@@ -147,8 +159,11 @@ async def test_removing_a_sandbox_kills_and_forgets_its_containers_but_keeps_the
     assert list((tmp_path / "runtime" / "containers").iterdir()) == []
 
 
+@pytest.mark.parametrize("namespace", ["mount", "user"])
 @on_loop
-async def test_mounts_appear_without_a_trace_on_the_node(tmp_path: Path) -> None:
+async def test_mounts_appear_without_a_trace_on_the_node(tmp_path: Path, namespace: str) -> None:
+    if not can_make(namespace):
+        pytest.skip(f"the kernel lets this user make no {namespace} namespace")
     (tmp_path / "volume").mkdir()
     (tmp_path / "volume" / "file").write_text("hello")
     (tmp_path / "one").write_text("single")
@@ -161,7 +176,7 @@ async def test_mounts_appear_without_a_trace_on_the_node(tmp_path: Path) -> None
         "cat /drakit-test-data/file /etc/drakit-test/one.conf; echo; echo new > /drakit-test-data/new;"
         "cat /run/drakit-test/read/new; touch /run/drakit-test/read/x 2>/dev/null || echo refused; ls /usr/bin/env"
     )
-    async with runtime_in(tmp_path) as runtime:
+    async with runtime_in(tmp_path, namespace=namespace) as runtime:
         info, text = await run(runtime, tmp_path, shell(script, mounts=mounts))
     assert text.splitlines() == ["hellosingle", "new", "refused", "/usr/bin/env"], info
     assert (tmp_path / "volume" / "new").read_text() == "new\n"
@@ -292,7 +307,8 @@ async def test_exec_on_a_terminal_knows_its_size(tmp_path: Path) -> None:
 async def test_execs_end_with_their_container(tmp_path: Path) -> None:
     async with runtime_in(tmp_path) as runtime:
         container = await start(runtime, tmp_path, shell("sleep 1000"))
-        streams = await runtime.exec(container, ["sleep", "1000"])
+        streams = await runtime.exec(container, ["sh", "-c", "echo up; sleep 1000"])
+        assert await streams.stdout.read() == b"up\n"
         await runtime.stop_container(container, grace=5)
         async with asyncio.timeout(10):
             assert await streams.wait() == 137
@@ -335,15 +351,44 @@ async def test_a_container_with_a_terminal_has_one(tmp_path: Path) -> None:
 async def test_a_rotated_log_goes_on_in_a_new_file(tmp_path: Path) -> None:
     async with runtime_in(tmp_path) as runtime:
         container = await start(runtime, tmp_path, shell("echo one; read a; echo two; sleep 1000", stdin=True))
-        await _wait_for_log(runtime, container, "one")
+        await written(runtime, container, "one")
         log = Path((await find(runtime, container)).log_path)
         log.rename(log.with_suffix(".old"))
         await runtime.reopen_log(container)
         streams = await runtime.attach(container, stdin=True)
         await streams.write_stdin(b"\n")
-        await _wait_for_log(runtime, container, "two")
+        await written(runtime, container, "two")
         await streams.close()
     assert "one" not in log.read_text()
+
+
+@on_loop
+async def test_long_lines_are_logged_in_pieces_and_none_is_lost(tmp_path: Path) -> None:
+    async with runtime_in(tmp_path) as runtime:
+        info, text = await run(runtime, tmp_path, shell("head -c 40000 /dev/zero | tr '\\0' x; echo; echo short"))
+    tags = [line.split(" ", 3)[2] for line in Path(info.log_path).read_text().splitlines()]
+    assert (tags[-2:], set(tags[:-2])) == (["F", "F"], {"P"})
+    assert text == "x" * 40000 + "\nshort\n"
+
+
+@on_loop
+async def test_output_waits_for_an_attached_reader_that_is_slow(tmp_path: Path) -> None:
+    size = 8 << 20
+    async with runtime_in(tmp_path) as runtime:
+        config = shell(f"read go; head -c {size} /dev/zero | tr '\\0' x; echo done >&2", stdin=True)
+        container = await start(runtime, tmp_path, config)
+        streams = await runtime.attach(container, stdin=True)
+        await streams.write_stdin(b"go\n")
+        log = Path((await find(runtime, container)).log_path)
+        async with asyncio.timeout(20):
+            while log.stat().st_size < 1 << 20:
+                await asyncio.sleep(0.01)
+        assert (await find(runtime, container)).state is ContainerState.RUNNING
+        received = 0
+        while piece := await streams.stdout.read():
+            received += len(piece)
+        assert (received, await streams.stderr.read(), await streams.wait()) == (size, b"done\n", 0)
+        await streams.close()
 
 
 @on_loop
@@ -362,6 +407,21 @@ async def test_port_forward_reaches_what_listens(tmp_path: Path) -> None:
         await stream.close()
 
 
+def test_it_runs_on_the_loop_of_a_server_too(tmp_path: Path) -> None:
+    """uvloop lets descriptors through to the programs that it starts."""
+
+    async def scene() -> tuple[ExecResult, ContainerInfo]:
+        async with runtime_in(tmp_path) as runtime:
+            container = await start(runtime, tmp_path, shell("sleep 1000"))
+            result = await runtime.exec_sync(container, ["sh", "-c", "ls /proc/$$/fd; echo done"])
+            await runtime.stop_container(container, grace=5)
+            return result, await find(runtime, container)
+
+    result, info = uvloop.run(scene())
+    assert result.stdout.split() == [b"0", b"1", b"2", b"done"]
+    assert info.exit_code == 143
+
+
 @pytest.mark.parametrize(
     ("address", "is_refused"),
     [("127.0.0.1", False), ("::1", False), ("localhost", False), ("0.0.0.0", True), ("10.0.0.4", True), ("::", True)],
@@ -377,11 +437,3 @@ def test_it_does_not_start_for_a_server_that_others_reach(tmp_path: Path, addres
         return
     with pytest.raises(RuntimeUnsuitable, match="the API server listens on"):
         asyncio.run(enter(allow=False))
-
-
-async def _wait_for_log(runtime: ProcessRuntime, container: str, text: str) -> None:
-    """Until the container has written it."""
-    path = Path((await find(runtime, container)).log_path)
-    async with asyncio.timeout(20):
-        while not path.exists() or text not in path.read_text():
-            await asyncio.sleep(0.01)

@@ -13,7 +13,7 @@ from drakit.nodeagent.runtimes.process import ProcessRuntime
 from tests.nodeagent.runtimes.scene import POD as SCENE_POD
 from tests.nodeagent.runtimes.scene import end, on_loop, process_runtime, remove_all, shell, start
 from tests.nodeagent.server.hosts import Node, a_node, gathered, pod_document, run_command
-from tests.nodeagent.server.test_portforward import tunnel
+from tests.nodeagent.server.portforward import tunnel
 
 LOGS = "/containerLogs/default/web/main"
 

@@ -8,7 +8,7 @@ from typing import Any
 from drakit.api.objects.cluster import Node, NodeStatus
 from drakit.api.objects.meta import ObjectMeta
 from drakit.api.objects.pods import Pod, PodSpec, PodStatus
-from drakit.scheduler.framework import SUCCESS, NodeInfo, Profile, Status
+from drakit.scheduler.framework import SUCCESS, NodeInfo, PluginStatus, Profile
 
 POD = Pod(metadata=ObjectMeta(name="p", namespace="default", uid="u"), spec=PodSpec(scheduler_name="s"))
 
@@ -59,12 +59,12 @@ class Doing:
     score: Callable[..., Any]
 
 
-def says(status: Status = SUCCESS, only: frozenset[str] | None = None) -> Callable[..., Any]:
+def says(status: PluginStatus = SUCCESS, only: frozenset[str] | None = None) -> Callable[..., Any]:
     """A pre_filter."""
     return lambda *_: (status, only)
 
 
-def refuses(status: Status, *names: str) -> Callable[..., Any]:
+def refuses(status: PluginStatus, *names: str) -> Callable[..., Any]:
     """A filter that refuses the nodes of these names; without names, all."""
     return lambda _, __, given: {each.name: status for each in given if not names or each.name in names}
 

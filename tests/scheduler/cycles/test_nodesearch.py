@@ -11,7 +11,7 @@ from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal
 from drakit.scheduler.cycles.nodesearch import Found, NodeSearch, enough
-from drakit.scheduler.framework import SKIP, CycleState, Profile, Status
+from drakit.scheduler.framework import SKIP, CycleState, PluginStatus, Profile
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
 from drakit.scheduler.metrics.timing import Laps
 from tests.scheduler.cycles.profile import POD, nodes, nominated, profile, refuses, says, scores
@@ -59,7 +59,7 @@ def test_a_search_starts_where_the_last_one_ended() -> None:
 
 def test_nodes_that_do_not_fit_are_made_up_for_by_others() -> None:
     taken = [f"n{number}" for number in range(100)]
-    made = profile(filters=[("F", refuses(Status.unschedulable("taken"), *taken))], scores=SCORED)
+    made = profile(filters=[("F", refuses(PluginStatus.unschedulable("taken"), *taken))], scores=SCORED)
     search = searching(250)
     assert found(search, made) == [f"n{number}" for number in range(100, 220)]
     assert found(search, profile(scores=SCORED))[0] == "n220"
@@ -73,7 +73,7 @@ def test_without_scores_one_node_is_enough() -> None:
 def test_a_nominated_node_is_tried_first_and_alone() -> None:
     search = searching(3)
     assert found(search, profile(scores=SCORED), nominated("n2")) == ["n2"]
-    full = profile(filters=[("F", refuses(Status.unschedulable("full"), "n2"))], scores=SCORED)
+    full = profile(filters=[("F", refuses(PluginStatus.unschedulable("full"), "n2"))], scores=SCORED)
     assert found(search, full, nominated("n2")) == ["n0", "n1"]
     assert found(search, profile(scores=SCORED), nominated("gone")) == ["n0", "n1", "n2"]
 
@@ -96,7 +96,7 @@ def test_restrictions_that_leave_no_node_are_told_with_their_plugins() -> None:
 
 def test_nodes_that_were_left_out_are_counted_with_the_plugins_that_did_so() -> None:
     made = profile(
-        pre_filters=[("A", says(only=frozenset({"n0"})))], filters=[("F", refuses(Status.unschedulable("full")))]
+        pre_filters=[("A", says(only=frozenset({"n0"})))], filters=[("F", refuses(PluginStatus.unschedulable("full")))]
     )
     told = refusal(made)
     assert told.message == "0/3 nodes are available: 1 full, 2 node(s) didn't satisfy plugin(s) [A]."
@@ -104,22 +104,22 @@ def test_nodes_that_were_left_out_are_counted_with_the_plugins_that_did_so() -> 
 
 
 def test_a_plugin_that_refuses_the_pod_refuses_all_nodes() -> None:
-    told = refusal(profile(pre_filters=[("A", says(Status.unresolvable("never", "ever"))), ("B", says())]))
+    told = refusal(profile(pre_filters=[("A", says(PluginStatus.unresolvable("never", "ever"))), ("B", says())]))
     assert told.message == "0/3 nodes are available: never, ever."
     assert (sorted(told.plugins), sorted(told.pending)) == (["A"], [])
     assert set(told.rejections) == {"n0", "n1", "n2"}
 
 
 def test_what_waits_is_told_apart_from_what_refuses() -> None:
-    told = refusal(profile(pre_filters=[("A", says(Status.pending("soon")))]))
+    told = refusal(profile(pre_filters=[("A", says(PluginStatus.pending("soon")))]))
     assert (sorted(told.plugins), sorted(told.pending), told.is_error) == ([], ["A"], False)
 
 
 def test_reasons_are_counted_and_sorted_and_the_first_plugin_that_refuses_a_node_names_it() -> None:
     made = profile(
         filters=[
-            ("A", refuses(Status.unschedulable("full"), "n0", "n3")),
-            ("B", refuses(Status.unresolvable("wrong zone", "too old"))),
+            ("A", refuses(PluginStatus.unschedulable("full"), "n0", "n3")),
+            ("B", refuses(PluginStatus.unresolvable("wrong zone", "too old"))),
         ]
     )
     told = refusal(made, 4)
@@ -129,18 +129,20 @@ def test_reasons_are_counted_and_sorted_and_the_first_plugin_that_refuses_a_node
 
 
 def test_a_filter_that_has_nothing_to_do_is_left_out() -> None:
-    made = profile(pre_filters=[("F", says(SKIP))], filters=[("F", refuses(Status.unschedulable("x")))], scores=SCORED)
+    made = profile(
+        pre_filters=[("F", says(SKIP))], filters=[("F", refuses(PluginStatus.unschedulable("x")))], scores=SCORED
+    )
     assert found(searching(2), made) == ["n0", "n1"]
 
 
 def test_a_filter_that_fails_ends_the_attempt() -> None:
-    told = refusal(profile(filters=[("F", refuses(Status.failed("broken")))]))
+    told = refusal(profile(filters=[("F", refuses(PluginStatus.failed("broken")))]))
     assert told.is_error
     assert told.message == 'running "F" filter plugin: broken'
-    told = refusal(profile(pre_filters=[("P", says(Status.failed("broken")))]))
+    told = refusal(profile(pre_filters=[("P", says(PluginStatus.failed("broken")))]))
     assert told.message == 'running PreFilter plugin "P": broken'
 
 
 def test_without_nodes_nobody_is_asked() -> None:
-    told = refusal(profile(pre_filters=[("P", says(Status.failed("broken")))]), 0)
+    told = refusal(profile(pre_filters=[("P", says(PluginStatus.failed("broken")))]), 0)
     assert (told.message, told.is_error) == ("no nodes available to schedule pods", False)

@@ -16,8 +16,8 @@ from drakit.client import Client, ConnectionFailed, InProcess
 from drakit.scheduler import Scheduler
 from drakit.scheduler.config import SchedulerConfiguration, default_configuration
 from drakit.scheduler.plugins import MAKERS, Maker
-from tests.controllers.cluster import WRITES, Fatal
-from tests.scheduler.cluster import SchedulingCluster
+from tests.builders.cluster import WRITES, Fatal
+from tests.builders.schedulercluster import SchedulingCluster
 
 Fault = Callable[[Request, Callable[[], Awaitable[Response]]], Awaitable[Response]]
 

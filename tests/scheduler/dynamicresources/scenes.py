@@ -9,10 +9,10 @@ from typing import Any
 from drakit.api.objects.claims import ResourceClaim
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS
-from tests.controllers import manifests
-from tests.controllers.manifests import CLASS, DRIVER, Plain
-from tests.scheduler.cluster import SchedulingCluster, scheduling
-from tests.scheduler.manifests import by_name, device_class, node, pod, resource_slice
+from tests.builders import manifests
+from tests.builders.manifests import CLASS, DRIVER, Plain
+from tests.builders.podmanifests import by_name, device_class, node, pod, resource_slice
+from tests.builders.schedulercluster import SchedulingCluster, scheduling
 
 GATES = FeatureGates.defaults()
 NOT_AVAILABLE = "resourceclaim not available on the node"

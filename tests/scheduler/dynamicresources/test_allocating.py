@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from drakit.client import CLAIMS, NAMESPACES, PODS, STRATEGIC
-from tests.scheduler.cluster import on_loop
+from tests.builders.podmanifests import by_name, by_template, device_class, node, pod, resource_slice, template
+from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.scenes import (
     claim,
     devices_of,
@@ -15,7 +16,6 @@ from tests.scheduler.dynamicresources.scenes import (
     user,
     users_of,
 )
-from tests.scheduler.manifests import by_name, by_template, device_class, node, pod, resource_slice, template
 
 
 @on_loop

@@ -9,10 +9,10 @@ from drakit.client import CLAIMS, NODES
 from drakit.scheduler.config.args import DynamicResourcesArgs
 from drakit.scheduler.dynamicresources import DynamicResources
 from drakit.scheduler.plugins import MAKERS
-from tests.controllers.manifests import DRIVER
-from tests.scheduler.cluster import SchedulingCluster, on_loop
+from tests.builders.manifests import DRIVER
+from tests.builders.schedulercluster import SchedulingCluster, on_loop
+from tests.scheduler.dynamicresources.bindingconditions import attachable, condition, report
 from tests.scheduler.dynamicresources.scenes import (
-    Plain,
     bare_slice,
     claim,
     devices_of,
@@ -26,30 +26,6 @@ from tests.scheduler.dynamicresources.scenes import (
 )
 
 WAITING = "waiting for binding conditions for device on node node-1"
-
-
-def attachable(name: str) -> Plain:
-    return {
-        "name": name,
-        "bindsToNode": True,
-        "bindingConditions": ["Attached", "Booted"],
-        "bindingFailureConditions": ["AttachFailed"],
-    }
-
-
-def condition(type_: str, status: str = "True") -> Plain:
-    return {
-        "type": type_,
-        "status": status,
-        "reason": "R",
-        "message": "m",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-
-
-async def report(it: SchedulingCluster, *conditions: Plain, device: str = "d0", name: str = "c") -> None:
-    status = {"driver": DRIVER, "pool": "pool", "device": device, "conditions": list(conditions)}
-    await it.set_status(CLAIMS, name, {"devices": [status]})
 
 
 async def begin(it: SchedulingCluster, *devices: str) -> None:
@@ -210,8 +186,8 @@ async def test_what_came_of_waiting_is_counted() -> None:
         labels = {"profile": "default-scheduler", "driver": DRIVER}
         total, wait = "allocations_total", "wait_duration_seconds_sum"
         prefix = "scheduler_dra_bindingconditions_"
-        assert it.figure(prefix + total, **labels, status="failure") == 1
-        assert it.figure(prefix + wait, **labels, status="failure") == 3
+        assert it.metric(prefix + total, **labels, status="failure") == 1
+        assert it.metric(prefix + wait, **labels, status="failure") == 3
         await it.run_for(10)
         await report(it, condition("Attached"), condition("Booted"))
-        assert it.figure(prefix + total, **labels, status="success") == 1
+        assert it.metric(prefix + total, **labels, status="success") == 1

@@ -13,8 +13,9 @@ from drakit.scheduler.config import default_configuration
 from drakit.scheduler.config.args import DynamicResourcesArgs
 from drakit.scheduler.dynamicresources import DynamicResources, PluginContext, explain
 from drakit.scheduler.framework import NodeInfo
-from drakit.scheduler.plugins import MAKERS
-from tests.scheduler.cluster import SchedulingCluster, on_loop
+from tests.builders.podmanifests import node, resource_slice
+from tests.builders.schedulercluster import SchedulingCluster, on_loop
+from tests.scheduler.dynamicresources.choosing import Plugins
 from tests.scheduler.dynamicresources.scenes import (
     GATES,
     Plain,
@@ -28,23 +29,6 @@ from tests.scheduler.dynamicresources.scenes import (
     scene,
     user,
 )
-from tests.scheduler.manifests import node, resource_slice
-
-
-class Plugins:
-    """Keeps the plugin that a scheduler makes, so that a test can ask it."""
-
-    def __init__(self, **args: Any) -> None:
-        self.made: list[DynamicResources] = []
-        self._args = DynamicResourcesArgs(**args)
-
-    def __call__(self, handle: Any, _: Any) -> DynamicResources:
-        self.made.append(DynamicResources(handle, self._args))
-        return self.made[-1]
-
-    @property
-    def makers(self) -> dict[str, Any]:
-        return {**MAKERS, "DynamicResources": self}
 
 
 @on_loop

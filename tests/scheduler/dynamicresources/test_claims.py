@@ -15,8 +15,8 @@ from drakit.api.objects.claims import ResourceClaim
 from drakit.client import CLAIMS, Client, InProcess, key_of
 from drakit.informers import Informer
 from drakit.scheduler.dynamicresources.state.claims import Claims, InFlightAllocation
-from tests.controllers.manifests import allocation
-from tests.controllers.manifests import claim as manifest
+from tests.builders.manifests import allocation
+from tests.builders.manifests import claim as manifest
 
 POOL = ("gpu.example.com", "pool")
 

@@ -9,7 +9,8 @@ import pytest
 
 from drakit.api.exchange import Request, Response
 from drakit.client import CLAIMS, PODS
-from tests.scheduler.cluster import SchedulingCluster, cluster, on_loop
+from tests.builders.podmanifests import device_class, node, resource_slice
+from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop
 from tests.scheduler.dynamicresources.faults import (
     Fault,
     Unreliable,
@@ -32,7 +33,6 @@ from tests.scheduler.dynamicresources.scenes import (
     user,
     users_of,
 )
-from tests.scheduler.manifests import device_class, node, resource_slice
 
 FAULTS: dict[str, Fault] = {
     "conflict": answer(409, "Conflict"),

@@ -10,12 +10,12 @@ from drakit.base.gates import FeatureGates
 from drakit.scheduler.dynamicresources import DynamicResources
 from drakit.scheduler.dynamicresources.hints import Hints
 from drakit.scheduler.framework import Action, EventResource, Hint
-from tests.controllers.manifests import allocation, by_template, pod_group
-from tests.controllers.manifests import claim as manifest
-from tests.scheduler.cluster import on_loop
+from tests.builders.manifests import allocation, by_template, pod_group
+from tests.builders.manifests import claim as manifest
+from tests.builders.podmanifests import pod
+from tests.builders.schedulercluster import on_loop
+from tests.scheduler.dynamicresources.choosing import Plugins
 from tests.scheduler.dynamicresources.scenes import Plain, scene, user
-from tests.scheduler.dynamicresources.test_choosing import Plugins
-from tests.scheduler.manifests import pod
 
 
 def claim(name: str = "c", version: int = 1, *, device: str = "", finalizer: str = "", users: int = 0) -> ResourceClaim:

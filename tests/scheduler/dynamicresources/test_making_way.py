@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, POD_GROUPS, PODS, SLICES
-from tests.controllers.manifests import allocation, consumer, pod_group
-from tests.scheduler.cluster import SchedulingCluster, on_loop
+from tests.builders.manifests import allocation, consumer, pod_group
+from tests.builders.podmanifests import node, resource_slice
+from tests.builders.schedulercluster import SchedulingCluster, on_loop
 from tests.scheduler.dynamicresources.scenes import (
     NOT_AVAILABLE,
     by_name,
@@ -17,7 +18,6 @@ from tests.scheduler.dynamicresources.scenes import (
     user,
     users_of,
 )
-from tests.scheduler.manifests import node, resource_slice
 
 WORKLOADS = FeatureGates.of({"GenericWorkload": True, "DRAWorkloadResourceClaims": True})
 

@@ -10,9 +10,11 @@ import pytest
 from drakit.api import Pod, from_plain
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, CLASSES, PODS, SLICES, TAINT_RULES
-from drakit.scheduler.framework import CycleState, Status
-from tests.controllers.manifests import DRIVER
-from tests.scheduler.cluster import on_loop
+from drakit.scheduler.framework import CycleState, PluginStatus
+from tests.builders.manifests import DRIVER
+from tests.builders.podmanifests import by_template, node, pod, resource_slice, template
+from tests.builders.schedulercluster import on_loop
+from tests.scheduler.dynamicresources.choosing import Plugins
 from tests.scheduler.dynamicresources.scenes import (
     NOT_AVAILABLE,
     Plain,
@@ -26,8 +28,6 @@ from tests.scheduler.dynamicresources.scenes import (
     stored,
     user,
 )
-from tests.scheduler.dynamicresources.test_choosing import Plugins
-from tests.scheduler.manifests import by_template, node, pod, resource_slice, template
 
 NOTHING = "no new claims to deallocate"
 
@@ -107,9 +107,9 @@ def test_what_keeps_a_pod_out_of_the_queue_is_told_in_the_words_of_kubernetes(ca
             await it.delete(CLAIMS, "going", grace=None)
             read = from_plain(Pod, document)
             (plugin,) = plugins.made
-            assert plugin.pre_enqueue(read) == Status.unresolvable(words)
+            assert plugin.pre_enqueue(read) == PluginStatus.unresolvable(words)
             status, _ = plugin.pre_filter(CycleState(read), read)
-            assert status == Status.unresolvable(words)
+            assert status == PluginStatus.unresolvable(words)
 
     on_loop(run)()
 

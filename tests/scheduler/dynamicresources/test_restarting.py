@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drakit.client import CLAIMS
-from tests.scheduler.cluster import SchedulingCluster, on_loop
+from tests.builders.schedulercluster import SchedulingCluster, on_loop
 from tests.scheduler.dynamicresources.scenes import (
     Plain,
     by_name,

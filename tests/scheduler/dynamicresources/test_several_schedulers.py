@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack
 
 import pytest
 
 from drakit.client import CLAIMS, PODS, InProcess
-from tests.controllers.cluster import Fatal
-from tests.controllers.manifests import DRIVER, allocation
-from tests.scheduler.cluster import SchedulingCluster, cluster, on_loop
-from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, held, on_claim_status
+from tests.builders.cluster import Fatal
+from tests.builders.manifests import DRIVER, allocation
+from tests.builders.podmanifests import device_class, node, resource_slice
+from tests.builders.schedulercluster import cluster, on_loop
+from tests.scheduler.dynamicresources.faults import another_scheduler
 from tests.scheduler.dynamicresources.scenes import (
     GATES,
     Plain,
@@ -24,25 +24,11 @@ from tests.scheduler.dynamicresources.scenes import (
     user,
     users_of,
 )
-from tests.scheduler.manifests import device_class, node, resource_slice
+from tests.scheduler.dynamicresources.several_schedulers import race
 
 
 def of(scheduler: str, name: str, claim_name: str = "c") -> Plain:
     return user(name, claim_name, spec={"schedulerName": scheduler})
-
-
-async def race(it: SchedulingCluster, *objects: Plain) -> tuple[asyncio.Event, AsyncExitStack]:
-    """Two schedulers, of which the second is held up at its allocation until the first is done."""
-    stack, release = AsyncExitStack(), asyncio.Event()
-    slow = Unreliable(it, held(release), concerns=on_claim_status)
-    await stack.enter_async_context(another_scheduler(it, slow, name="slow"))
-    for each in objects:
-        await it.client.create(each)
-    await it.settle()
-    assert slow.met
-    await stack.enter_async_context(another_scheduler(it, Fatal(InProcess(it.server)), name="fast"))
-    await it.settle()
-    return release, stack
 
 
 @on_loop

@@ -9,7 +9,8 @@ import pytest
 
 from drakit.scheduler.config import SchedulerConfiguration, load_configuration
 from drakit.scheduler.dynamicresources.points.score import score_left
-from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
+from tests.builders.podmanifests import device_class
+from tests.builders.schedulercluster import SchedulingCluster, on_loop, scheduling
 from tests.scheduler.dynamicresources.scenes import (
     GATES,
     by_name,
@@ -21,7 +22,6 @@ from tests.scheduler.dynamicresources.scenes import (
     resource_slice,
     user,
 )
-from tests.scheduler.manifests import device_class
 
 
 def strategy(name: str) -> SchedulerConfiguration:

@@ -9,9 +9,9 @@ from typing import Any
 from drakit.api.objects.meta import Condition, find_condition
 from drakit.base.gates import FeatureGates
 from drakit.client import POD_GROUPS
-from tests.controllers.manifests import Plain, pod_group
-from tests.scheduler.cluster import SchedulingCluster, scheduling
-from tests.scheduler.manifests import node, pod
+from tests.builders.manifests import Plain, pod_group
+from tests.builders.podmanifests import node, pod
+from tests.builders.schedulercluster import SchedulingCluster, scheduling
 
 GATES = FeatureGates.of({"GenericWorkload": True, "GangScheduling": True, "DRAWorkloadResourceClaims": True})
 PROFILE = "default-scheduler"
@@ -57,4 +57,4 @@ async def scheduled(it: SchedulingCluster, group: str = "pg") -> Condition | Non
 
 
 def group_attempts(it: SchedulingCluster, result: str) -> float:
-    return it.figure("scheduler_podgroup_schedule_attempts_total", result=result, profile=PROFILE)
+    return it.metric("scheduler_podgroup_schedule_attempts_total", result=result, profile=PROFILE)

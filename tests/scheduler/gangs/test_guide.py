@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from drakit.client import CLAIMS, POD_GROUPS, PODS
-from tests.scheduler.cluster import on_loop, scheduling
+from tests.builders.schedulercluster import on_loop, scheduling
 from tests.scheduler.dynamicresources.scenes import message_of
 from tests.scheduler.gangs.scenes import GATES, placed, scheduled
 

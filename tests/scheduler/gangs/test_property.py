@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakit.client import CLAIMS, POD_GROUPS, PODS
-from tests.controllers.manifests import Plain
-from tests.scheduler.cluster import SchedulingCluster, scheduling
+from tests.builders.manifests import Plain
+from tests.builders.podmanifests import by_template, device_class, node, pod, resource_slice, template
+from tests.builders.schedulercluster import SchedulingCluster, scheduling
 from tests.scheduler.gangs.scenes import GATES, gang, member
-from tests.scheduler.manifests import by_template, device_class, node, pod, resource_slice, template
 
 NODES = ("node-0", "node-1", "node-2")
 GROUPS = ("a", "b", "c")

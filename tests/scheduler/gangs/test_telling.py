@@ -5,11 +5,11 @@ from __future__ import annotations
 from drakit.api.objects.meta import find_condition
 from drakit.client import POD_GROUPS, PODS
 from drakit.scheduler.config import load_configuration
-from tests.controllers.manifests import pod_group
-from tests.scheduler.cluster import on_loop
+from tests.builders.manifests import pod_group
+from tests.builders.podmanifests import node
+from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.scenes import message_of
 from tests.scheduler.gangs.scenes import GATES, gang, group_attempts, member, members, scheduled, with_cpus
-from tests.scheduler.manifests import node
 
 WAITING = "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled"
 TWO_PROFILES = """
@@ -135,4 +135,4 @@ async def test_attempts_at_groups_are_counted() -> None:
         await it.create(node("more"))
         await it.run_for(10)
         assert group_attempts(it, "scheduled") == 1
-        assert it.figure("scheduler_podgroup_scheduling_algorithm_duration_seconds_count") == 2
+        assert it.metric("scheduler_podgroup_scheduling_algorithm_duration_seconds_count") == 2

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from drakit.client import PODS
-from tests.controllers.manifests import pod_group
-from tests.scheduler.cluster import on_loop
+from tests.builders.manifests import pod_group
+from tests.builders.podmanifests import node, pod
+from tests.builders.schedulercluster import on_loop
 from tests.scheduler.gangs.scenes import gang, member, members, named, placed, with_cpus
-from tests.scheduler.manifests import node, pod
 
 HIGH = {
     "apiVersion": "scheduling.k8s.io/v1",

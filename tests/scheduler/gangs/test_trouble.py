@@ -9,13 +9,13 @@ import pytest
 
 from drakit.api.exchange import Request
 from drakit.client import POD_GROUPS, PODS
-from drakit.scheduler.framework import SUCCESS, Status
-from tests.controllers.manifests import pod_group
-from tests.scheduler.cluster import SchedulingCluster, cluster, on_loop
+from drakit.scheduler.framework import SUCCESS, PluginStatus
+from tests.builders.manifests import pod_group
+from tests.builders.podmanifests import device_class, node, pod, resource_slice
+from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop
 from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer, held
 from tests.scheduler.dynamicresources.scenes import by_name, claim, devices_of, message_of, users_of
 from tests.scheduler.gangs.scenes import GATES, gang, member, members, named, placed, scheduled, with_cpus
-from tests.scheduler.manifests import device_class, node, pod, resource_slice
 from tests.scheduler.stubborn import Stubborn
 
 
@@ -33,7 +33,7 @@ async def bindable(it: SchedulingCluster, count: int) -> None:
 
 @on_loop
 async def test_a_plugin_that_refuses_the_chosen_node_costs_the_gang_its_places() -> None:
-    plugin = Stubborn(reserve=[SUCCESS, SUCCESS, Status.unschedulable("not here")])
+    plugin = Stubborn(reserve=[SUCCESS, SUCCESS, PluginStatus.unschedulable("not here")])
     async with with_cpus(3, **plugin.options) as it:
         await it.create(*members(3), gang("pg", 3))
         assert await placed(it, named(3)) == []
@@ -63,7 +63,7 @@ def test_a_plugin_that_fails_for_one_member_costs_the_gang_one_attempt(point: st
 
 @on_loop
 async def test_a_member_beyond_the_minimum_that_fails_keeps_nobody_from_running() -> None:
-    plugin = Stubborn(filter=[Status.failed("broken")])
+    plugin = Stubborn(filter=[PluginStatus.failed("broken")])
     async with with_cpus(3, **plugin.options) as it:
         await it.create(*members(3), gang("pg", 2))
         assert len(await placed(it, named(3))) == 2
@@ -113,7 +113,7 @@ def test_members_whose_binding_fails_are_tried_again_and_the_others_stay(failure
 @on_loop
 async def test_members_that_could_not_be_bound_run_together_or_wait() -> None:
     """One of four is bound; three are left, of which two would fit: that is less than the minimum."""
-    plugin = Stubborn(pre_bind=[SUCCESS, *[Status.failed("broken")] * 3])
+    plugin = Stubborn(pre_bind=[SUCCESS, *[PluginStatus.failed("broken")] * 3])
     async with with_cpus(4, **plugin.options) as it:
         await it.create(*members(4))
         await it.client.create(gang("pg", 4))
@@ -145,7 +145,7 @@ async def test_a_member_that_is_deleted_while_it_is_bound_leaves_the_others() ->
 
 @on_loop
 async def test_a_group_that_goes_before_its_members_are_tried_again_leaves_them_waiting_for_it() -> None:
-    plugin = Stubborn(filter=[Status.failed("broken")])
+    plugin = Stubborn(filter=[PluginStatus.failed("broken")])
     async with with_cpus(4, **plugin.options) as it:
         await it.create(*members(2), gang("pg", 2))
         await let_go(it)

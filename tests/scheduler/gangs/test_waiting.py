@@ -5,8 +5,8 @@ from __future__ import annotations
 from drakit.base.gates import FeatureGates
 from drakit.client import PODS
 from drakit.scheduler.config import default_configuration, load_configuration
-from tests.controllers.manifests import pod_group
-from tests.scheduler.cluster import SchedulingCluster, on_loop
+from tests.builders.manifests import pod_group
+from tests.builders.schedulercluster import SchedulingCluster, on_loop
 from tests.scheduler.gangs.scenes import GATES, gang, group_attempts, member, members, named, placed, with_cpus
 
 WITHOUT_PLUGIN = """
@@ -17,7 +17,7 @@ profiles: [{plugins: {multiPoint: {disabled: [{name: GangScheduling}]}}}]
 
 
 def gated(it: SchedulingCluster) -> float:
-    return it.figure("scheduler_pending_pods", queue="gated")
+    return it.metric("scheduler_pending_pods", queue="gated")
 
 
 @on_loop

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from drakit.client import POD_GROUPS, PODS
-from tests.scheduler.cluster import SchedulingCluster, on_loop, scheduling
+from tests.builders.podmanifests import by_name, by_template, claim, device_class, node, pod, resource_slice, template
+from tests.builders.schedulercluster import SchedulingCluster, on_loop, scheduling
 from tests.scheduler.gangs.scenes import (
     GATES,
     gang,
@@ -15,7 +16,6 @@ from tests.scheduler.gangs.scenes import (
     scheduled,
     with_cpus,
 )
-from tests.scheduler.manifests import by_name, by_template, claim, device_class, node, pod, resource_slice, template
 
 
 def attempts(it: SchedulingCluster) -> float:

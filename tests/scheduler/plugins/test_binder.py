@@ -6,10 +6,10 @@ from drakit.api.exchange import Request, Response
 from drakit.api.objects.pods import Pod
 from drakit.apiserver.auth.identities import SCHEDULER
 from drakit.client import PODS, Client, ConnectionFailed, InProcess, Transport
-from drakit.scheduler.framework import Code, CycleState, Status
+from drakit.scheduler.framework import Code, CycleState, PluginStatus
 from drakit.scheduler.plugins.defaultbinder import DefaultBinder
-from tests.controllers.cluster import Cluster, cluster, on_loop
-from tests.scheduler.manifests import node, pod
+from tests.builders.cluster import Cluster, cluster, on_loop
+from tests.builders.podmanifests import node, pod
 
 
 class Deaf:
@@ -33,7 +33,7 @@ class Deaf:
         await self._inner.close()
 
 
-async def bind(to: Cluster, node: str, *, transport: Transport | None = None, view: Pod | None = None) -> Status:
+async def bind(to: Cluster, node: str, *, transport: Transport | None = None, view: Pod | None = None) -> PluginStatus:
     if view is None:
         view = await to.get(PODS, "p")
     line = transport or InProcess(to.server, SCHEDULER)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from drakit.scheduler.framework import NodeInfo, Status
+from drakit.scheduler.framework import NodeInfo, PluginStatus
 from drakit.scheduler.plugins import noderesults
 from drakit.scheduler.plugins.noderesults import FilterResults, RecentResults, Scores
 from tests.scheduler.plugins.making import make_node, make_pod, on
 
-FULL = Status.unschedulable("full")
+FULL = PluginStatus.unschedulable("full")
 
 
 class Asked:
@@ -18,7 +18,7 @@ class Asked:
     def __init__(self) -> None:
         self.about: list[str] = []
 
-    def check_node(self, node: NodeInfo) -> Status | None:
+    def check_node(self, node: NodeInfo) -> PluginStatus | None:
         self.about.append(node.name)
         return FULL if node.pods else None
 

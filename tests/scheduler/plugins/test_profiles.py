@@ -18,7 +18,7 @@ from drakit.scheduler.config.names import DEFAULTS
 from drakit.scheduler.framework import Handle, Profile
 from drakit.scheduler.plugins import MAKERS, make_profile
 from drakit.scheduler.plugins.profiles import interests_of
-from tests.controllers.cluster import cluster, on_loop
+from tests.builders.cluster import cluster, on_loop
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

@@ -9,8 +9,8 @@ from typing import Any
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, PODS
 from drakit.scheduler.config import SchedulerConfiguration, load_configuration
-from tests.scheduler.cluster import SchedulingCluster, scheduling
-from tests.scheduler.manifests import by_name, claim, device_class, node, pod, resource_slice
+from tests.builders.podmanifests import by_name, claim, device_class, node, pod, resource_slice
+from tests.builders.schedulercluster import SchedulingCluster, scheduling
 
 Plain = dict[str, Any]
 GATES = FeatureGates.defaults()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from drakit.client import CLAIMS, PODS
-from tests.scheduler.cluster import SchedulingCluster, on_loop
+from tests.builders.podmanifests import claim, node, resource_slice
+from tests.builders.schedulercluster import SchedulingCluster, on_loop
 from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer, held
-from tests.scheduler.manifests import claim, node, resource_slice
 from tests.scheduler.preemption.scenes import add, devices_of, end, leaving, message_of, preempting, scene, user
 
 

@@ -8,10 +8,10 @@ from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, PODS
 from drakit.controllers.composition import ALL
 from drakit.scheduler.config import default_configuration
-from tests.controllers.manifests import allocation, pod_group
-from tests.scheduler.cluster import on_loop
+from tests.builders.manifests import allocation, pod_group
+from tests.builders.podmanifests import by_name, claim, node, resource_slice
+from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer
-from tests.scheduler.manifests import by_name, claim, node, resource_slice
 from tests.scheduler.preemption.scenes import (
     GATES,
     add,
@@ -48,8 +48,8 @@ async def test_a_pod_gets_the_device_of_one_with_a_lower_priority() -> None:
         assert await it.node_of("b") == "node-1"
         assert await devices_of(it, "b") == ["d0"]
         assert (await it.pod("b")).status.nominated_node_name == ""
-        assert it.figure("scheduler_preemption_attempts_total") == 1
-        assert it.figure("scheduler_preemption_victims_sum") == 1
+        assert it.metric("scheduler_preemption_attempts_total") == 1
+        assert it.metric("scheduler_preemption_victims_sum") == 1
 
 
 @on_loop

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from tests.scheduler.cluster import on_loop
-from tests.scheduler.manifests import claim
+from tests.builders.podmanifests import claim
+from tests.builders.schedulercluster import on_loop
 from tests.scheduler.preemption.scenes import PRIORITIES, end, leaving, priority_class, scene, user
 
 DEVICES, CPU = 4, 8

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from drakit.api import from_plain
 from drakit.api.objects.pods import Pod
-from drakit.scheduler.framework import Status
+from drakit.scheduler.framework import PluginStatus
 from drakit.scheduler.preemption.candidates import enough_candidates, pick
 from drakit.scheduler.preemption.victims import NO_VICTIMS, Candidate, FitCheck, importance, select_victims
 
 NOW = "2030-01-01T00:00:00Z"
-FULL = Status.unschedulable("full")
+FULL = PluginStatus.unschedulable("full")
 
 
 def made(name: str, priority: int = 0, started: int | None = None, *, leaving: bool = False) -> Pod:
@@ -31,36 +31,36 @@ PODS = st.lists(st.tuples(st.integers(-2, 4), st.integers(0, 3), st.booleans()),
 ENOUGH = st.lists(st.frozensets(st.integers(0, 5), max_size=4), max_size=4)
 
 
-def judge_of(enough: Sequence[frozenset[int]]) -> FitCheck:
-    def judge(gone: Sequence[Pod]) -> Status | None:
+def check_of(enough: Sequence[frozenset[int]]) -> FitCheck:
+    def check(gone: Sequence[Pod]) -> PluginStatus | None:
         names = {pod.metadata.name for pod in gone}
         return None if any({f"p{each}" for each in some} <= names for some in enough) else FULL
 
-    return judge
+    return check
 
 
 @given(PODS, ENOUGH, st.integers(-1, 5))
 def test_greedy_is_as_good_as_exhaustive(pods: list[Pod], enough: list[frozenset[int]], priority: int) -> None:
-    judge = judge_of(enough)
-    found = select_victims("n", pods, priority, judge, NOW)
-    best = exhaustive(pods, priority, judge)
+    check = check_of(enough)
+    found = select_victims("n", pods, priority, check, NOW)
+    best = exhaustive(pods, priority, check)
     if best is None:
         assert found == (FULL if any((pod.spec.priority or 0) < priority for pod in pods) else NO_VICTIMS)
         return
     assert isinstance(found, Candidate)
     assert list(found.victims) == best
     assert all((pod.spec.priority or 0) < priority for pod in found.gone)
-    assert judge(found.gone) is None
+    assert check(found.gone) is None
 
 
-def exhaustive(pods: list[Pod], priority: int, judge: FitCheck) -> list[Pod] | None:
+def exhaustive(pods: list[Pod], priority: int, check: FitCheck) -> list[Pod] | None:
     """Of all sets that are enough, the one that spares the most important, then the next, and so on."""
     lower = [pod for pod in pods if (pod.spec.priority or 0) < priority]
     leaving = [pod for pod in lower if pod.metadata.deletion_timestamp]
     rest = sorted((pod for pod in lower if pod not in leaving), key=lambda pod: importance(pod, NOW))
     for choice in product((False, True), repeat=len(rest)):
         victims = [pod for pod, goes in zip(rest, choice, strict=True) if goes]
-        if judge([*leaving, *victims]) is None:
+        if check([*leaving, *victims]) is None:
             return victims
     return None
 

@@ -9,7 +9,7 @@ from typing import Any
 from drakit.api.objects.partial import Partial
 from drakit.api.objects.pods import Pod
 from drakit.base.clock import FakeClock
-from drakit.scheduler.framework import SUCCESS, Action, ClusterEvent, EventResource, Hint, Interest, Status
+from drakit.scheduler.framework import SUCCESS, Action, ClusterEvent, EventResource, Hint, Interest, PluginStatus
 from drakit.scheduler.queue import QueuedPod, SchedulingQueue
 
 FIT = "NodeResourcesFit"
@@ -36,8 +36,8 @@ def named(pod: Pod, _old: Any, new: Any) -> Hint:
     return Hint.QUEUE if new is not None and pod.metadata.name in new else Hint.SKIP
 
 
-def gates(pod: Pod) -> Status:
-    return Status.unresolvable("gated").by(GATES) if pod.spec.scheduling_gates else SUCCESS
+def gates(pod: Pod) -> PluginStatus:
+    return PluginStatus.unresolvable("gated").by(GATES) if pod.spec.scheduling_gates else SUCCESS
 
 
 INTERESTS: Mapping[str, Sequence[Interest]] = {
@@ -69,7 +69,7 @@ def queue(
     clock: FakeClock | None = None,
     *,
     interests: Mapping[str, Sequence[Interest]] = INTERESTS,
-    pre_enqueue: Callable[[Pod], Status] = gates,
+    pre_enqueue: Callable[[Pod], PluginStatus] = gates,
     metrics: RecordedMetrics | None = None,
     pop_early: bool = False,
 ) -> SchedulingQueue:
@@ -87,7 +87,7 @@ class Asked:
 
     name = "Asked"
 
-    def __init__(self, pre_enqueue: Callable[[Pod], Status]) -> None:
+    def __init__(self, pre_enqueue: Callable[[Pod], PluginStatus]) -> None:
         self.pre_enqueue = pre_enqueue
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drakit.api.objects.pods import Pod
 from drakit.base.clock import FakeClock
-from drakit.scheduler.framework import SUCCESS, Action, ClusterEvent, EventResource, Status
+from drakit.scheduler.framework import SUCCESS, Action, ClusterEvent, EventResource, PluginStatus
 from tests.scheduler.queue.pods import FIT, GATES, NODE_ADDED, RecordedMetrics, names, pod, queue, refused, where
 
 GROUP_ADDED = ClusterEvent(EventResource.POD_GROUP, Action.ADD)
@@ -17,9 +17,9 @@ class Gate:
         self.closed = set(names)
         self.asked = 0
 
-    def __call__(self, pod: Pod) -> Status:
+    def __call__(self, pod: Pod) -> PluginStatus:
         self.asked += 1
-        return Status.unresolvable("not yet").by(GATES) if pod.metadata.name in self.closed else SUCCESS
+        return PluginStatus.unresolvable("not yet").by(GATES) if pod.metadata.name in self.closed else SUCCESS
 
 
 def test_a_gated_pod_stays_outside_until_its_gate_is_removed() -> None:
@@ -50,7 +50,6 @@ def test_a_gate_that_stays_closed_keeps_the_pod() -> None:
     made = queue(pre_enqueue=Gate("a"))
     made.add(pod("a"))
     made.move(GROUP_ADDED, None, ["a"])
-    made.activate(["uid-a"])
     assert where(made, "a") == "gated"
     assert made.take(["uid-a"]) == []
 
@@ -88,7 +87,7 @@ def test_a_refused_pod_that_is_woken_while_its_gate_is_closed_becomes_gated() ->
 def test_a_gate_that_fails_keeps_the_pod_outside_and_is_asked_again_by_any_event() -> None:
     broken = [True]
 
-    def gate(_pod: Pod) -> Status:
+    def gate(_pod: Pod) -> PluginStatus:
         if broken:
             raise LookupError("no cache yet")
         return SUCCESS
@@ -136,5 +135,4 @@ def test_a_pod_that_stays_where_it_is_does_not_come_in_again() -> None:
     before = dict(metrics.came)
     made.update(pod("a"), pod("a", phase="Pending"))
     made.update(pod("gated", gate="g"), pod("gated", gate="h"))
-    made.activate(["uid-gated"])
     assert metrics.came == before

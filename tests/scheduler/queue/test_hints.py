@@ -227,14 +227,14 @@ def test_events_are_kept_only_as_long_as_a_pod_is_in_flight_that_may_need_them()
     made.move(NODE_ADDED, None, 1)
     b = popped(made)
     made.move(NODE_ADDED, None, 2)
-    assert made.kept_events == 2
+    assert made._flights.events == 2
     made.done(a.uid)
-    assert made.kept_events == 1
+    assert made._flights.events == 1
     c = popped(made)
     made.done(c.uid)
-    assert made.kept_events == 1
+    assert made._flights.events == 1
     made.put_back(b, unschedulable=[FIT])
-    assert made.kept_events == 0
+    assert made._flights.events == 0
     assert where(made, "b") == "backoff"
 
 

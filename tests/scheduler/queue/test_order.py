@@ -9,7 +9,7 @@ import pytest
 from drakit.base.clock import FakeClock
 from drakit.informers import QueueClosed
 from tests.client.servers import on_loop, turns
-from tests.scheduler.queue.pods import FIT, names, pod, popped, queue, refused, where
+from tests.scheduler.queue.pods import FIT, NODE_ADDED, names, pod, popped, queue, refused, where
 
 
 def test_higher_priority_comes_first_then_who_was_queued_first() -> None:
@@ -30,7 +30,8 @@ def test_a_pod_that_was_tried_queues_up_behind_those_that_came_meanwhile() -> No
     made.add(pod("later"))
     clock.advance(1)
     made.put_back(queued, unschedulable=[FIT])
-    made.activate(["uid-tried"])
+    made.move(NODE_ADDED, None, "node")
+    clock.advance(10)
     assert names(made) == ["later", "tried"]
 
 

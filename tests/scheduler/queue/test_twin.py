@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from drakit.base.clock import FakeClock
-from drakit.scheduler.framework import SUCCESS, Action, ClusterEvent, EventResource, EventScope, Hint, Interest, Status
+from drakit.scheduler.framework import (
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    EventResource,
+    EventScope,
+    Hint,
+    Interest,
+    PluginStatus,
+)
 from drakit.scheduler.framework.changes import pod_change
 from drakit.scheduler.framework.events import EVERYTHING
 from drakit.scheduler.queue import QueuedPod
@@ -101,9 +110,9 @@ class QueueAndTwin(RuleBasedStateMachine):
         self.twins: dict[str, Twin] = {}
         self.numbers = 0
 
-    def gate(self, each: Any) -> Status:
+    def gate(self, each: Any) -> PluginStatus:
         shut = each.metadata.name in self.closed_gates
-        return Status.unresolvable("shut").by("Gate") if shut else SUCCESS
+        return PluginStatus.unresolvable("shut").by("Gate") if shut else SUCCESS
 
     def place(self, twin: Twin, worth: int) -> None:
         if worth and twin.form.view.metadata.name in self.closed_gates:
@@ -252,19 +261,6 @@ class QueueAndTwin(RuleBasedStateMachine):
                     self.place(twin, worth)
         self.queue.move(event, None, names)
 
-    @rule(names=st.sets(NAMES))
-    def activate(self, names: set[str]) -> None:
-        for name in names & self.twins.keys():
-            twin = self.twins[name]
-            if twin.part == "in flight":
-                if not twin.deleted:
-                    twin.happened.append((EVERYTHING, None, None))
-            elif twin.part == "backoff":
-                twin.part = "active"
-            elif twin.part != "active":
-                self.place(twin, 2)
-        self.queue.activate([f"uid-{name}" for name in names])
-
     @rule(name=NAMES)
     def turn_gate(self, name: str) -> None:
         self.closed_gates ^= {name}
@@ -292,7 +288,7 @@ class QueueAndTwin(RuleBasedStateMachine):
             assert (queued.part if queued else None) == (known[name].part if name in known else None), name
         parts = Counter(twin.part for twin in known.values())
         assert self.queue.pending() == {part: parts[part] for part in self.queue.pending()}
-        assert self.queue.in_flight == sum(twin.part == "in flight" for twin in self.twins.values())
+        assert len(self.queue._flights) == sum(twin.part == "in flight" for twin in self.twins.values())
 
     @invariant()
     def metrics_tell_because_of_whom_pods_wait(self) -> None:
@@ -303,8 +299,8 @@ class QueueAndTwin(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_kept_for_nobody(self) -> None:
-        if self.queue.in_flight == 0:
-            assert self.queue.kept_events == 0
+        if len(self.queue._flights) == 0:
+            assert self.queue._flights.events == 0
 
 
 TestQueueAndTwin = QueueAndTwin.TestCase

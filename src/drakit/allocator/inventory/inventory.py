@@ -15,14 +15,13 @@ from typing import Any
 
 from drakit.allocator.inventory.contents import DeviceLists
 from drakit.allocator.inventory.ledger import Ledger
-from drakit.allocator.inventory.nodes import NodeState
+from drakit.allocator.inventory.nodes import NodeDevices
 from drakit.allocator.inventory.pools import NodeLabels, Pool, PoolKey, PoolSettings, PoolView, Views
 from drakit.allocator.inventory.selectors import selector_gates
 from drakit.allocator.inventory.shapes import DeviceShapes
 from drakit.allocator.inventory.tables import SharedCache, Table
 from drakit.allocator.inventory.taintrules import TaintRules, read_rule
 from drakit.api import AllocationResult, DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceSlice
-from drakit.api.objects.partial import Partial
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 
@@ -51,9 +50,9 @@ class Inventory:
         self._troubled: Table[PoolKey, None] = Table()
         self._views: SharedCache[str, Views] = SharedCache()
         self._alike: dict[Views, Views] = {}  # nodes that see the same pools share one tuple
-        self._states: SharedCache[str, NodeState] = SharedCache()
+        self._states: SharedCache[str, NodeDevices] = SharedCache()
         # States by identity of their views. Emptied with every change, as any may concern any of them.
-        self._current: dict[int, NodeState] = {}
+        self._current: dict[int, NodeDevices] = {}
 
     def fork(self) -> Inventory:
         """An inventory with the same content; changes to one are not seen by the other."""
@@ -68,11 +67,11 @@ class Inventory:
         return forked
 
     def put(self, value: object) -> None:
-        """Take in an object of any kind that counts, typed or with its document as readers return it.
+        """Take in an object of any kind that counts: typed, or what a reader of manifests returns (its `view` counts).
 
         Raise UsageError for everything else: an object that is dropped silently would make every answer wrong.
         """
-        match value.view if isinstance(value, Partial) else value:
+        match getattr(value, "view", value):
             case Node() as node:
                 self.put_node(node)
             case ResourceSlice() as each:
@@ -111,6 +110,7 @@ class Inventory:
 
     def put_slice(self, each: ResourceSlice) -> None:
         before = self._slices.get(each.metadata.name)
+        # A slice that moved to another pool leaves the one it was in.
         if before is not None and _key(before) != _key(each):
             self.remove_slice(each.metadata.name)
         self._slices.put(each.metadata.name, each)
@@ -147,6 +147,7 @@ class Inventory:
         for node in pool.homes - old:
             self._homes.put(node, (self._homes.get(node) or frozenset()) | {pool.key})
         changed = _set(self._wide, pool.key, on=pool.wide) or pool.wide
+        # A pool with shared counters that is broken concerns nodes that have no slice in it: `All` fails there too.
         troubled = not pool.wide and pool.foreign is not None and pool.foreign.problem is not None
         changed = _set(self._troubled, pool.key, on=troubled) or troubled or changed
         if changed:
@@ -222,7 +223,7 @@ class Inventory:
             self._views.rows[node] = found
         return found
 
-    def state(self, node: str) -> NodeState:
+    def state(self, node: str) -> NodeDevices:
         """The pools that the node sees and what is in use of them, as one object until something of it changes."""
         found = self._states.rows.get(node)
         if found is None:
@@ -231,12 +232,12 @@ class Inventory:
             found = self._current.get(id(views))
             if found is None:
                 usage = self.ledger.usage
-                found = self._current[id(views)] = NodeState(views, tuple([usage(view) for view in views]))
+                found = self._current[id(views)] = NodeDevices(views, tuple([usage(view) for view in views]))
             self._states.rows[node] = found
         return found
 
     @property
-    def states(self) -> Mapping[str, NodeState]:
+    def states(self) -> Mapping[str, NodeDevices]:
         """The states that were worked out already; a node that is missing has to be asked for by `state`."""
         return self._states.rows
 

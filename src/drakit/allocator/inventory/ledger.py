@@ -159,9 +159,6 @@ class Ledger:
         """The allocation in flight was stored, or given up: what is stored counts again."""
         return self._replace(self._in_flight, uid, None)
 
-    def in_flight(self, uid: str) -> bool:
-        return uid in self._in_flight
-
     def _entry(self, claim: ResourceClaim, allocation: AllocationResult | None) -> _Entry:
         pools: dict[PoolKey, list[tuple[str, Holding]]] = {}
         for number, result in enumerate(allocation.devices.results if allocation else ()):
@@ -188,11 +185,13 @@ class Ledger:
         after = self._effective(uid)
         if before == after:  # an allocation that was in flight and is stored now changes nothing
             return ()
+        # Old holdings first: the same device may be in both, under another share.
         self._charge(before, add=False)
         self._charge(after, add=True)
         return {key for each in (before, after) if each is not None for key in each.pools}
 
     def _effective(self, uid: str) -> _Entry | None:
+        # In flight wins: the informer may still show the claim as it was before.
         return self._in_flight.get(uid) or self._stored.get(uid)
 
     def _charge(self, entry: _Entry | None, *, add: bool) -> None:

@@ -12,7 +12,7 @@ from drakit.allocator.inventory.pools import Views
 from drakit.allocator.inventory.usage import Usage
 
 
-class NodeState:
+class NodeDevices:
     """Known by identity.
 
     Invariant: as long as an inventory gives the same object for a node, nothing about the node's devices has changed.

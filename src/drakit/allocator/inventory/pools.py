@@ -152,8 +152,10 @@ class Pool:
     def _build(self, visible: Sequence[ResourceSlice], node: NodeLabels) -> PoolView | None:
         generation = max(each.spec.pool.generation for each in visible)
         mine = [each for each in visible if each.spec.pool.generation == generation]
+        # The common case: the node sees the whole pool, and nobody else has to be looked at.
         if _counts(mine) == {len(mine)}:
             return self._assemble(mine, mine, node)
+        # Slices of another node are newer: what this node sees is about to be replaced.
         if any(each.spec.pool.generation > generation for each in self.slices):
             return None
         whole = [each for each in self.slices if each.spec.pool.generation == generation]

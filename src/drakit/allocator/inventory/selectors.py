@@ -1,7 +1,7 @@
 """Selectors: which shapes the selectors of a class and a request match.
 
 In:  selector expressions in order, class first.
-Out: a SelectorResult per shape: it matches, selector number i is false, or selector number i fails. Each is found out
+Out: a ShapeMatch per shape: it matches, selector number i is false, or selector number i fails. Each is found out
      once per shape.
 """
 
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from drakit.allocator.inventory.shapes import DeviceShape, SelectorResult
+from drakit.allocator.inventory.shapes import DeviceShape, ShapeMatch
 from drakit.api import DeviceClass
 from drakit.base.errors import SelectorInvalid
 from drakit.base.gates import FeatureGates
 from drakit.selectors import Gates, Selector, compile_selector
 
-MATCH = SelectorResult(True)
+MATCH = ShapeMatch(True)
 
 
 class DeviceSelectors:
@@ -36,18 +36,18 @@ class DeviceSelectors:
         """The selectors of a class alone."""
         return DeviceSelectors(class_expressions(device_class), (), gates=selector_gates(gates))
 
-    def check(self, shape: DeviceShape) -> SelectorResult:
+    def check(self, shape: DeviceShape) -> ShapeMatch:
         found = shape.known_result(self.key)
         if found is None:
             found = self._evaluate(shape)
             shape.remember(self.key, found)
         return found
 
-    def _evaluate(self, shape: DeviceShape) -> SelectorResult:
+    def _evaluate(self, shape: DeviceShape) -> ShapeMatch:
         for number, text in enumerate(self.texts):
             found = evaluate(text, shape, gates=self.gates)
             if not found.matches:
-                return SelectorResult(False, number, found.error, bool(found.error))
+                return ShapeMatch(False, number, found.error, bool(found.error))
         return MATCH
 
     def origin(self, number: int) -> tuple[str, int]:
@@ -66,15 +66,15 @@ def class_expressions(device_class: DeviceClass) -> list[str]:
     return [each.cel.expression for each in device_class.spec.selectors if each.cel]
 
 
-def evaluate(text: str, shape: DeviceShape, *, gates: Gates) -> SelectorResult:
+def evaluate(text: str, shape: DeviceShape, *, gates: Gates) -> ShapeMatch:
     """One expression on one shape. An expression that does not compile fails on every device, and only there."""
     compiled = _compiled(text, gates=gates)
     if isinstance(compiled, str):
-        return SelectorResult(False, 0, compiled)
+        return ShapeMatch(False, 0, compiled)
     outcome = compiled.evaluate(shape.bound)
     if outcome.error:
-        return SelectorResult(False, 0, f"CEL runtime error: {outcome.error}")
-    return MATCH if outcome.matches else SelectorResult(False, 0)
+        return ShapeMatch(False, 0, f"CEL runtime error: {outcome.error}")
+    return MATCH if outcome.matches else ShapeMatch(False, 0)
 
 
 @lru_cache(maxsize=4096)

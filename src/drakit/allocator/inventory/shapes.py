@@ -21,7 +21,7 @@ _MAX_RESULTS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class SelectorResult:
+class ShapeMatch:
     """What the selectors of a class and a request say of one shape.
 
     `refused_by` is the position of the selector that did not match; `error` is set when it could not be evaluated.
@@ -55,7 +55,7 @@ class DeviceShape:
         self.device = device
         self.resources = resources
         # By the texts of the selectors. It lives here so that it goes when the last such device goes.
-        self._results: dict[str, SelectorResult] = {}
+        self._results: dict[str, ShapeMatch] = {}
         self._bound: BoundDevice | None = None
 
     @property
@@ -65,10 +65,10 @@ class DeviceShape:
             self._bound = bind(self.driver, self.device)
         return self._bound
 
-    def known_result(self, key: str) -> SelectorResult | None:
+    def known_result(self, key: str) -> ShapeMatch | None:
         return self._results.get(key)
 
-    def remember(self, key: str, result: SelectorResult) -> None:
+    def remember(self, key: str, result: ShapeMatch) -> None:
         if len(self._results) >= _MAX_RESULTS:
             self._results.clear()
         self._results[key] = result

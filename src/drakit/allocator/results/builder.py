@@ -14,7 +14,7 @@ import msgspec
 
 from drakit.allocator.inventory.capacity import consumption
 from drakit.allocator.inventory.pools import PoolView
-from drakit.allocator.search.answer import NodeAnswer
+from drakit.allocator.search.answer import SearchAnswer
 from drakit.allocator.search.layouts import Layout
 from drakit.allocator.search.plans import Alternative, Plan
 from drakit.api import (
@@ -56,7 +56,7 @@ def site(layout: Layout, views: Sequence[PoolView], device: int) -> Site:
 
 def build_results(
     layout: Layout,
-    answer: NodeAnswer,
+    answer: SearchAnswer,
     views: Sequence[PoolView],
     claims: Sequence[ResourceClaim],
     classes: Mapping[str, DeviceClass],
@@ -128,6 +128,7 @@ def _config(
     for own in claim.spec.devices.config:
         listed = DeviceAllocationConfiguration(source=FROM_CLAIM, requests=own.requests, opaque=own.opaque)
         named = [each for each in chosen if each.name in own.requests or each.full_name in own.requests]
+        # Once per request that it names, as upstream lists it.
         config += [listed] * (len(named) if own.requests else 1)
     return config
 
@@ -140,6 +141,7 @@ def _node_selector(sites: Sequence[Site], node: str) -> NodeSelector | None:
         per_device = bool(each.spec.per_device_node_selection)
         name = device.node_name if per_device else each.spec.node_name
         selector = device.node_selector if per_device else each.spec.node_selector
+        # One device that is bound to a node binds the whole allocation to it.
         if name is not None or device.binds_to_node:
             return _only(node)
         for term in _single_term(selector):

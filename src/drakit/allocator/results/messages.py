@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from drakit.allocator.inventory.contents import PoolProblem
 from drakit.allocator.inventory.pools import PoolView, Views
-from drakit.allocator.inventory.shapes import SelectorResult
+from drakit.allocator.inventory.shapes import ShapeMatch
 from drakit.allocator.results.builder import site
 from drakit.allocator.results.explanation import name_of
-from drakit.allocator.search.answer import NodeAnswer, SearchResult
+from drakit.allocator.search.answer import SearchAnswer, SearchResult
 from drakit.allocator.search.layouts import Layout
 from drakit.allocator.search.plans import MAX_RESULTS, Alternative
 from drakit.api import ResourceClaim
@@ -21,7 +21,7 @@ from drakit.selectors import without_hint
 
 
 def failure_message(
-    layout: Layout, answer: NodeAnswer, views: Views, claims: Sequence[ResourceClaim]
+    layout: Layout, answer: SearchAnswer, views: Views, claims: Sequence[ResourceClaim]
 ) -> tuple[str, str]:
     """What to tell, and how kube-scheduler tells it."""
     if answer.alternative < 0:
@@ -49,7 +49,7 @@ def failure_message(
     return _selector_message(wanted, claim, wanted.selectors.check(shape), device)
 
 
-def _selector_message(wanted: Alternative, claim: str, result: SelectorResult, device: str) -> tuple[str, str]:
+def _selector_message(wanted: Alternative, claim: str, result: ShapeMatch, device: str) -> tuple[str, str]:
     origin, number = wanted.selectors.origin(result.refused_by)
     where, owner = f"claim {claim}, request {wanted.sub or wanted.name}", f"claim {claim}"
     if origin == "class":

@@ -52,7 +52,7 @@ class Unsatisfiable:
 
 @dataclass(frozen=True, slots=True)
 class NodeError:
-    """This node cannot be judged now; other nodes can. `words` is the message as kube-scheduler puts it."""
+    """This node cannot be used now, other nodes may. `words` is the message as kube-scheduler puts it."""
 
     node: str
     message: str

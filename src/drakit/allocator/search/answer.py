@@ -33,7 +33,7 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAnswer:
+class SearchAnswer:
     """`chosen` is the alternative of each request.
 
     `alternative`, `subject` (a device, pool or number) and `claim` say what a failure is about.

@@ -56,6 +56,7 @@ class Outlook:
         `EXCEEDED` exactly when the full search would, as it stops trying then.
         """
         clean = [not any(_may_abort(option) for option in options) for options in self.options]
+        # Where a claim may exceed its limit, cutting would hide from the requests above why a subtree failed.
         everywhere = all(clean) or not self.can_exceed
         return [everywhere and all(clean[request:]) for request in range(len(clean))]
 
@@ -208,6 +209,7 @@ class Outlook:
 
         Where `left` does not suffice, later requests are not reached at all: what may abort there does not matter.
         """
+        # A device on which a selector fails aborts the search when it is reached: it must be reached.
         if not self.bounded or left & option.failing:
             return False
         return self._insufficient(search, option, option.count - have, left) or (
@@ -276,6 +278,7 @@ class Outlook:
         """What the future depends on: what may still be taken, and where constraints, counters and shares stand."""
         future = self.future[option.request]
         free = future.wanted & ~search.held & ~search.taken
+        # What no later request can use must not tell two states apart.
         counters = search.left if future.counters else [0] * len(search.left)
         if self.exact or option.admin or future.admin:
             devices: object = (left, free, search.mine[option.claim] & future.admin, tuple(counters))

@@ -3,7 +3,7 @@
 In:  the state of a node, as the inventory keeps it.
 Out: the answer for the claims of a plan, searched for only when no node that looks alike was looked at before.
 
-There is one fast path: an answer stands in the NodeState itself, which goes when anything about the node's devices
+There is one fast path: an answer stands in the NodeDevices itself, which goes when anything about the node's devices
 changes. Behind it answers are known by *look*: what the plan's query finds in the pools of a node, and the keys of what
 is in use of them. Of hundreds of nodes the pod before changed one; the others cost two look-ups each.
 """
@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from drakit.allocator.inventory.inventory import Inventory
-from drakit.allocator.inventory.nodes import NodeState
+from drakit.allocator.inventory.nodes import NodeDevices
 from drakit.allocator.inventory.pools import Views
-from drakit.allocator.search.answer import HasExpired, NodeAnswer, SearchResult
+from drakit.allocator.search.answer import HasExpired, SearchAnswer, SearchResult
 from drakit.allocator.search.layouts import Layout, Layouts
 from drakit.allocator.search.plans import Plan
 from drakit.allocator.search.reader import read_plan, signature
@@ -39,7 +39,7 @@ class KnownAnswer:
 
     __slots__ = ("answer", "left", "plain", "suitable")
 
-    def __init__(self, answer: NodeAnswer, views: Views) -> None:
+    def __init__(self, answer: SearchAnswer, views: Views) -> None:
         self.answer = answer
         self.suitable = answer.result is SearchResult.FOUND
         self.plain = answer.result is SearchResult.NONE and not any(view.problem for view in views)
@@ -47,7 +47,7 @@ class KnownAnswer:
         """How many devices that the claims could use stay free; None before anybody asked."""
 
 
-class AnswerCache:
+class PlanAnswers:
     """The answers for one plan. They never change: what may change is the state of a node."""
 
     def __init__(self, plan: Plan) -> None:
@@ -70,7 +70,7 @@ class AnswerCache:
             found = self._solvers[layout] = Solver(layout)
         return found
 
-    def find(self, state: NodeState, timer: Timer) -> KnownAnswer:
+    def find(self, state: NodeDevices, timer: Timer) -> KnownAnswer:
         """The answer for nodes in that state."""
         found: KnownAnswer | None = state.answers.get(self)
         if found is None:
@@ -82,13 +82,13 @@ class AnswerCache:
                 state.answers[self] = found
         return found
 
-    def left(self, state: NodeState, known: KnownAnswer) -> int:
+    def left(self, state: NodeDevices, known: KnownAnswer) -> int:
         """How many devices that the claims could use stay free on a node, if they are allocated there."""
         if known.left is None:
             known.left = devices_left(self.solver(state.views).layout, state.usages, known.answer)
         return known.left
 
-    def _by_look_of(self, state: NodeState, timer: Timer) -> KnownAnswer:
+    def _by_look_of(self, state: NodeDevices, timer: Timer) -> KnownAnswer:
         views, usages = state.views, state.usages
         if len(views) > _MOST_ALIKE:
             return KnownAnswer(self.solver(views).solve(usages, timer()), views)
@@ -104,7 +104,7 @@ class AnswerCache:
                 self._by_look[key] = found
         return found
 
-    def _search(self, state: NodeState, timer: Timer) -> KnownAnswer:
+    def _search(self, state: NodeDevices, timer: Timer) -> KnownAnswer:
         """Pools that look different may come to the same layout: one search serves them all."""
         solver = self.solver(state.views)
         key = (solver.layout, tuple([usage.key for usage in state.usages]))
@@ -120,7 +120,7 @@ class PlanCache:
     """The latest plans by what was asked for. Claims from one template find the plan of their siblings."""
 
     def __init__(self) -> None:
-        self._known: dict[object, AnswerCache] = {}
+        self._known: dict[object, PlanAnswers] = {}
 
     @staticmethod
     def of(inventory: Inventory) -> PlanCache:
@@ -132,10 +132,10 @@ class PlanCache:
 
     def answers(
         self, claims: Sequence[DeviceClaim], classes: Mapping[str, DeviceClass], gates: FeatureGates
-    ) -> AnswerCache:
+    ) -> PlanAnswers:
         key = (gates, tuple([signature(claim, classes) for claim in claims]))
         # Taken out and put back in: the dict is in the order of use, and the oldest goes first.
-        found = self._known.pop(key, None) or AnswerCache(read_plan(claims, classes, gates))
+        found = self._known.pop(key, None) or PlanAnswers(read_plan(claims, classes, gates))
         self._known[key] = found
         if len(self._known) > _MAX_PLANS:
             del self._known[next(iter(self._known))]

@@ -1,22 +1,22 @@
 """Checks that come before any search, in the order in which Kubernetes makes them.
 
 In:  a layout.
-Out: the answer when a check fails: the attempt is refused, or the node cannot be judged; otherwise nothing.
+Out: the answer when a check fails: the claims cannot be allocated anywhere, or not on this node now; otherwise None.
 """
 
 from __future__ import annotations
 
-from drakit.allocator.search.answer import NodeAnswer, SearchResult
+from drakit.allocator.search.answer import SearchAnswer, SearchResult
 from drakit.allocator.search.layouts import Layout, bits_of
 from drakit.allocator.search.plans import MAX_RESULTS, AllCheck, InvalidClaim, LimitCheck
 
 
-def precheck(layout: Layout) -> NodeAnswer | None:
+def precheck(layout: Layout) -> SearchAnswer | None:
     """The first check that fails decides."""
     for check in layout.plan.checks:
         match check:
             case InvalidClaim():
-                return NodeAnswer(SearchResult.REFUSED, claim=check.claim, message=check.message)
+                return SearchAnswer(SearchResult.REFUSED, claim=check.claim, message=check.message)
             case AllCheck():
                 failed = _check_all(layout, check)
             case LimitCheck():
@@ -26,22 +26,22 @@ def precheck(layout: Layout) -> NodeAnswer | None:
     return None
 
 
-def _check_all(layout: Layout, check: AllCheck) -> NodeAnswer | None:
+def _check_all(layout: Layout, check: AllCheck) -> SearchAnswer | None:
     """`All` has a meaning only when every pool is whole and every selector can be evaluated."""
     index = check.alternative.index
     for number, (pool, offset) in enumerate(zip(layout.pools, layout.offsets, strict=True)):
         if pool.problem:
-            return NodeAnswer(SearchResult.POOL, alternative=index, subject=number)
+            return SearchAnswer(SearchResult.POOL, alternative=index, subject=number)
         failing = layout.failing[index] >> offset & (1 << len(pool.devices)) - 1
         if failing:
-            return NodeAnswer(SearchResult.SELECTOR, alternative=index, subject=offset + next(bits_of(failing)))
+            return SearchAnswer(SearchResult.SELECTOR, alternative=index, subject=offset + next(bits_of(failing)))
     return None
 
 
-def _check_limit(layout: Layout, check: LimitCheck) -> NodeAnswer | None:
+def _check_limit(layout: Layout, check: LimitCheck) -> SearchAnswer | None:
     least = sum(
         min(layout.selected[each.index].bit_count() if each.takes_all else each.count for each in request.alternatives)
         for request in layout.plan.requests
         if request.claim == check.claim
     )
-    return NodeAnswer(SearchResult.LIMIT, claim=check.claim, subject=least) if least > MAX_RESULTS else None
+    return SearchAnswer(SearchResult.LIMIT, claim=check.claim, subject=least) if least > MAX_RESULTS else None

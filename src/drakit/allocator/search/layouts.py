@@ -69,6 +69,7 @@ def _traits_of(
         bit = 1 << each.index
         if result.fails:
             failing |= bit
+        # In the order of upstream: a selector error counts even on a device that the node cannot reach.
         elif result.matches and reachable and taken is not None:
             selected |= bit
             tainted = features.taints and untolerated(taints, each.tolerations) is not None

@@ -1,7 +1,7 @@
 """The search: the first solution in the specified depth-first, first-fit order.
 
 In:  a layout (the node's devices as one plan sees them) and what is in use of each pool.
-Out: a NodeAnswer in terms of positions: which devices, or why there is none.
+Out: a SearchAnswer in terms of positions: which devices, or why there is none.
 
 Claims, requests, alternatives and devices are tried in order; within a request devices are taken in rising order. Two
 things cut the tree without changing the answer:
@@ -18,7 +18,7 @@ from enum import Enum
 
 from drakit.allocator.inventory.attributes import Values
 from drakit.allocator.inventory.usage import Usage
-from drakit.allocator.search.answer import HasExpired, NodeAnswer, SearchResult
+from drakit.allocator.search.answer import HasExpired, SearchAnswer, SearchResult
 from drakit.allocator.search.bounds import Outlook
 from drakit.allocator.search.layouts import bits_of
 from drakit.allocator.search.options import Option
@@ -40,7 +40,7 @@ class Subtree(Enum):
 class Stop(Exception):
     """Ends the search with an answer."""
 
-    def __init__(self, answer: NodeAnswer) -> None:
+    def __init__(self, answer: SearchAnswer) -> None:
         self.answer = answer
 
 
@@ -56,7 +56,7 @@ class _Choice:
 
 
 class _Fill:
-    """The device number `have` of an option is looked for among `left`."""
+    """A request of which `have` devices are taken; the next one is searched among `left`."""
 
     __slots__ = ("before", "first", "have", "key", "left", "option", "taken")
 
@@ -95,19 +95,20 @@ class Search(SearchState):
         self.failed: dict[tuple[int, int], dict[object, Subtree]] = {}
         self.remembered = 0
 
-    def run(self) -> NodeAnswer:
+    def run(self) -> SearchAnswer:
         try:
             found = self._solve()
         except Stop as stop:
             return stop.answer
         if found is Subtree.SOLVED:
-            return NodeAnswer(SearchResult.FOUND, self.steps, tuple(self.picks), tuple(self.chosen))
-        return NodeAnswer(SearchResult.NONE, self.steps)
+            return SearchAnswer(SearchResult.FOUND, self.steps, tuple(self.picks), tuple(self.chosen))
+        return SearchAnswer(SearchResult.NONE, self.steps)
 
     def _solve(self) -> Subtree:
         """Depth first, with a stack of our own: claims may ask for more devices than Python's stack is deep."""
         stack: list[Frame] = []
         outcome = self._enter_request(stack, 0)
+        # A frame gets the outcome of the frame above it, until it has tried everything.
         while stack:
             frame = stack[-1]
             if outcome is Subtree.SOLVED:
@@ -162,10 +163,12 @@ class Search(SearchState):
         if have >= option.count:
             return self._enter_request(stack, option.request + 1)
         self._step()
+        # Devices of a request are taken in rising order: each combination is looked at once.
         left = self.outlook.candidates(self, option) & -1 << (above + 1)
         if self.outlook.too_few(self, option, have, left):
             return Subtree.FAILED
         frame = _Fill(option, have, left)
+        # The key costs more than the look-up: it is made only where something failed before.
         known = self.failed.get((option.index, have))
         if known:
             frame.key = self.outlook.key(self, option, left)
@@ -180,6 +183,7 @@ class Search(SearchState):
             if frame.taken >= 0 and outcome is not None:
                 self.give_back(option, frame.taken, frame.before)
                 frame.taken = -1
+                # Another device does not change how many the claim asks for: upstream stops here as well.
                 if outcome is Subtree.EXCEEDED:
                     return self._leave_fill(stack, frame, outcome)
             if not frame.left:
@@ -217,7 +221,7 @@ class Search(SearchState):
             if not bit & blocked and bit & option.usable and self.counters_suffice(device):
                 if self._constrained(option, device) is None:
                     raise Stop(
-                        NodeAnswer(SearchResult.CONSTRAINT, self.steps, alternative=option.index, subject=device)
+                        SearchAnswer(SearchResult.CONSTRAINT, self.steps, alternative=option.index, subject=device)
                     )
                 before = self.take(option, device)
             if before is None:
@@ -237,10 +241,10 @@ class Search(SearchState):
         for device, before in reversed(frame.undo):
             self.give_back(frame.option, device, before)
 
-    def _stopped(self, result: SearchResult, option: Option, device: int) -> NodeAnswer:
-        return NodeAnswer(result, self.steps, alternative=option.index, subject=device)
+    def _stopped(self, result: SearchResult, option: Option, device: int) -> SearchAnswer:
+        return SearchAnswer(result, self.steps, alternative=option.index, subject=device)
 
     def _step(self) -> None:
         self.steps += 1
         if self.expired is not None and self.steps % _DEADLINE_EVERY == 0 and self.expired():
-            raise Stop(NodeAnswer(SearchResult.DEADLINE, self.steps))
+            raise Stop(SearchAnswer(SearchResult.DEADLINE, self.steps))

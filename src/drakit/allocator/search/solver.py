@@ -11,7 +11,7 @@ from functools import cached_property, reduce
 from operator import or_
 
 from drakit.allocator.inventory.usage import Usage
-from drakit.allocator.search.answer import HasExpired, NodeAnswer
+from drakit.allocator.search.answer import HasExpired, SearchAnswer
 from drakit.allocator.search.bounds import Outlook
 from drakit.allocator.search.checks import precheck
 from drakit.allocator.search.layouts import Layout
@@ -27,7 +27,7 @@ class Solver:
         self._outlooks: dict[int, Outlook] = {}
 
     @cached_property
-    def _refusal(self) -> NodeAnswer | None:
+    def _refusal(self) -> SearchAnswer | None:
         """An answer that no use of devices can change."""
         return precheck(self.layout)
 
@@ -35,7 +35,7 @@ class Solver:
     def _failing(self) -> int:
         return reduce(or_, self.layout.failing, 0)
 
-    def solve(self, usages: Sequence[Usage], expired: HasExpired | None = None) -> NodeAnswer:
+    def solve(self, usages: Sequence[Usage], expired: HasExpired | None = None) -> SearchAnswer:
         return self._refusal or self.begin(usages, expired).run()
 
     def begin(self, usages: Sequence[Usage], expired: HasExpired | None = None) -> Search:

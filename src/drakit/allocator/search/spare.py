@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drakit.allocator.inventory.usage import Usage
-from drakit.allocator.search.answer import NodeAnswer
+from drakit.allocator.search.answer import SearchAnswer
 from drakit.allocator.search.layouts import Layout, bits_of
 
 
-def devices_left(layout: Layout, usages: Sequence[Usage], answer: NodeAnswer) -> int:
+def devices_left(layout: Layout, usages: Sequence[Usage], answer: SearchAnswer) -> int:
     """The devices that are free once the answer has been carried out."""
     alternatives = layout.plan.alternatives
     useful = 0

@@ -48,12 +48,14 @@ class SearchState:
         amounts = option.takes.get(device)
         if amounts is not None and not self._has_room(device, amounts, self.drawn.get(device, {})):
             return None
+        # Checked last: constraints are the dearest check, and nothing has been changed yet.
         states = self._constrained(option, device)
         if states is None:
             return None
         before = tuple(self.states[each.index] for each in option.constraints)
         for each, state in zip(option.constraints, states, strict=True):
             self.states[each.index] = state
+        # From here on nothing can fail: state is changed as a whole or not at all.
         self._charge(device, amounts, 1)
         if amounts is None:
             self.taken |= 1 << device
@@ -89,6 +91,7 @@ class SearchState:
 
     def counters_suffice(self, device: int) -> bool:
         consumes = self.layout.consumes[device]
+        # A shared device is charged once, with its first share.
         if not consumes or self._is_charged(device):
             return True
         if self.layout.pool_of[device] in self.overdrawn:
@@ -134,6 +137,7 @@ class SearchState:
         drawn = self.drawn.setdefault(device, {})
         for name, amount in amounts:
             drawn[name] = drawn.get(name, 0) + sign * amount
+        # Only what the ledger has is left: this search draws nothing from the device any more.
         if self.charged.get(device, 0) == (device in self.used):
             del self.drawn[device]
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from itertools import compress
-from operator import is_
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,7 +74,7 @@ def decode(
     source: str = "",
     default: tuple[str, str] | None = None,
 ) -> Decoded:
-    """Decode exactly one object, which may be no list.
+    """Decode exactly one object. A list is refused.
 
     `syntax` is `json`, `yaml`, or empty to find out. `default` is group version and kind of data that does not say.
     """
@@ -188,8 +186,9 @@ def to_wire(value: Object, version: str = "") -> dict[str, Any]:
 
 
 def sharing(value: M, known: M, document: Mapping[str, Any]) -> dict[str, Any]:
-    """A struct of the internal version as plain data, with the parts that it shares with a known one as the document
-    of that one has them; of metadata, part by part.
+    """Encode a struct as plain data. Parts that it shares with `known` are taken from `document`, unencoded.
+
+    `document` is `known` as plain data. Of metadata, each part is looked at by itself.
     """
     plain = to_plain(value)
     _take_shared(plain, value, known, document)
@@ -200,9 +199,11 @@ def sharing(value: M, known: M, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take_shared(plain: dict[str, Any], value: Model, known: Model, document: Mapping[str, Any]) -> None:
-    same = map(is_, msgspec.structs.astuple(value), msgspec.structs.astuple(known))
-    for name in document.keys() & compress(_names_of(type(value)), same):
-        plain[name] = document[name]
+    """Take the parts that both structs share from the document of `known`."""
+    names, parts, before = _names_of(type(value)), msgspec.structs.astuple(value), msgspec.structs.astuple(known)
+    for name, mine, theirs in zip(names, parts, before, strict=True):
+        if mine is theirs and name in document:
+            plain[name] = document[name]
 
 
 @cache

@@ -78,7 +78,7 @@ def describe(request: Request, info: RequestInfo | None, trail: Trail, code: int
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
-        # A watch, or a connection, is logged when it begins: its end may be an hour later.
+        # A watch or a connection is logged when it begins: its end may be hours later.
         "stage": "ResponseStarted" if _goes_on(info, code) else "ResponseComplete",
         "requestURI": request.path + (f"?{urlencode(request.query)}" if request.query else ""),
         "verb": info.verb if info else request.method.lower(),

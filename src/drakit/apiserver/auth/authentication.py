@@ -23,7 +23,7 @@ UNAUTHENTICATED = "system:unauthenticated"
 ANONYMOUS = User(name="system:anonymous", groups=(UNAUTHENTICATED,))
 
 
-class Authenticator(Protocol):
+class RequestAuthenticator(Protocol):
     def authenticate(self, request: Request) -> User | None:
         """The user; None if the request has no credential of this type. Raise 401 if the credential is wrong."""
         ...
@@ -95,7 +95,7 @@ class ClientCertificates:
 class Authentication:
     """All authenticators, in order."""
 
-    def __init__(self, authenticators: Iterable[Authenticator], *, anonymous: bool = True) -> None:
+    def __init__(self, authenticators: Iterable[RequestAuthenticator], *, anonymous: bool = True) -> None:
         self._authenticators = tuple(authenticators)
         self._anonymous = anonymous
 

@@ -53,7 +53,7 @@ class NodeClient:
 
     async def ask(
         self, address: NodeAddress, method: str, target: str, headers: Mapping[str, str], *, verify: bool = True
-    ) -> NodeAnswer:
+    ) -> NodeResponse:
         """The caller closes the answer. Raise NodeUnreachable."""
         context = self._verifying if verify else self._trusting
         about = f'node "{address.node}" at {address}'
@@ -94,7 +94,7 @@ class NodeClient:
         return context
 
 
-class NodeAnswer:
+class NodeResponse:
     """A head, and what follows it. Invariant: once closed, nothing of the connection is left."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -170,13 +170,13 @@ class NodeAnswer:
         self._complete = True
 
 
-async def _exchange(address: NodeAddress, context: ssl.SSLContext, head: bytes) -> NodeAnswer:
+async def _exchange(address: NodeAddress, context: ssl.SSLContext, head: bytes) -> NodeResponse:
     reader, writer = await asyncio.open_connection(
         address.host, address.port, ssl=context, server_hostname=address.host
     )
     # A node that is gone says nothing: the kernel finds out.
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    answer = NodeAnswer(reader, writer)
+    answer = NodeResponse(reader, writer)
     try:
         writer.write(head)
         await writer.drain()

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from drakit.api.exchange import OpenBody, Tunnel
-from drakit.apiserver.nodes.client import NodeAnswer
+from drakit.apiserver.nodes.client import NodeResponse
 
 _PIECE = 64 * 1024
 
@@ -18,7 +18,7 @@ _PIECE = 64 * 1024
 class NodeBody(OpenBody):
     """`on_close` is called once, when it is no longer read."""
 
-    def __init__(self, answer: NodeAnswer) -> None:
+    def __init__(self, answer: NodeResponse) -> None:
         self._answer = answer
         self.on_close: Callable[[], None] | None = None
 
@@ -36,7 +36,7 @@ class NodeBody(OpenBody):
 class NodeTunnel(Tunnel):
     """`on_close` is called once, when the two ends are apart again."""
 
-    def __init__(self, answer: NodeAnswer) -> None:
+    def __init__(self, answer: NodeResponse) -> None:
         self._answer = answer
         self.on_close: Callable[[], None] | None = None
 

@@ -81,9 +81,42 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     settings = settings or Settings()
     clock = clock or RealClock()
     objects = ObjectStore(store)
-    # Two threads: a policy's expression does not wait for the compilation of a large claim.
-    policy_worker, selector_worker = Worker("drakit-expressions"), Worker("drakit-selectors")
     access = AccessControl(objects, settings.modes, aggregate=settings.aggregate_roles)
+    # Two threads: a policy's expression does not wait for the compilation of a large claim.
+    workers = Worker("drakit-expressions"), Worker("drakit-selectors")
+    context = _context(objects, clock, settings, access, *workers)
+    accounts = ServiceAccountTokens(
+        settings.signing_key or new_key(), ISSUER, (ISSUER,), clock, access.bound_objects, settings.new_uid
+    )
+    sources: list[TokenSource] = [*([settings.tokens] if settings.tokens else []), accounts]
+    metrics = ServerMetrics()
+    connector = Connector(context, settings.nodes) if settings.nodes else None
+    served = served_kinds(settings.runtime_config)
+    await _prepare_store(store, context, access)
+    return Server(
+        context,
+        authentication=Authentication([ClientCertificates(), BearerTokens(sources)], anonymous=settings.anonymous),
+        routes=Routes(served),
+        discovery=Discovery(served),
+        documents=OpenAPIPages(served),
+        health=_health(store),
+        metrics=metrics,
+        resources=Resources(context, metrics, Reviewer(context.authorizer, sources), accounts, connector),
+        access=access,
+        workers=workers,
+        limits=settings.limits,
+        audit=settings.audit,
+    )
+
+
+def _context(
+    objects: ObjectStore,
+    clock: Clock,
+    settings: Settings,
+    access: AccessControl,
+    policy_worker: Worker,
+    selector_worker: Worker,
+) -> ServerContext:
     authorizer = access.authorizer() if settings.modes else settings.authorizer
     plugins = standard_plugins(
         objects,
@@ -95,42 +128,16 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     )
     admission = choose(plugins, enable=settings.enable_plugins, disable=settings.disable_plugins)
     rules = ClaimStatusRules(ObjectRules(settings.gates, objects), authorizer, settings.gates, selector_worker)
-    context = ServerContext(
+    return ServerContext(
         objects=objects,
         clock=clock,
         gates=settings.gates,
+        # The check against escalation comes last: it sees roles as all other plugins leave them.
         admission=Admission((*admission.plugins, *access.plugins(authorizer))),
         authorizer=authorizer,
         rules=RegistrationRules(rules),
         random=settings.random,
         new_uid=settings.new_uid,
-    )
-    accounts = ServiceAccountTokens(
-        settings.signing_key or new_key(), ISSUER, (ISSUER,), clock, access.bound_objects, settings.new_uid
-    )
-    sources: list[TokenSource] = [*([settings.tokens] if settings.tokens else []), accounts]
-    metrics = ServerMetrics()
-    served = served_kinds(settings.runtime_config)
-    await _prepare_store(store, context, access)
-    return Server(
-        context,
-        authentication=Authentication([ClientCertificates(), BearerTokens(sources)], anonymous=settings.anonymous),
-        routes=Routes(served),
-        discovery=Discovery(served),
-        documents=OpenAPIPages(served),
-        health=_health(store),
-        metrics=metrics,
-        resources=Resources(
-            context,
-            metrics,
-            Reviewer(authorizer, sources),
-            accounts,
-            Connector(context, settings.nodes) if settings.nodes else None,
-        ),
-        access=access,
-        workers=(policy_worker, selector_worker),
-        limits=settings.limits,
-        audit=settings.audit,
     )
 
 

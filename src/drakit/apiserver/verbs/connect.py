@@ -27,9 +27,9 @@ from drakit.apiserver.auth.authorization import Attributes, require
 from drakit.apiserver.failures import ApiError, bad_request, internal
 from drakit.apiserver.nodes import (
     NodeAddress,
-    NodeAnswer,
     NodeBody,
     NodeClient,
+    NodeResponse,
     NodeTunnel,
     NodeUnreachable,
     address_of,
@@ -130,13 +130,13 @@ class Connector:
         container = chosen_container(pod, options.container)
         return _target(f"/{call.subresource}/{call.namespace}/{call.name}/{container}", options.query())
 
-    async def _ask_for_log(self, address: NodeAddress, path: str, options: PodLogOptions) -> NodeAnswer:
+    async def _ask_for_log(self, address: NodeAddress, path: str, options: PodLogOptions) -> NodeResponse:
         verify = not options.insecure_skip_tls_verify_backend
         return await self._ask(address, "GET", _target(path, options.query()), {"connection": "close"}, verify=verify)
 
     async def _ask(
         self, address: NodeAddress, method: str, target: str, headers: Mapping[str, str], *, verify: bool = True
-    ) -> NodeAnswer:
+    ) -> NodeResponse:
         try:
             return await self._nodes.ask(address, method, target, headers, verify=verify)
         except NodeUnreachable as error:
@@ -196,7 +196,7 @@ def _upgrade_headers(given: Mapping[str, str]) -> dict[str, str]:
     return headers
 
 
-async def _refused(answer: NodeAnswer, call: ApiCall) -> ApiError:
+async def _refused(answer: NodeResponse, call: ApiCall) -> ApiError:
     """What the node said, as an answer of this server."""
     try:
         text = await answer.text() or f"the node answered with code {answer.code}"

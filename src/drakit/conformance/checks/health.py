@@ -110,6 +110,8 @@ def _is_well(message: Message) -> bool:
 
 async def _run(bed: Testbed, command: Sequence[str]) -> None:
     values = bed.places.values("")
-    process = await asyncio.create_subprocess_exec(*(filled(each, values) for each in command))
+    process = await asyncio.create_subprocess_exec(
+        *(filled(each, values) for each in command), stdout=asyncio.subprocess.DEVNULL
+    )
     if code := await process.wait():
         raise Broken(f"{' '.join(command)} ended with {code}")

@@ -42,6 +42,7 @@ async def _second(bed: Testbed, old: DriverInstance) -> DriverInstance:
     except Broken as error:
         if old.process.ended:
             raise Broken("the old instance ended when the new one started") from None
+        await bed.stop(old)  # the other may have taken its sockets
         raise NotApplicable(
             f"a second instance does not register beside the first ({error}); "
             "for rolling updates give {pod_uid} to the driver and let its sockets carry it"

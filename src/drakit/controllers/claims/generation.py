@@ -117,9 +117,10 @@ class ClaimGenerator:
         return await self._create(claim_of(template, owner, entry.name), (owner.metadata.uid, entry.name))
 
     async def _find(self, owner: Pod | PodGroup, entry: str) -> ResourceClaim | None:
-        """A claim that is there: in the cache, made a moment ago, or at the server after an answer that never came.
+        """The claim of an entry, if it exists.
 
-        The one that the status names stays the one, whatever somebody does to its annotation.
+        It is in the cache, or was made a moment ago, or is at the server after a create whose answer never came. The
+        claim that the owner's status names counts, even when somebody has changed its annotation.
         """
         known = (owner.metadata.uid, entry)
         if known in self._in_doubt:
@@ -135,7 +136,10 @@ class ClaimGenerator:
         return cached if cached is not None else self._just_made(known)
 
     def _just_made(self, known: tuple[str, str]) -> ResourceClaim | None:
-        """A claim that the cache has not come to; what it has come to and does not have is gone again."""
+        """A claim that we made and that the cache has not seen yet.
+
+        A cache that is past the claim's creation and does not have it shows that it was deleted again.
+        """
         made, seen = self._made.get(known), self._claims.reflector.version
         if made is None or not seen.isdigit() or int(seen) < int(made.metadata.resource_version):
             return made
@@ -143,7 +147,7 @@ class ClaimGenerator:
         return None
 
     def seen(self, claim: ResourceClaim) -> None:
-        """The cache has had a claim: from now on the cache alone says whether it is there."""
+        """Note that the cache has seen a claim. From now on the cache alone says whether it exists."""
         owner = claim.metadata.controller
         if owner is not None:
             self._made.pop((owner.uid, claim.metadata.annotations.get(POD_CLAIM_ANNOTATION, "")), None)
@@ -153,6 +157,7 @@ class ClaimGenerator:
             made = await self._client.create(claim)
         except DrakitError as error:
             self._metrics.created("failure")
+            # It may have been created: making another one would leave the pod with two. The next try asks the server.
             if isinstance(error, Unavailable | RequestTimeout | ServerTimeout):
                 self._in_doubt.add(known)
             raise

@@ -37,7 +37,7 @@ class ClaimReleaser:
         self._unfinished: dict[Key, tuple[str, float]] = {}  # version, since when
 
     def leave_alone(self, key: Key, claim: ResourceClaim) -> float | None:
-        """For how many seconds there is nothing to do, as far as caches tell; none: until something changes."""
+        """Seconds for which the claim needs nothing, judged by caches alone. None means: until something changes."""
         if claim.status.reserved_for:
             settled = all(self._consumers.surely_uses(claim, each) for each in claim.status.reserved_for)
         else:
@@ -64,6 +64,7 @@ class ClaimReleaser:
         status = replace(claim.status, reserved_for=users)
         if not users:
             status = replace(status, allocation=None, devices=())
+        # The status first: while the finalizer is there, a claim whose devices are still allocated cannot vanish.
         written = await self._client.update_status(replace(claim, status=status))
         return written if users else await self._unprotect(written)
 

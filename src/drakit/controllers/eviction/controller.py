@@ -17,9 +17,9 @@ from drakit.client.events import NORMAL
 from drakit.controllers.context import ControllerContext
 from drakit.controllers.disruption import mark_disrupted
 from drakit.controllers.eviction.deadlines import Eviction
-from drakit.controllers.eviction.knowledge import EvictionState
 from drakit.controllers.eviction.metrics import EvictionMetrics
 from drakit.controllers.eviction.rules import RuleStatus
+from drakit.controllers.eviction.state import EvictionState
 from drakit.informers import Bucket, Controller, Result
 
 log = logging.getLogger("drakit.controllers")

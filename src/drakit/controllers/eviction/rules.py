@@ -19,7 +19,7 @@ from drakit.base.taints import NO_EXECUTE, NONE
 from drakit.client import Client, Key
 from drakit.controllers.context import ControllerContext
 from drakit.controllers.eviction.deadlines import published_by, taints_of
-from drakit.controllers.eviction.knowledge import EvictionState
+from drakit.controllers.eviction.state import EvictionState
 from drakit.informers import Result
 
 replace = msgspec.structs.replace

@@ -27,7 +27,7 @@ ACCOUNT = "generic-garbage-collector"
 
 
 class Owners(msgspec.Struct, frozen=True):
-    """The owner references of an object: to owners that are there, that wait for their dependents, that are gone."""
+    """The owner references of an object, sorted: owner exists, owner waits for its dependents, owner is gone."""
 
     solid: list[OwnerReference]
     waiting: list[OwnerReference]

@@ -52,7 +52,7 @@ class ReplicaSetController:
         self._pods.enqueue(self.loop.queue.add, self._sets_of)
 
     def _sets_of(self, pod: Partial[Pod]) -> list[Key]:
-        """The set that a pod belongs to; of a pod that is nobody's, those that may want it."""
+        """The set that owns a pod. A pod without an owner belongs to every set whose selector matches it."""
         metadata = pod.view.metadata
         owner = metadata.controller
         if owner is not None:

@@ -18,7 +18,7 @@ OnePod = Partial[Pod]
 
 
 class SortedPods(msgspec.Struct, frozen=True):
-    """Pods by what they are to a replica set: its own, its own that it must let go, nobody's that fit."""
+    """The pods around a replica set: those it owns, those it must release, those without an owner that match."""
 
     owned: list[OnePod]
     released: list[OnePod]

@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import msgspec
+
 from drakit.api import base_request_name
 from drakit.base.errors import Unavailable
-from drakit.driverkit.cdi import CdiDevice, ContainerEdits, Mount, is_empty, qualified, spec_file, vendor_of
+from drakit.driverkit.cdi import ContainerEdits, Mount, SpecDevice, is_empty, qualified, spec_file, vendor_of
 from drakit.driverkit.claims import PreparedDevice
 from drakit.driverkit.metadata import (
     DeviceInfo,
     DeviceMetadata,
     MetadataObjectMeta,
-    RequestInfo,
+    RequestMetadata,
     container_path,
     encode_metadata,
 )
 from drakit.driverkit.state.files import FileSystem
-from drakit.driverkit.state.records import ClaimRecord
+from drakit.driverkit.state.records import Preparation
 
 CLASS = "claim"
 
@@ -40,7 +42,7 @@ class Artifacts:
         self._files = files
         self._with_metadata = with_metadata
 
-    def cdi_ids(self, record: ClaimRecord) -> list[tuple[str, ...]]:
+    def cdi_ids(self, record: Preparation) -> list[tuple[str, ...]]:
         """Per device of the record, in order. The first device of each request brings the metadata of the request."""
         described: set[str] = set()
         ids = []
@@ -53,14 +55,14 @@ class Artifacts:
             ids.append((*own, *device.cdi_device_ids, *extra))
         return ids
 
-    async def write(self, record: ClaimRecord) -> None:
+    async def write(self, record: Preparation) -> None:
         """Put every file on disk; the CDI file is the last one. Raise Unavailable, naming the file."""
         await self.write_metadata(record)
         spec = self._spec(record)
         if spec is not None:
             await self._put(self.cdi_path(record.ref.uid), spec)
 
-    async def restore(self, record: ClaimRecord) -> bool:
+    async def restore(self, record: Preparation) -> bool:
         """Make again what is missing or was changed. Whether anything was."""
         changed = await self.write_metadata(record)
         spec = self._spec(record)
@@ -70,7 +72,7 @@ class Artifacts:
             changed = True
         return changed
 
-    async def write_metadata(self, record: ClaimRecord) -> bool:
+    async def write_metadata(self, record: Preparation) -> bool:
         """Bring metadata files up to date. Whether any was not.
 
         One that is there is changed in place: a container that has it mounted would never see another file.
@@ -102,34 +104,43 @@ class Artifacts:
         prefix, suffix = f"{self._driver}-", ".json"
         specs = await self._files.names(self._cdi_dir)
         cut = slice(len(prefix), -len(suffix))
-        uids = {name[cut] for name in specs if name.startswith(prefix) and name.endswith(suffix)}
+        named = [name for name in specs if name.startswith(prefix) and name.endswith(suffix)]
+        uids = {name[cut] for name in named if await self._is_ours(self._cdi_dir / name)}
         return sorted(uids | set(await self._files.names(self._metadata_dir)))
+
+    async def _is_ours(self, path: Path) -> bool:
+        """The directory has files of other drivers, whose names may begin as ours does."""
+        try:
+            spec = msgspec.json.decode(await self._files.read(path) or b"")
+        except msgspec.DecodeError:
+            return False
+        return isinstance(spec, dict) and spec.get("kind") == self._kind
 
     def cdi_path(self, uid: str) -> Path:
         return self._cdi_dir / f"{self._driver}-{uid}.json"
 
-    def _metadata_path(self, record: ClaimRecord, request: str) -> Path:
+    def _metadata_path(self, record: Preparation, request: str) -> Path:
         # By uid: a new claim of the same name never shares a file with one that is still being removed.
         return self._metadata_dir / record.ref.uid / request / "metadata.json"
 
-    def _spec(self, record: ClaimRecord) -> bytes | None:
+    def _spec(self, record: Preparation) -> bytes | None:
         devices = list(self._cdi_devices(record))
         return spec_file(self._kind, devices) if devices else None
 
-    def _cdi_devices(self, record: ClaimRecord) -> Iterator[CdiDevice]:
+    def _cdi_devices(self, record: Preparation) -> Iterator[SpecDevice]:
         for index, device in enumerate(record.devices):
             if not is_empty(device.edits):
-                yield CdiDevice(name=_device_name(record, index), edits=device.edits)
+                yield SpecDevice(name=_device_name(record, index), edits=device.edits)
         if self._with_metadata:
             for request in dict.fromkeys(base_request_name(each.request) for each in record.devices):
                 edits = ContainerEdits(mounts=(self._mount(record, request),))
-                yield CdiDevice(name=_metadata_name(record, request), edits=edits)
+                yield SpecDevice(name=_metadata_name(record, request), edits=edits)
 
-    def _mount(self, record: ClaimRecord, request: str) -> Mount:
+    def _mount(self, record: Preparation, request: str) -> Mount:
         inside = container_path(record.ref.name, record.pod_claim_name, request, self._driver)
         return Mount(host_path=str(self._metadata_path(record, request)), container_path=str(inside))
 
-    def _metadata(self, record: ClaimRecord) -> Mapping[str, bytes]:
+    def _metadata(self, record: Preparation) -> Mapping[str, bytes]:
         """By request, without the alternative: what its file says."""
         if not self._with_metadata:
             return {}
@@ -138,7 +149,7 @@ class Artifacts:
             by_request.setdefault(base_request_name(device.request), []).append(device)
         return {name: encode_metadata(self._about(record, devices)) for name, devices in by_request.items()}
 
-    def _about(self, record: ClaimRecord, devices: list[PreparedDevice]) -> DeviceMetadata:
+    def _about(self, record: Preparation, devices: list[PreparedDevice]) -> DeviceMetadata:
         names = dict.fromkeys(device.request for device in devices)
         ref = record.ref
         return DeviceMetadata(
@@ -147,7 +158,7 @@ class Artifacts:
             ),
             pod_claim_name=record.pod_claim_name or None,
             requests=tuple(
-                RequestInfo(name=name, devices=tuple(self._info(each) for each in devices if each.request == name))
+                RequestMetadata(name=name, devices=tuple(self._info(each) for each in devices if each.request == name))
                 for name in names
             ),
         )
@@ -180,10 +191,10 @@ class Artifacts:
             raise Unavailable(f"cannot read {path}: {error.strerror}") from error
 
 
-def _device_name(record: ClaimRecord, index: int) -> str:
+def _device_name(record: Preparation, index: int) -> str:
     """Unique also when one claim has a device twice, as shares or with admin access."""
     return f"{record.ref.uid}-{index}-{record.devices[index].device}"
 
 
-def _metadata_name(record: ClaimRecord, request: str) -> str:
+def _metadata_name(record: Preparation, request: str) -> str:
     return f"{record.ref.uid}_{request}"

@@ -11,7 +11,7 @@ import logging
 from drakit.api import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim, results_of
 from drakit.base.clock import Clock
 from drakit.client import CLAIMS, Client, Key
-from drakit.driverkit.calls.inventory import Inventory
+from drakit.driverkit.calls.inventory import PublishedDevices
 from drakit.driverkit.claims import AllocatedClaim, AllocatedDevice, allocated_claim
 from drakit.driverkit.conditions import TRUE, set_binding_conditions
 from drakit.driverkit.driver import BindingFailed, Driver
@@ -20,8 +20,8 @@ from drakit.informers import Controller, Informers, Result
 log = logging.getLogger("drakit.driverkit")
 
 
-class Binder:
-    def __init__(self, client: Client, driver: Driver, inventory: Inventory, clock: Clock) -> None:
+class DeviceBinder:
+    def __init__(self, client: Client, driver: Driver, inventory: PublishedDevices, clock: Clock) -> None:
         self._client = client
         self._driver = driver
         self._inventory = inventory

@@ -17,7 +17,7 @@ from drakit.driverkit.pools import DevicePool, devices_by_key, read_pools
 log = logging.getLogger("drakit.driverkit")
 
 
-class Inventory:
+class PublishedDevices:
     """Invariant: `pools` and the devices by key are of one word of the driver."""
 
     def __init__(self, driver: Driver, node_name: str) -> None:

@@ -19,48 +19,33 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
 import msgspec
 
+from drakit.api import ResourceClaim
 from drakit.base.clock import Clock
-from drakit.base.errors import DrakitError, InvalidObject, NotFound, Terminal, Unavailable
-from drakit.base.fields import FieldError, Path
+from drakit.base.errors import DrakitError, NotFound, Unavailable
 from drakit.client import V
+from drakit.driverkit.calls.answers import Answer, AuthorFailed, described, is_of, preparation_of
 from drakit.driverkit.calls.artifacts import Artifacts
-from drakit.driverkit.calls.inventory import Inventory
+from drakit.driverkit.calls.inventory import PublishedDevices
 from drakit.driverkit.calls.meter import AUTHOR, DISK, PREPARE, SERVER, UNPREPARE, WAITING, CallMeter, CallMetrics
 from drakit.driverkit.calls.reader import ClaimReader, ClaimUnusable
-from drakit.driverkit.calls.statuses import StatusWriter
-from drakit.driverkit.cdi import check_edits
+from drakit.driverkit.calls.statuses import DeviceStatusWriter
 from drakit.driverkit.claims import AllocatedClaim, ClaimRef, PreparedClaim, PreparedDevice, allocated_claim
 from drakit.driverkit.driver import Driver
 from drakit.driverkit.state.locks import ClaimLocks
-from drakit.driverkit.state.records import ClaimRecord, Records, RecordState
+from drakit.driverkit.state.records import Preparation, Records, RecordState
 
 log = logging.getLogger("drakit.driverkit")
 
 T = TypeVar("T")
-POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+_SOON = 2.0
+"""Seconds that a second look at a claim may take: the kubelet waits for an answer that is known already."""
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
-
-
-class AuthorFailed(Terminal):
-    """The driver's code says, or shows, that it cannot do it."""
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """What the kubelet is told about one claim."""
-
-    record: ClaimRecord | None = None
-    cdi_ids: tuple[tuple[str, ...], ...] = ()
-    error: str = ""
-
-    @property
-    def devices(self) -> tuple[tuple[PreparedDevice, tuple[str, ...]], ...]:
-        """Devices with their CDI ids."""
-        return tuple(zip(self.record.devices, self.cdi_ids, strict=True)) if self.record else ()
 
 
 class ClaimCalls:
@@ -71,12 +56,12 @@ class ClaimCalls:
         reader: ClaimReader,
         records: Records,
         artifacts: Artifacts,
-        inventory: Inventory,
+        inventory: PublishedDevices,
         locks: ClaimLocks,
         boot_id: str,
         clock: Clock,
         metrics: CallMetrics,
-        statuses: StatusWriter,
+        statuses: DeviceStatusWriter,
     ) -> None:
         self._driver = driver
         self._reader = reader
@@ -120,19 +105,21 @@ class ClaimCalls:
         task.add_done_callback(self._running.discard)
         return await asyncio.shield(task)
 
+    @asynccontextmanager
+    async def _turn(self, method: str, uids: Iterable[str]) -> AsyncIterator[CallMeter]:
+        """Alone with these claims, and every second accounted for."""
+        meter = CallMeter(self._clock)
+        async with AsyncExitStack() as stack:
+            with meter.part(WAITING):
+                await stack.enter_async_context(self._locks.held(uids))
+            yield meter
+        self._metrics.called(method, meter)
+
     # Prepare
 
     async def _prepare(self, refs: Mapping[str, ClaimRef]) -> dict[str, Answer]:
-        meter = CallMeter(self._clock)
-        held = self._locks.held(refs)
-        with meter.part(WAITING):
-            await held.__aenter__()
-        try:
-            answers = await self._prepare_all(refs, meter)
-        finally:
-            await held.__aexit__(None, None, None)
-        self._metrics.called(PREPARE, meter)
-        return answers
+        async with self._turn(PREPARE, refs) as meter:
+            return await self._prepare_all(refs, meter)
 
     async def _prepare_all(self, refs: Mapping[str, ClaimRef], meter: CallMeter) -> dict[str, Answer]:
         answers: dict[str, Answer] = {}
@@ -157,7 +144,9 @@ class ClaimCalls:
         """What is remembered; else the claim, when all is as it should be for the author's turn."""
         with meter.part(DISK):
             record = await self._remembered(ref)
-        if record is not None and record.state is RecordState.PREPARED and record.boot_id == self._boot_id:
+        is_earlier = record is not None and record.boot_id != self._boot_id
+        is_prepared = record is not None and record.state is RecordState.PREPARED
+        if record is not None and is_prepared and not is_earlier and await self._is_current(record, meter):
             with meter.part(DISK):
                 await self._artifacts.restore(record)
             return self._answer(record)
@@ -168,11 +157,30 @@ class ClaimCalls:
             return Answer()
         for device in allocated.devices:
             self._inventory.find(device)
-        if record is not None and record.state is not RecordState.PREPARED:
+        if record is not None and not (is_prepared and is_earlier):
             await self._clean_up(msgspec.structs.replace(record, ref=ref), meter)
         with meter.part(DISK):
-            await self._put(ClaimRecord(ref=ref, state=RecordState.PREPARING, boot_id=self._boot_id), flush=True)
+            await self._put(Preparation(ref=ref, state=RecordState.PREPARING, boot_id=self._boot_id), flush=True)
         return allocated
+
+    async def _is_current(self, record: Preparation, meter: CallMeter) -> bool:
+        """Whether the claim still has these devices. Without a word of the server, what is remembered holds."""
+        with meter.part(SERVER):
+            claim = await self._soon(self._reader.find(record.ref))
+        return claim is None or claim.status.allocation is None or is_of(record, claim, self._driver.name)
+
+    async def _soon(self, asking: Coroutine[Any, Any, ResourceClaim | None]) -> ResourceClaim | None:
+        """What the server says; nothing when it does not say it soon."""
+        asked, sleeping = asyncio.ensure_future(asking), asyncio.ensure_future(self._clock.sleep(_SOON))
+        try:
+            await asyncio.wait((asked, sleeping), return_when=asyncio.FIRST_COMPLETED)
+            return asked.result() if asked.done() else None
+        except Unavailable:
+            return None
+        finally:
+            sleeping.cancel()
+            asked.cancel()
+            await asyncio.gather(asked, sleeping, return_exceptions=True)
 
     async def _ask_author(
         self, claims: Sequence[AllocatedClaim], meter: CallMeter
@@ -191,7 +199,9 @@ class ClaimCalls:
         try:
             if isinstance(made, Exception):
                 raise made
-            record = self._record_of(claim, made)
+            record = preparation_of(claim, made, self._boot_id)
+            if self._driver.metadata:
+                record = described(record, claim, self._inventory)
             with meter.part(DISK):
                 await self._artifacts.write(record)
                 await self._put(record, flush=False)
@@ -204,43 +214,10 @@ class ClaimCalls:
         log.log(V[2], "prepared claim=%s uid=%s devices=%d", claim, claim.uid, len(record.devices))
         return self._answer(record)
 
-    def _record_of(self, claim: AllocatedClaim, made: Sequence[PreparedDevice]) -> ClaimRecord:
-        """What the author made, checked against what the claim was given."""
-        given = {(each.request, each.pool, each.device, each.share_id): each for each in claim.devices}
-        by_key = {(each.request, *each.key): each for each in made}
-        for key in by_key:
-            if key not in given:
-                raise AuthorFailed(f"prepare returned device {key[1]}/{key[2]}, which the claim does not have")
-        for key in given:
-            if key not in by_key:
-                raise AuthorFailed(f"prepare returned nothing for device {key[1]}/{key[2]}")
-        errors: list[FieldError] = []
-        for index, device in enumerate(made):
-            errors.extend(check_edits(device.edits, Path("devices")[index] / "edits"))
-        if errors:
-            raise InvalidObject("CDI spec", claim.ref.name, errors)
-        return ClaimRecord(
-            ref=claim.ref,
-            state=RecordState.PREPARED,
-            boot_id=self._boot_id,
-            devices=tuple(self._described(by_key[key], claim, key) for key in given),
-            pod_claim_name=claim.claim.metadata.annotations.get(POD_CLAIM_NAME, ""),
-        )
-
-    def _described(
-        self, device: PreparedDevice, claim: AllocatedClaim, key: tuple[str, str, str, str | None]
-    ) -> PreparedDevice:
-        """With the attributes that metadata shows: the author's, else those that are published."""
-        if device.attributes or not self._driver.metadata:
-            return device
-        given = next(each for each in claim.devices if (each.request, each.pool, each.device, each.share_id) == key)
-        published = self._inventory.find(given)
-        return msgspec.structs.replace(device, attributes=published.attributes if published else {})
-
     async def _undo(self, claim: AllocatedClaim, error: Exception, meter: CallMeter) -> None:
         """Leave nothing behind now; what cannot be cleaned up is, when the claim comes again or is gone."""
         log.log(V[2], "cleaning up claim=%s uid=%s after: %s", claim, claim.uid, error)
-        record = ClaimRecord(ref=claim.ref, state=RecordState.PREPARING, boot_id=self._boot_id)
+        record = Preparation(ref=claim.ref, state=RecordState.PREPARING, boot_id=self._boot_id)
         try:
             await self._clean_up(record, meter)
         except Exception as second:
@@ -249,20 +226,12 @@ class ClaimCalls:
     # Unprepare
 
     async def _unprepare(self, refs: Mapping[str, ClaimRef]) -> dict[str, str]:
-        meter = CallMeter(self._clock)
-        held = self._locks.held(refs)
-        with meter.part(WAITING):
-            await held.__aenter__()
-        try:
-            answers = await self._unprepare_all(refs, meter)
-        finally:
-            await held.__aexit__(None, None, None)
-        self._metrics.called(UNPREPARE, meter)
-        return answers
+        async with self._turn(UNPREPARE, refs) as meter:
+            return await self._unprepare_all(refs, meter)
 
     async def _unprepare_all(self, refs: Mapping[str, ClaimRef], meter: CallMeter) -> dict[str, str]:
         answers: dict[str, str] = {}
-        records: dict[str, ClaimRecord] = {}
+        records: dict[str, Preparation] = {}
         for uid, ref in refs.items():
             try:
                 with meter.part(DISK):
@@ -286,7 +255,7 @@ class ClaimCalls:
                 answers[uid] = self._failed(UNPREPARE, record.ref, failure).error
         return {uid: answers[uid] for uid in refs}
 
-    async def _release(self, records: Sequence[ClaimRecord], meter: CallMeter) -> dict[str, Exception | None]:
+    async def _release(self, records: Sequence[Preparation], meter: CallMeter) -> dict[str, Exception | None]:
         """Have the author undo claims, then forget them. Per uid what went wrong."""
         for record in records:
             with meter.part(DISK):
@@ -303,7 +272,7 @@ class ClaimCalls:
                 outcome[record.ref.uid] = await self._forget(record, meter)
         return outcome
 
-    async def _note_unpreparing(self, record: ClaimRecord) -> None:
+    async def _note_unpreparing(self, record: Preparation) -> None:
         noted = msgspec.structs.replace(record, state=RecordState.UNPREPARING)
         try:
             await self._put(noted, flush=False)
@@ -311,7 +280,7 @@ class ClaimCalls:
             # A full disk must not keep devices from being given back, which is what may make room.
             log.warning("claim=%s uid=%s: %s; going on without", record.ref, record.ref.uid, error)
 
-    async def _forget(self, record: ClaimRecord, meter: CallMeter) -> Exception | None:
+    async def _forget(self, record: Preparation, meter: CallMeter) -> Exception | None:
         uid = record.ref.uid
         try:
             with meter.part(DISK):
@@ -325,7 +294,7 @@ class ClaimCalls:
             self._metrics.in_use.dec()
         return None
 
-    async def _clean_up(self, record: ClaimRecord, meter: CallMeter) -> None:
+    async def _clean_up(self, record: Preparation, meter: CallMeter) -> None:
         """Have nothing left of a preparation that did not end. Raise what went wrong."""
         failure = (await self._release([record], meter))[record.ref.uid]
         if failure is not None:
@@ -355,7 +324,7 @@ class ClaimCalls:
 
     # Both
 
-    async def _remembered(self, ref: ClaimRef) -> ClaimRecord | None:
+    async def _remembered(self, ref: ClaimRef) -> Preparation | None:
         if not _UID.fullmatch(ref.uid):
             raise ClaimUnusable(f"claim {ref}: the uid {ref.uid!r} is none")
         try:
@@ -363,13 +332,13 @@ class ClaimCalls:
         except OSError as error:
             raise Unavailable(f"cannot read what is remembered of claim {ref}: {error}") from error
 
-    async def _put(self, record: ClaimRecord, *, flush: bool) -> None:
+    async def _put(self, record: Preparation, *, flush: bool) -> None:
         try:
             await self._records.put(record, flush=flush)
         except OSError as error:
             raise Unavailable(f"cannot remember claim {record.ref}: {error}") from error
 
-    def _answer(self, record: ClaimRecord) -> Answer:
+    def _answer(self, record: Preparation) -> Answer:
         return Answer(record, tuple(self._artifacts.cdi_ids(record)))
 
     def _failed(self, method: str, ref: ClaimRef, error: Exception) -> Answer:

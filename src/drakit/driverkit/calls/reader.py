@@ -36,10 +36,10 @@ class ClaimReader:
         await self._check_node(ref, claim)
         return claim
 
-    async def exists(self, ref: ClaimRef) -> bool:
-        """Whether the claim is there still; one of the same name and another uid is another claim."""
+    async def find(self, ref: ClaimRef) -> ResourceClaim | None:
+        """The claim if it is there still; one of the same name and another uid is another claim. Raise Unavailable."""
         claim = await self._find(ref)
-        return claim is not None and claim.metadata.uid == ref.uid
+        return claim if claim is not None and claim.metadata.uid == ref.uid else None
 
     async def _find(self, ref: ClaimRef) -> ResourceClaim | None:
         try:

@@ -11,20 +11,20 @@ import logging
 from drakit.base.clock import Clock
 from drakit.client import Client
 from drakit.driverkit.conditions import apply_status, has_status, status_of
-from drakit.driverkit.state.records import ClaimRecord, Records, RecordState
+from drakit.driverkit.state.records import Preparation, Records, RecordState
 from drakit.informers import Controller, Result
 
 log = logging.getLogger("drakit.driverkit")
 
 
-class StatusWriter:
+class DeviceStatusWriter:
     def __init__(self, client: Client, driver: str, records: Records, clock: Clock) -> None:
         self._client = client
         self._driver = driver
         self._records = records
         self._controller: Controller[str] = Controller(f"claim status of {driver}", self._reconcile, clock=clock)
 
-    def note(self, record: ClaimRecord) -> None:
+    def note(self, record: Preparation) -> None:
         """Have the status of the claim written, if there is anything to say."""
         if record.state is RecordState.PREPARED and any(map(has_status, record.devices)):
             self._controller.queue.add(record.ref.uid)

@@ -73,19 +73,21 @@ class Sweep:
             await self._clock.sleep(INTERVAL)
 
     async def sweep(self) -> None:
-        """Unprepare every claim that does not exist any more. One that nobody can tell about is kept."""
+        """Unprepare every claim that nobody can be using any more. One that nobody can tell about is kept."""
         for uid in await self._records.uids():
             record = await self._records.get(uid)
             if record is None or record.state is RecordState.DAMAGED:
                 continue  # of a damaged record nobody knows the name; the kubelet does, and will call
             if not await self._is_gone(record.ref):
                 continue
-            log.info("claim=%s uid=%s does not exist any more: unpreparing it", record.ref, uid)
+            log.info("claim=%s uid=%s is not there any more, or not allocated: unpreparing it", record.ref, uid)
             await self._calls.unprepare([record.ref])
 
     async def _is_gone(self, ref: ClaimRef) -> bool:
+        """A claim loses its allocation only when no pod uses it any more."""
         try:
-            return not await self._reader.exists(ref)
+            claim = await self._reader.find(ref)
+            return claim is None or claim.status.allocation is None
         except DrakitError as error:
             log.log(V[2], "whether claim=%s exists is not known: %s", ref, error)
             return False

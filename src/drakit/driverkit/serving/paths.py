@@ -17,6 +17,8 @@ from drakit.base.errors import UsageError
 LIMIT = 107
 """`sun_path` has 108 bytes, one of them for the end."""
 REGISTRATION = "-reg.sock"
+SHORTENED = 20
+"""As many letters of a driver's name are left in a path that would be too long."""
 
 
 class PluginPaths(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +40,10 @@ class PluginPaths(msgspec.Struct, frozen=True, kw_only=True):
         return self.state / "serialize.lock"
 
     @property
+    def shared_pools(self) -> Path:
+        return self.state / "shared-pools.json"
+
+    @property
     def publishing_lock(self) -> Path:
         return self.state / "publish.lock"
 
@@ -52,7 +58,7 @@ def plugin_paths(driver: str, *, plugin_dir: Path, registry_dir: Path, instance:
     )
     registration = _first_that_fits(
         "--registry-dir",
-        [registry_dir / f"{driver}{part}{REGISTRATION}", registry_dir / f"{driver[:20]}-{short}{REGISTRATION}"],
+        [registry_dir / f"{driver}{part}{REGISTRATION}", registry_dir / f"{driver[:SHORTENED]}-{short}{REGISTRATION}"],
     )
     return PluginPaths(service=service, registration=registration, state=state)
 

@@ -21,7 +21,7 @@ log = logging.getLogger("drakit.driverkit")
 TYPE = "DRAPlugin"
 
 
-class Registration(RegistrationServicer):
+class RegistrationService(RegistrationServicer):
     def __init__(self, driver: str, endpoint: Path, versions: Sequence[str], on_registered: Callable[[], None]) -> None:
         self._info = wire.PluginInfo(type=TYPE, name=driver, endpoint=str(endpoint), supported_versions=list(versions))
         self._on_registered = on_registered

@@ -13,7 +13,8 @@ from typing import Protocol
 from grpc.aio import Server, ServicerContext
 
 from drakit.base.clock import Clock
-from drakit.driverkit.calls.lifecycle import Answer, ClaimCalls
+from drakit.driverkit.calls.answers import Answer
+from drakit.driverkit.calls.lifecycle import ClaimCalls
 from drakit.driverkit.claims import ClaimRef, answered_request
 from drakit.driverkit.health import HealthBoard
 from drakit.pluginapi import dra_v1_pb2 as v1

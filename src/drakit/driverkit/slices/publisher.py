@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from random import Random
 
+import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from drakit.api import OwnerReference, ResourceSlice, ResourceSliceSpec, set_defaults
@@ -23,10 +24,11 @@ from drakit.base.errors import DrakitError, Forbidden, InvalidObject, Terminal, 
 from drakit.base.fields import FieldError, duplicate
 from drakit.base.fields import Path as FieldPath
 from drakit.client import NODES, SLICES, Client, NotFound, V
-from drakit.driverkit.calls.inventory import Inventory
+from drakit.driverkit.calls.inventory import PublishedDevices
 from drakit.driverkit.pools import DevicePool
 from drakit.driverkit.slices.dropped import dropped_fields
 from drakit.driverkit.slices.plan import Publication, SlicePlan, desired_slices, plan_pool
+from drakit.driverkit.state.files import FileSystem
 from drakit.driverkit.state.locks import try_hold
 from drakit.informers import Backoff, Controller, Informers, ListScope, Result
 from drakit.validation import validate_create
@@ -46,28 +48,32 @@ class SlicePublisher:
     def __init__(
         self,
         client: Client,
-        inventory: Inventory,
+        inventory: PublishedDevices,
         *,
         driver: str,
         node_name: str,
         clock: Clock,
         registry: CollectorRegistry,
         random: Random | None = None,
+        files: FileSystem,
+        remembered: Path,
         lock: Path | None = None,
     ) -> None:
-        """`lock` is a file by which instances agree which of them publishes."""
+        """`remembered` is a file with the names of shared pools; `lock` one by which instances agree who publishes."""
         self._client = client
         self._inventory = inventory
         self._driver = driver
         self._node_name = node_name
         self._clock = clock
         self._lock = lock
+        self._files = files
+        self._remembered = remembered
         self._informers = Informers(client, clock=clock, random=random)
         self._controller: Controller[str] = Controller(f"slices of {driver}", self._reconcile, clock=clock)
         self._owner: OwnerReference | None = None
         self._published: tuple[DevicePool, ...] | None = None
-        self._shared: set[str] = set()
-        """Pools of ours that other nodes reach too."""
+        self._shared: set[str] | None = None
+        """Pools that we have published ever and that other nodes reach too; none before they are read."""
         self._stored: dict[str, tuple[ResourceSliceSpec, ResourceSliceSpec]] = {}
         """By slice name: what was sent last, and what the server made of it."""
         self._repairs = Backoff(clock, random or Random(), first=1.0)
@@ -112,9 +118,8 @@ class SlicePublisher:
 
     async def remove(self) -> None:
         """Delete every slice that this driver has published for its node."""
-        pools = self._published if self._published is not None else ()
-        self._shared.update(pool.name for pool in pools if not pool.is_local)
-        for found in await self._current():
+        shared = await self._follow_shared(self._published or ())
+        for found in await self._current(shared):
             await self._delete(found)
 
     # The loop
@@ -142,10 +147,10 @@ class SlicePublisher:
 
     async def _bring_about(self, pools: Sequence[DevicePool]) -> SlicePlan:
         before, self._published = self._published, tuple(pools)
-        self._follow_shared(pools)
+        shared = await self._follow_shared(pools)
         if before != self._published:
             log.log(V[2], "publishing pools=%d devices=%d", len(pools), sum(len(each.devices) for each in pools))
-        current = await self._current()
+        current = await self._current(shared)
         plan = SlicePlan()
         who = await self._who(pools, fresh=not current)
         for pool in pools:
@@ -158,13 +163,13 @@ class SlicePublisher:
         self._devices.set(sum(len(pool.devices) for pool in pools))
         return plan
 
-    async def _current(self) -> list[ResourceSlice]:
+    async def _current(self, shared: Collection[str]) -> list[ResourceSlice]:
         """As the server has them now, not as a cache remembers: what was just written is in it."""
         local = await self._client.list(SLICES, fields=f"spec.driver={self._driver},spec.nodeName={self._node_name}")
-        if not self._shared:
+        if not shared:
             return list(local)
         every = await self._client.list(SLICES, fields=f"spec.driver={self._driver}")
-        return [*local, *(each for each in every if not each.spec.node_name and each.spec.pool.name in self._shared)]
+        return [*local, *(each for each in every if not each.spec.node_name and each.spec.pool.name in shared)]
 
     async def _carry_out(self, plan: SlicePlan) -> None:
         for wanted in plan.create:
@@ -207,11 +212,24 @@ class SlicePublisher:
     def _watch(self, scope: ListScope) -> None:
         self._informers.of(SLICES, scope).subscribe(lambda _old, _new: self.trigger())
 
-    def _follow_shared(self, pools: Sequence[DevicePool]) -> None:
-        shared = {pool.name for pool in pools if not pool.is_local}
+    async def _follow_shared(self, pools: Sequence[DevicePool]) -> Collection[str]:
+        """Shared pools of ours, also those of an earlier life: nothing about their slices tells whose they are."""
+        known = self._shared if self._shared is not None else await self._read_shared()
+        shared = known | {pool.name for pool in pools if not pool.is_local}
         if shared and not self._shared:
             self._watch(ListScope(fields=f"spec.driver={self._driver}"))
-        self._shared |= shared
+        if shared != known:
+            await self._files.write(self._remembered, msgspec.json.encode(sorted(shared)))
+        self._shared = shared
+        return shared
+
+    async def _read_shared(self) -> set[str]:
+        content = await self._files.read(self._remembered)
+        try:
+            return msgspec.json.decode(content or b"[]", type=set[str])
+        except msgspec.DecodeError as error:
+            log.error("%s is damaged, and is begun anew: %s", self._remembered, error)
+            return set()
 
     async def _who(self, pools: Sequence[DevicePool], *, fresh: bool) -> Publication:
         """The node is looked up once; and again when its slices are gone, since it may be another one by now."""

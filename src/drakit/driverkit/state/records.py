@@ -42,7 +42,7 @@ class RecordState(Enum):
     DAMAGED = "Damaged"
 
 
-class ClaimRecord(Model):
+class Preparation(Model):
     """Invariant: a record that says Prepared was written after the claim's CDI file."""
 
     ref: ClaimRef
@@ -70,7 +70,7 @@ class Records:
         self.directory = directory
         self._files = files
 
-    async def get(self, uid: str) -> ClaimRecord | None:
+    async def get(self, uid: str) -> Preparation | None:
         """What is remembered. A damaged file gives a record in state Damaged, and is set aside once."""
         content = await self._files.read(self._path(uid))
         if content is None:
@@ -83,7 +83,7 @@ class Records:
             await self._set_aside(uid, error)
             return _damaged(uid)
 
-    async def put(self, record: ClaimRecord, *, flush: bool) -> None:
+    async def put(self, record: Preparation, *, flush: bool) -> None:
         await self._files.write(self._path(record.ref.uid), seal(record), flush=flush)
 
     async def remove(self, uid: str) -> None:
@@ -108,12 +108,12 @@ class Records:
         await self._files.rename(path, aside)
 
 
-def seal(record: ClaimRecord) -> bytes:
+def seal(record: Preparation) -> bytes:
     data = to_json(record)
     return msgspec.json.encode(_Sealed(VERSION, zlib.crc32(data), msgspec.Raw(data)))
 
 
-def unseal(content: bytes) -> ClaimRecord:
+def unseal(content: bytes) -> Preparation:
     """Raise DecodeError for bytes that are no record, or not the one that was written."""
     try:
         sealed = msgspec.json.decode(content, type=_Sealed)
@@ -124,8 +124,8 @@ def unseal(content: bytes) -> ClaimRecord:
     data = bytes(sealed.data)
     if zlib.crc32(data) != sealed.checksum:
         raise DecodeError("the checksum is wrong")
-    return from_json(ClaimRecord, data)
+    return from_json(Preparation, data)
 
 
-def _damaged(uid: str) -> ClaimRecord:
-    return ClaimRecord(ref=ClaimRef(namespace="", name="", uid=uid), state=RecordState.DAMAGED)
+def _damaged(uid: str) -> Preparation:
+    return Preparation(ref=ClaimRef(namespace="", name="", uid=uid), state=RecordState.DAMAGED)

@@ -13,6 +13,7 @@ from pathlib import Path
 from drakit.nodeagent.containers.documents import NOTHING, Document, all_containers, identity, spec_of
 from drakit.nodeagent.containers.environment import environment_of
 from drakit.nodeagent.containers.expansion import expand
+from drakit.nodeagent.containers.failures import ConfigUnavailable
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.limits import container_limits
 from drakit.nodeagent.containers.mounts import mounts_of
@@ -20,7 +21,6 @@ from drakit.nodeagent.containers.sources import ObjectSource
 from drakit.nodeagent.runtimes.contract import ContainerConfig, ContainerRole, Mount, PodIdentity, RuntimeRefusal
 
 TERMINATION_LOG = "/dev/termination-log"
-MOST_TERMINATION_MESSAGE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ async def container_config(
         keys = ", ".join(environment.skipped)
         on_event("InvalidEnvironmentVariableNames", f"Keys [{keys}] were skipped since they are no variable names.")
     env = environment.values
+    last_words = _termination_mount(container, settings.pod_directory, attempt)
     limits = container_limits(pod, container, node_memory=settings.node_memory, with_claims=settings.limits_with_claims)
     return ContainerConfig(
         pod=identity(pod),
@@ -68,7 +69,7 @@ async def container_config(
         env=env,
         mounts=[
             *mounts_of(container, settings.volumes, env),
-            _termination_mount(container, settings.pod_directory, attempt),
+            last_words,
         ],
         cdi_devices=tuple(cdi_devices),
         limits=limits,
@@ -80,6 +81,8 @@ async def container_config(
         run_as_group=security.get("runAsGroup"),
         privileged=bool(security.get("privileged")),
         read_only_root=bool(security.get("readOnlyRootFilesystem")),
+        termination_file=last_words.host_path,
+        log_on_error=container.get("terminationMessagePolicy") == "FallbackToLogsOnError",
         stop_signal=(container.get("lifecycle") or NOTHING).get("stopSignal") or "",
         labels=settings.labels,
         annotations=settings.annotations,
@@ -100,20 +103,14 @@ def role_of(pod: Document, name: str) -> ContainerRole:
     return next((role for container, role in all_containers(pod) if container["name"] == name), ContainerRole.MAIN)
 
 
-def termination_message(container: Document, pod_directory: Path, attempt: int) -> str:
-    """What the container left for its status; cut to 4096 bytes."""
-    try:
-        content = _termination_file(pod_directory, container["name"], attempt).read_bytes()
-    except OSError:
-        return ""
-    return content[:MOST_TERMINATION_MESSAGE].decode("utf-8", "replace")
-
-
 def _termination_mount(container: Document, pod_directory: Path, attempt: int) -> Mount:
     file = _termination_file(pod_directory, container["name"], attempt)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch()
-    file.chmod(0o666)  # whatever user the container runs as may leave its last words
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        file.chmod(0o666)  # whatever user the container runs as may leave its last words
+    except OSError as error:
+        raise ConfigUnavailable(f"the file of the termination message cannot be made: {error}") from None
     return Mount(str(file), container.get("terminationMessagePath") or TERMINATION_LOG, needed=False)
 
 

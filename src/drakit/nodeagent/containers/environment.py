@@ -18,16 +18,18 @@ from drakit.nodeagent.containers.sources import Data, ObjectSource
 
 
 @dataclass(slots=True)
-class Environment:
+class ContainerEnvironment:
     values: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     """Keys of `envFrom` objects that are no variable names: event InvalidEnvironmentVariableNames."""
 
 
-async def environment_of(pod: Document, container: Document, *, objects: ObjectSource, node: NodeFacts) -> Environment:
+async def environment_of(
+    pod: Document, container: Document, *, objects: ObjectSource, node: NodeFacts
+) -> ContainerEnvironment:
     """Raises ConfigUnavailable, in the kubelet's words, for what is named, not optional and not there."""
     reader = _Reader(pod, container, objects, node)
-    environment = Environment()
+    environment = ContainerEnvironment()
     for source in container.get("envFrom") or ():
         await reader.add_all(environment, source)
     for entry in container.get("env") or ():
@@ -48,7 +50,7 @@ class _Reader:
         self._namespace = identity(pod).namespace
         self._read: dict[tuple[str, str], Data | None] = {}
 
-    async def add_all(self, environment: Environment, source: Mapping[str, Any]) -> None:
+    async def add_all(self, environment: ContainerEnvironment, source: Mapping[str, Any]) -> None:
         kind, reference = ("ConfigMap", source["configMapRef"]) if "configMapRef" in source else ("Secret", None)
         reference = source.get("secretRef") if reference is None else reference
         if reference is None:

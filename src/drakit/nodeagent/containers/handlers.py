@@ -35,6 +35,11 @@ class HandlerTarget:
     container: Document
     pod_ip: str
 
+    @property
+    def host(self) -> str:
+        """A pod without an address of its own is on the node's network, and the node is this machine."""
+        return self.pod_ip or "127.0.0.1"
+
 
 class HandlerRunner:
     """Runs handlers of any container of the node; `session` is the caller's to close."""
@@ -92,7 +97,7 @@ class HandlerRunner:
         return body.decode("utf-8", "replace")
 
     async def _tcp(self, action: Document, target: HandlerTarget) -> str:
-        host, port = action.get("host") or target.pod_ip, port_number(action.get("port"), target.container)
+        host, port = action.get("host") or target.host, port_number(action.get("port"), target.container)
         try:
             _, writer = await asyncio.open_connection(host, port)
         except OSError as error:
@@ -102,13 +107,13 @@ class HandlerRunner:
 
     async def _grpc(self, action: Document, target: HandlerTarget) -> str:
         port = port_number(action.get("port"), target.container)
-        await check_health(f"{target.pod_ip}:{port}", action.get("service") or "")
+        await check_health(f"{target.host}:{port}", action.get("service") or "")
         return ""
 
 
 def http_url(action: Document, target: HandlerTarget) -> str:
     scheme = str(action.get("scheme") or "HTTP").lower()
-    host = action.get("host") or target.pod_ip
+    host = action.get("host") or target.host
     path = str(action.get("path") or "/")
     place = f"[{host}]" if ":" in host else host
     port = port_number(action.get("port"), target.container)

@@ -13,7 +13,7 @@ from typing import Any
 
 from drakit.base.quantity import Quantity
 from drakit.nodeagent.containers.documents import NOTHING, Document, all_containers, resources_of, spec_of
-from drakit.nodeagent.runtimes.contract import ContainerLimits, ContainerRole
+from drakit.nodeagent.runtimes.contract import NO_LIMITS, ContainerLimits, ContainerRole
 
 GUARANTEED, BURSTABLE, BEST_EFFORT = "Guaranteed", "Burstable", "BestEffort"
 _CRITICAL_PRIORITY = 2_000_000_000
@@ -50,6 +50,20 @@ def container_limits(
         cpu_period=_PERIOD,
         memory_bytes=limits["memory"].value if "memory" in limits else 0,
         oom_score_adj=oom_score(pod, container, requests.get("memory"), node_memory=node_memory),
+    )
+
+
+def pod_cgroup_limits(pod: Document) -> ContainerLimits:
+    """What the pod itself names, for all its containers together; nothing when it names nothing."""
+    own = spec_of(pod).get("resources") or NOTHING
+    if not _names_any([own]):
+        return NO_LIMITS
+    requests, limits = _amounts({"resources": own}, "requests"), _amounts({"resources": own}, "limits")
+    return ContainerLimits(
+        cpu_shares=_shares(requests.get("cpu")),
+        cpu_quota=_quota(limits.get("cpu")),
+        cpu_period=_PERIOD,
+        memory_bytes=limits["memory"].value if "memory" in limits else 0,
     )
 
 

@@ -58,7 +58,10 @@ def _within(container: Document, volume: Path, inner: str) -> Path:
     if not target.is_relative_to(root):
         raise _refused(container, f'subPath "{inner}" leads out of its volume')
     if not target.exists():
-        target.mkdir(parents=True)
+        try:
+            target.mkdir(parents=True)
+        except OSError as error:
+            raise ConfigUnavailable(f'failed to prepare subPath "{inner}" of a volume: {error}') from None
     return target
 
 

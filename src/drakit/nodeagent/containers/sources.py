@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
-from drakit.client import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Client, NotFound
+from drakit.base.errors import Retryable
+from drakit.client import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Client, NotFound, Resource
 from drakit.nodeagent.containers.failures import MountFailed
 from drakit.nodeagent.runtimes.contract import PodIdentity
 
 Data = Mapping[str, bytes]
+
+_MOST_KEPT = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +43,36 @@ class ObjectSource(Protocol):
 
 
 class ClientObjects:
-    """Reads each object from the API server whenever it is asked for."""
+    """Reads each object from the API server whenever it is asked for; while that is away, as it was last.
+
+    So a container with settings from a ConfigMap restarts without the API server, as it does on any node.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._last: OrderedDict[tuple[str, str, str], Data | None] = OrderedDict()
 
     async def config_map(self, namespace: str, name: str) -> Data | None:
-        found = await self._client.find(CONFIG_MAPS, name, namespace=namespace)
-        return None if found is None else config_map_data(found.document)
+        return await self._read(CONFIG_MAPS, namespace, name, config_map_data)
 
     async def secret(self, namespace: str, name: str) -> Data | None:
-        found = await self._client.find(SECRETS, name, namespace=namespace)
-        return None if found is None else secret_data(found.document)
+        return await self._read(SECRETS, namespace, name, secret_data)
+
+    async def _read(
+        self, resource: Resource[Any], namespace: str, name: str, data_of: Callable[[Mapping[str, object]], Data]
+    ) -> Data | None:
+        key = (resource.name, namespace, name)
+        try:
+            found = await self._client.find(resource, name, namespace=namespace)
+        except Retryable:
+            if self._last.get(key) is None:
+                raise
+            return self._last[key]
+        self._last[key] = None if found is None else data_of(found.document)
+        self._last.move_to_end(key)
+        if len(self._last) > _MOST_KEPT:
+            self._last.popitem(last=False)
+        return self._last[key]
 
     async def token(self, pod: PodIdentity, account: str, *, audience: str, seconds: int) -> BoundToken:
         reference = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}

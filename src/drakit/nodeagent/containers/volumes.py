@@ -10,6 +10,9 @@ Every step may be repeated: what is there already stays, so containers that use 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
+import os
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -25,17 +28,19 @@ from drakit.nodeagent.containers.sources import ObjectSource
 
 Files = dict[str, VolumeFile]
 
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the machine's own tmpfs
+
 
 class VolumeStore:
     """The volumes of all pods of a node, under `root/<pod uid>/volumes`.
 
-    `memory_root` is a directory of a tmpfs, for `emptyDir` of medium Memory; without one, such volumes are on disk.
-    Its size limit is not held.
+    `memory_root` is a directory of a tmpfs, for `emptyDir` of medium Memory: by default one in /dev/shm; on a machine
+    without that, such volumes are on disk. Their size limit is not held.
     """
 
     def __init__(self, root: Path, *, objects: ObjectSource, clock: Clock, memory_root: Path | None = None) -> None:
         self._root = root
-        self._memory_root = memory_root
+        self._memory_root = memory_root or _shared_memory(root)
         self._objects = objects
         self._clock = clock
         self._projectors: dict[str, Projector] = {}
@@ -56,10 +61,13 @@ class VolumeStore:
         return changed
 
     def tear_down(self, pod_uid: str) -> None:
+        """Remove the pod's directory: its volumes, and with them its termination messages, which are read by then."""
         self._projectors.pop(pod_uid, None)
-        shutil.rmtree(self._root / pod_uid / "volumes", ignore_errors=True)
+        shutil.rmtree(self._root / pod_uid, ignore_errors=True)
         if self._memory_root is not None:
             shutil.rmtree(self._memory_root / pod_uid, ignore_errors=True)
+            with contextlib.suppress(OSError):  # not there, or other pods' volumes are in it
+                self._memory_root.rmdir()
 
     def _projector(self, pod: Document, node: NodeFacts) -> Projector:
         """One per pod, so that tokens outlive a refresh; labels and addresses are those of now."""
@@ -74,7 +82,10 @@ class VolumeStore:
         kind, source = _source(volume)
         uid = identity(projector.pod).uid
         if kind == "emptyDir":
-            return self._empty_dir(uid, volume["name"], source)
+            try:
+                return self._empty_dir(uid, volume["name"], source)
+            except OSError as error:
+                raise _failed(volume["name"], error) from None
         if kind == "hostPath":
             return _host_path(volume["name"], source)
         if maker := self._files(kind, projector):
@@ -108,7 +119,7 @@ class VolumeStore:
             directory = self._directory(identity(projector.pod).uid, kind, name)
             return await asyncio.to_thread(write_files, directory, files)
         except (MountFailed, OSError) as error:
-            raise MountFailed(f'MountVolume.SetUp failed for volume "{name}" : {error}') from None
+            raise _failed(name, error) from None
         except VolumeRefused as error:
             raise VolumeRefused(f'volume "{name}": {error}') from None
 
@@ -151,6 +162,17 @@ def _host_path(name: str, source: Document) -> Path:
     try:
         return host_path(source.get("path", ""), source.get("type") or "")
     except (MountFailed, OSError) as error:
-        raise MountFailed(f'MountVolume.SetUp failed for volume "{name}" : {error}') from None
+        raise _failed(name, error) from None
     except VolumeRefused as error:
         raise VolumeRefused(f'volume "{name}": {error}') from None
+
+
+def _failed(name: str, error: Exception) -> MountFailed:
+    return MountFailed(f'MountVolume.SetUp failed for volume "{name}" : {error}')
+
+
+def _shared_memory(root: Path) -> Path | None:
+    """A name for each store: several agents may share the machine."""
+    if not os.access(_SHARED_MEMORY, os.W_OK):
+        return None
+    return _SHARED_MEMORY / f"drakit-{hashlib.sha256(os.fsencode(root.absolute())).hexdigest()[:16]}"

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from drakit.base.clock import Clock
 from drakit.nodeagent.pods.admission import is_critical
-from drakit.nodeagent.pods.worker import Eviction, PodWorker
+from drakit.nodeagent.pods.services import Eviction
+from drakit.nodeagent.pods.worker import PodWorker
 
 REASON = "Terminated"
 MESSAGE = "Pod was terminated in response to imminent node shutdown."

@@ -18,7 +18,7 @@ from drakit.api import Container, Pod, pod_requests
 from drakit.base.gates import FeatureGates
 from drakit.base.quantity import Quantity
 from drakit.nodeagent.devices.allocation import covered_pairs
-from drakit.nodeagent.pods.worker import Rejection
+from drakit.nodeagent.pods.services import Rejection
 
 _CRITICAL_PRIORITY = 2_000_000_000
 _NOTHING = Quantity.of(0)

@@ -13,104 +13,42 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from drakit.api import Container, Partial, Pod, is_sidecar
+from drakit.api import Container, Partial, Pod
 from drakit.api.text.times import format_time
-from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
 from drakit.nodeagent.claims.devices import needs_preparation
-from drakit.nodeagent.claims.preparation import Preparation, PreparationFailed
-from drakit.nodeagent.containers.backoff import RestartBackoff
+from drakit.nodeagent.claims.preparation import PreparationFailed
 from drakit.nodeagent.containers.config import log_directory
-from drakit.nodeagent.containers.documents import container_named, identity
+from drakit.nodeagent.containers.documents import identity
 from drakit.nodeagent.containers.failures import MountFailed, VolumeRefused
-from drakit.nodeagent.containers.fieldrefs import NodeFacts
-from drakit.nodeagent.containers.handlers import HandlerRunner, HandlerTarget
-from drakit.nodeagent.containers.hooks import LEAST_GRACE, end_container, grace_period
-from drakit.nodeagent.containers.volumes import VolumeStore
-from drakit.nodeagent.pods.containerstatuses import ContainerFacts, HealthView, Waiting
-from drakit.nodeagent.pods.events import NORMAL, WARNING, EventLog
+from drakit.nodeagent.containers.hooks import LEAST_GRACE, grace_period
+from drakit.nodeagent.pods.containerstatuses import ContainerFacts, Waiting
+from drakit.nodeagent.pods.events import NORMAL, WARNING
 from drakit.nodeagent.pods.phases import FAILED, TERMINAL
 from drakit.nodeagent.pods.plan import PodPlan, next_attempt, plan, restarts
 from drakit.nodeagent.pods.probes import PodProbes
+from drakit.nodeagent.pods.retry import Retry
 from drakit.nodeagent.pods.runtimeview import RuntimeView
-from drakit.nodeagent.pods.starts import ContainerStarts, Start, StartFailed
+from drakit.nodeagent.pods.services import Eviction, PodServices
+from drakit.nodeagent.pods.starts import Start, StartFailed
 from drakit.nodeagent.pods.statuses import BuiltStatus, PodStatusFacts, build_status, rejected, with_sandbox
-from drakit.nodeagent.pods.writer import StatusWriter
+from drakit.nodeagent.pods.stops import ContainerStops
 from drakit.nodeagent.runtimes.contract import (
     ContainerInfo,
     ContainerState,
     PodIdentity,
-    Runtime,
     SandboxConfig,
     SandboxState,
 )
 
 log = logging.getLogger("drakit.nodeagent")
 
-FIRST_RETRY = 1.0
-LONGEST_RETRY = 10.0
 REFRESH_SECONDS = 60.0
 _FILE_VOLUMES = ("configMap", "secret", "projected", "downwardAPI")
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """Why the node does not take a pod."""
-
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Eviction:
-    """Why the node ends a pod that nobody deleted."""
-
-    reason: str
-    message: str
-    grace: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PodServices:
-    """What the workers of a node share."""
-
-    clock: Clock
-    runtime: Runtime
-    runtime_name: str
-    preparation: Preparation
-    health: HealthView
-    writer: StatusWriter
-    events: EventLog
-    starts: ContainerStarts
-    runner: HandlerRunner
-    volumes: VolumeStore
-    backoff: RestartBackoff
-    log_root: Path
-    node: Callable[[], NodeFacts]
-    admit: Callable[[Partial[Pod]], Rejection | None]
-    release: Callable[[str], None]
-    """Give back what device plugins gave to a pod."""
-
-
-@dataclass(slots=True)
-class _Retry:
-    """The next try after a failure. `pending` while the worker waits for it."""
-
-    failures: int = 0
-    pending: bool = False
-
-    def failed(self) -> float:
-        wait = min(FIRST_RETRY * 2.0**self.failures, LONGEST_RETRY)
-        self.failures, self.pending = min(self.failures + 1, 16), True
-        return wait
-
-    def reset(self) -> None:
-        self.failures, self.pending = 0, False
 
 
 @dataclass(slots=True)
@@ -142,7 +80,7 @@ class PodWorker:
         self._silent = False
         self._services = services
         self._wake = asyncio.Event()
-        self._retry = _Retry()
+        self._retry = Retry()
         self._memory = _Memory()
         self._probes = PodProbes(services.runner, services.clock, services.events, on_change=self.wake)
 
@@ -280,7 +218,7 @@ class PodWorker:
             changed = "Pod sandbox changed, it will be killed and re-created."
             services.events.about_pod(self.identity, NORMAL, "SandboxChanged", changed)
         for each in view.running():
-            await self._stop(each, LEAST_GRACE, "")
+            await self._stops.stop(each, LEAST_GRACE, "")
         try:
             self._memory.volumes = await services.volumes.set_up(self._known.document, services.node())
         except (MountFailed, VolumeRefused) as error:
@@ -402,7 +340,7 @@ class PodWorker:
         for info in view.running():
             if info.id in failed:
                 grace = grace_period(self._known.document, probe_grace=failed[info.id].grace)
-                await self._stop(info, grace, failed[info.id].message)
+                await self._stops.stop(info, grace, failed[info.id].message)
         return AGAIN
 
     async def _refresh(self) -> float | None:
@@ -429,7 +367,7 @@ class PodWorker:
         self._memory.cause = ""
         if self._speaks:
             self._put(self._build(view).status)
-        await self._stop_all(view)
+        await self._stops.stop_all(view, self._grace())
         for sandbox in view.sandboxes:
             if sandbox.state is SandboxState.READY:
                 await self._services.runtime.stop_sandbox(sandbox.id)
@@ -466,42 +404,16 @@ class PodWorker:
             self._services.writer.forget(self.identity.uid)
         return NEVER
 
-    async def _stop_all(self, view: RuntimeView) -> None:
-        """Regular containers together; then sidecars, the last one first."""
-        running = view.running()
-        order = [each.name for each in self.pod.view.spec.init_containers if is_sidecar(each)] if self.pod else []
-        grace = self._grace()
-        regular = [each for each in running if each.name not in order]
-        await asyncio.gather(*(self._stop(each, grace, f"Stopping container {each.name}") for each in regular))
-        for name in reversed(order):
-            for each in running:
-                if each.name == name:
-                    await self._stop(each, grace, f"Stopping container {each.name}")
-
     def _grace(self) -> float:
         if self._eviction is not None and self._eviction.grace is not None:
             return self._eviction.grace
-        if self.pod is None:
-            return LEAST_GRACE
-        if self._gone and not self._is_deleted():
+        if self.pod is None or (self._gone and not self._is_deleted()):
             return LEAST_GRACE  # deleted by force: nobody waits for it
         return grace_period(self.pod.document)
 
-    async def _stop(self, info: ContainerInfo, grace: float, message: str) -> None:
-        if message:
-            self._tell(info.name, NORMAL, "Killing", message)
-        container = container_named(self.pod.document, info.name) if self.pod else None
-        if container is None:
-            await self._services.runtime.stop_container(info.id, grace=max(grace, LEAST_GRACE))
-            return
-        await end_container(
-            HandlerTarget(info.id, container, ""),
-            grace=max(grace, LEAST_GRACE),
-            runtime=self._services.runtime,
-            runner=self._services.runner,
-            clock=self._services.clock,
-            on_event=lambda reason, text: self._tell(info.name, WARNING, reason, text),
-        )
+    @property
+    def _stops(self) -> ContainerStops:
+        return ContainerStops(self._services, self.identity, self.pod)
 
     # What is there
 

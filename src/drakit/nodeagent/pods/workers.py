@@ -13,7 +13,8 @@ from typing import Any
 
 from drakit.api import Partial, Pod
 from drakit.nodeagent.pods.phases import TERMINAL
-from drakit.nodeagent.pods.worker import PodServices, PodWorker, identity_of
+from drakit.nodeagent.pods.services import PodServices
+from drakit.nodeagent.pods.worker import PodWorker, identity_of
 from drakit.nodeagent.runtimes.contract import PodIdentity
 
 log = logging.getLogger("drakit.nodeagent")

@@ -30,7 +30,7 @@ _HOOKS = ("prestart", "createRuntime", "createContainer", "startContainer", "pos
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceNode:
+class CdiDeviceNode:
     """A device node in the container: the host's one at `host_path`, or made anew from type and numbers."""
 
     path: str
@@ -57,7 +57,7 @@ class CdiMount:
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
+class CdiHook:
     stage: str
     path: str
     args: tuple[str, ...] = ()
@@ -67,14 +67,14 @@ class Hook:
 
 
 @dataclass(slots=True)
-class ContainerEdits:
+class CdiEdits:
     env: dict[str, str] = field(default_factory=dict)
-    device_nodes: list[DeviceNode] = field(default_factory=list)
+    device_nodes: list[CdiDeviceNode] = field(default_factory=list)
     mounts: list[CdiMount] = field(default_factory=list)
-    hooks: list[Hook] = field(default_factory=list)
+    hooks: list[CdiHook] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)
 
-    def add(self, more: ContainerEdits) -> None:
+    def add(self, more: CdiEdits) -> None:
         """Later environment wins; a later node or mount at the same path takes the place of an earlier one."""
         self.env |= more.env
         nodes = {node.path for node in more.device_nodes}
@@ -90,8 +90,8 @@ class _SpecFile:
     path: Path
     priority: int
     kind: str = ""
-    edits: ContainerEdits = field(default_factory=ContainerEdits)
-    devices: Mapping[str, ContainerEdits] = field(default_factory=dict)
+    edits: CdiEdits = field(default_factory=CdiEdits)
+    devices: Mapping[str, CdiEdits] = field(default_factory=dict)
     error: str = ""
 
 
@@ -102,10 +102,10 @@ class CdiRegistry:
         self._directories = tuple(directories)
         self._read: dict[Path, tuple[tuple[int, int, int], _SpecFile]] = {}
 
-    def resolve(self, ids: Iterable[str]) -> ContainerEdits:
+    def resolve(self, ids: Iterable[str]) -> CdiEdits:
         """Raises DeviceUnresolved for the first id that cannot be applied."""
         ids = list(ids)
-        edits = ContainerEdits()
+        edits = CdiEdits()
         if not ids:
             return edits
         specs = self._specs()
@@ -193,11 +193,11 @@ def _parse(document: Any, path: Path, priority: int) -> _SpecFile:
     return _SpecFile(path, priority, kind, _edits(document.get("containerEdits") or {}), devices)
 
 
-def _edits(edits: Mapping[str, Any]) -> ContainerEdits:
+def _edits(edits: Mapping[str, Any]) -> CdiEdits:
     for key in _UNSUPPORTED:
         if edits.get(key):
             raise KeyError(f"containerEdits.{key} is not supported")
-    return ContainerEdits(
+    return CdiEdits(
         env=dict(_variable(entry) for entry in edits.get("env") or ()),
         device_nodes=[_device_node(node) for node in edits.get("deviceNodes") or ()],
         mounts=[_mount(mount) for mount in edits.get("mounts") or ()],
@@ -213,8 +213,8 @@ def _variable(entry: str) -> tuple[str, str]:
     return name, value
 
 
-def _device_node(node: Mapping[str, Any]) -> DeviceNode:
-    return DeviceNode(
+def _device_node(node: Mapping[str, Any]) -> CdiDeviceNode:
+    return CdiDeviceNode(
         path=node["path"],
         host_path=node.get("hostPath") or node["path"],
         type=node.get("type") or "",
@@ -232,8 +232,8 @@ def _mount(mount: Mapping[str, Any]) -> CdiMount:
     return CdiMount(mount["hostPath"], mount["containerPath"], options, mount.get("type") or "")
 
 
-def _hook(hook: Mapping[str, Any]) -> Hook:
+def _hook(hook: Mapping[str, Any]) -> CdiHook:
     if hook["hookName"] not in _HOOKS:
         raise KeyError(f"hookName {hook['hookName']!r}")
     args, env = tuple(hook.get("args") or ()), tuple(hook.get("env") or ())
-    return Hook(hook["hookName"], hook["path"], args, env, hook.get("timeout") or 0)
+    return CdiHook(hook["hookName"], hook["path"], args, env, hook.get("timeout") or 0)

@@ -9,13 +9,16 @@ Version 2 is used where the unified hierarchy has the memory controller; a machi
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from drakit.nodeagent.runtimes.contract import ContainerLimits, LimitsRefused
+from drakit.base.clock import Clock
+from drakit.nodeagent.runtimes.contract import NO_LIMITS, ContainerLimits, LimitsRefused
 
 _V1_CONTROLLERS = ("cpu", "memory", "pids")
 _V2_CONTROLLERS = ("cpu", "memory", "pids")
+_TRIES, _TRY_AGAIN = 50, 0.02
 _SWAP = ("memory.memsw.limit_in_bytes", "memory.swap.max")
 
 
@@ -39,23 +42,52 @@ class Cgroups:
         self._root = root
         self.version = 2 if _has_controllers(root) else 1 if (root / "memory").is_dir() else 0
 
-    def make(self, path: str, limits: ContainerLimits) -> Cgroup:
-        """The cgroup of one container. Without the right to make one: none, or LimitsRefused if limits must hold."""
+    def make(self, path: str, limits: ContainerLimits, *, pod: ContainerLimits = NO_LIMITS) -> Cgroup:
+        """The cgroup of one container, within its pod's, which holds them all to `pod`.
+
+        Without the right to make one: none, or LimitsRefused if limits must hold.
+        """
         try:
-            return self._make(path, limits)
+            return self._make(path, limits, pod)
         except OSError as error:
-            self.remove(path)
-            if limits.needs_cgroup:
+            self._remove(path)
+            if limits.needs_cgroup or pod.needs_cgroup:
                 raise LimitsRefused(f"limits cannot be held: no cgroup may be made ({error})") from None
             return NO_CGROUP
 
-    def remove(self, path: str) -> None:
-        """Only empty cgroups go; one that is not there is a success."""
-        for directory in self._directories(path):
+    async def remove(self, path: str, clock: Clock) -> None:
+        """Once its processes are gone; one that is not there is a success.
+
+        The kernel keeps a cgroup for a moment longer than its last process. What is there after a second stays, for the
+        next agent's `sweep`.
+        """
+        for _ in range(_TRIES):
+            if self._remove(path):
+                return
+            await clock.sleep(_TRY_AGAIN)
+
+    def sweep(self, known: Collection[str]) -> None:
+        """Remove what an earlier agent left: everything empty that is not among the paths of known containers."""
+        for base in self._directories(""):
+            for leaf in base.glob("*/*/"):
+                path = str(leaf.relative_to(base))
+                if path not in known:
+                    self._remove(path)
+
+    def leave(self) -> None:
+        """Remove the agent's own cgroup, unless pods run on in it."""
+        for directory in self._directories(""):
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+
+    def _remove(self, path: str) -> bool:
+        directories = self._directories(path)
+        for directory in directories:
             with contextlib.suppress(OSError):
                 directory.rmdir()
             with contextlib.suppress(OSError):  # the pod's, once its last container is gone
                 directory.parent.rmdir()
+        return not any(directory.exists() for directory in directories)
 
     def _directories(self, path: str) -> list[Path]:
         if self.version == 2:
@@ -64,7 +96,7 @@ class Cgroups:
             return [self._root / controller / "drakit" / self._name / path for controller in _V1_CONTROLLERS]
         return []
 
-    def _make(self, path: str, limits: ContainerLimits) -> Cgroup:
+    def _make(self, path: str, limits: ContainerLimits, pod: ContainerLimits) -> Cgroup:
         directories = self._directories(path)
         if not directories:
             raise FileNotFoundError(f"{self._root} has no cgroup hierarchy with memory")
@@ -72,9 +104,8 @@ class Cgroups:
             directory.mkdir(parents=True, exist_ok=True)
         if self.version == 2:
             self._hand_down(directories[0])
-        settings = _v2_settings(limits) if self.version == 2 else _v1_settings(limits)
-        for name, value in settings.items():
-            self._write(directories, name, value)
+        self._limit([directory.parent for directory in directories], pod)
+        self._limit(directories, limits)
         oom = "memory.events" if self.version == 2 else "memory.oom_control"
         return Cgroup(
             directories=tuple(directories),
@@ -90,6 +121,11 @@ class Cgroups:
             missing = set(_V2_CONTROLLERS) - set(control.read_text().split())
             if missing:
                 control.write_text(" ".join(f"+{name}" for name in sorted(missing)))
+
+    def _limit(self, directories: list[Path], limits: ContainerLimits) -> None:
+        settings = _v2_settings(limits) if self.version == 2 else _v1_settings(limits)
+        for name, value in settings.items():
+            self._write(directories, name, value)
 
     def _write(self, directories: list[Path], name: str, value: str) -> None:
         controller = name.partition(".")[0]

@@ -137,6 +137,7 @@ class SandboxConfig:
     annotations: Mapping[str, str] = field(default_factory=dict)
     """The pod's annotations; the simulated runtime reads how its containers behave from them."""
     limits: ContainerLimits = NO_LIMITS
+    """Of all its containers together: what the pod itself names."""
 
 
 class ContainerRole(StrEnum):
@@ -174,6 +175,10 @@ class ContainerConfig:
     read_only_root: bool = False
     stop_signal: str = ""
     """A name such as `SIGUSR1`; empty is the image's, or SIGTERM."""
+    termination_file: str = ""
+    """A file of the node in which the container may leave its last words; one of `mounts` shows it there."""
+    log_on_error: bool = False
+    """A container that fails without last words has the end of its log for them."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Kept by the runtime and handed back, e.g. a hash of the container's spec."""
@@ -198,7 +203,7 @@ class SandboxInfo:
     state: SandboxState
     created: datetime
     ip: str = ""
-    """Empty while unknown, and with a host network: the node's address then."""
+    """Empty while unknown, and in a CRI runtime with a host network: the node's address then."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
@@ -221,6 +226,7 @@ class ContainerInfo:
     reason: str = ""
     """`Completed`, `Error`, `OOMKilled`, or `ContainerStatusUnknown` when nobody saw its end."""
     message: str = ""
+    """Why it could not be started or was lost; else what it left in its termination file."""
     log_path: str = ""
     """Absolute."""
     image: str = ""

@@ -23,7 +23,7 @@ import msgspec
 
 import drakit
 from drakit.base.clock import Clock
-from drakit.nodeagent.runtimes.cdi import CdiRegistry, ContainerEdits
+from drakit.nodeagent.runtimes.cdi import CdiEdits, CdiRegistry
 from drakit.nodeagent.runtimes.cgroups import NO_CGROUP, Cgroup, Cgroups
 from drakit.nodeagent.runtimes.contract import (
     ContainerConfig,
@@ -62,12 +62,12 @@ class ProcessRuntime(SupervisedRuntime):
         api_addresses: Sequence[str] = (),
         allow_remote: bool = False,
         namespace: str = "",
+        host_ip: str = "127.0.0.1",
         new_id: Callable[[], str] = new_id,
         boot: Callable[[], str] = boot_id,
     ) -> None:
-        super().__init__(root, clock=clock, new_id=new_id, boot=boot)
+        super().__init__(root, clock=clock, cgroups=cgroups, host_ip=host_ip, new_id=new_id, boot=boot)
         self._cdi = cdi
-        self._cgroups = cgroups
         self._api_addresses = tuple(api_addresses)
         self._allow_remote = allow_remote
         self._namespace = namespace
@@ -118,7 +118,7 @@ class ProcessRuntime(SupervisedRuntime):
             "state": {"ociVersion": "1.0.2", "id": record.id, "bundle": str(directory), "annotations": {}},
         }
 
-    def _mounts(self, config: ContainerConfig, edits: ContainerEdits) -> list[dict[str, Any]]:
+    def _mounts(self, config: ContainerConfig, edits: CdiEdits) -> list[dict[str, Any]]:
         mounts = [
             {
                 "source": mount.host_path,
@@ -141,7 +141,7 @@ class ProcessRuntime(SupervisedRuntime):
             )
         return mounts
 
-    def _devices(self, config: ContainerConfig, edits: ContainerEdits) -> list[dict[str, Any]]:
+    def _devices(self, config: ContainerConfig, edits: CdiEdits) -> list[dict[str, Any]]:
         for node in edits.device_nodes:
             if not Path(node.host_path).exists() and not node.type:
                 raise DeviceUnresolved(f"CDI device node {node.path}: {node.host_path} is not on this node")
@@ -154,11 +154,11 @@ class ProcessRuntime(SupervisedRuntime):
 
     def _limits(self, record: ContainerRecord) -> tuple[Cgroup, dict[str, int]]:
         """A cgroup; without the right to one, memory is held by a limit of the process, and a cpu limit is refused."""
-        limits = record.config.limits
+        limits, pod = record.config.limits, self._sandboxes[record.sandbox_id].config.limits
         try:
-            return self._cgroups.make(record.cgroup, limits), {}
+            return self._cgroups.make(record.cgroup, limits, pod=pod), {}
         except LimitsRefused:
-            if limits.cpu_quota or limits.pids:
+            if limits.cpu_quota or limits.pids or pod.needs_cgroup:
                 raise
             return NO_CGROUP, _process_limits(limits)
 
@@ -187,7 +187,7 @@ class ProcessRuntime(SupervisedRuntime):
             _kill_session(container.running.pid.pid)
 
     async def _clean_up(self, container: Supervised) -> None:
-        self._cgroups.remove(container.record.cgroup)
+        await self._cgroups.remove(container.record.cgroup, self._clock)
 
 
 def _kill_session(session: int) -> None:
@@ -225,7 +225,7 @@ async def possible_namespace() -> str:
     return output.decode().strip() or "none"
 
 
-def _environment(config: ContainerConfig, edits: ContainerEdits, hostname: str) -> dict[str, str]:
+def _environment(config: ContainerConfig, edits: CdiEdits, hostname: str) -> dict[str, str]:
     """Little of the agent's own environment: it may hold what is no pod's business."""
     base = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     base.setdefault("PATH", _DEFAULT_PATH)

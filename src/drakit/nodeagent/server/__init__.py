@@ -6,7 +6,7 @@
 from drakit.nodeagent.server.authentication import Authenticator, NodeAuthentication
 from drakit.nodeagent.server.authorization import NodeAuthorization, NodeAuthorizer
 from drakit.nodeagent.server.lookup import CachedPods, PodSource
-from drakit.nodeagent.server.server import NodeAccess, NodeCertificates, NodeServer, NodeServing, bind_node_port
+from drakit.nodeagent.server.server import NodeAccess, NodeCertificates, NodeServer, bind_node_port
 
 __all__ = [
     "Authenticator",
@@ -17,7 +17,6 @@ __all__ = [
     "NodeAuthorizer",
     "NodeCertificates",
     "NodeServer",
-    "NodeServing",
     "PodSource",
     "bind_node_port",
 ]

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from drakit.api import Partial, Pod
-from drakit.informers import Informer
+from drakit.nodeagent.pods.feed import PodCache
 from drakit.nodeagent.runtimes.contract import ContainerInfo, ContainerState, Runtime, SandboxInfo, SandboxState
 
 PodDocument = Mapping[str, Any]
@@ -32,17 +31,17 @@ class PodSource(Protocol):
 
 
 class CachedPods:
-    """The pods of this node as an informer has them: the agent's own writes come back with its next event."""
+    """The pods of an informer that follows this node's."""
 
-    def __init__(self, pods: Informer[Partial[Pod]]) -> None:
-        self._pods = pods
+    def __init__(self, cache: PodCache) -> None:
+        self._cache = cache
 
     def find(self, namespace: str, name: str) -> PodDocument | None:
-        found = self._pods.cache.named(name, namespace)
+        found = self._cache.named(name, namespace)
         return found.document if found is not None else None
 
     def all(self) -> Iterable[PodDocument]:
-        return [each.document for each in self._pods.cache.all()]
+        return [pod.document for pod in self._cache.all()]
 
 
 class NodeRequestError(Exception):

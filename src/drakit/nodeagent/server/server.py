@@ -71,19 +71,6 @@ class NodeAccess:
     authorization: NodeAuthorizer
 
 
-@dataclass(frozen=True, slots=True)
-class NodeServing:
-    """What an agent needs to serve: a bound socket, certificates, and who may do what."""
-
-    bound: socket.socket
-    certificates: NodeCertificates
-    access: NodeAccess
-
-    @property
-    def port(self) -> int:
-        return int(self.bound.getsockname()[1])
-
-
 def bind_node_port(host: str, port: int = 0) -> socket.socket:
     """A listening socket; port zero is any that is free."""
     bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)

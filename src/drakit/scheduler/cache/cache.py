@@ -129,6 +129,7 @@ class SchedulerCache:
         if not pod.spec.node_name:
             raise ValueError(f"pod {pod.metadata.namespace}/{pod.metadata.name} cannot be assumed: it has no node")
         known = self._pods.get(pod.metadata.uid)
+        # A pod that an informer has confirmed is bound: an assumption must not move it.
         if known is None or pod.metadata.uid in self._assumed:
             self._assumed.add(pod.metadata.uid)
             self._place(pod)
@@ -142,6 +143,7 @@ class SchedulerCache:
         if not self._count_claims:
             pod = _without_claims(pod)
         uid, name = pod.metadata.uid, (pod.metadata.namespace, pod.metadata.name)
+        # A pod of the same name and another uid: the informer has not told of the deletion yet.
         namesake = self._uids.get(name)
         if namesake is not None and namesake != uid:
             self.remove_pod(namesake)

@@ -32,7 +32,7 @@ class NodeOrder:
         self._of: dict[str, ZoneKey] = {}
 
     def put(self, node: Node) -> bool:
-        """Whether the order is another now."""
+        """Add or move a node; return whether the order changed."""
         name, place = node.metadata.name, zone_of(node)
         if self._of.get(name) == place:
             return False

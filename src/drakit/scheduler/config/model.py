@@ -1,7 +1,7 @@
 """A scheduler's configuration as the scheduler reads it: checked, with all defaults filled in.
 
 In:  `loading` makes it of a file, `default_configuration` of nothing.
-Out: the scheduler makes a lineup of plugins per profile (`plugins.lineup`).
+Out: the scheduler makes the plugins of each profile (`plugins.profiles`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 
 class EnabledPlugin(msgspec.Struct, frozen=True):
-    """A plugin that is turned on; a weight of 0 is: not said."""
+    """A plugin that is turned on. A weight of 0 means that the file gives none."""
 
     name: str
     weight: int = 0

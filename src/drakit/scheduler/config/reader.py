@@ -1,7 +1,7 @@
-"""Plain data to a struct, with everything that does not fit told, not only the first.
+"""Plain data to a struct; every value that does not fit is reported, not only the first.
 
 In:  parsed YAML or JSON, a model.
-Out: the model; fields that are unknown, twice there or of a wrong type are told with their paths, and left out.
+Out: the model. Fields that are unknown, repeated or of a wrong type are reported with their paths and left out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def read(model: type[M], data: Any, path: Path, errors: Errors) -> M:
 
 
 def untold(found: Iterable[FieldError], errors: Errors) -> Errors:
-    """What is found about values that were read: one that did not fit has been told, and stands there by default."""
+    """Drop errors about values that were already reported: a default stands in their place."""
     told = tuple(str(error.path) for error in errors)
     return [error for error in found if not any(_is_in(str(error.path), place) for place in told)]
 
@@ -84,7 +84,7 @@ def _fit_list(info: inspect.VarTupleType, data: Any, path: Path, errors: Errors)
     if not isinstance(data, list):
         return _wrong(path, data, "a list", errors)
     fitting = [_fit(info.item_type, each, path[at], errors) for at, each in enumerate(data)]
-    # What does not fit keeps its place: the paths of those behind it are told by their index.
+    # What does not fit keeps its place, so that the items behind it keep their index in paths.
     return [_empty(info.item_type) if each is _LEFT_OUT else each for each in fitting]
 
 

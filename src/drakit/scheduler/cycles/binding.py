@@ -22,7 +22,7 @@ from drakit.client.events import NORMAL
 from drakit.scheduler.cycles.conditions import nominated
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed, of_chosen
 from drakit.scheduler.cycles.failures import Failures, patch_status
-from drakit.scheduler.framework import Action, ClusterEvent, Code, CycleState, EventResource, Profile, Status
+from drakit.scheduler.framework import Action, ClusterEvent, Code, CycleState, EventResource, PluginStatus, Profile
 from drakit.scheduler.metrics import AttemptResult
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
 from drakit.scheduler.metrics.timing import Laps
@@ -31,7 +31,7 @@ from drakit.scheduler.writers import Events
 
 log = logging.getLogger("drakit.scheduler")
 
-Write = Callable[[CycleState, Pod, str], Awaitable[Status]]
+BindStep = Callable[[CycleState, Pod, str], Awaitable[PluginStatus]]
 POD_GONE = ClusterEvent(EventResource.POD, Action.DELETE)
 
 
@@ -99,7 +99,7 @@ class Bindings:
             refusal = await self._bind(job)
         except Exception as error:
             log.exception("pod %s: the binding failed", job.name)
-            refusal = failed(Status.failed(error))
+            refusal = failed(PluginStatus.failed(error))
         finally:
             self._waiting.discard(job.queued.uid)
         if refusal is None:
@@ -122,14 +122,14 @@ class Bindings:
                 return None
             if refusal.status.code is not Code.SKIP:
                 return refusal
-        return failed(Status.failed(f"no plugin binds pod {job.name}"))
+        return failed(PluginStatus.failed(f"no plugin binds pod {job.name}"))
 
-    async def _step(self, job: Job, plugin: str, write: Write, point: str) -> SchedulingRefusal | None:
+    async def _step(self, job: Job, plugin: str, write: BindStep, point: str) -> SchedulingRefusal | None:
         laps = Laps(self._clock, self._metrics, job.profile.name)
         try:
             status = await write(job.state, job.pod, job.node)
         except DrakitError as error:
-            status = Status.failed(error)
+            status = PluginStatus.failed(error)
         laps.end(point, status.code)
         if status.ok or (status.code is Code.SKIP and point == "PreBind"):
             return None
@@ -138,7 +138,7 @@ class Bindings:
         if status.is_rejected:
             return of_chosen(status.by(plugin), "")
         message = f'running {point} plugin "{plugin}": {status.message}'
-        return failed(Status(Code.ERROR, (message,), error=status.error))
+        return failed(PluginStatus(Code.ERROR, (message,), error=status.error))
 
     async def _nominate(self, job: Job) -> None:
         """The binding waits for somebody: let the pod say which node it is going to, after why it did not before."""
@@ -158,6 +158,7 @@ class Bindings:
 
     async def _undo(self, job: Job, refusal: SchedulingRefusal) -> None:
         await self._failures.give_back(job.profile, job.state, job.node)
+        # Others are woken first. The pod itself is tried again after its backoff anyway.
         if refusal.is_error:
             self._queue.move(POD_GONE, job.pod, None)
         result = AttemptResult.ERROR if refusal.is_error else AttemptResult.UNSCHEDULABLE

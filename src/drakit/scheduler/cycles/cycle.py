@@ -19,7 +19,7 @@ from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.cycles.choice import choose
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed, of_chosen
 from drakit.scheduler.cycles.nodesearch import NodeSearch
-from drakit.scheduler.framework import Code, CycleState, NodeInfo, Profile, Status, on_node
+from drakit.scheduler.framework import Code, CycleState, NodeInfo, PluginStatus, Profile, on_node
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
 from drakit.scheduler.metrics.timing import Laps
 
@@ -57,7 +57,7 @@ class SchedulingCycle:
         except Exception as error:
             pod = state.pod.metadata
             log.exception("pod %s/%s: the attempt failed", pod.namespace, pod.name)
-            return failed(Status.failed(error), node=state.assumed.spec.node_name)
+            return failed(PluginStatus.failed(error), node=state.assumed.spec.node_name)
         finally:
             self._metrics.algorithm.observe(self._clock.monotonic() - began)
 
@@ -78,6 +78,7 @@ class SchedulingCycle:
 
     def _reserve(self, profile: Profile, state: CycleState, node: NodeInfo) -> SchedulingRefusal | None:
         """Reserve and assume. After a refusal, what was reserved is still to be given back."""
+        # Set before plugins reserve: a plugin may replace it, and what it sets counts in the cache.
         state.assumed = on_node(state.pod, node.name)
         for plugin in profile.reserve:
             status = plugin.reserve(state, state.assumed, node)
@@ -94,8 +95,8 @@ class SchedulingCycle:
                 return self._refused(status, plugin.name, "Permit", node.name)
         return None
 
-    def _refused(self, status: Status, plugin: str, point: str, node: str) -> SchedulingRefusal:
+    def _refused(self, status: PluginStatus, plugin: str, point: str, node: str) -> SchedulingRefusal:
         if status.is_rejected:
             return of_chosen(status.by(plugin), node)
         message = f'running {point} plugin "{plugin}": {status.message}'
-        return failed(Status(Code.ERROR, (message,), error=status.error), node=node)
+        return failed(PluginStatus(Code.ERROR, (message,), error=status.error), node=node)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from drakit.scheduler.framework import Code, NodeInfo, Status
+from drakit.scheduler.framework import Code, NodeInfo, PluginStatus
 
 NO_NODES = "no nodes available to schedule pods"
 _NONE: frozenset[str] = frozenset()
@@ -26,11 +26,11 @@ class SchedulingRefusal(msgspec.Struct, frozen=True, kw_only=True):
     whatever happens meanwhile.
     """
 
-    status: Status
+    status: PluginStatus
     message: str
     plugins: frozenset[str] = _NONE
     pending: frozenset[str] = _NONE
-    rejections: Mapping[str, Status] = {}
+    rejections: Mapping[str, PluginStatus] = {}
     can_help: bool = False
     node: str = ""
     is_soon: bool = False
@@ -39,22 +39,22 @@ class SchedulingRefusal(msgspec.Struct, frozen=True, kw_only=True):
     def is_error(self) -> bool:
         return not self.status.is_rejected
 
-    def with_help(self, help_: Status) -> SchedulingRefusal:
+    def with_help(self, help_: PluginStatus) -> SchedulingRefusal:
         """And what became of the attempt to do something about it."""
         message = f"{self.message} {help_.message}" if help_.message else self.message
         return msgspec.structs.replace(self, message=message, is_soon=help_.code is Code.ERROR)
 
 
-def failed(status: Status, *, node: str = "") -> SchedulingRefusal:
+def failed(status: PluginStatus, *, node: str = "") -> SchedulingRefusal:
     """A plugin failed."""
     return SchedulingRefusal(status=status, message=status.message, node=node)
 
 
 def without_nodes() -> SchedulingRefusal:
-    return SchedulingRefusal(status=Status.unresolvable(NO_NODES), message=NO_NODES)
+    return SchedulingRefusal(status=PluginStatus.unresolvable(NO_NODES), message=NO_NODES)
 
 
-def of_all(status: Status, nodes: Sequence[NodeInfo], *, plugins: frozenset[str] = _NONE) -> SchedulingRefusal:
+def of_all(status: PluginStatus, nodes: Sequence[NodeInfo], *, plugins: frozenset[str] = _NONE) -> SchedulingRefusal:
     """Refused before any node was looked at."""
     rejecting, pending = _by_code((status,))
     return SchedulingRefusal(
@@ -67,7 +67,9 @@ def of_all(status: Status, nodes: Sequence[NodeInfo], *, plugins: frozenset[str]
     )
 
 
-def of_each(rejections: Mapping[str, Status], total: int, *, plugins: frozenset[str] = _NONE) -> SchedulingRefusal:
+def of_each(
+    rejections: Mapping[str, PluginStatus], total: int, *, plugins: frozenset[str] = _NONE
+) -> SchedulingRefusal:
     """Refused node by node; what `plugins` left out from the start is missing in `rejections`."""
     rejecting, pending = _by_code(rejections.values())
     counts = Counter(reason for status in rejections.values() for reason in status.reasons)
@@ -75,7 +77,7 @@ def of_each(rejections: Mapping[str, Status], total: int, *, plugins: frozenset[
         counts[f"node(s) didn't satisfy plugin(s) {in_brackets(plugins)}"] += total - len(rejections)
     reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
     return SchedulingRefusal(
-        status=Status(Code.UNSCHEDULABLE),
+        status=PluginStatus(Code.UNSCHEDULABLE),
         message=f"{_head(total)} {reasons}." if reasons else _head(total),
         plugins=rejecting | plugins,
         pending=pending,
@@ -84,7 +86,7 @@ def of_each(rejections: Mapping[str, Status], total: int, *, plugins: frozenset[
     )
 
 
-def of_chosen(status: Status, node: str) -> SchedulingRefusal:
+def of_chosen(status: PluginStatus, node: str) -> SchedulingRefusal:
     """Refused on the node that had been chosen."""
     rejecting, pending = _by_code((status,))
     reasons = ", ".join(sorted(f"1 {reason}" for reason in status.reasons))
@@ -100,7 +102,7 @@ def _head(nodes: int) -> str:
     return f"0/{nodes} nodes are available:"
 
 
-def _by_code(statuses: Iterable[Status]) -> tuple[frozenset[str], frozenset[str]]:
+def _by_code(statuses: Iterable[PluginStatus]) -> tuple[frozenset[str], frozenset[str]]:
     """The plugins that refused, and those that wait for something under way."""
     named = {(each.plugin, each.code is Code.PENDING) for each in statuses if each.plugin}
     return frozenset(name for name, waits in named if not waits), frozenset(name for name, waits in named if waits)

@@ -1,4 +1,4 @@
-"""What becomes of a pod that was not placed or not bound.
+"""Failed attempts: what happens to a pod that was not placed or not bound.
 
 In:  a refusal.
 Out: what was reserved is given back; plugins that can do something about it are asked; the pod is back in the queue
@@ -21,7 +21,7 @@ from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.cycles.conditions import SCHEDULER_ERROR, UNSCHEDULABLE, StatusPatch, not_scheduled
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal
-from drakit.scheduler.framework import Code, CycleState, Profile, Status
+from drakit.scheduler.framework import Code, CycleState, PluginStatus, Profile
 from drakit.scheduler.metrics import AttemptResult
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
 from drakit.scheduler.metrics.timing import Laps
@@ -76,6 +76,7 @@ class Failures:
                 await plugin.unreserve(state, state.assumed, node)
             except Exception:
                 log.exception("plugin %s could not give back what it had reserved", plugin.name)
+        # After plugins have given back: until then the pod counts on its node and nobody is placed there twice.
         self._cache.forget(state.pod.metadata.uid)
         laps.end("Unreserve")
 
@@ -103,7 +104,7 @@ class Failures:
             return None
         return found
 
-    async def _ask_for_help(self, profile: Profile, state: CycleState, refusal: SchedulingRefusal) -> Status:
+    async def _ask_for_help(self, profile: Profile, state: CycleState, refusal: SchedulingRefusal) -> PluginStatus:
         laps = Laps(self._clock, self._metrics, profile.name)
         answer = await ask_for_help(profile, state, refusal)
         laps.end("PostFilter", answer.code)
@@ -120,23 +121,23 @@ class Failures:
             await patch_status(self._client, current, patch)
 
 
-async def ask_for_help(profile: Profile, state: CycleState, refusal: SchedulingRefusal) -> Status:
-    """The first plugin that has done something, or finds that nobody can, has the last word."""
+async def ask_for_help(profile: Profile, state: CycleState, refusal: SchedulingRefusal) -> PluginStatus:
+    """Run PostFilter. The first plugin that acted, or that found nothing can help, decides."""
     reasons: list[str] = []
     for plugin in profile.post_filter:
         try:
             status = await plugin.post_filter(state, state.pod, refusal.rejections)
         except Exception as error:
             log.exception("plugin %s could not help a pod that fits nowhere", plugin.name)
-            return Status.failed(error).by(plugin.name)
+            return PluginStatus.failed(error).by(plugin.name)
         if status.code is not Code.UNSCHEDULABLE:
             return status.by(plugin.name)
         reasons += status.reasons
-    return Status(Code.UNSCHEDULABLE, tuple(reasons))
+    return PluginStatus(Code.UNSCHEDULABLE, tuple(reasons))
 
 
 async def patch_status(client: Client, pod: Partial[Pod], patch: StatusPatch) -> None:
-    """A status that cannot be written keeps nobody from going on."""
+    """Patch a pod's status. A failure is logged and does not stop scheduling."""
     try:
         await client.patch(pod, patch, kind=STRATEGIC, subresource="status")
     except (NotFound, Conflict):

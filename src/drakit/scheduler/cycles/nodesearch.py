@@ -13,7 +13,7 @@ import msgspec
 from drakit.api.objects.pods import Pod
 from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed, in_brackets, of_all, of_each, without_nodes
-from drakit.scheduler.framework import Code, CycleState, NodeInfo, Nodes, Profile, Status
+from drakit.scheduler.framework import Code, CycleState, NodeInfo, Nodes, PluginStatus, Profile
 from drakit.scheduler.metrics.timing import Laps
 
 LEAST_NODES = 100
@@ -81,7 +81,7 @@ class NodeSearch:
         wanted = enough(len(nodes), profile.percentage) if profile.score else 1
         start = self._start % len(nodes) if nodes else 0
         order = nodes[start:] + nodes[:start] if start else nodes
-        rejections: dict[str, Status] = {}
+        rejections: dict[str, PluginStatus] = {}
         feasible: list[NodeInfo] = []
         position = 0
         while position < len(order) and len(feasible) < wanted:
@@ -93,6 +93,7 @@ class NodeSearch:
             feasible += [node for node in batch if node.name not in refused] if refused else batch
             rejections.update(refused)
             position += len(batch)
+        # A batch may find more than is wanted: the next search begins at the first node that was not needed.
         if len(feasible) > wanted:
             position = order.index(feasible[wanted])
             del feasible[wanted:]
@@ -108,7 +109,7 @@ def before_filter(
     """The only nodes that come into question (None: any), and the plugins that left out the others."""
     names: frozenset[str] | None = None
     restricting: set[str] = set()
-    refusal: Status | None = None
+    refusal: PluginStatus | None = None
     for plugin in profile.pre_filter:
         status, only = plugin.pre_filter(state, pod)
         if status.code is Code.SKIP:
@@ -131,9 +132,9 @@ def before_filter(
 
 def filter_nodes(
     profile: Profile, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
-) -> dict[str, Status] | SchedulingRefusal:
+) -> dict[str, PluginStatus] | SchedulingRefusal:
     """Those of the nodes that do not fit, each with what the first plugin said that refused it."""
-    refused: dict[str, Status] = {}
+    refused: dict[str, PluginStatus] = {}
     left = nodes
     for plugin in profile.filter:
         if plugin.name in state.skip_filter:
@@ -145,6 +146,7 @@ def filter_nodes(
             if not status.is_rejected:
                 return failed(_told(status, f'running "{plugin.name}" filter plugin'))
             refused[name] = status if status.plugin else status.by(plugin.name)
+        # Later plugins see only nodes that are still possible, so the first refusal is the one that is told.
         left = [node for node in left if node.name not in said]
         if not left:
             break
@@ -159,11 +161,11 @@ def enough(nodes: int, percentage: int) -> int:
     return max(nodes * part // 100, LEAST_NODES)
 
 
-def _excluded(plugins: set[str]) -> Status:
+def _excluded(plugins: set[str]) -> PluginStatus:
     if len(plugins) == 1:
-        return Status.unresolvable(f"node(s) didn't satisfy plugin {next(iter(plugins))}")
-    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) {in_brackets(plugins)} simultaneously")
+        return PluginStatus.unresolvable(f"node(s) didn't satisfy plugin {next(iter(plugins))}")
+    return PluginStatus.unresolvable(f"node(s) didn't satisfy plugin(s) {in_brackets(plugins)} simultaneously")
 
 
-def _told(status: Status, doing: str) -> Status:
-    return Status(Code.ERROR, (f"{doing}: {status.message}",), error=status.error)
+def _told(status: PluginStatus, doing: str) -> PluginStatus:
+    return PluginStatus(Code.ERROR, (f"{doing}: {status.message}",), error=status.error)

@@ -35,9 +35,9 @@ from drakit.scheduler.framework import (
     Handle,
     Interest,
     NodeInfo,
+    PluginStatus,
     Rejections,
     RemovePods,
-    Status,
 )
 
 _NO_NEEDS = PodNeeds()
@@ -55,23 +55,23 @@ class DynamicResources:
     def interests(self) -> Sequence[Interest]:
         return self._hints.interests()
 
-    def pre_enqueue(self, pod: Pod) -> Status:
+    def pre_enqueue(self, pod: Pod) -> PluginStatus:
         try:
             for _ in pod_claims(self.context, pod):
                 continue
         except NotReady as error:
-            return Status.unresolvable(str(error))
+            return PluginStatus.unresolvable(str(error))
         return SUCCESS
 
-    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
+    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[PluginStatus, frozenset[str] | None]:
         return self._prepare(self.context.seen_by(pod), state, pod), None
 
-    def _prepare(self, context: PluginContext, state: CycleState, pod: Pod) -> Status:
+    def _prepare(self, context: PluginContext, state: CycleState, pod: Pod) -> PluginStatus:
         state.put(NAME, _NO_NEEDS)
         try:
             needs = PodNeeds(needs_of(context, pod))
         except NotReady as error:
-            return Status.unresolvable(str(error))
+            return PluginStatus.unresolvable(str(error))
         needs.extended = begin_attempt(context, self._extended, needs, pod)
         if not needs:
             state.skip_score.add(NAME)
@@ -88,19 +88,19 @@ class DynamicResources:
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
         return refuse_nodes(self.context, _needs(state), nodes)
 
-    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> Status:
+    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> PluginStatus:
         needs = _needs(state)
         return await make_way(self.context, needs, pod) if needs else NOTHING_TO_DO
 
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
         return score_nodes(_needs(state), nodes, self.context.device_strategy)
 
-    def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+    def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> PluginStatus:
         needs = _needs(state)
         if not needs:
             return SUCCESS
         variant = _chosen(needs, node)
-        if isinstance(variant, Status):
+        if isinstance(variant, PluginStatus):
             return variant
         status = reserve(self.context, needs, variant, pod, node.name)
         return self._charging.charge(state, needs) if status.ok else status
@@ -124,12 +124,12 @@ class DynamicResources:
 
         return without
 
-    def hold(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+    def hold(self, state: CycleState, pod: Pod, node: NodeInfo) -> PluginStatus:
         needs = _needs(state)
         if not needs:
             return SUCCESS
         variant = _chosen(needs, node)
-        if isinstance(variant, Status):
+        if isinstance(variant, PluginStatus):
             return variant
         status = decide(self.context, needs, variant, node.name)
         if not status.ok:
@@ -146,11 +146,12 @@ class DynamicResources:
     def waits(self, state: CycleState, pod: Pod, node: str) -> bool:
         return waits(self.context, _needs(state))
 
-    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> PluginStatus:
         needs = _needs(state)
         if not needs:
             return SUCCESS
         try:
+            # A node that went while the pod was reserved: writing claims for it would only have to be undone.
             check_node(self.context, node)
             for need in needs.needs:
                 if need.special and needs.extended is not None:
@@ -159,17 +160,18 @@ class DynamicResources:
                     await bind_claim(self.context, need)
             if needs.extended is not None:
                 await needs.extended.settle(needs)
+            # After the claims, before the pod is bound: the node agent reads it when it sees the pod.
             await self._charging.write(state, needs)
             if waits(self.context, needs):
                 message = f"waiting for binding conditions for device on node {node}"
                 self.context.handle.record(pod, "Normal", "BindingConditionsPending", message)
                 await wait_ready(self.context, needs, pod, node)
         except DrakitError as error:
-            return Status.failed(error)
+            return PluginStatus.failed(error)
         return SUCCESS
 
 
-def _chosen(needs: PodNeeds, node: NodeInfo) -> Variant | Status:
+def _chosen(needs: PodNeeds, node: NodeInfo) -> Variant | PluginStatus:
     """What is to be allocated on the node that was chosen."""
     return needs.extended.choose(needs, node) if needs.extended is not None else needs.variant
 

@@ -18,7 +18,7 @@ from drakit.scheduler.framework.extended import ExtendedResources
 from drakit.scheduler.framework.handle import Handle, RecordEvent
 from drakit.scheduler.framework.nodes import NodeInfo, Nodes
 from drakit.scheduler.framework.plugins import (
-    Binder,
+    Bind,
     EnqueueExtensions,
     Filter,
     Permit,
@@ -35,13 +35,13 @@ from drakit.scheduler.framework.plugins import (
     WaitsBeforeBind,
 )
 from drakit.scheduler.framework.profile import Profile
-from drakit.scheduler.framework.statuses import SKIP, SUCCESS, Code, Status
+from drakit.scheduler.framework.statuses import SKIP, SUCCESS, Code, PluginStatus
 
 __all__ = [
     "SKIP",
     "SUCCESS",
     "Action",
-    "Binder",
+    "Bind",
     "ClusterEvent",
     "Code",
     "CycleState",
@@ -58,6 +58,7 @@ __all__ = [
     "Nodes",
     "Permit",
     "Plugin",
+    "PluginStatus",
     "PostFilter",
     "PreBind",
     "PreEnqueue",
@@ -69,7 +70,6 @@ __all__ = [
     "RemovePods",
     "Reserve",
     "Score",
-    "Status",
     "WaitsBeforeBind",
     "on_node",
 ]

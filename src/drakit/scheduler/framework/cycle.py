@@ -1,4 +1,4 @@
-"""What is known of one pod in one attempt, handed from extension point to extension point.
+"""The state of one pod in one attempt, passed from extension point to extension point.
 
 A plugin keeps what it worked out under its own name and reads nobody else's. The state goes with the pod into the
 binding cycle, where other pods' attempts cannot touch it.

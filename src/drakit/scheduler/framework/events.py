@@ -1,4 +1,4 @@
-"""What happens in a cluster, and whether it can help a pod that did not fit.
+"""Cluster events, and whether one can help a pod that did not fit.
 
 In:  changes that informers saw, as (old, new).
 Out: `ClusterEvent`s for the queue. A plugin names the events that it is interested in; each with a hint function, which

@@ -64,6 +64,7 @@ class NodeInfo:
         size = footprint_of(pod)
         if before is None:
             return self._with(pods, size, 1)
+        # Only its status changed: the sums stay as they are.
         if footprint_of(before) is size:
             return self._changed(pods, self.requested, self.nonzero, self.ports)
         return self.without_pod(pod.metadata.uid)._with(pods, size, 1)

@@ -25,10 +25,10 @@ from drakit.api.objects.pods import Pod
 from drakit.scheduler.framework.cycle import CycleState
 from drakit.scheduler.framework.events import Interest
 from drakit.scheduler.framework.nodes import NodeInfo
-from drakit.scheduler.framework.statuses import Status
+from drakit.scheduler.framework.statuses import PluginStatus
 
-Rejections = Mapping[str, Status]
-"""Refused nodes by name; a node that is missing fits."""
+Rejections = Mapping[str, PluginStatus]
+"""The status of each refused node by name; a node that is not in it fits."""
 
 
 @runtime_checkable
@@ -46,14 +46,14 @@ class EnqueueExtensions(Plugin, Protocol):
 
 @runtime_checkable
 class PreEnqueue(Plugin, Protocol):
-    def pre_enqueue(self, pod: Pod) -> Status:
+    def pre_enqueue(self, pod: Pod) -> PluginStatus:
         """SUCCESS, or why the pod must wait outside of the queue. Cheap, and free of side effects."""
         ...
 
 
 @runtime_checkable
 class PreFilter(Plugin, Protocol):
-    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
+    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[PluginStatus, frozenset[str] | None]:
         """A status, and the names of the only nodes that can work (None: any). SKIP: `filter` has nothing to do."""
         ...
 
@@ -70,7 +70,7 @@ class Filter(Plugin, Protocol):
 
 @runtime_checkable
 class PostFilter(Plugin, Protocol):
-    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> Status:
+    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> PluginStatus:
         """SUCCESS: something was done, the pod is tried again soon. UNSCHEDULABLE: nothing can be done."""
         ...
 
@@ -81,13 +81,13 @@ RemovePods = Callable[[CycleState, Collection[str]], None]
 
 @runtime_checkable
 class PreemptionExtensions(Plugin, Protocol):
-    """A plugin that pods take something from which is in no node's ledger. Asked by preemption; all is synchronous."""
+    """A plugin that accounts for something no NodeInfo has, as devices. Preemption asks it; all is synchronous."""
 
     def suppose(self, pod: Pod) -> RemovePods:
-        """For one pod, and the state of the cluster as it is now."""
+        """What removes pods from a state of that pod's attempt, on the cluster as it is now."""
         ...
 
-    def hold(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+    def hold(self, state: CycleState, pod: Pod, node: NodeInfo) -> PluginStatus:
         """Keep what the pod would get on the node, in a state that may be supposed, from pods of lower priority.
 
         `state.assumed` is made to look as the pod will on its node.
@@ -102,13 +102,13 @@ class PreemptionExtensions(Plugin, Protocol):
 @runtime_checkable
 class Score(Plugin, Protocol):
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
-        """A mark from 0 to 100 for each, higher is better; already made comparable among these nodes."""
+        """A score from 0 to 100 for each node, higher is better, normalized over these nodes."""
         ...
 
 
 @runtime_checkable
 class Reserve(Plugin, Protocol):
-    def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+    def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> PluginStatus:
         """Take it, in memory."""
         ...
 
@@ -123,23 +123,23 @@ class Reserve(Plugin, Protocol):
 
 @runtime_checkable
 class Permit(Plugin, Protocol):
-    def permit(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status: ...
+    def permit(self, state: CycleState, pod: Pod, node: NodeInfo) -> PluginStatus: ...
 
 
 @runtime_checkable
 class PreBind(Plugin, Protocol):
-    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> PluginStatus:
         """May take long. Not SUCCESS: the pod is unreserved and tried again."""
         ...
 
 
 @runtime_checkable
 class WaitsBeforeBind(Plugin, Protocol):
-    """A plugin whose `pre_bind` may wait for somebody: the pod's `nominatedNodeName` then tells its node meanwhile."""
+    """A plugin whose `pre_bind` may wait for others. Meanwhile the pod's `nominatedNodeName` names its node."""
 
     def waits(self, state: CycleState, pod: Pod, node: str) -> bool: ...
 
 
 @runtime_checkable
-class Binder(Plugin, Protocol):
-    async def bind(self, state: CycleState, pod: Pod, node: str) -> Status: ...
+class Bind(Plugin, Protocol):
+    async def bind(self, state: CycleState, pod: Pod, node: str) -> PluginStatus: ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from drakit.scheduler.framework.plugins import (
-    Binder,
+    Bind,
     Filter,
     Permit,
     Plugin,
@@ -41,7 +41,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     reserve: tuple[Reserve, ...] = ()
     permit: tuple[Permit, ...] = ()
     pre_bind: tuple[PreBind, ...] = ()
-    bind: tuple[Binder, ...] = ()
+    bind: tuple[Bind, ...] = ()
     waits: tuple[WaitsBeforeBind, ...] = ()
 
     def with_post_filter(self, plugin: PostFilter) -> Profile:

@@ -25,7 +25,7 @@ class Code(IntEnum):
     PENDING = 6
 
 
-class Status(msgspec.Struct, frozen=True, gc=False):
+class PluginStatus(msgspec.Struct, frozen=True, gc=False):
     """`reasons` are for people, in the words of Kubernetes; `plugin` is filled in by whoever called it."""
 
     code: Code
@@ -46,26 +46,26 @@ class Status(msgspec.Struct, frozen=True, gc=False):
     def message(self) -> str:
         return ", ".join(self.reasons)
 
-    def by(self, plugin: str) -> Status:
+    def by(self, plugin: str) -> PluginStatus:
         """The same, said by a plugin."""
         return self if self.plugin else msgspec.structs.replace(self, plugin=plugin)
 
     @staticmethod
-    def unschedulable(*reasons: str) -> Status:
-        return Status(Code.UNSCHEDULABLE, reasons)
+    def unschedulable(*reasons: str) -> PluginStatus:
+        return PluginStatus(Code.UNSCHEDULABLE, reasons)
 
     @staticmethod
-    def unresolvable(*reasons: str) -> Status:
-        return Status(Code.UNRESOLVABLE, reasons)
+    def unresolvable(*reasons: str) -> PluginStatus:
+        return PluginStatus(Code.UNRESOLVABLE, reasons)
 
     @staticmethod
-    def pending(*reasons: str) -> Status:
-        return Status(Code.PENDING, reasons)
+    def pending(*reasons: str) -> PluginStatus:
+        return PluginStatus(Code.PENDING, reasons)
 
     @staticmethod
-    def failed(error: BaseException | str) -> Status:
-        return Status(Code.ERROR, (str(error),), error=error if isinstance(error, BaseException) else None)
+    def failed(error: BaseException | str) -> PluginStatus:
+        return PluginStatus(Code.ERROR, (str(error),), error=error if isinstance(error, BaseException) else None)
 
 
-SUCCESS = Status(Code.SUCCESS)
-SKIP = Status(Code.SKIP)
+SUCCESS = PluginStatus(Code.SUCCESS)
+SKIP = PluginStatus(Code.SKIP)

@@ -29,7 +29,7 @@ from drakit.scheduler.cycles.binding import Bindings, Job
 from drakit.scheduler.cycles.cycle import Placement, SchedulingCycle
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed
 from drakit.scheduler.cycles.failures import Failures
-from drakit.scheduler.framework import Profile, Status
+from drakit.scheduler.framework import PluginStatus, Profile
 from drakit.scheduler.gangs.conditions import SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, GroupConditions
 from drakit.scheduler.gangs.rounds import Member, Round, in_order
 from drakit.scheduler.metrics import AttemptResult
@@ -104,6 +104,7 @@ class GroupAttempts:
                 self._queue.done(each.uid)
             else:
                 taken.append(each)
+        # Members that are bound or being bound count as well: the gang needs so many fewer now.
         before = sum(self._cache.pod(uid) is not None for uid in members)
         return Round(in_order(taken), least(group), before)
 
@@ -117,7 +118,7 @@ class GroupAttempts:
         if len(names) > 1:
             one, other, *_ = names
             message = "all pods in a single pod group should have the same .spec.schedulerName set"
-            refusal = failed(Status.failed(f'{message}, got: "{other}" and "{one}"'))
+            refusal = failed(PluginStatus.failed(f'{message}, got: "{other}" and "{one}"'))
         for member in held.members if refusal is not None else ():
             member.outcome = refusal
 

@@ -1,7 +1,7 @@
 """One round of placing members of a group: who takes part, who got a node, and whether that is enough. Pure.
 
 In:  members, and what the scheduling cycle said about each.
-Out: the verdict about the group, and what each member that gives its place back is told.
+Out: whether the group has enough pods, and the refusal of each member that gives its node back.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from drakit.scheduler.config.names import GANG_SCHEDULING
 from drakit.scheduler.cycles.cycle import Placement
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal
-from drakit.scheduler.framework import CycleState, Status
+from drakit.scheduler.framework import CycleState, PluginStatus
 from drakit.scheduler.queue import QueuedPod
 
 UNSCHEDULABLE = "pod group is unschedulable"
@@ -101,7 +101,7 @@ class Round(msgspec.Struct):
         It waits for the same as those that were refused: what helps it to another node may leave its own to them.
         """
         plugins = frozenset[str]().union(*(refusal.plugins for _, refusal in self.refused))
-        status = Status.unschedulable(self.message).by(GANG_SCHEDULING)
+        status = PluginStatus.unschedulable(self.message).by(GANG_SCHEDULING)
         return SchedulingRefusal(status=status, message=self.message, plugins=plugins | {GANG_SCHEDULING})
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
-from drakit.scheduler.framework import Code, CycleState, NodeInfo, Profile, Rejections, Status
+from drakit.scheduler.framework import Code, CycleState, NodeInfo, PluginStatus, Profile, Rejections
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
 
 CODES = {
@@ -53,9 +53,9 @@ class TimedPlugin:
         self._clock = clock
         self._metrics = metrics
 
-    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
+    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[PluginStatus, frozenset[str] | None]:
         began = self._clock.monotonic()
-        answer: tuple[Status, frozenset[str] | None] = self._plugin.pre_filter(state, pod)
+        answer: tuple[PluginStatus, frozenset[str] | None] = self._plugin.pre_filter(state, pod)
         self._tell("PreFilter", answer[0].code, began)
         return answer
 
@@ -65,7 +65,7 @@ class TimedPlugin:
         self._tell("Filter", Code.SUCCESS, began)
         return rejections
 
-    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> Status:
+    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> PluginStatus:
         began = self._clock.monotonic()
         return self._ended("PostFilter", await self._plugin.post_filter(state, pod, rejections), began)
 
@@ -75,7 +75,7 @@ class TimedPlugin:
         self._tell("Score", Code.SUCCESS, began)
         return scores
 
-    def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+    def reserve(self, state: CycleState, pod: Pod, node: NodeInfo) -> PluginStatus:
         began = self._clock.monotonic()
         return self._ended("Reserve", self._plugin.reserve(state, pod, node), began)
 
@@ -84,19 +84,19 @@ class TimedPlugin:
         await self._plugin.unreserve(state, pod, node)
         self._tell("Unreserve", Code.SUCCESS, began)
 
-    def permit(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+    def permit(self, state: CycleState, pod: Pod, node: NodeInfo) -> PluginStatus:
         began = self._clock.monotonic()
         return self._ended("Permit", self._plugin.permit(state, pod, node), began)
 
-    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> PluginStatus:
         began = self._clock.monotonic()
         return self._ended("PreBind", await self._plugin.pre_bind(state, pod, node), began)
 
-    async def bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+    async def bind(self, state: CycleState, pod: Pod, node: str) -> PluginStatus:
         began = self._clock.monotonic()
         return self._ended("Bind", await self._plugin.bind(state, pod, node), began)
 
-    def _ended(self, point: str, status: Status, began: float) -> Status:
+    def _ended(self, point: str, status: PluginStatus, began: float) -> PluginStatus:
         self._tell(point, status.code, began)
         return status
 

@@ -13,7 +13,7 @@ from drakit.api.objects.pods import Pod
 from drakit.base.errors import Conflict, DeadlineExceeded, DrakitError, Unavailable
 from drakit.client import PODS, Client, bind
 from drakit.scheduler.config.names import DEFAULT_BINDER
-from drakit.scheduler.framework import SUCCESS, CycleState, Interest, Status
+from drakit.scheduler.framework import SUCCESS, CycleState, Interest, PluginStatus
 
 _IN_DOUBT = (Conflict, Unavailable, DeadlineExceeded)
 
@@ -28,14 +28,14 @@ class DefaultBinder:
         """It refuses no pod: what fails is tried again anyway."""
         return ()
 
-    async def bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+    async def bind(self, state: CycleState, pod: Pod, node: str) -> PluginStatus:
         """SUCCESS when the pod is on that node; else ERROR with what the server said."""
         try:
             await bind(self._client, Partial(state.document or {}, pod), node)
         except _IN_DOUBT as error:
-            return SUCCESS if await self._is_on(pod, node) else Status.failed(error)
+            return SUCCESS if await self._is_on(pod, node) else PluginStatus.failed(error)
         except DrakitError as error:
-            return Status.failed(error)
+            return PluginStatus.failed(error)
         return SUCCESS
 
     async def _is_on(self, pod: Pod, node: str) -> bool:

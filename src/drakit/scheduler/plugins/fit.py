@@ -15,7 +15,7 @@ from drakit.api.objects.cluster import Node
 from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.args import NodeResourcesFitArgs
 from drakit.scheduler.config.names import NODE_RESOURCES_FIT
-from drakit.scheduler.framework import Action, Code, CycleState, Interest, NodeInfo, Rejections, Status
+from drakit.scheduler.framework import Action, Code, CycleState, Interest, NodeInfo, PluginStatus, Rejections
 from drakit.scheduler.framework.footprints import PODS, Amounts, Footprint, footprint_of
 from drakit.scheduler.plugins.amounts import Totals, depends_on_devices, no_devices
 from drakit.scheduler.plugins.fithints import FitHints
@@ -116,7 +116,7 @@ class NodeResourcesFit:
         return check_node(asked, self._provided_by_devices(asked, [alone]), alone) is None
 
 
-def check_node(asked: Asked, devices: frozenset[str], node: NodeInfo) -> Status | None:
+def check_node(asked: Asked, devices: frozenset[str], node: NodeInfo) -> PluginStatus | None:
     """Why what is asked does not fit, or None. `devices` are resources that a node need not have itself."""
     allocatable, requested = node.allocatable, node.requested
     reasons, code = [], Code.UNSCHEDULABLE
@@ -129,4 +129,4 @@ def check_node(asked: Asked, devices: frozenset[str], node: NodeInfo) -> Status 
         reasons.append(f"Insufficient {name}")
         if amount > capacity:
             code = Code.UNRESOLVABLE
-    return Status(code, tuple(reasons)) if reasons else None
+    return PluginStatus(code, tuple(reasons)) if reasons else None

@@ -15,14 +15,24 @@ from drakit.api.objects.pods import Pod, PreferredSchedulingTerm
 from drakit.base.nodeselectors import IN, NAME_FIELD, NodeSelector, NodeSelectorTerm, matches, matches_term
 from drakit.scheduler.config.args import NodeAffinityArgs
 from drakit.scheduler.config.names import NODE_AFFINITY
-from drakit.scheduler.framework import SKIP, SUCCESS, Action, CycleState, Hint, Interest, NodeInfo, Rejections, Status
+from drakit.scheduler.framework import (
+    SKIP,
+    SUCCESS,
+    Action,
+    CycleState,
+    Hint,
+    Interest,
+    NodeInfo,
+    PluginStatus,
+    Rejections,
+)
 from drakit.scheduler.plugins.interests import on_node, queue_if
 from drakit.scheduler.plugins.noderesults import FilterResults, RecentResults, Scores
 from drakit.scheduler.plugins.normalization import normalize
 
-_UNMATCHED = Status.unresolvable("node(s) didn't match Pod's node affinity/selector")
-_UNMATCHED_ADDED = Status.unresolvable("node(s) didn't match scheduler-enforced node affinity")
-_CONFLICT = Status.unresolvable("pod affinity terms conflict")
+_UNMATCHED = PluginStatus.unresolvable("node(s) didn't match Pod's node affinity/selector")
+_UNMATCHED_ADDED = PluginStatus.unresolvable("node(s) didn't match scheduler-enforced node affinity")
+_CONFLICT = PluginStatus.unresolvable("pod affinity terms conflict")
 
 
 class Required(msgspec.Struct, frozen=True):
@@ -46,7 +56,7 @@ class NodeAffinityPlugin:
         self._results: RecentResults[FilterResults] = RecentResults()
         self._scores: RecentResults[Scores] = RecentResults()
 
-    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
+    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[PluginStatus, frozenset[str] | None]:
         if not self._preferred(pod):
             state.skip_score.add(self.name)
         required = required_of(pod)
@@ -63,7 +73,7 @@ class NodeAffinityPlugin:
             nodes
         )
 
-    def _check(self, required: Required, node: NodeInfo) -> Status | None:
+    def _check(self, required: Required, node: NodeInfo) -> PluginStatus | None:
         if not _selects(self._added, node.node):
             return _UNMATCHED_ADDED
         return None if required.matches(node.node) else _UNMATCHED

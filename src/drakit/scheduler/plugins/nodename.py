@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.names import NODE_NAME
-from drakit.scheduler.framework import SKIP, SUCCESS, Action, CycleState, Interest, NodeInfo, Rejections, Status
+from drakit.scheduler.framework import SKIP, SUCCESS, Action, CycleState, Interest, NodeInfo, PluginStatus, Rejections
 from drakit.scheduler.plugins.interests import on_node
 
-_ANOTHER = Status.unresolvable("node(s) didn't match the requested node name")
+_ANOTHER = PluginStatus.unresolvable("node(s) didn't match the requested node name")
 
 
 class NodeName:
     name = NODE_NAME
 
-    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
+    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[PluginStatus, frozenset[str] | None]:
         return (SUCCESS if pod.spec.node_name else SKIP), None
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:

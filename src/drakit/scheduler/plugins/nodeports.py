@@ -9,13 +9,23 @@ from collections.abc import Iterable, Sequence
 
 from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.names import NODE_PORTS
-from drakit.scheduler.framework import SKIP, SUCCESS, Action, CycleState, Hint, Interest, NodeInfo, Rejections, Status
+from drakit.scheduler.framework import (
+    SKIP,
+    SUCCESS,
+    Action,
+    CycleState,
+    Hint,
+    Interest,
+    NodeInfo,
+    PluginStatus,
+    Rejections,
+)
 from drakit.scheduler.framework.footprints import ANY_ADDRESS
 from drakit.scheduler.framework.nodes import Port, ports_of
 from drakit.scheduler.plugins.interests import on_bound_pod, on_node, queue_if
 from drakit.scheduler.plugins.noderesults import FilterResults, RecentResults
 
-_TAKEN = Status.unschedulable("node(s) didn't have free ports for the requested pod ports")
+_TAKEN = PluginStatus.unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
 class NodePorts:
@@ -24,7 +34,7 @@ class NodePorts:
     def __init__(self) -> None:
         self._results: RecentResults[FilterResults] = RecentResults()
 
-    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Status, frozenset[str] | None]:
+    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[PluginStatus, frozenset[str] | None]:
         return (SUCCESS if ports_of(pod) else SKIP), None
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:

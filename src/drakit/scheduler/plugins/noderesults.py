@@ -11,10 +11,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
-from drakit.scheduler.framework import NodeInfo, Rejections, Status
+from drakit.scheduler.framework import NodeInfo, PluginStatus, Rejections
 
 A = TypeVar("A")
-NodeFilter = Callable[[NodeInfo], Status | None]
+NodeFilter = Callable[[NodeInfo], PluginStatus | None]
 _MOST_NODES = 20_000
 _MOST_QUESTIONS = 16
 _NONE_REFUSED: Rejections = {}
@@ -26,7 +26,7 @@ class FilterResults:
     def __init__(self, check_node: NodeFilter) -> None:
         self._check = check_node
         self._fit: set[NodeInfo] = set()
-        self._refused: dict[NodeInfo, Status] = {}
+        self._refused: dict[NodeInfo, PluginStatus] = {}
         self._latest: dict[str, NodeInfo] = {}
 
     def rejections(self, nodes: Sequence[NodeInfo]) -> Rejections:
@@ -37,12 +37,13 @@ class FilterResults:
         found = {node.name: known(node) or self._look(node) for node in doubtful}
         return {name: status for name, status in found.items() if status is not None}
 
-    def _look(self, node: NodeInfo) -> Status | None:
+    def _look(self, node: NodeInfo) -> PluginStatus | None:
         if len(self._latest) >= _MOST_NODES:
             self._latest.clear()
             self._fit.clear()
             self._refused.clear()
         before = self._latest.get(node.name)
+        # Of one node name only the latest state is kept, or every pod that is placed would leave an entry behind.
         if before is not None:
             self._fit.discard(before)
             self._refused.pop(before, None)

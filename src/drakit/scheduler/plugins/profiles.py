@@ -13,7 +13,7 @@ from drakit.base.errors import UsageError
 from drakit.scheduler.config.model import NOTHING_SAID, ProfileConfig, SchedulerConfiguration
 from drakit.scheduler.config.names import DYNAMIC_RESOURCES, PRIORITY_SORT
 from drakit.scheduler.framework import (
-    Binder,
+    Bind,
     EnqueueExtensions,
     Filter,
     Handle,
@@ -38,7 +38,7 @@ P = TypeVar("P")
 Complete = Callable[[Profile], Profile]
 _ALLOCATING = ("preFilter", "filter", "reserve", "preBind")
 """The points without which no pod gets a device."""
-_REFUSING = (PreEnqueue, PreFilter, Filter, Reserve, Permit, PreBind, Binder)
+_REFUSING = (PreEnqueue, PreFilter, Filter, Reserve, Permit, PreBind, Bind)
 
 
 class Profiles:
@@ -85,7 +85,8 @@ def make_profile(config: ProfileConfig, handle: Handle, *, makers: Mapping[str, 
     def at(point: str, protocol: type[P]) -> tuple[P, ...]:
         return _at(config, point, protocol, made)
 
-    binders = at("bind", Binder)  # type: ignore[type-abstract]
+    # Checked here and not when a pod is to be bound: a scheduler that can bind nothing must not start.
+    binders = at("bind", Bind)  # type: ignore[type-abstract]
     if not binders:
         raise UsageError(f'profile "{config.scheduler_name}": at least one bind plugin is needed')
     if PRIORITY_SORT not in config.at("queueSort"):

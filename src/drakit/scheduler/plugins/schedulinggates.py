@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.names import SCHEDULING_GATES
-from drakit.scheduler.framework import SUCCESS, Action, Hint, Interest, Status
+from drakit.scheduler.framework import SUCCESS, Action, Hint, Interest, PluginStatus
 from drakit.scheduler.plugins.interests import on_the_pod, queue_if
 
 
 class SchedulingGates:
     name = SCHEDULING_GATES
 
-    def pre_enqueue(self, pod: Pod) -> Status:
+    def pre_enqueue(self, pod: Pod) -> PluginStatus:
         if not pod.spec.scheduling_gates:
             return SUCCESS
         gates = " ".join(gate.name for gate in pod.spec.scheduling_gates)
-        return Status.unresolvable(f"waiting for scheduling gates: [{gates}]")
+        return PluginStatus.unresolvable(f"waiting for scheduling gates: [{gates}]")
 
     def interests(self) -> Sequence[Interest]:
         return (on_the_pod(Action.UPDATE_POD_GATES, _after_gates),)

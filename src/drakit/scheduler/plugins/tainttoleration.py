@@ -8,12 +8,12 @@ from drakit.api.objects.cluster import Node
 from drakit.api.objects.pods import Pod
 from drakit.base.taints import PREFER_NO_SCHEDULE, Toleration, tolerates, untolerated
 from drakit.scheduler.config.names import TAINT_TOLERATION
-from drakit.scheduler.framework import Action, CycleState, Hint, Interest, NodeInfo, Rejections, Status
+from drakit.scheduler.framework import Action, CycleState, Hint, Interest, NodeInfo, PluginStatus, Rejections
 from drakit.scheduler.plugins.interests import on_node, on_the_pod, queue_if
 from drakit.scheduler.plugins.noderesults import FilterResults, RecentResults, Scores
 from drakit.scheduler.plugins.normalization import normalize
 
-_TAINTED = Status.unresolvable("node(s) had untolerated taint(s)")
+_TAINTED = PluginStatus.unresolvable("node(s) had untolerated taint(s)")
 
 
 class TaintToleration:

@@ -23,16 +23,16 @@ from drakit.scheduler.framework import (
     Handle,
     Hint,
     Interest,
-    Status,
+    PluginStatus,
 )
 from drakit.scheduler.podgroups.groups import Groups, group_key
 
 GATE = "GangScheduling"
-TOO_FEW = Status.unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
+TOO_FEW = PluginStatus.unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
 
 
-def without_group(name: str) -> Status:
-    return Status.unresolvable(f'waiting for pods\'s pod group "{name}" to appear in scheduling queue')
+def without_group(name: str) -> PluginStatus:
+    return PluginStatus.unresolvable(f'waiting for pods\'s pod group "{name}" to appear in scheduling queue')
 
 
 class GangScheduling:
@@ -43,7 +43,7 @@ class GangScheduling:
     def __init__(self, handle: Handle) -> None:
         self._groups = Groups.shared(handle) if handle.gates.enabled(GATE) else None
 
-    def pre_enqueue(self, pod: Pod) -> Status:
+    def pre_enqueue(self, pod: Pod) -> PluginStatus:
         key = group_key(pod)
         if key is None or self._groups is None:
             return SUCCESS

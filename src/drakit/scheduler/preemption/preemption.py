@@ -29,10 +29,10 @@ from drakit.scheduler.framework import (
     CycleState,
     Handle,
     NodeInfo,
+    PluginStatus,
     PreemptionExtensions,
     Profile,
     Rejections,
-    Status,
     on_node,
 )
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
@@ -45,7 +45,7 @@ from drakit.scheduler.preemption.victims import Candidate, select_victims
 log = logging.getLogger("drakit.scheduler")
 
 NAME = "DefaultPreemption"
-NOT_HELPFUL = Status.unresolvable("Preemption is not helpful for scheduling")
+NOT_HELPFUL = PluginStatus.unresolvable("Preemption is not helpful for scheduling")
 NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
 GANG = "not eligible: for one pod of a gang alone nobody is evicted."
@@ -73,7 +73,7 @@ class Preemption:
         self._metrics = metrics
         self._groups = Groups.shared(handle) if handle.gates.enabled("GangScheduling") else None
 
-    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> Status:
+    async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> PluginStatus:
         self._metrics.preemption_attempts.inc()
         why = self._is_ineligible(pod)
         if why:
@@ -84,7 +84,7 @@ class Preemption:
         if self._waits(pod, trial, rejections):
             return _told(TERMINATING)
         found = self._choose(pod, trial, rejections)
-        if isinstance(found, Status):
+        if isinstance(found, PluginStatus):
             self._nominations.drop(pod.metadata.uid)
             return found
         return await self._preempt(pod, trial, found)
@@ -108,13 +108,13 @@ class Preemption:
         leaving = [each for each in lower if each.metadata.deletion_timestamp]
         if not any(map(is_preempted, leaving)):
             return False
-        if trial.can_fit and trial.judge(node, leaving) is None:
+        if trial.can_fit and trial.check(node, leaving) is None:
             self._nominate(pod, trial, Candidate(name, (), tuple(leaving)))  # a scheduler before may have decided it
         return True
 
     # Who has to go
 
-    def _choose(self, pod: Pod, trial: Trial, rejections: Rejections) -> Candidate | Status:
+    def _choose(self, pod: Pod, trial: Trial, rejections: Rejections) -> Candidate | PluginStatus:
         now = format_time(self._handle.clock.now())
         statuses = dict.fromkeys(trial.nodes, NOT_HELPFUL)
         found: list[Candidate] = []
@@ -137,16 +137,17 @@ class Preemption:
         start = self._handle.random.randrange(len(nodes)) if nodes else 0
         return nodes[start:] + nodes[:start]
 
-    def _on_node(self, pod: Pod, trial: Trial, node: NodeInfo, now: str) -> Candidate | Status:
+    def _on_node(self, pod: Pod, trial: Trial, node: NodeInfo, now: str) -> Candidate | PluginStatus:
         there = self._cache.get(node.name)
         pods = there.pods.values() if there is not None else ()
-        return select_victims(node.name, pods, priority_of(pod), lambda gone: trial.judge(node, gone), now)
+        return select_victims(node.name, pods, priority_of(pod), lambda gone: trial.check(node, gone), now)
 
     # What is done
 
-    async def _preempt(self, pod: Pod, trial: Trial, chosen: Candidate) -> Status:
+    async def _preempt(self, pod: Pod, trial: Trial, chosen: Candidate) -> PluginStatus:
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         log.log(V[2], "pod %s preempts %d pods on node %s", name, len(chosen.victims), chosen.node)
+        # Before the first await: what the victims leave must be kept when the next pod is tried.
         refusal = self._nominate(pod, trial, chosen)
         if refusal is not None:
             return refusal
@@ -156,11 +157,11 @@ class Preemption:
             await evict_all(self._handle, chosen.victims, pod, chosen.node)
         except DrakitError as error:
             self._nominations.drop(pod.metadata.uid)
-            return Status.failed(f"preemption: {error}")
+            return PluginStatus.failed(f"preemption: {error}")
         await self._take_back(self._nominations.below(priority_of(pod), chosen.node))
         return SUCCESS
 
-    def _nominate(self, pod: Pod, trial: Trial, chosen: Candidate) -> Status | None:
+    def _nominate(self, pod: Pod, trial: Trial, chosen: Candidate) -> PluginStatus | None:
         """Keep for the pod what those leave who go; a status when that cannot be."""
         uid = pod.metadata.uid
         if self._nominations.node_of(uid) not in ("", chosen.node):
@@ -218,8 +219,8 @@ class Preemptions:
             each.let_go(pod.metadata.uid)
 
 
-def _told(why: str) -> Status:
-    return Status.unschedulable(f"preemption: {why}")
+def _told(why: str) -> PluginStatus:
+    return PluginStatus.unschedulable(f"preemption: {why}")
 
 
 def _is_wanted(args: Mapping[str, Args]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from drakit.api.objects.pods import Pod
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal
 from drakit.scheduler.cycles.nodesearch import before_filter, filter_nodes
-from drakit.scheduler.framework import Code, CycleState, NodeInfo, PreemptionExtensions, Profile, Status
+from drakit.scheduler.framework import Code, CycleState, NodeInfo, PluginStatus, PreemptionExtensions, Profile
 
 
 class Trial:
@@ -42,7 +42,7 @@ class Trial:
         refused = filter_nodes(self._profile, self._state.fork(), self._pod, self._eligible)
         return not isinstance(refused, SchedulingRefusal) and len(refused) < len(self._eligible)
 
-    def candidates(self, rejections: Mapping[str, Status]) -> list[NodeInfo]:
+    def candidates(self, rejections: Mapping[str, PluginStatus]) -> list[NodeInfo]:
         """The nodes on which it could help that pods go."""
         return [
             node
@@ -50,7 +50,7 @@ class Trial:
             if (status := rejections.get(node.name)) is not None and status.code is Code.UNSCHEDULABLE
         ]
 
-    def judge(self, node: NodeInfo, gone: Sequence[Pod]) -> Status | None:
+    def check(self, node: NodeInfo, gone: Sequence[Pod]) -> PluginStatus | None:
         """Why the pod does not fit on the node without these pods; none when it does."""
         state, changed = self.suppose(node, gone)
         refused = filter_nodes(self._profile, state, self._pod, [changed])

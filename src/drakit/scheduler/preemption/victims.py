@@ -1,6 +1,6 @@
 """The fewest pods of a node that have to go for a pod to fit. Pure.
 
-In:  the pods of a node, and a judge: does the pod fit when these are gone?
+In:  the pods of a node, and a check whether the pod fits without some of them.
 Out: the victims, or why there are none.
 
 First all pods of lower priority are supposed to be gone. If the pod fits then, they are spared one by one, the most
@@ -16,11 +16,11 @@ import msgspec
 
 from drakit.api.objects.pods import Pod
 from drakit.scheduler.cache.nominations import priority_of
-from drakit.scheduler.framework import Status
+from drakit.scheduler.framework import PluginStatus
 
-NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
+NO_VICTIMS = PluginStatus.unresolvable("No preemption victims found for incoming pod")
 
-FitCheck = Callable[[Sequence[Pod]], Status | None]
+FitCheck = Callable[[Sequence[Pod]], PluginStatus | None]
 """None: the pod fits. Monotonic: when it fits without some pods, it fits without more of them."""
 
 
@@ -36,18 +36,21 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.victims + self.leaving
 
 
-def select_victims(node: str, pods: Iterable[Pod], priority: int, judge: FitCheck, now: str) -> Candidate | Status:
-    """`now` is when pods started of which that is not known."""
+def select_victims(
+    node: str, pods: Iterable[Pod], priority: int, check: FitCheck, now: str
+) -> Candidate | PluginStatus:
+    """`now` stands in for the start time of pods that have none."""
     lower = [pod for pod in pods if priority_of(pod) < priority]
     leaving = [pod for pod in lower if pod.metadata.deletion_timestamp]
     candidates = sorted((pod for pod in lower if pod not in leaving), key=lambda pod: importance(pod, now))
-    refusal = judge([*leaving, *candidates])
+    refusal = check([*leaving, *candidates])
     if refusal is not None:
         return refusal if lower else NO_VICTIMS
     victims: list[Pod] = []
     for position, pod in enumerate(candidates):
         undecided = candidates[position + 1 :]
-        if judge([*leaving, *victims, *undecided]) is not None:
+        # The pod does not fit while this one stays, so it has to go.
+        if check([*leaving, *victims, *undecided]) is not None:
             victims.append(pod)
     return Candidate(node, tuple(victims), tuple(leaving))
 

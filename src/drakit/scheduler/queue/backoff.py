@@ -1,7 +1,7 @@
-"""Pods whose turn comes again, but not yet.
+"""Pods in backoff.
 
-A pod that plugins refused may be tried sooner, when there is nothing else to do; one whose attempt failed waits its
-whole time, for trying at once what has just failed helps nobody.
+A pod that plugins refused may be tried before its backoff is over when there is nothing else to do. A pod whose attempt
+ended in an error waits the whole time: an immediate retry would fail the same way.
 """
 
 from __future__ import annotations

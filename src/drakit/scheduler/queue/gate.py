@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from drakit.api.objects.pods import Pod
 from drakit.client import V
-from drakit.scheduler.framework import SUCCESS, PreEnqueue, Status
+from drakit.scheduler.framework import SUCCESS, PluginStatus, PreEnqueue
 
 log = logging.getLogger("drakit.scheduler")
 
@@ -22,14 +22,14 @@ class PreEnqueueGate:
     def __init__(self, plugins: Mapping[str, Sequence[PreEnqueue]]) -> None:
         self._plugins = plugins
 
-    def check(self, pod: Pod) -> Status:
+    def check(self, pod: Pod) -> PluginStatus:
         """The first refusal counts. A plugin that fails keeps the pod out as well."""
         for plugin in self._plugins.get(pod.spec.scheduler_name, ()):
             try:
                 status = plugin.pre_enqueue(pod)
             except Exception as error:
                 log.exception("PreEnqueue plugin %s failed for pod %s", plugin.name, _name(pod))
-                return Status.failed(error)
+                return PluginStatus.failed(error)
             if not status.ok:
                 log.log(V[4], "pod %s may not enter the queue: %s: %s", _name(pod), plugin.name, status.message)
                 return status.by(plugin.name)

@@ -41,6 +41,7 @@ class PodHeap:
             entry = self._heap[0]
             if self._current.get(entry[2].uid) is entry:
                 return entry[2]
+            # The entry is stale: its pod left, or was pushed again with another order.
             heapq.heappop(self._heap)
         return None
 

@@ -64,6 +64,7 @@ class InFlightPods:
             self._dropped += len(self._events)
             self._events.clear()
             return
+        # Events before the oldest flight have been seen by everybody who is still in flight.
         while self._dropped < oldest.began:
             self._events.popleft()
             self._dropped += 1

@@ -11,8 +11,8 @@ Out: the pod to try next (`pop`), highest priority first, then who has waited lo
       |  +---------------------------------- backoff <--------+  update, or five minutes
       +-------------------------------------------------------+  what a plugin awaits arrives: no backoff
 
-PreEnqueue stands before active and backoff; whom it refuses is gated, and asked again when its plugin may think
-otherwise.
+PreEnqueue stands before active and backoff. A pod that it refuses is gated, and PreEnqueue runs again when an event may
+have changed the answer.
 What happens while a pod is in flight is kept and looked at when the pod is put back, so it is never missed.
 
 A pod that `pop` or `take` gave is in flight until `done` or `put_back`, exactly one of which must follow. All is
@@ -22,7 +22,7 @@ synchronous but `pop` and `run`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from drakit.api.objects.partial import Partial
@@ -31,7 +31,6 @@ from drakit.base.clock import Clock
 from drakit.informers import QueueClosed
 from drakit.scheduler.framework import ClusterEvent, EventResource, Interest, PreEnqueue
 from drakit.scheduler.framework.changes import pod_change
-from drakit.scheduler.framework.events import EVERYTHING
 from drakit.scheduler.metrics.queue import QueueObserver
 from drakit.scheduler.queue import labels
 from drakit.scheduler.queue.backoff import BackoffPods
@@ -92,7 +91,7 @@ class SchedulingQueue:
             self.update(known.pod if flight is None else flight.latest, pod)
 
     def update(self, old: Partial[Pod], new: Partial[Pod]) -> None:
-        """It changed. A pod that waits is woken only if that can help; one that is not known is added."""
+        """The pod changed. One that waits moves only if the change can help it; one that is not known is added."""
         queued = self._pods.get(new.view.metadata.uid)
         if queued is None:
             self._enter(new, labels.POD_UPDATED)
@@ -104,7 +103,7 @@ class SchedulingQueue:
             self._update_waiting(queued, old.view, new)
 
     def delete(self, uid: str) -> None:
-        """It is gone, or bound. In flight: `put_back` will not bring it back."""
+        """The pod is gone, or bound. If it is in flight, `put_back` will not queue it again."""
         queued = self._pods.pop(uid, None)
         if queued is None:
             return
@@ -127,6 +126,7 @@ class SchedulingQueue:
         """The pod to try next, if there is one."""
         if self._closed:
             return None
+        # The timer may be late: whose backoff is over must not lose its turn to a pod of lower priority.
         self._parts.complete_backoff(self._clock.monotonic())
         queued = self._parts.pop()
         if queued is not None:
@@ -153,6 +153,7 @@ class SchedulingQueue:
         refused = bool(unschedulable or pending) and not error
         queued.unschedulable = frozenset(unschedulable) if refused else NOBODY
         queued.pending = frozenset(pending) if refused else NOBODY
+        # Before the flight ends: ending it drops the events that were kept for it.
         strategy = self._strategy_after(flight)
         self._flights.end(queued.uid)
         self._note_attempt(queued)
@@ -188,23 +189,8 @@ class SchedulingQueue:
             for queued, strategy in woken.values():
                 was = self._parts.withdraw(queued)
                 self._place(queued, strategy, why, was=was)
+        # Recorded also when nobody waits: pods in flight look at it when they are put back.
         self._flights.record(event, old, new)
-
-    def activate(self, uids: Iterable[str]) -> None:
-        """Try these pods now, without backoff; in flight: again, should the attempt fail. Gates hold."""
-        for uid in uids:
-            queued = self._pods.get(uid)
-            if queued is None:
-                continue
-            if queued.part is Part.IN_FLIGHT:
-                self._flights.record(EVERYTHING, None, None, target=uid)
-            else:
-                self._parts.promote(queued, self._clock.monotonic())
-
-    def members(self, predicate: Callable[[Pod], bool]) -> list[QueuedPod]:
-        """Those of the pods that `take` would give, in the order in which they would be tried."""
-        found = [each for each in self._parts if each.part is not Part.GATED and predicate(each.pod.view)]
-        return sorted(found, key=lambda each: each.order)
 
     def take(self, uids: Iterable[str]) -> list[QueuedPod]:
         """Take these pods out as `pop` would, whatever they wait for; not those that are gated or in flight."""
@@ -221,7 +207,7 @@ class SchedulingQueue:
         return taken
 
     async def run(self) -> None:
-        """Bring back pods whose time has come, until the queue is closed."""
+        """Move pods whose backoff or waiting time is over to active, until the queue is closed."""
         while not self._closed:
             self.flush()
             await self._alarm.sleep_until(self._parts.next_deadline)
@@ -254,15 +240,6 @@ class SchedulingQueue:
     def get(self, uid: str) -> QueuedPod | None:
         """The pod, wherever it is."""
         return self._pods.get(uid)
-
-    @property
-    def in_flight(self) -> int:
-        return len(self._flights)
-
-    @property
-    def kept_events(self) -> int:
-        """How many events are remembered for pods in flight."""
-        return self._flights.events
 
     @property
     def is_idle(self) -> bool:

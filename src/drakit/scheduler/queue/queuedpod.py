@@ -16,11 +16,11 @@ NOBODY: frozenset[str] = frozenset()
 class Part(StrEnum):
     """Where a pod is. The values are the labels of `scheduler_pending_pods`."""
 
-    ACTIVE = "active"  # its turn comes
-    BACKOFF = "backoff"  # its turn comes when its time has come
-    UNSCHEDULABLE = "unschedulable"  # until something happens that can help it
-    GATED = "gated"  # it may not be tried
-    IN_FLIGHT = "in flight"  # it is being tried or bound
+    ACTIVE = "active"  # ready to be tried
+    BACKOFF = "backoff"  # ready when its backoff is over
+    UNSCHEDULABLE = "unschedulable"  # waits for an event that can help it
+    GATED = "gated"  # refused by PreEnqueue
+    IN_FLIGHT = "in flight"  # being tried or bound
     OUTSIDE = "outside"
 
 

@@ -1,4 +1,4 @@
-"""Those who wait on the queue: poppers for a pod, its timer for a time."""
+"""Tasks that wait on the queue: poppers wait for a pod, the alarm for a time."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Poppers:
         try:
             await waiter
         except asyncio.CancelledError:
+            # Woken and cancelled in the same turn of the loop: the wake-up must not be lost.
             if waiter.done() and not waiter.cancelled():
                 self.wake()
             raise

@@ -145,7 +145,7 @@ def _check_result(
 
 
 def _check_reports(new: ResourceClaimStatus, old: ResourceClaimStatus, path: Path) -> Iterator[FieldError]:
-    """Reports of drivers; one that has not changed, on an allocation that has not, is left alone."""
+    """Check what drivers report. A report is skipped if neither it nor the allocation has changed."""
     allocated = {_key(result) for result in new.allocation.devices.results} if new.allocation else set()
     unchanged = {_key(each): each for each in old.devices} if new.allocation == old.allocation else {}
 

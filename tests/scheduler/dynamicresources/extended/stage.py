@@ -11,9 +11,9 @@ from drakit.apiserver import Server
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, InProcess
 from drakit.controllers.composition import ALL
-from tests.scheduler.cluster import SchedulingCluster, cluster
+from tests.builders.podmanifests import device_class, node, pod, resource_slice
+from tests.builders.schedulercluster import SchedulingCluster, cluster
 from tests.scheduler.dynamicresources.extended.faults import Faulty, written
-from tests.scheduler.manifests import device_class, node, pod, resource_slice
 
 Plain = dict[str, Any]
 GPU = "example.com/gpu"

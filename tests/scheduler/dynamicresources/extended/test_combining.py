@@ -7,9 +7,11 @@ import pytest
 from drakit.api import to_plain
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, PODS
-from tests.controllers.manifests import pod_group
-from tests.scheduler.cluster import SchedulingCluster, on_loop
+from tests.builders.manifests import pod_group
+from tests.builders.podmanifests import node, pod, resource_slice
+from tests.builders.schedulercluster import SchedulingCluster, on_loop
 from tests.scheduler.dynamicresources import scenes
+from tests.scheduler.dynamicresources.bindingconditions import attachable, condition
 from tests.scheduler.dynamicresources.extended.stage import (
     GATES,
     GPU,
@@ -22,8 +24,6 @@ from tests.scheduler.dynamicresources.extended.stage import (
     the_claim,
 )
 from tests.scheduler.dynamicresources.scenes import bare_slice, first_of
-from tests.scheduler.dynamicresources.test_bindingconditions import attachable, condition
-from tests.scheduler.manifests import node, pod, resource_slice
 
 READY = (condition("Attached"), condition("Booted"))
 GANGS = FeatureGates.of({"GenericWorkload": True, "GangScheduling": True})

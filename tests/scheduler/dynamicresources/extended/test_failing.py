@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drakit.client import CLAIMS, PODS, QUOTAS
-from tests.scheduler.cluster import on_loop
+from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.extended.faults import written
 from tests.scheduler.dynamicresources.extended.stage import (
     CLASS,
@@ -129,7 +129,7 @@ async def test_a_quota_that_refuses_the_claim_keeps_the_pod_pending_until_there_
         message = await message_of(it)
         assert "create claim for extended resources default/p-extended-resources-: " in message
         assert "exceeded quota: q" in message
-        assert it.figure("scheduler_resourceclaim_creates_total", status="failure") == 1
+        assert it.metric("scheduler_resourceclaim_creates_total", status="failure") == 1
         await it.delete(QUOTAS, "q")
         await it.run_for(30)
         await assert_placed(it)

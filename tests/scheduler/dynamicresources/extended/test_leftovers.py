@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from drakit.client import CLASSES, NODES, SLICES
-from tests.scheduler.cluster import SchedulingCluster, on_loop
+from tests.builders.podmanifests import node, resource_slice
+from tests.builders.schedulercluster import SchedulingCluster, on_loop
 from tests.scheduler.dynamicresources.extended.faults import written
 from tests.scheduler.dynamicresources.extended.stage import (
     CLASS,
@@ -22,7 +23,6 @@ from tests.scheduler.dynamicresources.extended.stage import (
     start_over,
     the_claim,
 )
-from tests.scheduler.manifests import node, resource_slice
 
 WRITTEN = [
     "POST resourceclaims",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from drakit.client import CLAIMS, CLASSES, NODES, SLICES
-from tests.scheduler.cluster import on_loop
+from tests.builders.podmanifests import by_name, claim, node, pod, resource_slice
+from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.extended.stage import (
     ANNOTATION,
     CLASS,
@@ -22,7 +23,6 @@ from tests.scheduler.dynamicresources.extended.stage import (
     stage,
     the_claim,
 )
-from tests.scheduler.manifests import by_name, claim, node, pod, resource_slice
 
 LIMIT = "claim default/<extended-resources>: number of requested devices 33 exceeds the claim limit of 32"
 
@@ -47,7 +47,7 @@ async def test_a_pod_that_asks_by_the_explicit_name_gets_devices_of_the_class() 
         assert status is not None
         assert status.resource_claim_name == made.metadata.name
         assert await mappings_of(it) == [("ctr", GPU, "container-0-request-0")]
-        assert it.figure("scheduler_resourceclaim_creates_total", status="success") == 1
+        assert it.metric("scheduler_resourceclaim_creates_total", status="success") == 1
 
 
 @on_loop

@@ -19,7 +19,7 @@ from drakit.scheduler.dynamicresources.extended.special import special_claim, to
 from drakit.scheduler.dynamicresources.state.context import PluginContext
 from drakit.scheduler.dynamicresources.state.needs import PodNeeds
 from drakit.scheduler.framework import Handle
-from tests.scheduler.cluster import SchedulingCluster, cluster, on_loop
+from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop
 from tests.scheduler.dynamicresources.extended import making
 from tests.scheduler.dynamicresources.extended.stage import CLASS, GATES, GPU, asking, gpu_class
 

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from drakit.scheduler.config import load_configuration
-from tests.scheduler.cluster import SchedulingCluster, on_loop
+from tests.builders.podmanifests import node, resource_slice
+from tests.builders.schedulercluster import SchedulingCluster, on_loop
 from tests.scheduler.dynamicresources.extended.stage import GPU, asking, plugin_node, stage
-from tests.scheduler.manifests import node, resource_slice
 
 
 def configuration(strategy: str) -> str:

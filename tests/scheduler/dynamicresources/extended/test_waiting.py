@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, CLASSES, NODES, PODS
-from tests.scheduler.cluster import on_loop
+from tests.builders.podmanifests import by_name, claim, pod, resource_slice
+from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.extended.stage import (
     CLASS,
     GPU,
@@ -18,7 +19,6 @@ from tests.scheduler.dynamicresources.extended.stage import (
     stage,
     the_claim,
 )
-from tests.scheduler.manifests import by_name, claim, pod, resource_slice
 
 LIMIT = "claim default/<extended-resources>: number of requested devices 33 exceeds the claim limit of 32"
 

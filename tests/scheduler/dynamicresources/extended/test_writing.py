@@ -17,7 +17,7 @@ from drakit.client import CLAIMS, PODS, QUOTAS, Client, Forbidden, InProcess
 from drakit.scheduler.dynamicresources.extended.requests import ResourceRequests, variant_of
 from drakit.scheduler.dynamicresources.extended.special import special_claim
 from drakit.scheduler.dynamicresources.extended.writes import Writing
-from tests.controllers.cluster import Cluster, cluster, on_loop
+from tests.builders.cluster import Cluster, cluster, on_loop
 from tests.scheduler.dynamicresources.extended.faults import Faulty, written
 from tests.scheduler.dynamicresources.extended.making import GPU
 

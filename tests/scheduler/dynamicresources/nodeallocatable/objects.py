@@ -10,7 +10,7 @@ from drakit.base.gates import FeatureGates
 from drakit.base.quantity import Quantity
 from drakit.scheduler.dynamicresources.nodeallocatable import Accounting, containers_by_claim
 from drakit.scheduler.dynamicresources.nodeallocatable.devices import MappedDevices
-from drakit.scheduler.dynamicresources.state.needs import ClaimUse
+from drakit.scheduler.dynamicresources.state.needs import ClaimCharge
 from drakit.scheduler.framework import NodeInfo
 from tests.allocator.objects import GPU, cluster
 
@@ -74,11 +74,11 @@ def pod(*containers: Plain, name: str = "pod", claims: tuple[str, ...] = (), tak
     )
 
 
-def uses(of: Pod, *claims: ResourceClaim) -> list[ClaimUse]:
+def uses(of: Pod, *claims: ResourceClaim) -> list[ClaimCharge]:
     """The claims with the devices that they hold."""
     users = containers_by_claim(of)
     return [
-        ClaimUse(each, each.status.allocation, users.get(each.metadata.name, ()))
+        ClaimCharge(each, each.status.allocation, users.get(each.metadata.name, ()))
         for each in claims
         if each.status.allocation
     ]

@@ -8,8 +8,8 @@ from typing import Any
 
 from drakit.api import to_plain
 from drakit.base.gates import FeatureGates
-from tests.scheduler.cluster import SchedulingCluster, scheduling
-from tests.scheduler.manifests import device_class, node, resource_slice
+from tests.builders.podmanifests import device_class, node, resource_slice
+from tests.builders.schedulercluster import SchedulingCluster, scheduling
 
 Plain = dict[str, Any]
 GATES = FeatureGates.of({"DRANodeAllocatableResources": True})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from drakit.allocator import Allocator
 from drakit.scheduler.dynamicresources.nodeallocatable.charges import refuse_overcharged
 from drakit.scheduler.dynamicresources.state.needs import PodNeeds, Variant
-from drakit.scheduler.framework import Status
+from drakit.scheduler.framework import PluginStatus
 from tests.allocator.objects import claim, device, exactly, held, slice_of
 from tests.scheduler.dynamicresources.nodeallocatable.objects import accounting, container, node, pod
 
@@ -44,7 +44,7 @@ def test_nodes_alike_get_the_verdict_that_each_would_get_alone(cluster: list[Any
     wanted = claim(exactly("r", count), name="claim")
     allocator = Allocator(inventory, [wanted])
     fitting = [each for each in nodes if each.name in {*allocator.suitable([each.name for each in nodes])}]
-    together, apart = _refused(books, wanted, allocator, fitting), dict[str, Status]()
+    together, apart = _refused(books, wanted, allocator, fitting), dict[str, PluginStatus]()
     for each in fitting:
         apart |= _refused(books, wanted, allocator, [each])
     assert together == apart
@@ -55,8 +55,8 @@ def _published(at: int, shapes: list[Plain]) -> Any:
     return slice_of(*devices, name=f"n{at}", pool=f"n{at}", nodeName=f"n{at}")
 
 
-def _refused(books: Any, wanted: Any, allocator: Allocator, nodes: list[Any]) -> dict[str, Status]:
-    needs, refused = PodNeeds(), dict[str, Status]()
+def _refused(books: Any, wanted: Any, allocator: Allocator, nodes: list[Any]) -> dict[str, PluginStatus]:
+    needs, refused = PodNeeds(), dict[str, PluginStatus]()
     needs.charge = books.attempt(ASKED, ()) if books.is_active else None
     refuse_overcharged(needs, Variant([wanted], [0], allocator), nodes, refused)
     return refused

@@ -7,8 +7,9 @@ import pytest
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, NODES, PODS
 from drakit.controllers.composition import ALL
-from tests.controllers.manifests import pod_group
-from tests.scheduler.cluster import SchedulingCluster, cluster, on_loop
+from tests.builders.manifests import pod_group
+from tests.builders.podmanifests import device_class, node
+from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop
 from tests.scheduler.dynamicresources.extended.stage import start_over
 from tests.scheduler.dynamicresources.nodeallocatable.scenes import (
     GATES,
@@ -24,7 +25,6 @@ from tests.scheduler.dynamicresources.nodeallocatable.scenes import (
     scene,
     taken,
 )
-from tests.scheduler.manifests import device_class, node
 
 ROOM = {"cpu": "4", "memory": "8Gi"}
 TWO_CPUS = [{"resourceClaimName": "a", "containers": ["ctr"], "resources": {"cpu": "2"}}]

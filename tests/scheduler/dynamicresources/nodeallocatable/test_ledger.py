@@ -113,7 +113,7 @@ def test_pods_are_admitted_exactly_as_long_as_the_naive_sum_fits(data: st.DataOb
 def _try(books: Any, on: NodeInfo, asked: Plain, number: int, admitted: list[Plain]) -> NodeInfo:
     wanted, claims = written(asked, number)
     got = uses(wanted, *claims)
-    refusal = books.attempt(wanted, ()).judge(on, None, lambda: got) if books.is_active else None
+    refusal = books.attempt(wanted, ()).check(on, None, lambda: got) if books.is_active else None
     demand, used = naive_demand(asked), _naive_total(admitted)
     takes = any(plain["nodeAllocatableResourceMappings"] for claimed in asked["claims"] for plain, _ in claimed)
     if takes:

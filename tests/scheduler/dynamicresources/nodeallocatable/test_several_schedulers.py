@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from drakit.client import CLAIMS
-from tests.scheduler.cluster import SchedulingCluster, cluster, on_loop
+from tests.builders.podmanifests import device_class, node
+from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop
 from tests.scheduler.dynamicresources.nodeallocatable.scenes import CPU, GATES, claim, cores, message_of, pod, taken
 from tests.scheduler.dynamicresources.scenes import Plain, users_of
-from tests.scheduler.dynamicresources.test_several_schedulers import race
-from tests.scheduler.manifests import device_class, node
+from tests.scheduler.dynamicresources.several_schedulers import race
 
 
 def of(scheduler: str, name: str) -> Plain:

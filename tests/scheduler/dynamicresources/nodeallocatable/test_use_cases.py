@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.scheduler.cluster import on_loop
+from tests.builders.podmanifests import node
+from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.nodeallocatable.scenes import (
     GPU,
     Plain,
@@ -16,7 +17,6 @@ from tests.scheduler.dynamicresources.nodeallocatable.scenes import (
     socket,
     taken,
 )
-from tests.scheduler.manifests import node
 
 GIB = 1 << 30
 LARGE = {"cpu": "64", "memory": "128Gi"}

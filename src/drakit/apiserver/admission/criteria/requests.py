@@ -1,10 +1,10 @@
 """A change as policies and webhooks see it: an AdmissionRequest.
 
-In:  a Change, whose object is in the storage version.
+In:  an ObjectChange, whose object is in the storage version.
 Out: operation, resource and objects, in any served version.
 
-A binding, an eviction or a token request is to them the creation of an object of its own, though it changes another.
-The options of a connection (exec, attach, port-forward) are the object of operation CONNECT.
+To them a binding, an eviction, a token request or the options of a connection is an object of its own, though it is
+about another object.
 """
 
 from __future__ import annotations

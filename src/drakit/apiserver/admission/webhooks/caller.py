@@ -1,8 +1,8 @@
 """Post a review to a webhook and read the response.
 
 In:  the address of the webhook, the CA to trust, a body, a timeout.
-Out: the body of a 2xx response. CallFailed for anything else: no connection, a timeout, a response that is cut off or
-     too long, another code.
+Out: the body of a 2xx response. WebhookCallFailed for anything else: no connection, a timeout, a response that is cut
+     off or too long, another code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ServiceResolver = Callable[[ServiceReference], Awaitable[tuple[str, int]]]
 Deadline = Callable[[float], AbstractAsyncContextManager[Any]]
 
 
-class CallFailed(Exception):
+class WebhookCallFailed(Exception):
     """The webhook gave no usable response."""
 
 
@@ -71,7 +71,7 @@ class Caller:
             why = f"dial tcp {endpoint.host}:{endpoint.port}: {error.strerror or error}"
         except httptools.HttpParserError as error:
             why = f"malformed HTTP response: {error}"
-        raise CallFailed(f'Post "{endpoint.url}": {why}')
+        raise WebhookCallFailed(f'Post "{endpoint.url}": {why}')
 
     async def _endpoint(self, config: ClientConfig, seconds: int) -> Endpoint:
         query = f"?timeout={seconds}s"
@@ -89,11 +89,11 @@ class Caller:
     async def _reach(self, service: ServiceReference, url: str) -> tuple[str, int]:
         if self._resolve is None:
             why = "this server is not part of a cluster network and reaches no services; use clientConfig.url"
-            raise CallFailed(f'Post "{url}": service "{service.namespace}/{service.name}": {why}')
+            raise WebhookCallFailed(f'Post "{url}": service "{service.namespace}/{service.name}": {why}')
         try:
             return await self._resolve(service)
         except LookupError as error:
-            raise CallFailed(f'Post "{url}": service "{service.namespace}/{service.name}": {error}') from None
+            raise WebhookCallFailed(f'Post "{url}": service "{service.namespace}/{service.name}": {error}') from None
 
     async def _exchange(self, endpoint: Endpoint, body: bytes) -> bytes:
         name = endpoint.server_name if endpoint.context else None
@@ -114,17 +114,17 @@ class Caller:
         while not answer.complete:
             piece = await reader.read(_PIECE)
             if not piece and not answer.ends_with_connection:
-                raise CallFailed(f'Post "{endpoint.url}": unexpected EOF')
+                raise WebhookCallFailed(f'Post "{endpoint.url}": unexpected EOF')
             if not piece:
                 break
             # Counted with the head: a response without end must not fill the memory.
             left -= len(piece)
             if left < 0:
-                raise CallFailed(f'Post "{endpoint.url}": the answer is longer than {self._max_answer} bytes')
+                raise WebhookCallFailed(f'Post "{endpoint.url}": the answer is longer than {self._max_answer} bytes')
             parser.feed_data(piece)
         code = parser.get_status_code()
         if not 200 <= code < 300:
-            raise CallFailed(f'Post "{endpoint.url}": the server answered with code {code}')
+            raise WebhookCallFailed(f'Post "{endpoint.url}": the server answered with code {code}')
         return b"".join(answer.pieces)
 
 
@@ -178,4 +178,4 @@ def _trust(ca_bundle: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cadata=base64.b64decode(ca_bundle).decode())
     except (ssl.SSLError, binascii.Error, UnicodeDecodeError, ValueError) as error:
-        raise CallFailed(f"unable to load root certificates: {error}") from None
+        raise WebhookCallFailed(f"unable to load root certificates: {error}") from None

@@ -24,7 +24,7 @@ from drakit.apiserver.admission.criteria.matching import Matcher
 from drakit.apiserver.admission.criteria.registrations import IF_NEEDED, IGNORE, Webhook, WebhookConfiguration
 from drakit.apiserver.admission.criteria.requests import AdmissionRequest, is_exempt
 from drakit.apiserver.admission.criteria.worker import Worker
-from drakit.apiserver.admission.webhooks.caller import Caller, CallFailed
+from drakit.apiserver.admission.webhooks.caller import Caller, WebhookCallFailed
 from drakit.apiserver.admission.webhooks.reviews import (
     ReviewInvalid,
     ReviewResponse,
@@ -54,7 +54,7 @@ _SERVER_SET = (
 )  # fmt: skip
 
 
-class Hook:
+class CompiledWebhook:
     """A webhook of a configuration, with compiled match conditions."""
 
     def __init__(self, configuration: str, index: int, webhook: Webhook) -> None:
@@ -65,9 +65,9 @@ class Hook:
         self.conditions = Conditions(webhook.match_conditions, webhook.failure_policy)
 
 
-def _hooks(document: Plain) -> list[Hook]:
+def _webhooks_of(document: Plain) -> list[CompiledWebhook]:
     found = from_plain(WebhookConfiguration, document)
-    return [Hook(found.metadata.name, index, webhook) for index, webhook in enumerate(found.webhooks)]
+    return [CompiledWebhook(found.metadata.name, index, webhook) for index, webhook in enumerate(found.webhooks)]
 
 
 class _Webhooks(AdmissionPlugin):
@@ -80,18 +80,18 @@ class _Webhooks(AdmissionPlugin):
     ) -> None:
         self._worker = worker
         self._matcher = Matcher(objects)
-        self._catalogue = Catalogue(objects, kind, _hooks)
+        self._catalogue = Catalogue(objects, kind, _webhooks_of)
         self._caller = caller
         self._new_uid = new_uid
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
         return not is_exempt(kind)
 
-    async def _registered(self) -> list[Hook]:
+    async def _registered(self) -> list[CompiledWebhook]:
         configurations = await self._catalogue.all()
         return [hook for hooks in configurations for hook in hooks] if configurations else []
 
-    async def _wanted(self, hook: Hook, request: AdmissionRequest) -> str | None:
+    async def _wanted(self, hook: CompiledWebhook, request: AdmissionRequest) -> str | None:
         """The version in which a webhook wants to see the request; None if it does not apply."""
         version = await self._matcher.version(hook.criteria, request)
         if version is None or not hook.webhook.match_conditions:
@@ -107,13 +107,13 @@ class _Webhooks(AdmissionPlugin):
         except Failure as failure:
             raise request.change.forbid(failure.message) from None
 
-    async def _ask(self, hook: Hook, request: AdmissionRequest, version: str) -> ReviewResponse | None:
+    async def _ask(self, hook: CompiledWebhook, request: AdmissionRequest, version: str) -> ReviewResponse | None:
         """The response of a webhook that allows the request; None if the call failed and that is to be ignored."""
         if request.change.dry_run and hook.webhook.side_effects not in _NO_EFFECTS:
             raise bad_request(f'admission webhook "{hook.name}" does not support dry run')
         try:
             answer = await self._answer(hook, request, version)
-        except CallFailed as error:
+        except WebhookCallFailed as error:
             _failed(hook, str(error))
             return None
         request.change.annotations |= {f"{hook.name}/{key}": text for key, text in answer.audit_annotations.items()}
@@ -122,21 +122,21 @@ class _Webhooks(AdmissionPlugin):
             raise refusal(hook.name, answer.status)
         return answer
 
-    async def _answer(self, hook: Hook, request: AdmissionRequest, version: str) -> ReviewResponse:
+    async def _answer(self, hook: CompiledWebhook, request: AdmissionRequest, version: str) -> ReviewResponse:
         uid = self._new_uid()
         try:
             review_version = chosen_version(hook.webhook.admission_review_versions)
         except ReviewInvalid as error:
-            raise CallFailed(f"could not create admission objects: {error}") from None
+            raise WebhookCallFailed(f"could not create admission objects: {error}") from None
         body = question(request, version, review_version, uid)
         try:
             data = await self._caller.post(hook.webhook.client_config, body, hook.webhook.timeout_seconds)
-        except CallFailed as error:
-            raise CallFailed(f"failed to call webhook: {error}") from None
+        except WebhookCallFailed as error:
+            raise WebhookCallFailed(f"failed to call webhook: {error}") from None
         try:
             return read_answer(data, review_version, uid, mutating=self.mutating)
         except ReviewInvalid as error:
-            raise CallFailed(f"received invalid webhook response: {error}") from None
+            raise WebhookCallFailed(f"received invalid webhook response: {error}") from None
 
 
 def _bounded(warnings: Sequence[str]) -> list[str]:
@@ -146,7 +146,7 @@ def _bounded(warnings: Sequence[str]) -> list[str]:
     return [text[:SHORT_WARNING] for text in warnings[: MAX_WARNINGS // SHORT_WARNING]]
 
 
-def _failed(hook: Hook, why: str) -> None:
+def _failed(hook: CompiledWebhook, why: str) -> None:
     """Handle a failed call: log it if the failure policy is Ignore, else raise 500."""
     message = f'failed calling webhook "{hook.name}": {why}'
     if hook.webhook.failure_policy != IGNORE:
@@ -214,7 +214,7 @@ class MutatingWebhooks(_Webhooks):
         # A copy: plugins change the object in place.
         rounds.left = copy.deepcopy(change.new)
 
-    async def _admit(self, hook: Hook, request: AdmissionRequest, rounds: _Rounds) -> None:
+    async def _admit(self, hook: CompiledWebhook, request: AdmissionRequest, rounds: _Rounds) -> None:
         version = await self._wanted(hook, request)
         if version is None:
             return
@@ -225,7 +225,7 @@ class MutatingWebhooks(_Webhooks):
         if hook.webhook.reinvocation_policy == IF_NEEDED:
             rounds.asked.add(hook.key)
 
-    def _patched(self, hook: Hook, request: AdmissionRequest, version: str, answer: ReviewResponse) -> bool:
+    def _patched(self, hook: CompiledWebhook, request: AdmissionRequest, version: str, answer: ReviewResponse) -> bool:
         """Apply the patch of a webhook. Return whether it changed the object."""
         try:
             operations = answer.operations()
@@ -247,7 +247,9 @@ class MutatingWebhooks(_Webhooks):
         request.changed()
         return request.new_in(version) != before
 
-    def _applied(self, hook: Hook, change: ObjectChange, version: str, before: Plain, operations: list[Plain]) -> Plain:
+    def _applied(
+        self, hook: CompiledWebhook, change: ObjectChange, version: str, before: Plain, operations: list[Plain]
+    ) -> Plain:
         try:
             result = apply_operations(before, operations)
             document = incoming(change.kind, version, result, self._clock.now(), strict=False).document

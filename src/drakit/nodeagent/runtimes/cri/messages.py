@@ -16,12 +16,14 @@ from drakit.nodeagent.runtimes.contract import (
     SandboxInfo,
     SandboxState,
 )
+from drakit.nodeagent.runtimes.lastwords import last_words
 from drakit.pluginapi import cri_v1_pb2 as cri
 
 OURS = {"drakit.dev/managed": "true"}
 """On everything that we make: a kubelet may use the same runtime, and its pods are none of ours."""
 POD_NAME, POD_NAMESPACE, POD_UID = "io.kubernetes.pod.name", "io.kubernetes.pod.namespace", "io.kubernetes.pod.uid"
 LOG_DIRECTORY, HOST_NETWORK, TTY = "drakit.dev/log-directory", "drakit.dev/host-network", "drakit.dev/tty"
+TERMINATION_FILE, LOG_ON_ERROR = "drakit.dev/termination-file", "drakit.dev/log-on-error"
 """What CRI does not tell again, and the next agent needs."""
 CONTAINER_NAME = "io.kubernetes.container.name"
 
@@ -69,7 +71,7 @@ def container_message(config: ContainerConfig, *, host_network: bool) -> cri.Con
         envs=[cri.KeyValue(key=name, value=value.encode()) for name, value in config.env.items()],
         mounts=[_mount(mount) for mount in config.mounts],
         labels={**config.labels, **_pod_labels(config.pod), CONTAINER_NAME: config.name},
-        annotations={**config.annotations, TTY: str(config.tty).lower()},
+        annotations={**config.annotations, **_told(config)},
         log_path=config.log_path,
         stdin=config.stdin,
         stdin_once=config.stdin_once,
@@ -111,12 +113,32 @@ def container_info(container: cri.Container, status: cri.ContainerStatus) -> Con
         finished=_time(status.finished_at) if state is ContainerState.EXITED else None,
         exit_code=status.exit_code,
         reason=_reason(status) if state is ContainerState.EXITED else "",
-        message=status.message,
+        message=_message(status),
         log_path=status.log_path,
         image=container.image.user_specified_image or container.image.image,
         image_ref=status.image_ref or container.image_ref,
         labels=dict(labels),
         annotations=dict(container.annotations),
+    )
+
+
+def _told(config: ContainerConfig) -> dict[str, str]:
+    return {
+        TTY: str(config.tty).lower(),
+        TERMINATION_FILE: config.termination_file,
+        LOG_ON_ERROR: str(config.log_on_error).lower(),
+    }
+
+
+def _message(status: cri.ContainerStatus) -> str:
+    """The runtime's own word; else the container's last ones."""
+    if status.message or status.state != cri.CONTAINER_EXITED:
+        return status.message
+    return last_words(
+        status.annotations.get(TERMINATION_FILE, ""),
+        exit_code=status.exit_code,
+        log_path=status.log_path,
+        log_on_error=status.annotations.get(LOG_ON_ERROR) == "true",
     )
 
 

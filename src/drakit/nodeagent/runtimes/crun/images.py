@@ -29,7 +29,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class LocalImage:
     root: Path
     reference: str
     """Digest of an OCI image's manifest, or the path of a plain root file system."""
@@ -48,16 +48,16 @@ class ImageStore:
         self._cache = cache
         self._table = dict(table or {})
         self._root = root
-        self._known: dict[str, Image] = {}
+        self._known: dict[str, LocalImage] = {}
 
-    def find(self, name: str) -> Image:
+    def find(self, name: str) -> LocalImage:
         """Raises ImageUnavailable for a name that no directory has, RuntimeRefusal for a directory that is no image."""
         known = self._known.get(name)
         if known is not None and known.root.is_dir():
             return known
         path, tag = self._locate(name)
         is_layout = (path / "oci-layout").is_file()
-        image = self._from_layout(path, name, tag) if is_layout else Image(path, str(path))
+        image = self._from_layout(path, name, tag) if is_layout else LocalImage(path, str(path))
         self._known[name] = image
         return image
 
@@ -72,7 +72,7 @@ class ImageStore:
                     return self._root / candidate, tag
         raise ImageUnavailable(f'image "{name}" is not on this node: no directory provides it, and nothing is pulled')
 
-    def _from_layout(self, path: Path, name: str, tag: str) -> Image:
+    def _from_layout(self, path: Path, name: str, tag: str) -> LocalImage:
         try:
             digest, manifest = _manifest(path, tag)
             settings = (_blob(path, manifest["config"]["digest"]).get("config")) or {}
@@ -81,7 +81,7 @@ class ImageStore:
                 _unpack(path, [layer["digest"] for layer in manifest["layers"]], target)
         except (OSError, ValueError, KeyError, TypeError, tarfile.TarError) as error:
             raise RuntimeRefusal(f'image "{name}": the OCI layout {path} cannot be used: {error!r}') from None
-        return Image(
+        return LocalImage(
             root=target,
             reference=digest,
             entrypoint=tuple(settings.get("Entrypoint") or ()),

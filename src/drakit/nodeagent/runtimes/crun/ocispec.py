@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from drakit.nodeagent.runtimes.cdi import ContainerEdits, DeviceNode
+from drakit.nodeagent.runtimes.cdi import CdiDeviceNode, CdiEdits
 from drakit.nodeagent.runtimes.contract import ContainerConfig, DeviceUnresolved, Mount, RuntimeRefusal
-from drakit.nodeagent.runtimes.crun.images import Image
+from drakit.nodeagent.runtimes.crun.images import LocalImage
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _USUAL = """CHOWN DAC_OVERRIDE FSETID FOWNER MKNOD NET_RAW SETGID SETUID SETFCAP SETPCAP NET_BIND_SERVICE SYS_CHROOT
@@ -28,7 +28,7 @@ _READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tr
 _FROM_THE_NODE = ("/etc/resolv.conf", "/etc/hosts")
 
 
-def oci_spec(config: ContainerConfig, image: Image, edits: ContainerEdits, *, hostname: str) -> dict[str, Any]:
+def oci_spec(config: ContainerConfig, image: LocalImage, edits: CdiEdits, *, hostname: str) -> dict[str, Any]:
     """Raises RuntimeRefusal when neither pod nor image has a command, or a user name cannot be read."""
     return {
         "ociVersion": "1.0.2",
@@ -46,7 +46,7 @@ def oci_spec(config: ContainerConfig, image: Image, edits: ContainerEdits, *, ho
     }
 
 
-def command_of(config: ContainerConfig, image: Image) -> list[str]:
+def command_of(config: ContainerConfig, image: LocalImage) -> list[str]:
     """A command replaces the image's entry point and its arguments; arguments alone replace its arguments."""
     if config.command:
         return [*config.command, *config.args]
@@ -57,7 +57,7 @@ def command_of(config: ContainerConfig, image: Image) -> list[str]:
     return argv
 
 
-def _process(config: ContainerConfig, image: Image, edits: ContainerEdits, hostname: str) -> dict[str, Any]:
+def _process(config: ContainerConfig, image: LocalImage, edits: CdiEdits, hostname: str) -> dict[str, Any]:
     env = {"PATH": _PATH, "HOSTNAME": hostname} | ({"TERM": "xterm"} if config.tty else {})
     env |= dict(entry.partition("=")[::2] for entry in image.env)
     env |= dict(config.env) | edits.env
@@ -77,7 +77,7 @@ def _capabilities(config: ContainerConfig) -> dict[str, list[str]]:
     return {kind: [f"CAP_{word}" for word in words] for kind in ("bounding", "effective", "permitted")}
 
 
-def _user(config: ContainerConfig, image: Image) -> dict[str, int]:
+def _user(config: ContainerConfig, image: LocalImage) -> dict[str, int]:
     """The pod's user, or the image's: a number, or a name of the image's own /etc/passwd."""
     name, _, group = image.user.partition(":")
     uid, gid = _look_up(image.root / "etc/passwd", name) if name else (0, 0)
@@ -126,7 +126,7 @@ def _volume(mount: Mount) -> dict[str, Any]:
     return _mount(mount.host_path, mount.container_path, "bind", options)
 
 
-def _device_mounts(edits: ContainerEdits) -> list[dict[str, Any]]:
+def _device_mounts(edits: CdiEdits) -> list[dict[str, Any]]:
     for mount in edits.mounts:
         if not Path(mount.host_path).exists():
             raise DeviceUnresolved(f"CDI mount {mount.container_path}: {mount.host_path} is not on this node")
@@ -142,7 +142,7 @@ def _mount(source: str, destination: str, kind: str, options: list[str]) -> dict
     return {"destination": destination, "type": kind, "source": source, "options": options}
 
 
-def _hooks(edits: ContainerEdits) -> Mapping[str, list[dict[str, Any]]]:
+def _hooks(edits: CdiEdits) -> Mapping[str, list[dict[str, Any]]]:
     stages: dict[str, list[dict[str, Any]]] = {}
     for hook in edits.hooks:
         entry: dict[str, Any] = {"path": hook.path, "args": list(hook.args or (hook.path,)), "env": list(hook.env)}
@@ -150,7 +150,7 @@ def _hooks(edits: ContainerEdits) -> Mapping[str, list[dict[str, Any]]]:
     return stages
 
 
-def _device(node: DeviceNode) -> dict[str, Any]:
+def _device(node: CdiDeviceNode) -> dict[str, Any]:
     """Type and numbers come from the node's own device unless the spec file names them."""
     kind, major, minor = node.type, node.major, node.minor
     if not kind or (kind != "p" and not major):
@@ -164,7 +164,7 @@ def _device(node: DeviceNode) -> dict[str, Any]:
     return entry | {name: value for name, value in (("uid", node.uid), ("gid", node.gid)) if value is not None}
 
 
-def _kind(mode: int, node: DeviceNode) -> str:
+def _kind(mode: int, node: CdiDeviceNode) -> str:
     for is_kind, kind in ((stat.S_ISCHR, "c"), (stat.S_ISBLK, "b"), (stat.S_ISFIFO, "p")):
         if is_kind(mode):
             return kind

@@ -48,12 +48,12 @@ class CrunRuntime(SupervisedRuntime):
         cgroups: Cgroups,
         images: ImageStore,
         program: str = "crun",
+        host_ip: str = "127.0.0.1",
         new_id: Callable[[], str] = new_id,
         boot: Callable[[], str] = boot_id,
     ) -> None:
-        super().__init__(root, clock=clock, new_id=new_id, boot=boot)
+        super().__init__(root, clock=clock, cgroups=cgroups, host_ip=host_ip, new_id=new_id, boot=boot)
         self._cdi = cdi
-        self._cgroups = cgroups
         self._images = images
         self._program = program
         self._version = ""
@@ -92,7 +92,7 @@ class CrunRuntime(SupervisedRuntime):
         bundle = directory / "bundle"
         overlay = await self._root_file_system(image.root, bundle)
         (bundle / "config.json").write_bytes(msgspec.json.encode(spec))
-        cgroup = self._cgroups.make(record.cgroup, config.limits)
+        cgroup = self._cgroups.make(record.cgroup, config.limits, pod=sandbox.limits)
         return {
             "argv": [*self._crun(), "run", "--bundle", str(bundle), "--pid-file", str(directory / "pid"), record.id],
             "env": {"PATH": os.environ.get("PATH", os.defpath)},
@@ -179,7 +179,7 @@ class CrunRuntime(SupervisedRuntime):
     async def _clean_up(self, container: Supervised) -> None:
         if (self._root / "crun" / container.record.id).exists():
             await self._delete(container)
-        self._cgroups.remove(container.record.cgroup)
+        await self._cgroups.remove(container.record.cgroup, self._clock)
 
     async def _delete(self, container: Supervised) -> None:
         """crun knows its container by pid and start time too; killing what is gone is no error."""

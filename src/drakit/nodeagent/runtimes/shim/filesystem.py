@@ -16,7 +16,7 @@ _LOCKED = ((os.ST_NOSUID, kernel.NO_SUID), (os.ST_NODEV, kernel.NO_DEV), (os.ST_
 _PROPAGATION = {"HostToContainer": kernel.SLAVE, "Bidirectional": kernel.SHARED}
 
 
-class View:
+class FileView:
     """The file system of a process that has a mount namespace of its own.
 
     `scratch` is an empty directory on which a new root may be mounted.

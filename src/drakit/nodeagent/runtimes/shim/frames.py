@@ -29,7 +29,7 @@ def rows_and_columns(data: bytes) -> tuple[int, int]:
     return rows, columns
 
 
-class FrameReader:
+class ShimFrameReader:
     """Puts frames together from pieces. Raises ValueError for a frame that nobody would send."""
 
     def __init__(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any
 
 
@@ -20,6 +19,8 @@ def run_hooks(launch: dict[str, Any], stages: tuple[str, ...], *, status: str, p
 
 
 def _run(hook: dict[str, Any], state: bytes) -> None:
+    import subprocess  # few containers have hooks, and all pay for what is imported
+
     # By convention args[0] is the program's name.
     arguments = hook["args"] or [hook["path"]]
     environment = dict(entry.partition("=")[::2] for entry in hook["env"])

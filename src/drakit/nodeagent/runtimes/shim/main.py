@@ -16,8 +16,10 @@ from drakit.nodeagent.runtimes.shim import kernel
 
 def main(arguments: list[str]) -> None:
     command, *rest = arguments
+    lock = int(rest[1]) if command == "supervise" else -1
+    _close_others(lock)
     if command == "supervise":
-        os.set_inheritable(int(rest[1]), False)
+        os.set_inheritable(lock, False)
         _supervise(rest[0])
     elif command == "enter":
         from drakit.nodeagent.runtimes.shim.enter import enter
@@ -31,9 +33,17 @@ def main(arguments: list[str]) -> None:
         print(_overlay(rest[0]))
 
 
+def _close_others(keep: int) -> None:
+    """Whatever else the agent's event loop let through is none of a container's business, and would be held open."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) != keep:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+
+
 def _supervise(directory: str) -> None:
     """Its parent is whoever adopts orphans, from the start: nothing changes for it when the agent goes."""
-    from drakit.nodeagent.runtimes.shim.supervise import StartFailed, Supervisor
+    from drakit.nodeagent.runtimes.shim.supervise import LaunchFailed, Supervisor
 
     if os.fork():
         os._exit(0)
@@ -41,7 +51,7 @@ def _supervise(directory: str) -> None:
     supervisor = Supervisor(directory)
     try:
         supervisor.begin()
-    except (StartFailed, OSError) as error:
+    except (LaunchFailed, OSError) as error:
         _answer(f"{error}")
         os._exit(1)
     _answer("ok")

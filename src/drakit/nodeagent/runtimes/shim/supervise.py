@@ -20,19 +20,19 @@ from typing import Any
 
 from drakit.nodeagent.runtimes.shim import frames, kernel
 from drakit.nodeagent.runtimes.shim.hooks import HookError, run_hooks
-from drakit.nodeagent.runtimes.shim.launch import StartFailed, Streams, start
+from drakit.nodeagent.runtimes.shim.launch import LaunchFailed, StandardStreams, start
 from drakit.nodeagent.runtimes.shim.logs import LogFile, now
 
 _CHUNK = 64 * 1024
 _BEHIND = 1 << 20
 _KILL_AGAIN = 0.05
-_DRAIN_SECONDS = 2.0
+_DRAIN_SECONDS = 10.0
 
 
 class _Client:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self.frames = frames.FrameReader()
+        self.frames = frames.ShimFrameReader()
         self.out = bytearray()
         self.attached = False
         self.wrote_stdin = False
@@ -52,12 +52,12 @@ class Supervisor:
         self._pid = 0
 
     def begin(self) -> None:
-        """Start the container's process. Raises StartFailed; `exit.json` says so too then."""
+        """Start the container's process. Raises LaunchFailed; `exit.json` says so too then."""
         kernel.become_subreaper()
         self._log = LogFile(self._launch["log"])
         try:
             self._pid, self._streams = start(self._launch)
-        except StartFailed as error:
+        except LaunchFailed as error:
             self._write("exit.json", {"code": 128, "error": str(error), "finished": now()})
             raise
         self._open = {self._streams.stdout: "stdout"}
@@ -339,4 +339,4 @@ def _named(pid: int) -> dict[str, object]:
     return {"pid": pid, "start": kernel.start_time(pid)}
 
 
-__all__ = ["StartFailed", "Streams", "Supervisor", "boot_id", "oom_kills"]
+__all__ = ["LaunchFailed", "StandardStreams", "Supervisor", "boot_id", "oom_kills"]

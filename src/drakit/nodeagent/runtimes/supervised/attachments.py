@@ -102,7 +102,7 @@ class Attachment:
 
     async def _deal(self) -> None:
         """Frames into streams, until the shim is gone."""
-        received = frames.FrameReader()
+        received = frames.ShimFrameReader()
         try:
             while data := await self._reader.read(_CHUNK):
                 for kind, content in received.feed(data):

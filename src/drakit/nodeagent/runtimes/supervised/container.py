@@ -19,6 +19,7 @@ import drakit
 from drakit.base.clock import Clock
 from drakit.base.errors import DeadlineExceeded
 from drakit.nodeagent.runtimes.contract import ContainerInfo, ContainerState, RuntimeFailure
+from drakit.nodeagent.runtimes.lastwords import last_words
 from drakit.nodeagent.runtimes.supervised import records
 from drakit.nodeagent.runtimes.supervised.execs import ExecSession, TerminalSession
 from drakit.nodeagent.runtimes.supervised.processes import ProcessName
@@ -41,6 +42,8 @@ class Supervised:
     exit: ExitFile | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
     watch: asyncio.Task[None] | None = None
+    words: str | None = None
+    """Its last words, once they have been read."""
     sessions: set[ExecSession | TerminalSession] = field(default_factory=set)
 
     @property
@@ -122,13 +125,25 @@ class Supervised:
             finished=None if end is None else end.finished,
             exit_code=0 if end is None else end.code,
             reason="" if end is None else _reason(end),
-            message="" if end is None else end.error,
+            message="" if end is None else end.error or self._last_words(end),
             log_path=record.log_path,
             image=record.config.image,
             image_ref=record.image_ref,
             labels=record.config.labels,
             annotations=record.config.annotations,
         )
+
+    def _last_words(self, end: ExitFile) -> str:
+        """Read once: nobody writes them any more."""
+        if self.words is None:
+            config = self.record.config
+            self.words = last_words(
+                config.termination_file,
+                exit_code=end.code,
+                log_path=self.record.log_path,
+                log_on_error=config.log_on_error,
+            )
+        return self.words
 
 
 async def start_shim(directory: Path) -> str:

@@ -22,6 +22,7 @@ import msgspec
 
 from drakit.base.clock import Clock
 from drakit.base.errors import DeadlineExceeded
+from drakit.nodeagent.runtimes.cgroups import Cgroups
 from drakit.nodeagent.runtimes.changes import PodChanges
 from drakit.nodeagent.runtimes.contract import (
     ByteStream,
@@ -57,12 +58,22 @@ class SupervisedRuntime:
     """The part of the Runtime contract that does not depend on what a container is."""
 
     def __init__(
-        self, root: Path, *, clock: Clock, new_id: Callable[[], str] = new_id, boot: Callable[[], str] = boot_id
+        self,
+        root: Path,
+        *,
+        clock: Clock,
+        cgroups: Cgroups,
+        host_ip: str = "127.0.0.1",
+        new_id: Callable[[], str] = new_id,
+        boot: Callable[[], str] = boot_id,
     ) -> None:
+        """`host_ip`: the node's address. Pods share its network, so it is theirs too."""
         self._root = root
         self._clock = clock
         self._new_id = new_id
         self._boot = boot()
+        self._host_ip = host_ip
+        self._cgroups = cgroups
         self._sandboxes: dict[str, SandboxRecord] = {}
         self._containers: dict[str, Supervised] = {}
         self._changes = PodChanges()
@@ -105,6 +116,7 @@ class SupervisedRuntime:
                 self._sandboxes[sandbox.id] = _stopped(sandbox) if is_over else sandbox
         for directory in sorted((self._root / "containers").iterdir()):
             await self._adopt(directory)
+        self._cgroups.sweep({container.record.cgroup for container in self._containers.values()})
         return self
 
     async def __aexit__(
@@ -117,6 +129,7 @@ class SupervisedRuntime:
         for container in self._containers.values():
             await container.close_sessions()
         self._changes.close()
+        self._cgroups.leave()
 
     async def _adopt(self, directory: Path) -> None:
         """Find a container again: running, exited, or gone without a word (a reboot, a killed shim)."""
@@ -141,7 +154,10 @@ class SupervisedRuntime:
         if any((s.config.pod, s.config.attempt) == (sandbox.pod, sandbox.attempt) for s in self._sandboxes.values()):
             raise RuntimeFailure(f"pod {sandbox.pod.uid} has a sandbox of attempt {sandbox.attempt} already")
         record = SandboxRecord(id=self._new_id(), config=sandbox, created=self._clock.now(), boot=self._boot)
-        self._keep(record)
+        try:
+            self._keep(record)
+        except OSError as error:
+            raise RuntimeFailure(f"the sandbox of pod {sandbox.pod.uid} cannot be kept: {error}") from None
         return record.id
 
     async def stop_sandbox(self, sandbox_id: str) -> None:
@@ -167,6 +183,7 @@ class SupervisedRuntime:
                 attempt=record.config.attempt,
                 state=record.state,
                 created=record.created,
+                ip=self._host_ip if record.state is SandboxState.READY else "",
                 labels=record.config.labels,
                 annotations=record.config.annotations,
             )
@@ -190,15 +207,17 @@ class SupervisedRuntime:
             image_ref=await self.ensure_image(config.image),
             cgroup=f"pod{config.pod.uid}/{container_id}",
         )
-        (directory / "work").mkdir(parents=True)
-        (directory / "scratch").mkdir()
         try:
+            (directory / "work").mkdir(parents=True)
+            (directory / "scratch").mkdir()
             launch = await self._launch_document(record, directory) | {"boot": self._boot}
             (directory / "launch.json").write_bytes(msgspec.json.encode(launch))
             records.write(directory / "container.json", record)
-        except BaseException:
+        except BaseException as error:
             await self._clean_up(Supervised(record, directory, self._clock))
             shutil.rmtree(directory, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise RuntimeFailure(f"container {config.name} cannot be made: {error}") from None
             raise
         self._containers[container_id] = Supervised(record, directory, self._clock)
         return container_id

@@ -25,9 +25,9 @@ from drakit.scheduler.dynamicresources.points.score import rank_nodes
 from drakit.scheduler.dynamicresources.state.context import PluginContext
 from drakit.scheduler.dynamicresources.state.errors import CannotBind
 from drakit.scheduler.dynamicresources.state.needs import ClaimNeed, PodNeeds, Variant
-from drakit.scheduler.framework import NodeInfo, Status
+from drakit.scheduler.framework import NodeInfo, PluginStatus
 
-DELETED = Status.unschedulable("deletion of ResourceClaim completed")
+DELETED = PluginStatus.unschedulable("deletion of ResourceClaim completed")
 
 
 class ExtendedAttempt:
@@ -54,7 +54,7 @@ class ExtendedAttempt:
     # Filter and reserve
 
     def groups(
-        self, state: PodNeeds, nodes: Sequence[NodeInfo], refused: dict[str, Status]
+        self, state: PodNeeds, nodes: Sequence[NodeInfo], refused: dict[str, PluginStatus]
     ) -> list[tuple[Variant, Sequence[NodeInfo]]]:
         """Nodes by what has to be allocated on them."""
         rejected, groups = self._need.split(nodes)
@@ -68,11 +68,11 @@ class ExtendedAttempt:
             ranks.update(zip((node.name for node in alike), rank_nodes(state, variant, alike), strict=True))
         return [ranks.get(node.name, 0) for node in nodes]
 
-    def choose(self, state: PodNeeds, node: NodeInfo) -> Variant | Status:
+    def choose(self, state: PodNeeds, node: NodeInfo) -> Variant | PluginStatus:
         """What is to be allocated on the node that was chosen; the special claim is a need from now on."""
         _, groups = self._need.split([node])
         if not groups:
-            return Status.failed(f"extended resource claim not found for node {node.name}")
+            return PluginStatus.failed(f"extended resource claim not found for node {node.name}")
         (group,) = groups
         self._mappings = group.mappings
         if self._need.stored is None:
@@ -92,7 +92,7 @@ class ExtendedAttempt:
             self._variants[id(claim)] = found
         return found
 
-    def _providing(self, group: NodeGroup, refused: dict[str, Status]) -> Sequence[NodeInfo]:
+    def _providing(self, group: NodeGroup, refused: dict[str, PluginStatus]) -> Sequence[NodeInfo]:
         """The nodes that still have the devices of a claim that is allocated already."""
         claim = group.claim
         if claim is None or claim.status.allocation is None:
@@ -141,7 +141,7 @@ class ExtendedAttempt:
         if claim is not None and gone:
             self._forget(state, claim)
 
-    async def make_way(self, state: PodNeeds) -> Status | None:
+    async def make_way(self, state: PodNeeds) -> PluginStatus | None:
         """Remove a claim of an earlier attempt: the pod fits nowhere with it."""
         claim = self._stored_in(state)
         if claim is None:
@@ -149,7 +149,7 @@ class ExtendedAttempt:
         try:
             await self._extended.writing.remove(self.pod, claim, recorded=self._recorded)
         except DrakitError as error:
-            return Status.failed(error)
+            return PluginStatus.failed(error)
         self._forget(state, claim)
         return DELETED
 

@@ -16,10 +16,10 @@ from drakit.api import Pod, ResourceClaim
 from drakit.api.objects.pods import ContainerExtendedResourceRequest
 from drakit.scheduler.dynamicresources.extended.requests import ResourceRequests, variant_of
 from drakit.scheduler.dynamicresources.extended.special import is_made_for, special_claim
-from drakit.scheduler.framework import NodeInfo, Status
+from drakit.scheduler.framework import NodeInfo, PluginStatus
 
-STALE = Status.unresolvable("cannot schedule extended resource claim")
-_CANNOT_FIT = Status.unresolvable("cannot fit resource")
+STALE = PluginStatus.unresolvable("cannot schedule extended resource claim")
+_CANNOT_FIT = PluginStatus.unresolvable("cannot fit resource")
 
 
 class NodeGroup(msgspec.Struct, frozen=True):
@@ -45,9 +45,9 @@ class Need:
         self._variants: dict[tuple[str, ...], ResourceRequests] = {}
         self._claims: dict[tuple[str, ...], ResourceClaim] = {}
 
-    def split(self, nodes: Sequence[NodeInfo]) -> tuple[dict[str, Status], list[NodeGroup]]:
+    def split(self, nodes: Sequence[NodeInfo]) -> tuple[dict[str, PluginStatus], list[NodeGroup]]:
         """The nodes that cannot work, and the others by what they ask of devices."""
-        refused: dict[str, Status] = {}
+        refused: dict[str, PluginStatus] = {}
         for resource in self._others:
             lacking = [node for node in nodes if resource not in node.allocatable]
             if lacking:
@@ -56,7 +56,7 @@ class Need:
         groups: list[NodeGroup] = []
         for resources, alike in self._parts(nodes):
             found = self._group(resources, alike)
-            if isinstance(found, Status):
+            if isinstance(found, PluginStatus):
                 refused.update((node.name, found) for node in alike)
             else:
                 groups.append(found)
@@ -73,7 +73,7 @@ class Need:
             parts = divided
         return parts
 
-    def _group(self, resources: tuple[str, ...], nodes: Sequence[NodeInfo]) -> NodeGroup | Status:
+    def _group(self, resources: tuple[str, ...], nodes: Sequence[NodeInfo]) -> NodeGroup | PluginStatus:
         variant = self._variant(resources)
         if self.stored is not None:
             if not (variant.requests and is_made_for(self.stored, variant)):
@@ -96,8 +96,8 @@ class Need:
         return found
 
 
-def _too_many(claim: ResourceClaim, devices: int) -> Status:
+def _too_many(claim: ResourceClaim, devices: int) -> PluginStatus:
     where = f"{claim.metadata.namespace}/{claim.metadata.name}"
-    return Status.unresolvable(
+    return PluginStatus.unresolvable(
         f"claim {where}: number of requested devices {devices} exceeds the claim limit of {MAX_RESULTS}"
     )

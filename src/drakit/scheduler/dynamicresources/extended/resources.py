@@ -32,6 +32,7 @@ class Extended:
         self._deleted: dict[str, set[str]] = {}
         handle.informers.of(CLASSES).subscribe(self._class_changed)
         handle.informers.of(PODS).subscribe(self._pod_changed)
+        # Other plugins read it when a pod is looked at, so the order in which plugins are made does not matter.
         handle.extended_resources = self
 
     @staticmethod

@@ -100,6 +100,7 @@ class Writing:
             self._in_doubt.discard(pod.metadata.uid)
 
     def _steps(self, pod: Pod, claim: ResourceClaim | None, *, recorded: bool) -> Iterator[tuple[str, UndoStep]]:
+        # The pod first: at no time may its status name a claim that is gone.
         if recorded:
             yield f"clear status.{FIELD}", lambda: self.clear(pod)
         if claim is not None:

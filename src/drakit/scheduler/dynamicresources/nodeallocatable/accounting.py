@@ -23,8 +23,8 @@ from drakit.scheduler.dynamicresources.nodeallocatable.fit import (
     refuse_shared,
 )
 from drakit.scheduler.dynamicresources.nodeallocatable.statuses import Statuses, claim_statuses
-from drakit.scheduler.dynamicresources.state.needs import ClaimUse
-from drakit.scheduler.framework import NodeInfo, Nodes, Status
+from drakit.scheduler.dynamicresources.state.needs import ClaimCharge
+from drakit.scheduler.framework import NodeInfo, Nodes, PluginStatus
 
 GATE = "DRANodeAllocatableResources"
 
@@ -42,11 +42,11 @@ class Accounting:
         """Whether any device can take something of a node."""
         return self.enabled and bool(self.devices)
 
-    def attempt(self, pod: Pod, allocated: Sequence[ClaimUse]) -> NodeCharge:
+    def attempt(self, pod: Pod, allocated: Sequence[ClaimCharge]) -> NodeCharge:
         """Begin with a pod and those of its claims that have their devices already."""
         return NodeCharge(pod, allocated, self.devices, self._nodes)
 
-    def statuses(self, uses: Sequence[ClaimUse]) -> Statuses:
+    def statuses(self, uses: Sequence[ClaimCharge]) -> Statuses:
         """What claims take of the node that was chosen for them. Raise CannotCount."""
         return claim_statuses(uses, self.devices) if self.is_active else ()
 
@@ -54,14 +54,16 @@ class Accounting:
 class NodeCharge:
     """Of one pod, on one state of the cluster. What is found out for one node holds for all that are alike."""
 
-    def __init__(self, pod: Pod, allocated: Sequence[ClaimUse], devices: MappedDevices, nodes: Nodes) -> None:
+    def __init__(self, pod: Pod, allocated: Sequence[ClaimCharge], devices: MappedDevices, nodes: Nodes) -> None:
         self._pod = pod
         self._allocated = allocated
         self._devices = devices
         self._nodes = nodes
-        self._weighed: dict[tuple[int, int], tuple[object, Demand | Status]] = {}
+        self._weighed: dict[tuple[int, int], tuple[object, Demand | PluginStatus]] = {}
 
-    def judge(self, node: NodeInfo, answer: object, allocate: Callable[[], Sequence[ClaimUse]]) -> Status | None:
+    def check(
+        self, node: NodeInfo, answer: object, allocate: Callable[[], Sequence[ClaimCharge]]
+    ) -> PluginStatus | None:
         """Refuse the node, or none.
 
         `allocate` tells what the other claims would get there; nodes for which `answer` is the same object have devices
@@ -71,16 +73,16 @@ class NodeCharge:
         known = self._weighed.get(key)
         if known is None:
             known = self._weighed[key] = (answer, self._weigh(key[0], allocate))
-        return known[1] if isinstance(known[1], Status) else refuse_overfull(node, known[1])
+        return known[1] if isinstance(known[1], PluginStatus) else refuse_overfull(node, known[1])
 
-    def _weigh(self, kind: int, allocate: Callable[[], Sequence[ClaimUse]]) -> Demand | Status:
+    def _weigh(self, kind: int, allocate: Callable[[], Sequence[ClaimCharge]]) -> Demand | PluginStatus:
         try:
             if self._shared is not None:
                 return self._shared
             more = claim_statuses(allocate(), self._devices) if kind != NOTHING else ()
             statuses = (*self._before, *more)
         except CannotCount as error:
-            return Status.failed(error)
+            return PluginStatus.failed(error)
         if not statuses:
             return ()
         return refuse_over_budget(self._pod, statuses) or demand_of(self._pod, statuses)
@@ -90,7 +92,7 @@ class NodeCharge:
         return claim_statuses(self._allocated, self._devices)
 
     @cached_property
-    def _shared(self) -> Status | None:
+    def _shared(self) -> PluginStatus | None:
         taking = {status.resource_claim_name for status in self._before}
         claims = [use.claim for use in self._allocated if use.claim.metadata.name in taking]
         return refuse_shared(self._pod, claims, self._nodes) if claims else None

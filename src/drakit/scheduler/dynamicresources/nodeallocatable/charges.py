@@ -28,8 +28,8 @@ from drakit.scheduler.dynamicresources.nodeallocatable.statuses import (
 )
 from drakit.scheduler.dynamicresources.nodeallocatable.writes import clear_statuses, write_statuses
 from drakit.scheduler.dynamicresources.state.errors import CannotBind
-from drakit.scheduler.dynamicresources.state.needs import ClaimUse, PodNeeds, Variant
-from drakit.scheduler.framework import SUCCESS, CycleState, Handle, NodeInfo, Status
+from drakit.scheduler.dynamicresources.state.needs import ClaimCharge, PodNeeds, Variant
+from drakit.scheduler.framework import SUCCESS, CycleState, Handle, NodeInfo, PluginStatus
 
 
 class Charging:
@@ -56,14 +56,14 @@ class Charging:
         if self.accounting.is_active:
             needs.charge = self.accounting.attempt(pod, _uses(needs))
 
-    def charge(self, state: CycleState, needs: PodNeeds) -> Status:
+    def charge(self, state: CycleState, needs: PodNeeds) -> PluginStatus:
         """Once all claims have their devices. What an attempt before left in the pod goes."""
         if not self.accounting.enabled:
             return SUCCESS
         try:
             statuses = self._statuses(state.pod, needs) if self.accounting.is_active else ()
         except CannotCount as error:
-            return Status.failed(error)
+            return PluginStatus.failed(error)
         state.assumed = with_statuses(state.assumed, statuses)
         return SUCCESS
 
@@ -81,6 +81,7 @@ class Charging:
         for need in needs.needs:
             if need.special:
                 statuses = renamed(statuses, EXTENDED_RESOURCES, need.claim.metadata.name)
+        # Claims are reserved by now: of two pods that share one, the later reservation sees both.
         _check_shared(state.pod, needs, statuses)
         if state.pod.status.node_allocatable_resource_claim_statuses == statuses:
             return
@@ -107,35 +108,35 @@ def _check_shared(pod: Pod, needs: PodNeeds, statuses: Statuses) -> None:
 
 
 def refuse_overcharged(
-    needs: PodNeeds, variant: Variant, nodes: Iterable[NodeInfo], refused: dict[str, Status]
+    needs: PodNeeds, variant: Variant, nodes: Iterable[NodeInfo], refused: dict[str, PluginStatus]
 ) -> None:
     if needs.charge is None:
         return
     for node in nodes:
         if node.name not in refused:
             answer = variant.allocator.answer(node.name) if variant.allocator is not None else None
-            refusal = needs.charge.judge(node, answer, _allocation(variant, node.name))
+            refusal = needs.charge.check(node, answer, _allocation(variant, node.name))
             if refusal is not None:
                 refused[node.name] = refusal
 
 
-def _allocation(variant: Variant, node: str) -> Callable[[], Sequence[ClaimUse]]:
-    def allocate() -> Sequence[ClaimUse]:
+def _allocation(variant: Variant, node: str) -> Callable[[], Sequence[ClaimCharge]]:
+    def allocate() -> Sequence[ClaimCharge]:
         # Nothing of this is kept, so shares need no ids.
         outcome = variant.allocator.allocate(node, new_uid=str) if variant.allocator is not None else None
         if not isinstance(outcome, Allocated):
             return ()
-        return [ClaimUse(claim, got) for claim, got in zip(variant.claims, outcome.allocations, strict=True)]
+        return [ClaimCharge(claim, got) for claim, got in zip(variant.claims, outcome.allocations, strict=True)]
 
     return allocate
 
 
-def _uses(needs: PodNeeds, users: dict[str, tuple[str, ...]] | None = None) -> list[ClaimUse]:
+def _uses(needs: PodNeeds, users: dict[str, tuple[str, ...]] | None = None) -> list[ClaimCharge]:
     """The claims that have their devices, stored or decided."""
-    found: list[ClaimUse] = []
+    found: list[ClaimCharge] = []
     for need in needs.needs:
         allocation = need.claim.status.allocation or need.allocation
         if allocation is not None:
             key = EXTENDED_RESOURCES if need.special else need.claim.metadata.name
-            found.append(ClaimUse(need.claim, allocation, (users or {}).get(key, ())))
+            found.append(ClaimCharge(need.claim, allocation, (users or {}).get(key, ())))
     return found

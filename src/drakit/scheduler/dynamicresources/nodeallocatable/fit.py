@@ -14,7 +14,7 @@ from drakit.api import Pod, ResourceClaim
 from drakit.api.footprint import container_requests, is_pod_level
 from drakit.scheduler.dynamicresources.nodeallocatable.amounts import add
 from drakit.scheduler.dynamicresources.nodeallocatable.statuses import Statuses, with_statuses
-from drakit.scheduler.framework import NodeInfo, Status
+from drakit.scheduler.framework import NodeInfo, PluginStatus
 from drakit.scheduler.framework.nodes import requests_of
 
 Demand = tuple[tuple[str, int], ...]
@@ -24,7 +24,7 @@ _HUGEPAGES = "hugepages-"
 _ORDER = ("cpu", "memory", "ephemeral-storage")
 
 
-def refuse_shared(pod: Pod, claims: Sequence[ResourceClaim], nodes: Iterable[NodeInfo]) -> Status | None:
+def refuse_shared(pod: Pod, claims: Sequence[ResourceClaim], nodes: Iterable[NodeInfo]) -> PluginStatus | None:
     """Refuse a claim that another pod, bound or assumed, takes its share of a node through."""
     holders = {claim.metadata.name: _reserved(claim) for claim in claims}
     for node in nodes:
@@ -34,13 +34,13 @@ def refuse_shared(pod: Pod, claims: Sequence[ResourceClaim], nodes: Iterable[Nod
                     holders[status.resource_claim_name].add(uid)
     for name in sorted(holders):
         if len(holders[name]) > 1:
-            return Status.unresolvable(f"node allocatable resource claim {name} shared by multiple pods")
+            return PluginStatus.unresolvable(f"node allocatable resource claim {name} shared by multiple pods")
         if holders[name] - {pod.metadata.uid}:
-            return Status.unresolvable(f"node allocatable resource claim {name} is already used by another pod")
+            return PluginStatus.unresolvable(f"node allocatable resource claim {name} is already used by another pod")
     return None
 
 
-def refuse_over_budget(pod: Pod, statuses: Statuses) -> Status | None:
+def refuse_over_budget(pod: Pod, statuses: Statuses) -> PluginStatus | None:
     """Refuse when containers and claims together take more than the pod's own requests allow."""
     budget = pod.spec.resources.requests if pod.spec.resources else {}
     if not budget:
@@ -50,7 +50,7 @@ def refuse_over_budget(pod: Pod, statuses: Statuses) -> Status | None:
         add(together, dict(status.resources))
     for name in sorted(budget):
         if is_pod_level(name) and name in together and together[name] > budget[name]:
-            return Status.unresolvable(
+            return PluginStatus.unresolvable(
                 f"pod level request for {name} is insufficient to cover the aggregated container and "
                 "node-allocatable DRA requests"
             )
@@ -64,7 +64,7 @@ def demand_of(pod: Pod, statuses: Statuses) -> Demand:
     return tuple((name, amounts[name]) for name in names if amounts.get(name, 0) > 0)
 
 
-def refuse_overfull(node: NodeInfo, demand: Demand) -> Status | None:
+def refuse_overfull(node: NodeInfo, demand: Demand) -> PluginStatus | None:
     """Refuse when the node has less left; for good when it never has that much."""
     allocatable, used = node.allocatable, node.requested
     short = [each for each in demand if each[1] > allocatable.get(each[0], 0) - used.get(each[0], 0)]
@@ -72,8 +72,8 @@ def refuse_overfull(node: NodeInfo, demand: Demand) -> Status | None:
         return None
     reasons = [f"Insufficient {name}" for name, _ in short]
     if any(amount > allocatable.get(name, 0) for name, amount in short):
-        return Status.unresolvable(*reasons)
-    return Status.unschedulable(*reasons)
+        return PluginStatus.unresolvable(*reasons)
+    return PluginStatus.unschedulable(*reasons)
 
 
 def _reserved(claim: ResourceClaim) -> set[str]:

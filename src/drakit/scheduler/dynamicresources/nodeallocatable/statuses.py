@@ -15,12 +15,12 @@ from drakit.api import NodeAllocatableResourceClaimStatus, Pod
 from drakit.api.podclaims import claim_names
 from drakit.scheduler.dynamicresources.nodeallocatable.amounts import Amounts, CannotCount, add, device_amounts
 from drakit.scheduler.dynamicresources.nodeallocatable.devices import MappedDevices
-from drakit.scheduler.dynamicresources.state.needs import ClaimUse
+from drakit.scheduler.dynamicresources.state.needs import ClaimCharge
 
 Statuses = tuple[NodeAllocatableResourceClaimStatus, ...]
 
 
-def claim_statuses(uses: Iterable[ClaimUse], devices: MappedDevices) -> Statuses:
+def claim_statuses(uses: Iterable[ClaimCharge], devices: MappedDevices) -> Statuses:
     """Raise CannotCount when a claim takes something of the node, and it cannot be told how much."""
     found: dict[str, NodeAllocatableResourceClaimStatus] = {}
     for use in uses:
@@ -62,7 +62,7 @@ def renamed(statuses: Statuses, old: str, new: str) -> Statuses:
     return tuple(sorted(found, key=lambda each: each.resource_claim_name))
 
 
-def _claim_amounts(use: ClaimUse, devices: MappedDevices) -> Amounts:
+def _claim_amounts(use: ClaimCharge, devices: MappedDevices) -> Amounts:
     """Nothing, when none of the devices that are published takes something."""
     results = use.allocation.devices.results
     if not any(devices.in_pool(result.driver, result.pool) for result in results):

@@ -19,8 +19,8 @@ from drakit.client import V
 from drakit.scheduler.dynamicresources.points.reservation import release
 from drakit.scheduler.dynamicresources.points.writes import drop_reservation, store_claim
 from drakit.scheduler.dynamicresources.state.bindingconditions import (
-    BindingFailed,
-    BindingTimedOut,
+    DeviceBindingFailed,
+    DeviceBindingTimedOut,
     deadline,
     has_conditions,
     is_ready,
@@ -38,10 +38,12 @@ async def bind_claim(context: PluginContext, need: ClaimNeed) -> None:
     known = context.claims.newest(need.claim) or need.claim
     need.claim = await store_claim(context, need, known)
     context.claims.assume(need.claim)
+    # Another scheduler may have given the same devices away. The informer shows whose write came first.
     overlap = await need.flight.landed() if need.flight is not None else None
     where = f"{need.claim.metadata.namespace}/{need.claim.metadata.name}"
     if overlap is not None:
         raise CannotBind(f"claim {where}: device {overlap} got allocated elsewhere in the meantime")
+    # The wait may have been long: the claim can be gone, or deallocated, by now.
     stored = context.claims.newest(need.claim)
     if stored is None:
         raise CannotBind(f"claim {where} got deleted in the meantime")
@@ -62,7 +64,7 @@ def waits(context: PluginContext, state: PodNeeds) -> bool:
 
 
 async def wait_ready(context: PluginContext, state: PodNeeds, pod: Pod, node: str) -> None:
-    """Wait for the conditions of all devices. Raise BindingFailed, BindingTimedOut, CannotBind."""
+    """Wait for the conditions of all devices. Raise DeviceBindingFailed, DeviceBindingTimedOut, CannotBind."""
     began, failure = context.clock.monotonic(), None
     try:
         await _wait_ready(context, state, node)
@@ -79,9 +81,9 @@ def _status(failure: DrakitError | None) -> str:
     match failure:
         case None:
             return "success"
-        case BindingFailed():
+        case DeviceBindingFailed():
             return "failure"
-        case BindingTimedOut():
+        case DeviceBindingTimedOut():
             return "timeout"
         case _:
             return "error"

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drakit.allocator import AllocationError, Allocator, NodeAnswer, NodeError, OutOfTime, SearchResult, Unsatisfiable
+from drakit.allocator import AllocationError, Allocator, NodeError, OutOfTime, SearchAnswer, SearchResult, Unsatisfiable
 from drakit.scheduler.dynamicresources.nodeallocatable.charges import refuse_overcharged
 from drakit.scheduler.dynamicresources.state.context import PluginContext
 from drakit.scheduler.dynamicresources.state.needs import PodNeeds, UsableNodes, Variant
-from drakit.scheduler.framework import NodeInfo, Status
+from drakit.scheduler.framework import NodeInfo, PluginStatus
 
-NOT_AVAILABLE = Status.unresolvable("resourceclaim not available on the node")
-TIMED_OUT = Status.unresolvable("timed out trying to allocate devices")
-Refused = dict[str, Status]
+NOT_AVAILABLE = PluginStatus.unresolvable("resourceclaim not available on the node")
+TIMED_OUT = PluginStatus.unresolvable("timed out trying to allocate devices")
+Refused = dict[str, PluginStatus]
 
 
 def refuse_nodes(context: PluginContext, state: PodNeeds, nodes: Sequence[NodeInfo]) -> Refused:
@@ -41,22 +41,23 @@ def _allocatable(
     for position, answer, plain in allocator.refused([node.name for node in nodes]):
         name = nodes[position].name
         why = refused[name] = context.cannot_allocate if plain else _why(context, allocator, name, answer)
+        # An error ends the attempt: no other node needs a look.
         if not why.is_rejected:
             return []
         beyond.add(position)
     return [node for position, node in enumerate(nodes) if position not in beyond] if beyond else nodes
 
 
-def _why(context: PluginContext, allocator: Allocator, node: str, answer: NodeAnswer) -> Status:
+def _why(context: PluginContext, allocator: Allocator, node: str, answer: SearchAnswer) -> PluginStatus:
     if answer.result is SearchResult.DEADLINE:
         return TIMED_OUT
     match allocator.allocate(node, new_uid=context.handle.new_uid):
         case Unsatisfiable():
             return context.cannot_allocate
         case NodeError(words=words):
-            return Status.unresolvable(words)
+            return PluginStatus.unresolvable(words)
         case AllocationError(words=words):
-            return Status.failed(words)
+            return PluginStatus.failed(words)
         case OutOfTime():
             return TIMED_OUT
         case _:

@@ -18,22 +18,22 @@ from drakit.client import V
 from drakit.scheduler.dynamicresources.points.writes import deallocate, drop_reservation
 from drakit.scheduler.dynamicresources.state.context import PluginContext
 from drakit.scheduler.dynamicresources.state.needs import PodNeeds
-from drakit.scheduler.framework import Status
+from drakit.scheduler.framework import PluginStatus
 
 log = logging.getLogger("drakit.scheduler")
 
-NOTHING_TO_DO = Status.unschedulable("no new claims to deallocate")
-DEALLOCATED = Status.unschedulable("deallocation of ResourceClaim completed")
-UNRESERVED = Status.unresolvable("ResourceClaim unreserved for PodGroup")
-STILL_NOT = Status.unschedulable("still not schedulable")
+NOTHING_TO_DO = PluginStatus.unschedulable("no new claims to deallocate")
+DEALLOCATED = PluginStatus.unschedulable("deallocation of ResourceClaim completed")
+UNRESERVED = PluginStatus.unresolvable("ResourceClaim unreserved for PodGroup")
+STILL_NOT = PluginStatus.unschedulable("still not schedulable")
 
 
-async def make_way(context: PluginContext, state: PodNeeds, pod: Pod) -> Status:
+async def make_way(context: PluginContext, state: PodNeeds, pod: Pod) -> PluginStatus:
     for claim in _in_the_way(context, state, pod):
         try:
             written = await deallocate(context, claim)
         except DrakitError as error:
-            return Status.failed(error)
+            return PluginStatus.failed(error)
         context.claims.assume(written)
         return DEALLOCATED
     if state.extended is not None and (done := await state.extended.make_way(state)) is not None:
@@ -53,13 +53,13 @@ def _is_free(claim: ResourceClaim, pod: Pod) -> bool:
     return {each.uid for each in claim.status.reserved_for} <= {pod.metadata.uid}
 
 
-async def _free_group_claims(context: PluginContext, pod: Pod) -> Status | None:
+async def _free_group_claims(context: PluginContext, pod: Pod) -> PluginStatus | None:
     """Nobody of the group runs, and it does not fit: let its claims be allocated anew."""
     name, group = context.group_of(pod)
     if name is None or _has_placed(context, pod, name):
         return None
     if group is None:
-        return Status.failed(f'podgroup.scheduling.k8s.io "{name}" not found')
+        return PluginStatus.failed(f'podgroup.scheduling.k8s.io "{name}" not found')
     for claim in _group_claims(context, group):
         if claim.status.allocation is None or not is_reserved_for(claim, group.metadata.uid):
             continue

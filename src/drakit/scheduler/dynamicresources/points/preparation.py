@@ -18,13 +18,13 @@ from drakit.scheduler.dynamicresources.state.bindingconditions import is_hopeles
 from drakit.scheduler.dynamicresources.state.context import PluginContext
 from drakit.scheduler.dynamicresources.state.needs import ClaimNeed, PodNeeds, Variant
 from drakit.scheduler.dynamicresources.state.overlaps import find_overlap
-from drakit.scheduler.framework import Status
+from drakit.scheduler.framework import PluginStatus
 
 MAX_CONSUMERS = 256
-IN_USE = Status.unresolvable("resourceclaim in use")
+IN_USE = PluginStatus.unresolvable("resourceclaim in use")
 
 
-def prepare(context: PluginContext, pod: Pod, state: PodNeeds) -> Status | None:
+def prepare(context: PluginContext, pod: Pod, state: PodNeeds) -> PluginStatus | None:
     """Find out what has to be allocated; a status when the pod has to wait."""
     positions: list[int] = []
     broken: set[int] = set()
@@ -51,17 +51,18 @@ def make_variant(context: PluginContext, claims: Sequence[ResourceClaim], positi
     return Variant(claims, positions, allocator)
 
 
-def _look_at(context: PluginContext, pod: Pod, need: ClaimNeed) -> Status | None:
+def _look_at(context: PluginContext, pod: Pod, need: ClaimNeed) -> PluginStatus | None:
     claim = need.claim
     if need.is_allocated and not _can_be_used(context, claim, pod):
         return IN_USE
     flight = context.claims.flight(claim.metadata.uid)
     if flight is not None:
+        # A member of the same group is about to store it: this pod shares that allocation.
         if need.consumer.resource == "podgroups" and flight.consumer == need.consumer.uid:
             need.allocation = flight.allocation
             return None
         where = f"{claim.metadata.namespace}/{claim.metadata.name}"
-        return Status.pending(f"resource claim {where} is in the process of being allocated")
+        return PluginStatus.pending(f"resource claim {where} is in the process of being allocated")
     return None if need.is_allocated or need.special else refuse_requests(context, claim)
 
 

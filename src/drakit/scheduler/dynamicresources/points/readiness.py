@@ -14,7 +14,7 @@ from drakit.api.podclaims import ClaimNotCreated, ClaimUnsupported, claim_name, 
 from drakit.api.requests import sub_request_name
 from drakit.scheduler.dynamicresources.state.context import PluginContext
 from drakit.scheduler.dynamicresources.state.needs import ClaimNeed
-from drakit.scheduler.framework import Status
+from drakit.scheduler.framework import PluginStatus
 
 
 class NotReady(Exception):
@@ -62,15 +62,15 @@ def needs_of(context: PluginContext, pod: Pod) -> list[ClaimNeed]:
     return [ClaimNeed(claim, consumer_of(pod, entry, group)) for entry, claim in reversed(claims.values())]
 
 
-def refuse_requests(context: PluginContext, claim: ResourceClaim) -> Status | None:
+def refuse_requests(context: PluginContext, claim: ResourceClaim) -> PluginStatus | None:
     """Why the requests of a claim cannot be looked at: a class that is missing, an alternative that is not known."""
     where = f"resource claim {claim.metadata.namespace}/{claim.metadata.name}"
     for request in claim.spec.devices.requests:
         if request.exactly is None and not request.first_available:
-            return Status.unresolvable(f"{where}, request {request.name}: unknown request type")
+            return PluginStatus.unresolvable(f"{where}, request {request.name}: unknown request type")
         if request.first_available and not context.prioritized:
             why = "has subrequests, but the DRAPrioritizedList feature is disabled"
-            return Status.unresolvable(f"{where}, request {request.name}: {why}")
+            return PluginStatus.unresolvable(f"{where}, request {request.name}: {why}")
         asked: list[tuple[str, ExactDeviceRequest | DeviceSubRequest]]
         asked = [(sub_request_name(request.name, each.name), each) for each in request.first_available]
         if request.exactly is not None:
@@ -82,9 +82,9 @@ def refuse_requests(context: PluginContext, claim: ResourceClaim) -> Status | No
     return None
 
 
-def _refuse_class(context: PluginContext, request: str, name: str) -> Status | None:
+def _refuse_class(context: PluginContext, request: str, name: str) -> PluginStatus | None:
     if not name:
-        return Status.failed(f"request {request}: unsupported request type")
+        return PluginStatus.failed(f"request {request}: unsupported request type")
     if name not in context.inventory.classes:
-        return Status.unresolvable(f"request {request}: device class {name} does not exist")
+        return PluginStatus.unresolvable(f"request {request}: device class {name} does not exist")
     return None

@@ -10,28 +10,29 @@ from drakit.allocator import Allocated, AllocationError, NodeError
 from drakit.api.objects.pods import Pod
 from drakit.scheduler.dynamicresources.state.context import PluginContext
 from drakit.scheduler.dynamicresources.state.needs import PodNeeds, Variant
-from drakit.scheduler.framework import SUCCESS, Status
+from drakit.scheduler.framework import SUCCESS, PluginStatus
 
 MAX_REMEMBERED = 256
 
 
-def decide(context: PluginContext, state: PodNeeds, variant: Variant, node: str) -> Status:
+def decide(context: PluginContext, state: PodNeeds, variant: Variant, node: str) -> PluginStatus:
     """Find what each claim gets on a node, as its variant says. All or nothing; nothing is taken."""
     if variant.allocator is not None:
         outcome = variant.allocator.allocate(node, new_uid=context.handle.new_uid)
         if not isinstance(outcome, Allocated):
             words = outcome.words if isinstance(outcome, AllocationError | NodeError) else ""
-            return Status.failed(words or "claim allocation not found for node")
+            return PluginStatus.failed(words or "claim allocation not found for node")
         for position, allocation in zip(variant.positions, outcome.allocations, strict=True):
             state.needs[position].allocation = allocation
     return SUCCESS
 
 
-def reserve(context: PluginContext, state: PodNeeds, variant: Variant, pod: Pod, node: str) -> Status:
+def reserve(context: PluginContext, state: PodNeeds, variant: Variant, pod: Pod, node: str) -> PluginStatus:
     """Take what is decided for a node."""
     status = decide(context, state, variant, node)
     if not status.ok:
         return status
+    # First the holds that this pod overrides: their devices are its own from now on.
     context.holds.taken(pod, [need.allocation for need in state.needs if need.allocation is not None])
     claims = dict(zip(variant.positions, variant.claims, strict=True))
     for position, need in enumerate(state.needs):

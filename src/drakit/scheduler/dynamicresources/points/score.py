@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from drakit.allocator import NodeAnswer
+from drakit.allocator import SearchAnswer
 from drakit.api.objects.claims import ResourceClaim
 from drakit.api.requests import results_of, sub_request_name
 from drakit.scheduler.config.args import BINPACK
@@ -93,7 +93,7 @@ def _left(variant: Variant, nodes: Sequence[NodeInfo]) -> list[int]:
     return variant.allocator.left([node.name for node in nodes])
 
 
-def _answer_worth(variant: Variant, answer: NodeAnswer, worth: Sequence[Mapping[str, int]]) -> int:
+def _answer_worth(variant: Variant, answer: SearchAnswer, worth: Sequence[Mapping[str, int]]) -> int:
     chosen = variant.allocator.ranks(answer) if variant.allocator is not None else ()
     return sum(worth[claim].get(name, 0) for claim, name in chosen)
 

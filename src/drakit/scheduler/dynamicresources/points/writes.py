@@ -69,6 +69,7 @@ async def _write(context: PluginContext, need: ClaimNeed, claim: ResourceClaim) 
         raise CannotBind(f"claim {where} got deallocated elsewhere in the meantime")
     elif is_reserved_for(claim, need.consumer.uid):
         return claim
+    # Checked again after the write of the finalizer: the pod may have gone meanwhile.
     _check_consumer(context, claim.metadata.namespace, need.consumer)
     status = replace(claim.status, reserved_for=(*claim.status.reserved_for, need.consumer))
     wanted = replace(claim, status=status)

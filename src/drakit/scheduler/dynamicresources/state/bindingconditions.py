@@ -16,11 +16,11 @@ from drakit.api.text.times import parse_time
 from drakit.base.errors import DrakitError
 
 
-class BindingFailed(DrakitError):
+class DeviceBindingFailed(DrakitError):
     """A device cannot be made ready."""
 
 
-class BindingTimedOut(DrakitError):
+class DeviceBindingTimedOut(DrakitError):
     """A device was not made ready in time."""
 
 
@@ -34,7 +34,7 @@ def has_conditions(claim: ResourceClaim) -> bool:
 
 
 def is_ready(claim: ResourceClaim) -> bool:
-    """Whether every condition of every device is met. Raise BindingFailed when one device says that it never will."""
+    """Whether every condition of every device is met. Raise DeviceBindingFailed when a device says it never will."""
     ready = True
     for result in conditional(claim):
         status = _status_of(claim, result)
@@ -45,7 +45,7 @@ def is_ready(claim: ResourceClaim) -> bool:
             found = find_condition(status.conditions, name)
             if found is not None and found.status == "True":
                 why = f'claim={claim.metadata.name}, reason={found.reason}, message="{found.message}"'
-                raise BindingFailed(f"device binding failed: {why}")
+                raise DeviceBindingFailed(f"device binding failed: {why}")
         ready = ready and all(_is_true(status, name) for name in result.binding_conditions)
     return ready
 
@@ -63,14 +63,14 @@ def is_hopeless(claim: ResourceClaim, timeout: float, now: datetime) -> bool:
     try:
         if is_ready(claim):
             return False
-    except BindingFailed:
+    except DeviceBindingFailed:
         return True
     end = deadline(claim, timeout)
     return end is not None and end < now
 
 
-def timed_out(claim: ResourceClaim) -> BindingTimedOut:
-    return BindingTimedOut(f"device binding timeout: claim={claim.metadata.name}")
+def timed_out(claim: ResourceClaim) -> DeviceBindingTimedOut:
+    return DeviceBindingTimedOut(f"device binding timeout: claim={claim.metadata.name}")
 
 
 def _status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> AllocatedDeviceStatus | None:

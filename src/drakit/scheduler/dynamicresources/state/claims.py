@@ -27,12 +27,12 @@ ClaimListener = Callable[[ResourceClaim], None]
 class InFlightAllocation:
     """An allocation that is decided, and not yet seen to be stored.
 
-    Members of one consumer (a PodGroup) may share it. `overlap` is judged when the informer shows an allocation of the
+    Members of one consumer (a PodGroup) may share it. `overlap` is checked when the informer shows an allocation of the
     claim: all that was stored before is known then, and nothing that was stored after. An informer that was cut off may
     never show it; who waits is told then all the same, and has to look whether the claim still has it.
     """
 
-    __slots__ = ("_is_judged", "_news", "allocation", "claim", "consumer", "overlap", "sharers")
+    __slots__ = ("_is_checked", "_news", "allocation", "claim", "consumer", "overlap", "sharers")
 
     def __init__(self, claim: ResourceClaim, allocation: AllocationResult, consumer: str) -> None:
         self.claim = claim
@@ -40,7 +40,7 @@ class InFlightAllocation:
         self.consumer = consumer
         self.sharers = 1
         self.overlap: str | None = None
-        self._is_judged = False
+        self._is_checked = False
         self._news = asyncio.Event()
 
     @property
@@ -48,8 +48,9 @@ class InFlightAllocation:
         return self.claim.metadata.uid
 
     def land(self, overlap: str | None) -> None:
-        if not self._is_judged:
-            self._is_judged, self.overlap = True, overlap
+        """The informer has shown the allocation, or that it is gone."""
+        if not self._is_checked:
+            self._is_checked, self.overlap = True, overlap
             self._news.set()
 
     def miss(self) -> None:
@@ -168,6 +169,7 @@ class Claims:
 
     def rename(self, flight: InFlightAllocation, claim: ResourceClaim) -> None:
         """The claim of a flight was made just now: it has its real uid."""
+        # Begin under the new uid before ending under the old: the devices are at no time free.
         self._flights[claim.metadata.uid] = flight
         self._inventory.begin_allocation(claim, flight.allocation)
         self._flights.pop(flight.uid, None)
@@ -205,6 +207,7 @@ class Claims:
         if self._doubtful:
             self._drop_lost(key, _version(new))
         assumed = self._assumed.get(key)
+        # The event may lag behind our own write.
         if assumed is None or not _is_newer(assumed, new):
             self._assumed.pop(key, None)
             self._inventory.put_claim(new)

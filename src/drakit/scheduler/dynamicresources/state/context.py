@@ -22,7 +22,7 @@ from drakit.scheduler.dynamicresources.state.claims import Claims
 from drakit.scheduler.dynamicresources.state.departures import Departures
 from drakit.scheduler.dynamicresources.state.devices import follow_devices
 from drakit.scheduler.dynamicresources.state.holds import Holds
-from drakit.scheduler.framework import Code, Handle, Status
+from drakit.scheduler.framework import Code, Handle, PluginStatus
 from drakit.scheduler.metrics.devices import DeviceMetrics
 
 NAME = "DynamicResources"
@@ -37,7 +37,7 @@ class SharedDevices(NamedTuple):
     departures: Departures
 
 
-Timer = Callable[[], Callable[[], bool]]
+FilterTimer = Callable[[], Callable[[], bool]]
 """Begins the time that the search on one node may take; the result tells when it is over."""
 
 
@@ -50,12 +50,12 @@ class PluginContext:
         self.clock = handle.clock
         shared = handle.shared(NAME, lambda: _make_shared(handle))
         self.inventory, self.claims, self.holds, self.departures = shared
-        self.timer: Timer | None = None
+        self.timer: FilterTimer | None = None
         if gates.enabled("DRASchedulerFilterTimeout") and args.filter_timeout:
             self.timer = _timer(handle.clock, args.filter_timeout)
         # Where nobody can be evicted for devices, it says as kube-scheduler does that preemption cannot help.
         code = Code.UNSCHEDULABLE if args.preemption else Code.UNRESOLVABLE
-        self.cannot_allocate = Status(code, ("cannot allocate all claims",))
+        self.cannot_allocate = PluginStatus(code, ("cannot allocate all claims",))
         self.device_strategy = args.device_strategy
         self.binding_timeout = args.binding_timeout or BINDING_TIMEOUT
         self.binding_conditions = gates.enabled("DRADeviceBindingConditions") and gates.enabled(
@@ -89,7 +89,7 @@ class PluginContext:
         return name, self.groups.cache.get(Key(pod.metadata.namespace, name))
 
 
-def _timer(clock: Clock, seconds: float) -> Timer:
+def _timer(clock: Clock, seconds: float) -> FilterTimer:
     def begin() -> Callable[[], bool]:
         end = clock.monotonic() + seconds
         return lambda: clock.monotonic() >= end

@@ -18,7 +18,7 @@ from drakit.allocator import Allocator
 from drakit.api.objects.claims import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from drakit.base.nodeselectors import IN, NAME_FIELD, NodeSelector, matches
 from drakit.scheduler.dynamicresources.state.claims import InFlightAllocation
-from drakit.scheduler.framework import NodeInfo, Status
+from drakit.scheduler.framework import NodeInfo, PluginStatus
 
 
 class ClaimNeed:
@@ -74,12 +74,12 @@ class ExtendedNeeds(Protocol):
     def containers(self) -> tuple[str, ...]: ...
 
     def groups(
-        self, state: PodNeeds, nodes: Sequence[NodeInfo], refused: dict[str, Status]
+        self, state: PodNeeds, nodes: Sequence[NodeInfo], refused: dict[str, PluginStatus]
     ) -> list[tuple[Variant, Sequence[NodeInfo]]]: ...
 
     def rank_nodes(self, state: PodNeeds, nodes: Sequence[NodeInfo]) -> list[int]: ...
 
-    def choose(self, state: PodNeeds, node: NodeInfo) -> Variant | Status: ...
+    def choose(self, state: PodNeeds, node: NodeInfo) -> Variant | PluginStatus: ...
 
     async def bind(self, need: ClaimNeed) -> None: ...
 
@@ -87,10 +87,10 @@ class ExtendedNeeds(Protocol):
 
     async def undo(self, state: PodNeeds) -> None: ...
 
-    async def make_way(self, state: PodNeeds) -> Status | None: ...
+    async def make_way(self, state: PodNeeds) -> PluginStatus | None: ...
 
 
-class ClaimUse(msgspec.Struct, frozen=True):
+class ClaimCharge(msgspec.Struct, frozen=True):
     """A claim of a pod with its devices, and the containers that use it."""
 
     claim: ResourceClaim
@@ -101,7 +101,9 @@ class ClaimUse(msgspec.Struct, frozen=True):
 class NodeCharges(Protocol):
     """What the claims of a pod take of nodes themselves (`nodeallocatable.accounting`)."""
 
-    def judge(self, node: NodeInfo, answer: object, allocate: Callable[[], Sequence[ClaimUse]]) -> Status | None: ...
+    def check(
+        self, node: NodeInfo, answer: object, allocate: Callable[[], Sequence[ClaimCharge]]
+    ) -> PluginStatus | None: ...
 
 
 class PodNeeds:

@@ -23,7 +23,7 @@ from drakit.scheduler import Scheduler
 from drakit.scheduler.config import SchedulerConfiguration
 from drakit.scheduler.plugins import MAKERS, Maker
 from drakit.store import MemoryStore
-from tests.controllers.cluster import Cluster, Fatal, on_loop, settings
+from tests.builders.cluster import Cluster, Fatal, on_loop, settings
 
 __all__ = ["SchedulingCluster", "cluster", "on_loop", "scheduling"]
 
@@ -106,7 +106,7 @@ class SchedulingCluster(Cluster):
             if each.involved_object.name == name and (not reason or each.reason == reason)
         ]
 
-    def figure(self, name: str, **labels: str) -> float:
+    def metric(self, name: str, **labels: str) -> float:
         """A sample of the scheduler's registry."""
         assert self.scheduler is not None
         return self.scheduler.registry.get_sample_value(name, labels) or 0.0

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-Plain = dict[str, Any]
-
-CLASS = "gpu.example.com"
-DRIVER = "gpu.example.com"
+from tests.builders.documents import (
+    CLASS,
+    DRIVER,
+    Plain,
+    claim_document,
+    class_document,
+    node_document,
+    pod_document,
+    request_of,
+    slice_document,
+)
 
 
 def device_class(name: str = CLASS, driver: str = DRIVER) -> Plain:
-    selector = {"cel": {"expression": f'device.driver == "{driver}"'}}
-    return {
-        "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name},
-        "spec": {"selectors": [selector]},
-    }  # fmt: skip
+    return class_document(name, f'device.driver == "{driver}"')
 
 
 def claim_spec(**request: Any) -> Plain:
-    return {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": CLASS, **request}}]}}
+    return {"devices": {"requests": [request_of(**request)]}}
 
 
 def claim(name: str, **metadata: Any) -> Plain:
-    return {
-        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": "default", **metadata}, "spec": claim_spec(),
-    }  # fmt: skip
+    return claim_document(name, namespace="default", **metadata)
 
 
 def template(name: str = "t", **request: Any) -> Plain:
@@ -40,18 +40,12 @@ def template(name: str = "t", **request: Any) -> Plain:
 
 
 def pod(name: str, *, claims: list[Plain] | None = None, node: str = "", group: str = "", **metadata: Any) -> Plain:
-    spec: Plain = {
-        "restartPolicy": "Never",
-        "containers": [{"name": "ctr", "image": "img"}],
-        "resourceClaims": claims or [],
-    }
+    spec: Plain = {"restartPolicy": "Never", "resourceClaims": claims or []}
     if node:
         spec["nodeName"] = node
     if group:
         spec["schedulingGroup"] = {"podGroupName": group}
-    return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", **metadata}, "spec": spec,
-    }  # fmt: skip
+    return pod_document(name, spec, **{"namespace": "default", **metadata})
 
 
 def by_template(entry: str = "g", name: str = "t") -> Plain:
@@ -71,19 +65,13 @@ def pod_group(name: str, claims: list[Plain]) -> Plain:
 
 
 def node(name: str, **labels: str) -> Plain:
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+    return node_document(name, **labels)
 
 
 def resource_slice(
     name: str, *devices: str, pool: str = "pool", node: str = "node-1", generation: int = 1, count: int = 1
 ) -> Plain:
-    return {
-        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name},
-        "spec": {
-            "driver": DRIVER, "nodeName": node, "devices": [{"name": each} for each in devices],
-            "pool": {"name": pool, "generation": generation, "resourceSliceCount": count},
-        },
-    }  # fmt: skip
+    return slice_document(name, *devices, pool=pool, node=node, generation=generation, count=count)
 
 
 def allocation(device: str = "d0", node: str = "node-1", *, pool: str = "pool", **result: Any) -> Plain:

@@ -1,15 +1,16 @@
-"""Objects for scheduling scenarios, as a user would write them; claims, classes and slices are in `controllers`."""
+"""Objects for scheduling scenarios, as a user would write them; claims, classes and slices are in `manifests`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.controllers import manifests
-from tests.controllers.manifests import by_name, by_template, claim, device_class, resource_slice, template
+from tests.builders import manifests
+from tests.builders.manifests import by_name, by_template, claim, device_class, resource_slice, template
 
 __all__ = ["by_name", "by_template", "claim", "device_class", "node", "pod", "resource_slice", "template"]
 
-Plain = dict[str, Any]
+from tests.builders.documents import Plain
+
 ROOM = {"cpu": "8", "memory": "16Gi", "pods": "110"}
 
 

@@ -1,0 +1,91 @@
+"""The objects that answers depend on, by kind, whichever way they came.
+
+In:  typed objects, in any order; kinds that no answer depends on are passed over.
+Out: lookups by name, and the allocator's inventory of the same objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, TypeVar
+
+from drakit.allocator import Inventory
+from drakit.api import (
+    DeviceClass,
+    DeviceTaintRule,
+    Node,
+    Partial,
+    Pod,
+    PodGroup,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from drakit.base.gates import FeatureGates
+from drakit.base.structs import Model
+
+M = TypeVar("M", bound=Model)
+KINDS = (
+    Node, Pod, ResourceClaim, ResourceClaimTemplate, ResourceSlice, DeviceClass, DeviceTaintRule, PodGroup,
+)  # fmt: skip
+"""What answers depend on."""
+_INVENTORY = (Node, ResourceSlice, DeviceClass, DeviceTaintRule, ResourceClaim)
+
+
+class Cluster:
+    """Immutable. `with_changes` gives another one."""
+
+    def __init__(self, objects: Iterable[Model | Partial[Any]], *, gates: FeatureGates | None = None) -> None:
+        self.gates = gates or FeatureGates.defaults()
+        self._objects: dict[type[Model], dict[tuple[str, str], Any]] = {kind: {} for kind in KINDS}
+        for each in objects:
+            view: Any = each.view if isinstance(each, Partial) else each
+            if type(view) in self._objects:
+                metadata = view.metadata
+                self._objects[type(view)][metadata.namespace, metadata.name] = each
+
+    def all(self, kind: type[M]) -> Iterator[M]:
+        """The objects of a kind, as views where the kind is modelled in part."""
+        for each in self._objects[kind].values():
+            yield each.view if isinstance(each, Partial) else each
+
+    def find(self, kind: type[M], name: str, namespace: str = "") -> M | None:
+        found = self._objects[kind].get((namespace, name))
+        return found.view if isinstance(found, Partial) else found
+
+    def documents(self, kind: type[Model]) -> Iterator[Mapping[str, Any]]:
+        """The whole documents of a kind that is modelled in part, where they are known."""
+        for each in self._objects[kind].values():
+            if isinstance(each, Partial):
+                yield each.document
+
+    @property
+    def objects(self) -> Iterator[Model | Partial[Any]]:
+        for table in self._objects.values():
+            yield from table.values()
+
+    def with_changes(
+        self, add: Iterable[Model | Partial[Any]] = (), remove: Iterable[Model | Partial[Any]] = ()
+    ) -> Cluster:
+        """The cluster as it would be; an added object takes the place of one of its name."""
+        gone = {_key(each) for each in remove}
+        kept = (each for each in self.objects if _key(each) not in gone)
+        return Cluster((*kept, *add), gates=self.gates)
+
+    @cached_property
+    def inventory(self) -> Inventory:
+        inventory = Inventory(self.gates)
+        for each in self.objects:
+            if isinstance(each.view if isinstance(each, Partial) else each, _INVENTORY):
+                inventory.put(each)
+        return inventory
+
+    @cached_property
+    def pods_by_uid(self) -> Mapping[str, Pod]:
+        return {pod.metadata.uid: pod for pod in self.all(Pod)}
+
+
+def _key(each: Model | Partial[Any]) -> tuple[type[Model], str, str]:
+    view: Any = each.view if isinstance(each, Partial) else each
+    return type(view), view.metadata.namespace, view.metadata.name

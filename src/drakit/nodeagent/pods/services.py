@@ -1,0 +1,63 @@
+"""What the workers of a node share, and the words between them and the node.
+
+In:  the parts of the agent.
+Out: one bundle for every worker; why a pod is turned away, why one is ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from drakit.api import Partial, Pod
+from drakit.base.clock import Clock
+from drakit.nodeagent.claims.preparation import Preparation
+from drakit.nodeagent.containers.backoff import RestartBackoff
+from drakit.nodeagent.containers.fieldrefs import NodeFacts
+from drakit.nodeagent.containers.handlers import HandlerRunner
+from drakit.nodeagent.containers.volumes import VolumeStore
+from drakit.nodeagent.pods.containerstatuses import HealthView
+from drakit.nodeagent.pods.events import EventLog
+from drakit.nodeagent.pods.starts import ContainerStarts
+from drakit.nodeagent.pods.writer import StatusWriter
+from drakit.nodeagent.runtimes.contract import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why the node does not take a pod."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """Why the node ends a pod that nobody deleted."""
+
+    reason: str
+    message: str
+    grace: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodServices:
+    """What the workers of a node share."""
+
+    clock: Clock
+    runtime: Runtime
+    runtime_name: str
+    preparation: Preparation
+    health: HealthView
+    writer: StatusWriter
+    events: EventLog
+    starts: ContainerStarts
+    runner: HandlerRunner
+    volumes: VolumeStore
+    backoff: RestartBackoff
+    log_root: Path
+    node: Callable[[], NodeFacts]
+    admit: Callable[[Partial[Pod]], Rejection | None]
+    release: Callable[[str], None]
+    """Give back what device plugins gave to a pod."""

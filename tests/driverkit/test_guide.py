@@ -1,0 +1,63 @@
+"""The guide for driver authors: its commands are run in their order, its code is put where it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from drakit.driverkit import pools_from_yaml
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "writing-a-driver.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.DOTALL)
+
+
+def script() -> str:
+    """Every command and every file of the guide, as one script."""
+    parts = ["set -e"]
+    for kind, text in BLOCKS:
+        if kind == "sh":
+            # What waits for nothing in particular need not wait long in a test.
+            parts.append(text.replace("drakit conformance", "drakit conformance --settle 0.1 --slow 0.1"))
+        elif kind == "python" and text.startswith("# leds_driver/"):
+            name = text.splitlines()[0].removeprefix("# ")
+            parts.append(f"cat > {name} <<'END'\n{text}END")
+    return "\n".join(parts)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_commands_of_the_guide_lead_to_a_driver_that_conforms(tmp_path: Path) -> None:
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["bash", "-c", script()],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": programs, "PYTEST_ADDOPTS": "-p no:cacheprovider"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.count("3 passed") == 2
+    suite = ET.parse(tmp_path / "leds" / "conformance.xml").getroot()
+    skipped = [case.get("name") for case in suite.iter("testcase") if case.find("skipped") is not None]
+    assert skipped == []
+
+
+def test_the_yaml_of_the_guide_is_a_device() -> None:
+    (text,) = [text for kind, text in BLOCKS if kind == "yaml"]
+    (pool,) = pools_from_yaml(text)
+    assert [device.name for device in pool.devices] == ["led-0"]
+
+
+def test_the_methods_of_the_guide_are_those_of_the_class() -> None:
+    from drakit.driverkit import Driver
+
+    told = set(re.findall(r"^\| `(\w+)\(", GUIDE, re.MULTILINE))
+    assert told == {"devices", "prepare", "unprepare", "health", "bind"}
+    assert all(hasattr(Driver, name) for name in told)
