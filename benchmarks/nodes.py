@@ -28,7 +28,14 @@ from drakit.base.quantity import Quantity
 from drakit.client import CLAIMS, PODS, Client, InProcess, bind
 from drakit.nodeagent.agent import NodeAgent
 from drakit.nodeagent.node.facts import MachineFacts
-from drakit.nodeagent.plugins.contract import ClaimRef, HealthReport, PluginInfo, PrepareAnswer, PreparedDevice
+from drakit.nodeagent.plugins.contract import (
+    ClaimIdentity,
+    DeviceAnswer,
+    DeviceHealthReport,
+    PluginInfo,
+    PrepareAnswer,
+    PrepareAnswers,
+)
 from drakit.nodeagent.pods.feed import SharedPodFeeds
 from drakit.nodeagent.runtimes.simulated import SimulatedRuntime
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
@@ -56,15 +63,15 @@ class InstantDriver:
     def on_change(self, call: object) -> None:
         del call
 
-    async def prepare(self, service: str, claims: Sequence[ClaimRef], *, limit: float) -> Mapping[str, PrepareAnswer]:
+    async def prepare(self, service: str, claims: Sequence[ClaimIdentity], *, limit: float) -> PrepareAnswers:
         del service, limit
-        return {each.uid: PrepareAnswer((PreparedDevice("pool", "gpu", (), (f"{DRIVER}/gpu=0",)),)) for each in claims}
+        return {each.uid: PrepareAnswer((DeviceAnswer("pool", "gpu", (), (f"{DRIVER}/gpu=0",)),)) for each in claims}
 
-    async def unprepare(self, service: str, claims: Sequence[ClaimRef], *, limit: float) -> Mapping[str, str]:
+    async def unprepare(self, service: str, claims: Sequence[ClaimIdentity], *, limit: float) -> Mapping[str, str]:
         del service, limit
         return {each.uid: "" for each in claims}
 
-    async def watch_health(self) -> AsyncIterator[Sequence[HealthReport]]:
+    async def watch_health(self) -> AsyncIterator[Sequence[DeviceHealthReport]]:
         await asyncio.Event().wait()
         yield []
 

@@ -108,7 +108,11 @@ async def _classes(machine: Machine) -> None:
             about = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": driver}}
             await client.create({**about, "spec": spec})
         for driver in CLASSES.values():
-            await until(client, SLICES, lambda each, driver=driver: each.spec.driver == driver, namespace="")
+            await until(client, SLICES, _of(driver), namespace="")
+
+
+def _of(driver: str) -> Callable[[Any], bool]:
+    return lambda each: each.spec.driver == driver
 
 
 def _pod(name: str, script: str, *kinds: str, **spec: Any) -> dict[str, Any]:

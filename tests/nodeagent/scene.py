@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 from drakit.client import CLAIMS, PODS, bind, metadata_of
-from drakit.nodeagent.plugins.contract import CallFailed
+from drakit.nodeagent.plugins.contract import PluginCallFailed
 from tests.conformance.nodeflows.scripted import ScriptedDriver
 from tests.conformance.nodeflows.stage import NAMESPACE, NODE, Stage, stage
 
@@ -55,7 +55,7 @@ class WillingDriver(ScriptedDriver):
         request = self.last
         await self._wait(self.delay, limit)
         if self.failures:
-            raise CallFailed("Unavailable", self.failures.pop(0))
+            raise PluginCallFailed("Unavailable", self.failures.pop(0))
         return {"claims": {claim["uid"]: self._one(claim) for claim in request["claims"]}}
 
     def _one(self, claim: Plain) -> Plain:

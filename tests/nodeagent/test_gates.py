@@ -24,7 +24,7 @@ async def _extended(it: Scene) -> None:
 async def _grouped(it: Scene) -> None:
     """A pod of a group, with a claim that is reserved for the group."""
     group: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup"}
-    spec = {"schedulingPolicy": {"basic": {}}}
+    spec: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
     made = await it.it.client.create({**group, "metadata": {"name": "g", "namespace": NAMESPACE}, "spec": spec})
     await it.pod(schedulingGroup={"podGroupName": "g"})
     claim = await it.claim()

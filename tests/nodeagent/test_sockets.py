@@ -245,6 +245,15 @@ class Plugin(device_stubs.DevicePluginServicer):
         yield device_wire.ListAndWatchResponse(devices=devices)
         await self.gone.wait()
 
+    async def GetDevicePluginOptions(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802
+        return device_wire.DevicePluginOptions()
+
+    async def GetPreferredAllocation(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802
+        return device_wire.PreferredAllocationResponse()
+
+    async def PreStartContainer(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802
+        return device_wire.PreStartContainerResponse()
+
     async def Allocate(self, request: Any, context: Any) -> Any:  # noqa: ARG002
         ids = list(request.container_requests[0].devices_ids)
         self.allocated.append(ids)

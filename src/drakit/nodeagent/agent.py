@@ -3,7 +3,7 @@
 In:  a client with the node's identity, a runtime, settings; clock, dialer, registry directory and flushes.
 Out: `run` until stopped. Pods stay as they are when the agent ends; the next one goes on with them.
 
-    checkpoint -> node object -> slices of the node deleted -> pods -> plugins
+    checkpoint -> node object -> slices of the node deleted -> plugins -> pods
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from drakit.client import PODS, Client
 from drakit.informers import Informer, ListScope
 from drakit.nodeagent.claims.admission import ClaimAdmission
 from drakit.nodeagent.claims.checkpoint import Checkpoint, CheckpointDamaged
-from drakit.nodeagent.claims.preparation import Preparation
+from drakit.nodeagent.claims.preparation import ClaimPreparation
 from drakit.nodeagent.claims.rebuild import rebuild
 from drakit.nodeagent.claims.records import ClaimRecords
 from drakit.nodeagent.containers.backoff import RestartBackoff
@@ -45,7 +45,7 @@ from drakit.nodeagent.plugins.contract import Dialer
 from drakit.nodeagent.plugins.directory import RegistryDirectory, SocketDirectory
 from drakit.nodeagent.plugins.drivers import PLUGIN_TYPE, Drivers
 from drakit.nodeagent.plugins.health import Device, HealthReports
-from drakit.nodeagent.plugins.registration import PluginHandler, Registration
+from drakit.nodeagent.plugins.registration import PluginHandler, PluginRegistration
 from drakit.nodeagent.plugins.slices import SliceRemoval
 from drakit.nodeagent.podresources.listing import PodResourceListing
 from drakit.nodeagent.podresources.service import PodResourcesServer
@@ -53,7 +53,7 @@ from drakit.nodeagent.pods.admission import NodeFit, is_critical, victims
 from drakit.nodeagent.pods.containerstatuses import HealthView
 from drakit.nodeagent.pods.events import WARNING, EventLog
 from drakit.nodeagent.pods.feed import PodFeed
-from drakit.nodeagent.pods.services import Eviction, PodServices, Rejection
+from drakit.nodeagent.pods.services import NodeEviction, PodServices, Rejection
 from drakit.nodeagent.pods.starts import ContainerStarts
 from drakit.nodeagent.pods.workers import PodWorkers
 from drakit.nodeagent.pods.writer import StatusWriter
@@ -143,20 +143,21 @@ class NodeAgent:
             self._workers = await self._make_workers(session)
             stack.push_async_callback(self._workers.stop)
             await stack.enter_async_context(self._background())
-            await self._begin_pods(damaged)
-            if self._server is not None:
-                await stack.enter_async_context(self._server(self))
             directory = self._directory
             if directory is None:
                 directory = await stack.enter_async_context(RegistryDirectory(self.settings.paths.registry, self.clock))
             if self.settings.serves_device_plugins:
                 await stack.enter_async_context(self.device_plugins)
+            registration = PluginRegistration(directory, self._dialer, self.handlers, self.clock)
+            plugins = asyncio.create_task(registration.run(), name="plugin registration")
+            stack.push_async_callback(_end, plugins)
+            # Drivers that are there come first: a pod that needs one would only fail and be tried again.
+            await registration.first_attempts()
+            await self._begin_pods(damaged)
+            if self._server is not None:
+                await stack.enter_async_context(self._server(self))
             if self.settings.paths.pod_resources is not None:
                 await stack.enter_async_context(PodResourcesServer(self.listing, self.settings.paths.pod_resources))
-            plugins = asyncio.create_task(
-                Registration(directory, self._dialer, self.handlers, self.clock).run(), name="plugin registration"
-            )
-            stack.push_async_callback(_end, plugins)
             self._ready.set()
             await self._until_stopped(plugins)
 
@@ -210,7 +211,7 @@ class NodeAgent:
         self.state.runtime = f"{about.name}://{about.version}"
         runner = HandlerRunner(self.runtime, session, clock=self.clock)
         memory = settings.machine.capacity.get("memory")
-        self.preparation = Preparation(
+        self.preparation = ClaimPreparation(
             self.records,
             self.checkpoint,
             ClaimAdmission(self._client, settings.gates, self.drivers.check_registered),
@@ -306,7 +307,12 @@ class NodeAgent:
             self.checkpoint.save(self.records.all())
         self.preparation.count()
         self.pods.subscribe(self.workers.on_pod)
-        ghosts = [PodIdentity(uid=uid, namespace="", name=uid) for uid in self.records.pods() if uid not in left]
+        ghosts = [
+            PodIdentity(uid=uid, namespace=record.namespace, name=uid)
+            for record in self.records.all()
+            for uid in record.pods
+            if uid not in left
+        ]
         self.workers.adopt([*left.values(), *ghosts])
         self.devices.keep_only({each.identity.uid for each in self.workers.all()})
 
@@ -356,7 +362,7 @@ class NodeAgent:
             worker = self.workers.find(victim.metadata.uid)
             if worker is not None:
                 self.events.about_pod(worker.identity, WARNING, "Preempting", message)
-                worker.evict(Eviction("Preempting", message))
+                worker.evict(NodeEviction("Preempting", message))
 
 
 async def _end(*tasks: asyncio.Task[None] | asyncio.Task[bool]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from drakit.client import CLAIMS, NAMESPACES, PODS, bind, metadata_of
 from drakit.nodeagent.claims.checkpoint import FILE
-from drakit.nodeagent.plugins.contract import CallFailed
+from drakit.nodeagent.plugins.contract import PluginCallFailed
 from tests.conformance.nodeflows.scripted import ScriptedDriver, go_code
 from tests.conformance.nodeflows.stage import NAMESPACE, NODE, Stage
 
@@ -44,7 +44,8 @@ class Actions:
         for pattern, action in _ACTIONS:
             if found := re.search(pattern, text, re.IGNORECASE):
                 await action(self, step, found)
-                await self._stage.settle()
+                if not step.get("together"):
+                    await self._stage.settle()
                 return
         raise UnknownAction(text)
 
@@ -263,7 +264,7 @@ class Actions:
 
     async def _end_stream(self, step: Plain, found: re.Match[str]) -> None:
         code = found["code"] or "EOF"
-        error = None if code.upper() == "EOF" else CallFailed(go_code(code), "aborted")
+        error = None if code.upper() == "EOF" else PluginCallFailed(go_code(code), "aborted")
         for driver in self._drivers(step["do"]):
             driver.end_streams(error)
 

@@ -35,8 +35,8 @@ def compare_calls(steps: Sequence[Plain], calls: Sequence[Call], uids: Uids) -> 
             if call is not None:
                 recorded.setdefault((call["driver"], call.get("instance", "")), []).append(_shown_call(call))
     ours: dict[tuple[str, str], list[Plain]] = {}
-    for call in calls:
-        ours.setdefault((call.driver, call.instance), []).append(_our_call(call, uids))
+    for made in calls:
+        ours.setdefault((made.driver, made.instance), []).append(_our_call(made, uids))
     problems = []
     failed_starts = sum(1 for step in steps if step.get("saw") == "kubelet process" and step.get("exit_code"))
     for key in recorded.keys() | ours.keys():
@@ -119,7 +119,7 @@ def compare_cri(steps: Sequence[Plain], calls: Sequence[CriCall]) -> list[str]:
 
 
 def _shown_cri(row: Plain) -> Plain:
-    shown = {key: row[key] for key in ("method", "container", "attempt", "timeout", "CDI_devices") if key in row}
+    shown: Plain = {key: row[key] for key in ("method", "container", "attempt", "timeout", "CDI_devices") if key in row}
     if "CDI_devices" in shown:
         shown["CDI_devices"] = sorted(shown["CDI_devices"])  # between claims and drivers the kubelet has no order
     return shown
@@ -170,10 +170,19 @@ def compare_states(flow: Plain, states: dict[str, list[Plain]]) -> list[str]:
         if step.get("saw") == "pod status":
             recorded.setdefault(step["pod"], []).append(normal(step["status"]))
     for pod, sequence in recorded.items():
-        theirs = _distinct(sequence)
+        theirs = _distinct(_without_relapse(sequence))
         mine = _distinct([normal(each) for each in states.get(pod, ())])
         problems += [f"states of {pod}: {each}" for each in _align(theirs, mine)]
     return problems
+
+
+def _without_relapse(states: Sequence[Plain]) -> list[Plain]:
+    """A pod that a kubelet turns away may lose all conditions for a moment, before it is told to have failed."""
+    kept: list[Plain] = []
+    for state in states:
+        if not (state["phase"] == "Pending" and not state["conditions"] and any(each["conditions"] for each in kept)):
+            kept.append(state)
+    return kept
 
 
 def normal_of(flow: Plain) -> Callable[[Plain], Plain]:

@@ -43,6 +43,7 @@ OTHER_GROUPS = ("go-driver",)
 """Recorded from a driver, not from a kubelet: the driver kit plays those."""
 _PATIENCE = 130.0
 _JITTER = 0.06
+_TOGETHER = 0.1
 
 
 def load(path: Path) -> list[Plain]:
@@ -76,6 +77,7 @@ class Player:
         self._t = 0.0
         self._at = it.clock.monotonic()
         self._seen: list[Plain] = []
+        self._together = False
 
     async def play(self) -> None:
         await self._actions.setup()
@@ -110,10 +112,11 @@ class Player:
 
     async def _pace(self, step: Plain) -> None:
         """Let as much time pass as in the recording, since the last step that came at its time."""
-        if not self._it.is_retrying:
+        if not self._it.is_retrying and not self._together:
             passed = self._it.clock.monotonic() - self._at
             await self._it.run_for(max(step["t"] - self._t - passed, 0.0))
         self._t, self._at = step["t"], self._it.clock.monotonic()
+        self._together = bool(step.get("together"))
 
     async def _await(self, holds: Any, step: Plain, what: str) -> None:
         if not await self._it.until(holds, limit=_PATIENCE):
@@ -240,7 +243,7 @@ class Player:
             self.problems.append(f"at {step['t']}: a slice was deleted that should stay")
 
     async def _pod_resources(self, step: Plain, ahead: Sequence[Plain]) -> None:  # noqa: ARG002
-        await self._it.settle()
+        await self._pace(step)
         assert self._it.agent is not None
         listing = self._it.agent.listing
         ours: Plain = {"List": [_message(each) for each in listing.all()]}
@@ -282,7 +285,7 @@ class Player:
                 self.problems.append(f"at {step['t']}: QoS class is {pod.view.status.qos_class}")
 
     async def _checkpoint(self, step: Plain) -> None:
-        await self._it.settle()
+        await self._pace(step)
         data = json.loads(json.loads((self._it.paths.root / FILE).read_bytes())["Data"])
         ours = self._it.uids.recorded(data["ClaimInfoStateList"] or [])
         key = lambda entry: str(entry["ClaimName"])  # noqa: E731
@@ -310,7 +313,7 @@ class Player:
         if saw.startswith("pod deleted"):
             await self._await(lambda: step["pod"] in self._it.deleted, step, f"pod {step['pod']} deleted")
         elif saw.startswith("kubelet /metrics lines"):
-            await self._it.settle()
+            await self._pace(step)
             self.problems += compare_metrics(step, self._it.metrics())
         elif saw.startswith("("):
             await self._pace(step)
@@ -339,9 +342,10 @@ def causes_first(steps: list[Plain]) -> list[Plain]:
     """Steps of the same moment were written down in any order; here a cause comes before what it brings.
 
     A claim is reserved before its pod is bound, a pod is bound before it is scheduled, and deleted before it has a
-    deletion timestamp.
+    deletion timestamp. Pods that were bound in the same moment are bound before anything else happens.
     """
-    ordered = list(steps)
+    ordered = _bound_together([dict(step) for step in steps])
+    steps = list(ordered)
     for step in steps:
         words = step.get("do", "").split()
         if words[:2] in (["bind", "pod"], ["delete", "pod"]):
@@ -356,6 +360,27 @@ def causes_first(steps: list[Plain]) -> list[Plain]:
                 *(row for row in ordered[place:] if row is not step and row not in causes),
             ]
     return ordered
+
+
+def _bound_together(steps: list[Plain]) -> list[Plain]:
+    ordered = list(steps)
+    last: Plain | None = None
+    for step in steps:
+        if not step.get("do", "").startswith("bind pod"):
+            continue
+        if last is not None and step["t"] - last["t"] <= _TOGETHER and _all_made(ordered, last, step):
+            ordered.remove(step)
+            ordered.insert(ordered.index(last) + 1, step)
+            last["together"] = True
+        last = step
+    return ordered
+
+
+def _all_made(steps: list[Plain], first: Plain, second: Plain) -> bool:
+    """Whether the second pod and its claims were there before the first was bound."""
+    pod = second["do"].split()[2]
+    between = steps[steps.index(first) : steps.index(second)]
+    return not any(row.get("saw") == "claim" or (row.get("pod") == pod and "status" in row) for row in between)
 
 
 def _follows(row: Plain, words: list[str]) -> bool:

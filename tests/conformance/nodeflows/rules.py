@@ -113,7 +113,8 @@ def _one_image_event(event: Event) -> Event:
 
 
 def _turned_away(state: Plain) -> Plain:
-    if not str(state.get("message", "")).startswith("Pod was rejected: "):
+    told = str(state.get("message", "")).startswith("Pod was rejected: ")
+    if not told and (state.get("phase") != "Failed" or state.get("containerStatuses")):
         return state
     # The kubelet holds the phase back for a while.
     return {**state, "phase": "Failed", "conditions": [], "containerStatuses": []}
@@ -287,5 +288,5 @@ def explains_extra_event(event: Event) -> bool:
 
 
 def titles() -> Iterator[tuple[str, str]]:
-    for rule in (*RULES, *ENDINGS):
-        yield rule.title, rule.why
+    yield from ((rule.title, rule.why) for rule in RULES)
+    yield from ((ending.title, ending.why) for ending in ENDINGS)

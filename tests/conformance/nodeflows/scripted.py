@@ -13,16 +13,19 @@ from typing import Any
 
 from drakit.base.clock import FakeClock
 from drakit.nodeagent.plugins.contract import (
-    CallFailed,
-    ClaimRef,
-    HealthReport,
+    ClaimIdentity,
+    DeviceAnswer,
+    DeviceHealthReport,
+    PluginCallFailed,
     PluginInfo,
     PrepareAnswer,
-    PreparedDevice,
+    PrepareAnswers,
 )
 from tests.conformance.nodeflows.names import Uids
 
 Plain = dict[str, Any]
+_LEAST = 0.001
+"""Seconds that every answer takes: who calls in the same moment has called before the first answer."""
 _HEALTH = {"HEALTHY": "Healthy", "UNHEALTHY": "Unhealthy"}
 
 
@@ -84,9 +87,9 @@ class ScriptedDriver:
         self.serving, self.stale = False, stale
         for call in list(self.calls_under_way):
             if not call.done():
-                call.set_exception(CallFailed("Unavailable", "Cancelling all calls"))
+                call.set_exception(PluginCallFailed("Unavailable", "Cancelling all calls"))
         for stream in self.streams:
-            stream.put_nowait(CallFailed("Unavailable", "Cancelling all calls"))
+            stream.put_nowait(PluginCallFailed("Unavailable", "Cancelling all calls"))
         self._tell()
 
     def _tell(self) -> None:
@@ -97,7 +100,7 @@ class ScriptedDriver:
         for stream in self.streams:
             stream.put_nowait(
                 [
-                    HealthReport(
+                    DeviceHealthReport(
                         each["pool"],
                         each["device"],
                         _HEALTH.get(each["health"], "Unknown"),
@@ -108,7 +111,7 @@ class ScriptedDriver:
                 ]
             )
 
-    def end_streams(self, error: CallFailed | None) -> None:
+    def end_streams(self, error: PluginCallFailed | None) -> None:
         for stream in self.streams:
             stream.put_nowait(error)
 
@@ -119,9 +122,9 @@ class ScriptedDriver:
         taken = float((row or {}).get("answered_after_s") or 0.0)
         if (row or {}).get("client_cancelled_after_s"):
             taken = max(taken, limit + 0.1)
-        await self._wait(taken, limit)
+        await self._wait(max(taken, _LEAST), limit)
         if "grpc" in answer:
-            raise CallFailed(go_code(answer["grpc"]), answer.get("message", ""))
+            raise PluginCallFailed(go_code(answer["grpc"]), answer.get("message", ""))
         return answer
 
     async def _wait(self, seconds: float, limit: float) -> None:
@@ -133,7 +136,7 @@ class ScriptedDriver:
             if broken.done():
                 broken.result()
             if seconds > limit:
-                raise CallFailed("DeadlineExceeded", "context deadline exceeded")
+                raise PluginCallFailed("DeadlineExceeded", "context deadline exceeded")
         finally:
             self.calls_under_way.discard(broken)
             alarm.cancel()
@@ -161,7 +164,7 @@ class ScriptedRegistration:
         if driver is None:
             cause = "connect: connection refused"
             dial = f'connection error: desc = "transport: Error while dialing: dial unix {self._path}: {cause}"'
-            raise CallFailed("Unavailable", dial)
+            raise PluginCallFailed("Unavailable", dial)
         row = driver.next_row("GetInfo")
         driver.log("GetInfo")
         answer = await driver.answer(row, 1e9) if row else {}
@@ -204,30 +207,30 @@ class ScriptedPeer:
             for call in self._listeners:
                 call()
 
-    async def prepare(self, service: str, claims: Sequence[ClaimRef], *, limit: float) -> Mapping[str, PrepareAnswer]:
+    async def prepare(self, service: str, claims: Sequence[ClaimIdentity], *, limit: float) -> PrepareAnswers:
         answer = await self._call("NodePrepareResources", service, claims, limit)
         return {
             uid: PrepareAnswer(tuple(_device(d) for d in each.get("devices", ())), each.get("error", ""))
             for uid, each in answer.get("claims", {}).items()
         }
 
-    async def unprepare(self, service: str, claims: Sequence[ClaimRef], *, limit: float) -> Mapping[str, str]:
+    async def unprepare(self, service: str, claims: Sequence[ClaimIdentity], *, limit: float) -> Mapping[str, str]:
         answer = await self._call("NodeUnprepareResources", service, claims, limit)
         return {uid: each.get("error", "") for uid, each in answer.get("claims", {}).items()}
 
-    async def watch_health(self) -> AsyncIterator[Sequence[HealthReport]]:
+    async def watch_health(self) -> AsyncIterator[Sequence[DeviceHealthReport]]:
         driver = self._reach()
         if self._endpoint == driver.registration:  # only the registration service is there
-            raise CallFailed("Unimplemented", "Method not found!")
+            raise PluginCallFailed("Unimplemented", "Method not found!")
         driver.log("NodeWatchResources", service="/v1alpha1.DRAResourceHealth/NodeWatchResources")
         if not driver.health:
-            raise CallFailed("Unimplemented", "Method not found!")
+            raise PluginCallFailed("Unimplemented", "Method not found!")
         stream: asyncio.Queue[Any] = asyncio.Queue()
         driver.streams.append(stream)
         ended = False
         try:
             while (message := await stream.get()) is not None:
-                if isinstance(message, CallFailed):
+                if isinstance(message, PluginCallFailed):
                     ended = True
                     raise message
                 yield message
@@ -240,10 +243,10 @@ class ScriptedPeer:
     async def close(self) -> None:
         self._closed = True
 
-    async def _call(self, method: str, service: str, claims: Sequence[ClaimRef], limit: float) -> Plain:
+    async def _call(self, method: str, service: str, claims: Sequence[ClaimIdentity], limit: float) -> Plain:
         driver = self._reach()
         if self._endpoint == driver.registration:  # only the registration service is there
-            raise CallFailed("Unimplemented", "Method not found!")
+            raise PluginCallFailed("Unimplemented", "Method not found!")
         row = driver.next_row(method)
         request = {"claims": [{"namespace": c.namespace, "uid": c.uid, "name": c.name} for c in claims]}
         driver.log(method, request=request, service=service.partition(".")[0], deadline=limit)
@@ -258,7 +261,7 @@ class ScriptedPeer:
         detail = (
             f'connection error: desc = "transport: Error while dialing: dial unix {self._endpoint}: connect: {cause}"'
         )
-        raise CallFailed("Unavailable", detail)
+        raise PluginCallFailed("Unavailable", detail)
 
     def _server(self) -> ScriptedDriver | None:
         for driver in reversed(self._stage.drivers):
@@ -311,8 +314,8 @@ class ScriptedDirectory:
         self._word.clear()
 
 
-def _device(device: Plain) -> PreparedDevice:
-    return PreparedDevice(
+def _device(device: Plain) -> DeviceAnswer:
+    return DeviceAnswer(
         device.get("pool_name", ""),
         device.get("device_name", ""),
         tuple(device.get("request_names", ())),

@@ -95,6 +95,8 @@ class Stage:
         self.drivers = DriverStage(clock, self.uids, self._log_call)
         self.directory = ScriptedDirectory()
         self.runtime = ScriptedRuntime(clock, self._log_cri, self._creation_failure)
+        rows = [step["status"] for step in flow["steps"] if step.get("saw") == "pod status"]
+        self._tells_reasons = not rows or any("reason" in row or "message" in row for row in rows)
         self.dies_after = 0
         """The agent dies in the call of this number; zero for never."""
         self._handler = handler
@@ -213,6 +215,8 @@ class Stage:
                     continue
                 name = pod.view.metadata.name
                 state = shown_status(self.uids.recorded(pod.document))
+                if not self._tells_reasons:
+                    state = {key: value for key, value in state.items() if key not in ("reason", "message")}
                 if not self.states.setdefault(name, []) or self.states[name][-1] != state:
                     self.states[name].append(state)
                 if change.type == "DELETED":
@@ -294,7 +298,8 @@ def shown_status(pod: Plain) -> Plain:
     for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
         if metadata.get(key) is not None:
             shown[key] = metadata[key]
-    return timeless(shown)
+    made: Plain = timeless(shown)
+    return made
 
 
 def _conditions(status: Plain) -> list[Plain]:

@@ -6,9 +6,9 @@ import asyncio
 
 from drakit.api import ResourceClaim
 from drakit.conformance.cdi import read_directory, spec_files
-from drakit.conformance.kubelet import CallFailed, ClaimAnswer, ClaimKey, get_info
+from drakit.conformance.kubelet import ClaimAnswer, ClaimKey, PluginCallFailed, get_info
 from drakit.conformance.rules import rule
-from drakit.conformance.testbed import DriverInstance, Testbed
+from drakit.conformance.testbed import DriverUnderTest, Testbed
 from drakit.conformance.verdicts import Broken, NotApplicable
 
 _NEEDS = ("registration", "slices-valid", "prepare", "unprepare")
@@ -31,7 +31,7 @@ async def slow_call(bed: Testbed) -> None:
         await bed.clock.sleep(bed.timeouts.slow)
         try:
             await get_info(driver.plugin.socket)
-        except CallFailed as error:
+        except PluginCallFailed as error:
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
             raise Broken(f"while a call is under way: {error}") from None
@@ -59,7 +59,7 @@ async def cancelled_call(bed: Testbed) -> None:
         raise Broken(f"CDI files were left behind: {', '.join(left)}")
 
 
-async def _complete(bed: Testbed, driver: DriverInstance, claim: ResourceClaim) -> ClaimAnswer:
+async def _complete(bed: Testbed, driver: DriverUnderTest, claim: ResourceClaim) -> ClaimAnswer:
     answer = await driver.prepare(claim)
     if not answer.devices:
         raise Broken("the claim is answered without devices")

@@ -18,7 +18,7 @@ from typing import Any
 from drakit.base.errors import Terminal
 from drakit.nodeagent.claims.records import ClaimRecord
 from drakit.nodeagent.files import write_atomically
-from drakit.nodeagent.plugins.contract import PreparedDevice
+from drakit.nodeagent.plugins.contract import DeviceAnswer
 
 FILE = "dra_manager_state"
 _KIND = "DRACheckpoint"
@@ -97,7 +97,7 @@ def _entry(record: ClaimRecord) -> dict[str, Any]:
     }
 
 
-def _device(device: PreparedDevice) -> dict[str, Any]:
+def _device(device: DeviceAnswer) -> dict[str, Any]:
     return {
         "PoolName": device.pool,
         "DeviceName": device.device,
@@ -116,8 +116,8 @@ def _record(entry: Mapping[str, Any]) -> ClaimRecord:
     return ClaimRecord(entry["ClaimUID"], entry["ClaimName"], entry["Namespace"], pods=pods, drivers=drivers)
 
 
-def _prepared(device: Mapping[str, Any]) -> PreparedDevice:
-    return PreparedDevice(
+def _prepared(device: Mapping[str, Any]) -> DeviceAnswer:
+    return DeviceAnswer(
         pool=device["PoolName"],
         device=device["DeviceName"],
         requests=tuple(device["RequestNames"] or ()),

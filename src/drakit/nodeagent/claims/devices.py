@@ -15,7 +15,7 @@ from drakit.api import Container, Pod
 from drakit.api.podclaims import claim_names
 from drakit.base.errors import Retryable
 from drakit.nodeagent.claims.records import ClaimRecord, ClaimRecords
-from drakit.nodeagent.plugins.contract import PreparedDevice
+from drakit.nodeagent.plugins.contract import DeviceAnswer
 
 
 class ClaimUnknown(Retryable):
@@ -30,7 +30,7 @@ class ClaimUse:
     entry: str
     request: str
 
-    def devices(self, record: ClaimRecord) -> Iterator[tuple[str, PreparedDevice]]:
+    def devices(self, record: ClaimRecord) -> Iterator[tuple[str, DeviceAnswer]]:
         return record.devices(self.request)
 
 

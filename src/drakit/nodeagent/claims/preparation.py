@@ -24,7 +24,7 @@ from drakit.nodeagent.claims.admission import AdmittedClaim, ClaimAdmission, Cla
 from drakit.nodeagent.claims.checkpoint import Checkpoint
 from drakit.nodeagent.claims.records import ClaimRecord, ClaimRecords
 from drakit.nodeagent.metrics import AgentMetrics
-from drakit.nodeagent.plugins.contract import CallFailed, ClaimRef, PrepareAnswer
+from drakit.nodeagent.plugins.contract import ClaimIdentity, PluginCallFailed, PrepareAnswers
 
 log = logging.getLogger("drakit.nodeagent")
 
@@ -34,12 +34,12 @@ class PreparationFailed(Retryable):
 
 
 class DriverCalls(Protocol):
-    async def prepare(self, name: str, claims: Sequence[ClaimRef]) -> Mapping[str, PrepareAnswer]: ...
+    async def prepare(self, name: str, claims: Sequence[ClaimIdentity]) -> PrepareAnswers: ...
 
-    async def unprepare(self, name: str, claims: Sequence[ClaimRef]) -> Mapping[str, str]: ...
+    async def unprepare(self, name: str, claims: Sequence[ClaimIdentity]) -> Mapping[str, str]: ...
 
 
-class Preparation:
+class ClaimPreparation:
     """Invariant: a claim is on disk, with the pod, before a driver hears of it, and until every driver let it go."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Preparation:
         found.pods[pod.metadata.uid] = None
         return found
 
-    def _take(self, driver: str, claims: Sequence[ClaimRecord], answers: Mapping[str, PrepareAnswer]) -> None:
+    def _take(self, driver: str, claims: Sequence[ClaimRecord], answers: PrepareAnswers) -> None:
         """What was answered well is kept, also when the rest of the answer is not good."""
         for record in claims:
             answer = answers.get(record.uid)
@@ -184,7 +184,7 @@ def calling(method: str) -> Iterator[None]:
     """Say which call it was that failed."""
     try:
         yield
-    except CallFailed as error:
+    except PluginCallFailed as error:
         raise CallRefused(f"{method}: {error}") from None
 
 

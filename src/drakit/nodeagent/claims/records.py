@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from drakit.nodeagent.plugins.contract import ClaimRef, PreparedDevice
+from drakit.nodeagent.plugins.contract import ClaimIdentity, DeviceAnswer
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class ClaimRecord:
     name: str
     namespace: str
     pods: dict[str, None] = field(default_factory=dict)
-    drivers: dict[str, list[PreparedDevice] | None] = field(default_factory=dict)
+    drivers: dict[str, list[DeviceAnswer] | None] = field(default_factory=dict)
     prepared: bool = False
     rebuilt: bool = False
     """Made anew after a damaged checkpoint: its devices are not known until drivers are asked again."""
@@ -32,10 +32,10 @@ class ClaimRecord:
     """Set once the unprepare that is under way has ended; prepare waits for it."""
 
     @property
-    def ref(self) -> ClaimRef:
-        return ClaimRef(self.namespace, self.uid, self.name)
+    def ref(self) -> ClaimIdentity:
+        return ClaimIdentity(self.namespace, self.uid, self.name)
 
-    def devices(self, request: str = "") -> Iterator[tuple[str, PreparedDevice]]:
+    def devices(self, request: str = "") -> Iterator[tuple[str, DeviceAnswer]]:
         """Driver and device, of all or of one request; a device without request names belongs to each."""
         for driver, devices in self.drivers.items():
             for device in devices or ():

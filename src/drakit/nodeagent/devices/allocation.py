@@ -21,7 +21,7 @@ from grpc import aio
 
 from drakit.api import Container, Pod
 from drakit.base.errors import Retryable
-from drakit.nodeagent.devices.registration import DevicePlugin, DevicePlugins
+from drakit.nodeagent.devices.registration import DevicePlugins, RegisteredDevicePlugin
 from drakit.nodeagent.files import write_atomically
 from drakit.nodeagent.plugins.channels import go_code
 from drakit.nodeagent.runtimes.contract import Mount
@@ -93,7 +93,7 @@ class DeviceAllocation:
             if self._plugins.knows(name) and (container.name, name) not in covered and amount
         }
 
-    async def _choose(self, uid: str, container: str, plugin: DevicePlugin, count: int) -> list[str]:
+    async def _choose(self, uid: str, container: str, plugin: RegisteredDevicePlugin, count: int) -> list[str]:
         mine = self._assigned.setdefault(uid, {}).setdefault(container, {})
         if (held := mine.get(plugin.resource)) is not None:
             return held
@@ -121,7 +121,7 @@ def covered_pairs(pod: Pod) -> set[tuple[str, str]]:
     return {(each.container_name, each.resource_name) for each in mappings}
 
 
-async def _preferred(plugin: DevicePlugin, free: list[str], count: int) -> list[str]:
+async def _preferred(plugin: RegisteredDevicePlugin, free: list[str], count: int) -> list[str]:
     """The plugin's choice where it makes one and it is sound; else the first ones."""
     if not plugin.prefers:
         return free[:count]
@@ -134,7 +134,7 @@ async def _preferred(plugin: DevicePlugin, free: list[str], count: int) -> list[
     return wanted if sound else free[:count]
 
 
-async def _allocate(plugin: DevicePlugin, ids: list[str]) -> Any:
+async def _allocate(plugin: RegisteredDevicePlugin, ids: list[str]) -> Any:
     if plugin.prepares:
         await _called(plugin, "PreStartContainer", wire.PreStartContainerRequest(devices_ids=ids))
     request = wire.ContainerAllocateRequest(devices_ids=ids)
@@ -145,7 +145,7 @@ async def _allocate(plugin: DevicePlugin, ids: list[str]) -> Any:
     return answer.container_responses[0]
 
 
-async def _called(plugin: DevicePlugin, method: str, request: Any) -> Any:
+async def _called(plugin: RegisteredDevicePlugin, method: str, request: Any) -> Any:
     try:
         return await getattr(plugin.stub, method)(request, timeout=CALL_SECONDS)
     except aio.AioRpcError as error:

@@ -31,7 +31,7 @@ DIAL_SECONDS = 10.0
 
 
 @dataclass(slots=True)
-class DevicePlugin:
+class RegisteredDevicePlugin:
     """One plugin that is there. `devices` has the health of each by its id."""
 
     resource: str
@@ -75,7 +75,7 @@ class DevicePlugins:
     def __init__(self, directory: Path, *, on_change: Callable[[], None]) -> None:
         self._directory = directory
         self._on_change = on_change
-        self._plugins: dict[str, DevicePlugin] = {}
+        self._plugins: dict[str, RegisteredDevicePlugin] = {}
         self._seen: set[str] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._server: aio.Server | None = None
@@ -108,7 +108,7 @@ class DevicePlugins:
         self._seen.add(resource)
         self._tasks[resource] = asyncio.create_task(self._follow(request), name=f"device plugin {resource}")
 
-    def find(self, resource: str) -> DevicePlugin | None:
+    def find(self, resource: str) -> RegisteredDevicePlugin | None:
         return self._plugins.get(resource)
 
     def knows(self, resource: str) -> bool:
@@ -127,7 +127,7 @@ class DevicePlugins:
 
     async def _follow(self, request: wire.RegisterRequest) -> None:
         channel = channel_to(str(self._directory / request.endpoint))
-        plugin = DevicePlugin(
+        plugin = RegisteredDevicePlugin(
             request.resource_name,
             channel,
             prefers=request.options.get_preferred_allocation_available,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from drakit.base.clock import Clock
 from drakit.nodeagent.pods.admission import is_critical
-from drakit.nodeagent.pods.services import Eviction
+from drakit.nodeagent.pods.services import NodeEviction
 from drakit.nodeagent.pods.worker import PodWorker
 
 REASON = "Terminated"
@@ -33,7 +33,7 @@ def _is_critical(worker: PodWorker) -> bool:
 
 async def _end(workers: Sequence[PodWorker], clock: Clock, seconds: float) -> None:
     for worker in workers:
-        worker.evict(Eviction(REASON, MESSAGE, grace=_grace(worker, seconds)))
+        worker.evict(NodeEviction(REASON, MESSAGE, grace=_grace(worker, seconds)))
     limit = clock.monotonic() + seconds
     while any(not worker.over for worker in workers) and clock.monotonic() < limit:
         await clock.sleep(_LOOK_SECONDS)

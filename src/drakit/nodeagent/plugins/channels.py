@@ -22,13 +22,14 @@ from grpc import aio
 from drakit.nodeagent.plugins.contract import (
     V1,
     V1BETA1,
-    CallFailed,
-    ClaimRef,
+    ClaimIdentity,
+    DeviceAnswer,
+    DeviceHealthReport,
     DriverPeer,
-    HealthReport,
+    PluginCallFailed,
     PluginInfo,
     PrepareAnswer,
-    PreparedDevice,
+    PrepareAnswers,
     RegistrationPeer,
 )
 from drakit.pluginapi import (
@@ -68,9 +69,9 @@ async def translated(call: Awaitable[T]) -> T:
         raise _failure(error) from None
 
 
-def _failure(error: aio.AioRpcError) -> CallFailed:
+def _failure(error: aio.AioRpcError) -> PluginCallFailed:
     code, detail = go_code(error.code()), error.details() or ""
-    return CallFailed(code, "context deadline exceeded" if code == "DeadlineExceeded" else detail)
+    return PluginCallFailed(code, "context deadline exceeded" if code == "DeadlineExceeded" else detail)
 
 
 def channel_to(path: str) -> aio.Channel:
@@ -86,7 +87,7 @@ async def check_reachable(path: str) -> None:
     except OSError as error:
         cause = os.strerror(error.errno).lower() if error.errno else str(error)
         detail = f'connection error: desc = "transport: Error while dialing: dial unix {path}: connect: {cause}"'
-        raise CallFailed("Unavailable", detail) from None
+        raise PluginCallFailed("Unavailable", detail) from None
     finally:
         probe.close()
 
@@ -129,19 +130,19 @@ class GrpcDriver:
     def on_change(self, call: Callable[[], None]) -> None:
         self._listeners.append(call)
 
-    async def prepare(self, service: str, claims: Sequence[ClaimRef], *, limit: float) -> Mapping[str, PrepareAnswer]:
+    async def prepare(self, service: str, claims: Sequence[ClaimIdentity], *, limit: float) -> PrepareAnswers:
         messages = _MESSAGES[service]
         request = messages.NodePrepareResourcesRequest(claims=_claims(messages, claims))
         answer = await self._call(service, "NodePrepareResources", request, limit)
         return {uid: _prepared(each) for uid, each in answer.claims.items()}
 
-    async def unprepare(self, service: str, claims: Sequence[ClaimRef], *, limit: float) -> Mapping[str, str]:
+    async def unprepare(self, service: str, claims: Sequence[ClaimIdentity], *, limit: float) -> Mapping[str, str]:
         messages = _MESSAGES[service]
         request = messages.NodeUnprepareResourcesRequest(claims=_claims(messages, claims))
         answer = await self._call(service, "NodeUnprepareResources", request, limit)
         return {uid: each.error for uid, each in answer.claims.items()}
 
-    async def watch_health(self) -> AsyncIterator[Sequence[HealthReport]]:
+    async def watch_health(self) -> AsyncIterator[Sequence[DeviceHealthReport]]:
         await check_reachable(self._endpoint)
         stub: Any = health_v1alpha1_pb2_grpc.DRAResourceHealthStub(self._channel)
         stream = stub.NodeWatchResources(health_v1alpha1_pb2.NodeWatchResourcesRequest(), wait_for_ready=True)
@@ -187,7 +188,7 @@ class GrpcDialer:
         return GrpcDriver(endpoint)
 
 
-def _claims(messages: Any, claims: Sequence[ClaimRef]) -> list[Any]:
+def _claims(messages: Any, claims: Sequence[ClaimIdentity]) -> list[Any]:
     return [messages.Claim(namespace=each.namespace, uid=each.uid, name=each.name) for each in claims]
 
 
@@ -195,17 +196,17 @@ def _prepared(answer: Any) -> PrepareAnswer:
     return PrepareAnswer(tuple(_device(each) for each in answer.devices), answer.error)
 
 
-def _device(device: Any) -> PreparedDevice:
+def _device(device: Any) -> DeviceAnswer:
     share = None
     with suppress(ValueError):  # v1beta1 has no such field
         share = device.share_id if device.HasField("share_id") else None
-    return PreparedDevice(
+    return DeviceAnswer(
         device.pool_name, device.device_name, tuple(device.request_names), tuple(device.cdi_device_ids), share
     )
 
 
-def _report(each: Any) -> HealthReport:
+def _report(each: Any) -> DeviceHealthReport:
     health = {1: "Healthy", 2: "Unhealthy"}.get(each.health, "Unknown")
-    return HealthReport(
+    return DeviceHealthReport(
         each.device.pool_name, each.device.device_name, health, each.message, each.health_check_timeout_seconds
     )

@@ -3,7 +3,7 @@
 In:  paths of sockets.
 Out: registration and driver peers. `channels` makes them over real sockets; tests give scripted ones.
 
-CallFailed    (Retryable) the call did not succeed; carries the gRPC code by its Go name, and the text
+PluginCallFailed    (Retryable) the call did not succeed; carries the gRPC code by its Go name, and the text
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FULL_NAMES = {
 }
 
 
-class CallFailed(Retryable):
+class PluginCallFailed(Retryable):
     """A gRPC call that failed: `code` as Go writes it (`Unavailable`), `detail` as the peer or the dial gave it."""
 
     def __init__(self, code: str, detail: str) -> None:
@@ -45,7 +45,7 @@ class PluginInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimRef:
+class ClaimIdentity:
     """A claim as drivers are told of it."""
 
     namespace: str
@@ -54,7 +54,7 @@ class ClaimRef:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedDevice:
+class DeviceAnswer:
     """A device as a driver answered for it; nothing in it is checked."""
 
     pool: str
@@ -66,12 +66,16 @@ class PreparedDevice:
 
 @dataclass(frozen=True, slots=True)
 class PrepareAnswer:
-    devices: tuple[PreparedDevice, ...] = ()
+    devices: tuple[DeviceAnswer, ...] = ()
     error: str = ""
 
 
+PrepareAnswers = Mapping[str, PrepareAnswer]
+"""By claim uid."""
+
+
 @dataclass(frozen=True, slots=True)
-class HealthReport:
+class DeviceHealthReport:
     """The health of one device as its driver reports it; `timeout` in seconds, zero or less for the default."""
 
     pool: str
@@ -82,7 +86,7 @@ class HealthReport:
 
 
 class RegistrationPeer(Protocol):
-    """A plugin's registration socket. Both calls raise CallFailed."""
+    """A plugin's registration socket. Both calls raise PluginCallFailed."""
 
     async def get_info(self) -> PluginInfo: ...
 
@@ -101,16 +105,16 @@ class DriverPeer(Protocol):
         """Call that function whenever `connected` changes."""
         ...
 
-    async def prepare(self, service: str, claims: Sequence[ClaimRef], *, limit: float) -> Mapping[str, PrepareAnswer]:
-        """By claim uid. Raises CallFailed."""
+    async def prepare(self, service: str, claims: Sequence[ClaimIdentity], *, limit: float) -> PrepareAnswers:
+        """By claim uid. Raises PluginCallFailed."""
         ...
 
-    async def unprepare(self, service: str, claims: Sequence[ClaimRef], *, limit: float) -> Mapping[str, str]:
-        """The error of each claim by its uid, empty for success. Raises CallFailed."""
+    async def unprepare(self, service: str, claims: Sequence[ClaimIdentity], *, limit: float) -> Mapping[str, str]:
+        """The error of each claim by its uid, empty for success. Raises PluginCallFailed."""
         ...
 
-    def watch_health(self) -> AsyncIterator[Sequence[HealthReport]]:
-        """The full state, each time the driver tells it. Ends with the stream; raises CallFailed."""
+    def watch_health(self) -> AsyncIterator[Sequence[DeviceHealthReport]]:
+        """The full state, each time the driver tells it. Ends with the stream; raises PluginCallFailed."""
         ...
 
     async def close(self) -> None:

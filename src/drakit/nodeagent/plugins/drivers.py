@@ -21,12 +21,12 @@ from drakit.base.errors import Retryable
 from drakit.nodeagent.plugins.contract import (
     FULL_NAMES,
     SERVICES,
-    CallFailed,
-    ClaimRef,
+    ClaimIdentity,
     Dialer,
     DriverPeer,
+    PluginCallFailed,
     PluginInfo,
-    PrepareAnswer,
+    PrepareAnswers,
 )
 from drakit.nodeagent.plugins.registration import RegistrationRefused
 
@@ -49,7 +49,7 @@ class CallObserver(Protocol):
 
 
 @dataclass(slots=True)
-class DriverInstance:
+class RegisteredDriver:
     name: str
     endpoint: str
     socket: str
@@ -86,7 +86,7 @@ class Drivers:
         self._clock = clock
         self._observe = observe
         self._watch_health = watch_health
-        self._instances: dict[str, list[DriverInstance]] = {}
+        self._instances: dict[str, list[RegisteredDriver]] = {}
         self._numbers = itertools.count()
         self._absences: dict[str, asyncio.Task[None]] = {}
 
@@ -101,7 +101,7 @@ class Drivers:
             raise RegistrationRefused(f"endpoint {endpoint} already registered for DRA driver plugin {info.name}")
         peer = self._dialer.driver(endpoint)
         service = choose_service(info, endpoint)
-        instance = DriverInstance(info.name, endpoint, socket, service, peer, next(self._numbers))
+        instance = RegisteredDriver(info.name, endpoint, socket, service, peer, next(self._numbers))
         present.append(instance)
         peer.on_change(lambda: self._reconsider(info.name))
         if self._watch_health is not None:
@@ -128,7 +128,7 @@ class Drivers:
             task.cancel()
         await asyncio.gather(*absences, return_exceptions=True)
 
-    async def _close(self, instance: DriverInstance) -> None:
+    async def _close(self, instance: RegisteredDriver) -> None:
         if instance.health is not None:
             instance.health.cancel()
             await asyncio.gather(instance.health, return_exceptions=True)
@@ -168,27 +168,27 @@ class Drivers:
 
     # Calls
 
-    async def prepare(self, name: str, claims: Sequence[ClaimRef]) -> Mapping[str, PrepareAnswer]:
-        """Raise DriverNotRegistered, CallFailed."""
+    async def prepare(self, name: str, claims: Sequence[ClaimIdentity]) -> PrepareAnswers:
+        """Raise DriverNotRegistered, PluginCallFailed."""
         chosen = self._choose(name)
         call = chosen.peer.prepare(chosen.service, claims, limit=CALL_SECONDS)
         return await self._timed(chosen, "NodePrepareResources", call)
 
-    async def unprepare(self, name: str, claims: Sequence[ClaimRef]) -> Mapping[str, str]:
-        """Raise DriverNotRegistered, CallFailed."""
+    async def unprepare(self, name: str, claims: Sequence[ClaimIdentity]) -> Mapping[str, str]:
+        """Raise DriverNotRegistered, PluginCallFailed."""
         chosen = self._choose(name)
         call = chosen.peer.unprepare(chosen.service, claims, limit=CALL_SECONDS)
         return await self._timed(chosen, "NodeUnprepareResources", call)
 
-    def _choose(self, name: str) -> DriverInstance:
+    def _choose(self, name: str) -> RegisteredDriver:
         self.check_registered(name)
         return max(self._instances[name], key=lambda each: (each.peer.connected, each.number))
 
-    async def _timed(self, instance: DriverInstance, method: str, call: Awaitable[T]) -> T:
+    async def _timed(self, instance: RegisteredDriver, method: str, call: Awaitable[T]) -> T:
         start, code = self._clock.monotonic(), "OK"
         try:
             return await call
-        except CallFailed as error:
+        except PluginCallFailed as error:
             code = error.code
             raise
         finally:

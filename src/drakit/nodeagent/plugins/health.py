@@ -19,7 +19,7 @@ from pathlib import Path
 from drakit.api.text.times import format_time
 from drakit.base.clock import Clock
 from drakit.nodeagent.files import write_atomically
-from drakit.nodeagent.plugins.contract import CallFailed, DriverPeer, HealthReport
+from drakit.nodeagent.plugins.contract import DeviceHealthReport, DriverPeer, PluginCallFailed
 
 log = logging.getLogger("drakit.nodeagent")
 
@@ -75,7 +75,7 @@ class HealthReports:
         try:
             async for reports in stream:
                 self.take(driver, reports)
-        except CallFailed as error:
+        except PluginCallFailed as error:
             log.debug("health of %s: %s", driver, error)
             return error.code != "Unimplemented"
         finally:
@@ -84,7 +84,7 @@ class HealthReports:
                 await close()
         return True
 
-    def take(self, driver: str, reports: Sequence[HealthReport]) -> None:
+    def take(self, driver: str, reports: Sequence[DeviceHealthReport]) -> None:
         """The full state of a driver's devices."""
         mine = self._known.setdefault(driver, {})
         changed = []
@@ -100,7 +100,7 @@ class HealthReports:
         self._write()
         self._tell(driver, changed)
 
-    def _take(self, mine: dict[Device, _Known], device: Device, report: HealthReport) -> bool:
+    def _take(self, mine: dict[Device, _Known], device: Device, report: DeviceHealthReport) -> bool:
         timeout = report.timeout if report.timeout > 0 else DEFAULT_TIMEOUT
         message = shortened(report.message)
         before = mine.get(device)

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError, Terminal
-from drakit.nodeagent.plugins.contract import CallFailed, Dialer, PluginInfo, RegistrationPeer
+from drakit.nodeagent.plugins.contract import Dialer, PluginCallFailed, PluginInfo, RegistrationPeer
 from drakit.nodeagent.plugins.directory import SocketDirectory, Stamp
 
 log = logging.getLogger("drakit.nodeagent")
@@ -43,7 +43,7 @@ class PluginHandler(Protocol):
         ...
 
 
-class Registration:
+class PluginRegistration:
     """Invariant: one task per socket that is there; the task ends what it registered."""
 
     def __init__(
@@ -55,12 +55,20 @@ class Registration:
         self._clock = clock
         self._stamps: dict[str, Stamp] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._attempted: dict[str, asyncio.Event] = {}
+        self._looked = asyncio.Event()
+
+    async def first_attempts(self) -> None:
+        """Return when every plugin that was there at the start has been asked once."""
+        await self._looked.wait()
+        await asyncio.gather(*(each.wait() for each in list(self._attempted.values())))
 
     async def run(self) -> None:
         """Until cancelled; then every plugin is forgotten."""
         try:
             while True:
                 await self._reconcile()
+                self._looked.set()
                 await self._directory.changed()
         finally:
             for path in list(self._tasks):
@@ -73,10 +81,12 @@ class Registration:
         for path, stamp in found.items():
             if path not in self._tasks:
                 self._stamps[path] = stamp
+                self._attempted[path] = asyncio.Event()
                 self._tasks[path] = asyncio.create_task(self._attend(path), name=f"plugin {path}")
 
     async def _forget(self, path: str) -> None:
         del self._stamps[path]
+        self._attempted.pop(path).set()
         task = self._tasks.pop(path)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -84,7 +94,7 @@ class Registration:
     async def _attend(self, path: str) -> None:
         """Register the plugin of a socket; hold it until cancelled."""
         backoff = _FIRST_BACKOFF
-        while (handler := await self._attempt(path)) is None:
+        while (handler := await self._first_or_next(path)) is None:
             # The kubelet looks once a second and lets a retry pass only when its backoff is over.
             await self._clock.sleep(math.floor(backoff) + 1.0)
             backoff = min(backoff * 2, _LONGEST_BACKOFF)
@@ -92,6 +102,13 @@ class Registration:
             await asyncio.Event().wait()
         finally:
             await handler.deregister(path)
+
+    async def _first_or_next(self, path: str) -> PluginHandler | None:
+        try:
+            return await self._attempt(path)
+        finally:
+            if (attempted := self._attempted.get(path)) is not None:
+                attempted.set()
 
     async def _attempt(self, path: str) -> PluginHandler | None:
         peer = self._dialer.registration(path)
@@ -113,7 +130,7 @@ class Registration:
             return None
         try:
             await peer.notify(registered=True, error="")
-        except CallFailed as error:
+        except PluginCallFailed as error:
             log.warning("plugin %s was not told of its registration: %s", info.name, error)
         return handler
 
@@ -138,7 +155,7 @@ class Registration:
         try:
             await asyncio.wait((call, limit), return_when=asyncio.FIRST_COMPLETED)
             if not call.done():
-                raise CallFailed("DeadlineExceeded", "context deadline exceeded")
+                raise PluginCallFailed("DeadlineExceeded", "context deadline exceeded")
             return call.result()
         finally:
             for each in (call, limit):

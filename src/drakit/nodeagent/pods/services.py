@@ -12,7 +12,7 @@ from pathlib import Path
 
 from drakit.api import Partial, Pod
 from drakit.base.clock import Clock
-from drakit.nodeagent.claims.preparation import Preparation
+from drakit.nodeagent.claims.preparation import ClaimPreparation
 from drakit.nodeagent.containers.backoff import RestartBackoff
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.handlers import HandlerRunner
@@ -33,7 +33,7 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
-class Eviction:
+class NodeEviction:
     """Why the node ends a pod that nobody deleted."""
 
     reason: str
@@ -48,7 +48,7 @@ class PodServices:
     clock: Clock
     runtime: Runtime
     runtime_name: str
-    preparation: Preparation
+    preparation: ClaimPreparation
     health: HealthView
     writer: StatusWriter
     events: EventLog

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from drakit.nodeagent.containers.config import log_directory
 from drakit.nodeagent.containers.documents import identity
 from drakit.nodeagent.containers.failures import MountFailed, VolumeRefused
 from drakit.nodeagent.containers.hooks import LEAST_GRACE, grace_period
+from drakit.nodeagent.containers.limits import pod_cgroup_limits
 from drakit.nodeagent.pods.containerstatuses import ContainerFacts, Waiting
 from drakit.nodeagent.pods.events import NORMAL, WARNING
 from drakit.nodeagent.pods.phases import FAILED, TERMINAL
@@ -33,7 +34,7 @@ from drakit.nodeagent.pods.plan import PodPlan, next_attempt, plan, restarts
 from drakit.nodeagent.pods.probes import PodProbes
 from drakit.nodeagent.pods.retry import Retry
 from drakit.nodeagent.pods.runtimeview import RuntimeView
-from drakit.nodeagent.pods.services import Eviction, PodServices
+from drakit.nodeagent.pods.services import NodeEviction, PodServices
 from drakit.nodeagent.pods.starts import Start, StartFailed
 from drakit.nodeagent.pods.statuses import BuiltStatus, PodStatusFacts, build_status, rejected, with_sandbox
 from drakit.nodeagent.pods.stops import ContainerStops
@@ -75,7 +76,7 @@ class PodWorker:
         self.over = False
         """Everything is let go and the last status is written; the pod object may still be there."""
         self._gone = False
-        self._eviction: Eviction | None = None
+        self._eviction: NodeEviction | None = None
         self._finished = False
         self._silent = False
         self._services = services
@@ -103,7 +104,7 @@ class PodWorker:
         self._gone = True
         self.wake()
 
-    def evict(self, eviction: Eviction) -> None:
+    def evict(self, eviction: NodeEviction) -> None:
         self._eviction = self._eviction or eviction
         self.wake()
 
@@ -251,6 +252,7 @@ class PodWorker:
             host_network=self._known.view.spec.host_network,
             labels=metadata.get("labels") or {},
             annotations=metadata.get("annotations") or {},
+            limits=pod_cgroup_limits(self._known.document),
         )
 
     def _wait_for(self, reason: str, message: str, view: RuntimeView) -> float:
@@ -296,7 +298,7 @@ class PodWorker:
             sandbox,
             attempt,
             self._memory.volumes,
-            self._services.node(),
+            replace(self._services.node(), pod_ips=(sandbox.ip,) if sandbox.ip else ()),
         )
         try:
             await self._services.starts.start(start)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from drakit.nodeagent.pods.feed import PodCache
+from drakit.nodeagent.pods.feed import PodFeed
 from drakit.nodeagent.runtimes.contract import ContainerInfo, ContainerState, Runtime, SandboxInfo, SandboxState
 
 PodDocument = Mapping[str, Any]
@@ -33,15 +33,15 @@ class PodSource(Protocol):
 class CachedPods:
     """The pods of an informer that follows this node's."""
 
-    def __init__(self, cache: PodCache) -> None:
-        self._cache = cache
+    def __init__(self, feed: PodFeed) -> None:
+        self._feed = feed
 
     def find(self, namespace: str, name: str) -> PodDocument | None:
-        found = self._cache.named(name, namespace)
+        found = self._feed.cache.named(name, namespace)
         return found.document if found is not None else None
 
     def all(self) -> Iterable[PodDocument]:
-        return [pod.document for pod in self._cache.all()]
+        return [pod.document for pod in self._feed.cache.all()]
 
 
 class NodeRequestError(Exception):
