@@ -23,7 +23,7 @@ from drakit.conformance.cluster import DriverCluster
 from drakit.conformance.kubelet import (
     ClaimAnswer,
     ClaimKey,
-    PluginCallFailed,
+    DriverCallFailed,
     PluginConnection,
     RegisteredPlugin,
     RegistryWatch,
@@ -51,7 +51,7 @@ class DriverUnderTest(msgspec.Struct, frozen=True):
         key = ClaimKey.of(claim)
         try:
             answers = await self.connection.prepare(key)
-        except PluginCallFailed as error:
+        except DriverCallFailed as error:
             raise Broken(str(error)) from None
         if key.uid not in answers:
             raise Broken(f"the answer has no entry for the claim: {_keys(answers)} instead of {key.uid}")
@@ -64,7 +64,7 @@ class DriverUnderTest(msgspec.Struct, frozen=True):
         key = ClaimKey.of(claim)
         try:
             answers = await self.connection.unprepare(key)
-        except PluginCallFailed as error:
+        except DriverCallFailed as error:
             raise Broken(str(error)) from None
         if key.uid not in answers:
             raise Broken(f"the answer has no entry for the claim: {_keys(answers)} instead of {key.uid}")
@@ -143,7 +143,7 @@ class Testbed:
             raise Broken(f"none of its versions {list(found.versions)} is one that a kubelet knows")
         try:
             await notify(found)
-        except PluginCallFailed as error:
+        except DriverCallFailed as error:
             raise Broken(str(error)) from None
         return found
 
@@ -277,7 +277,7 @@ class Testbed:
             for instance in self._instances[-1:]:
                 try:
                     await instance.connection.unprepare(ClaimKey.of(claim))
-                except PluginCallFailed:
+                except DriverCallFailed:
                     break
             try:
                 await self.delete_claim(claim)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 
-from drakit.conformance.kubelet import HEALTH, PluginCallFailed
+from drakit.conformance.kubelet import HEALTH, DriverCallFailed
 from drakit.conformance.launch import filled
 from drakit.conformance.rules import rule
 from drakit.conformance.testbed import DriverUnderTest, Testbed
@@ -42,7 +42,7 @@ async def _next(
     limit = bed.timeouts.health if seconds is None else seconds
     try:
         return await asyncio.wait_for(anext(messages), limit)
-    except PluginCallFailed as error:
+    except DriverCallFailed as error:
         if error.code == "UNIMPLEMENTED" and HEALTH not in driver.plugin.versions:
             raise NotApplicable("the driver does not offer the health service") from None
         raise Broken(str(error)) from None

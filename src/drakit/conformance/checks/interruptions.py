@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from drakit.api import ResourceClaim
 from drakit.conformance.cdi import read_directory, spec_files
-from drakit.conformance.kubelet import ClaimAnswer, ClaimKey, PluginCallFailed, get_info
+from drakit.conformance.kubelet import ClaimAnswer, ClaimKey, DriverCallFailed, get_info
 from drakit.conformance.rules import rule
 from drakit.conformance.testbed import DriverUnderTest, Testbed
 from drakit.conformance.verdicts import Broken, NotApplicable
@@ -33,7 +33,7 @@ async def slow_call(bed: Testbed) -> None:
         await bed.clock.sleep(bed.timeouts.slow)
         try:
             await get_info(driver.plugin.socket)
-        except PluginCallFailed as error:
+        except DriverCallFailed as error:
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
             raise Broken(f"while a call is under way: {error}") from None
@@ -67,7 +67,7 @@ async def _heard(bed: Testbed, driver: DriverUnderTest) -> None:
 
     A driver that does one call at a time and lets none be cancelled does not answer; it has had its time then.
     """
-    with suppress(PluginCallFailed):
+    with suppress(DriverCallFailed):
         await driver.connection.prepare(seconds=max(bed.timeouts.settle, _ANSWER_SECONDS))
 
 

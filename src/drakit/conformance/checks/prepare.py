@@ -9,7 +9,7 @@ import msgspec
 from drakit.api import DeviceRequestAllocationResult, ResourceClaim
 from drakit.conformance.cdi import spec_files
 from drakit.conformance.claims import REQUEST
-from drakit.conformance.kubelet import AnsweredDevice, ClaimAnswer, ClaimKey, PluginCallFailed
+from drakit.conformance.kubelet import AnsweredDevice, ClaimAnswer, ClaimKey, DriverCallFailed
 from drakit.conformance.rules import rule
 from drakit.conformance.testbed import DriverUnderTest, Testbed
 from drakit.conformance.verdicts import Broken
@@ -168,7 +168,7 @@ async def _refused(driver: DriverUnderTest, key: ClaimKey) -> None:
     """An error for the claim, or for the whole call: both keep the pod from starting."""
     try:
         answers = await driver.connection.prepare(key)
-    except PluginCallFailed as error:
+    except DriverCallFailed as error:
         if error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED", "UNIMPLEMENTED"):
             raise Broken(f"the claim was not refused: {error}") from None
         return
@@ -192,7 +192,7 @@ async def partial_failure(bed: Testbed) -> None:
     bad = ClaimKey(bed.cluster.namespace, "no-such-claim", _NOBODY)
     try:
         answers = await driver.connection.prepare(bad, ClaimKey.of(good))
-    except PluginCallFailed as error:
+    except DriverCallFailed as error:
         raise Broken(f"the whole call failed: {error}") from None
     missing = [uid for uid in (bad.uid, good.metadata.uid) if uid not in answers]
     if missing:
