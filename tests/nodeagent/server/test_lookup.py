@@ -17,7 +17,7 @@ async def test_the_pods_of_an_informer_are_whole_documents() -> None:
         informer = Informer(client, PODS)
         following = asyncio.create_task(informer.run())
         await informer.wait_synced()
-        pods = CachedPods(informer.cache)
+        pods = CachedPods(informer)
         found = pods.find("default", "web")
         assert found is not None
         assert found["spec"]["containers"][0]["image"]
