@@ -123,7 +123,7 @@ class Stage:
     async def edit(self, change: Callable[[ResourceSlice], ResourceSlice]) -> None:
         await self.node.until(self._is_one)
         (found,) = await self.node.slices()
-        await self.node.client.update(change(found))
+        await self.node.client.mutate(SLICES, found.metadata.name, change)
 
     async def _is_one(self) -> bool:
         return len(await self.node.slices()) == 1
