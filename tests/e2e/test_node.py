@@ -236,7 +236,7 @@ def test_an_agent_that_is_killed_finds_its_pods_again_and_lets_their_claims_go(m
 def test_up_runs_a_node_in_its_own_process() -> None:
     with (
         TemporaryDirectory(prefix="du") as directory,
-        apiserver("--data-dir", directory, "--node", "here", name="up") as server,
+        apiserver("--data-dir", directory, name="up") as server,
     ):
 
         async def run() -> None:

@@ -169,7 +169,7 @@ class Actions:
         path = self._stage.paths.root / FILE
         self._kept = self._kept or path.read_bytes()
         how = found[1].lower()
-        damaged = {"json": b"{not json", "empty": b""}.get(how, self._kept[:-2] + b"7}")
+        damaged = {"json": b"{not json", "empty": b""}.get(how, _other_checksum(self._kept))
         path.write_bytes(damaged)
 
     async def _restore_checkpoint(self, step: Plain, found: re.Match[str]) -> None:  # noqa: ARG002
@@ -285,6 +285,11 @@ class Actions:
         self._stage.line.away = False
 
 
+def _other_checksum(data: bytes) -> bytes:
+    """The same file with another last digit."""
+    return data[:-2] + str((int(data[-2:-1]) + 1) % 10).encode() + b"}"
+
+
 def _about(row: Plain) -> Plain:
     answer = row.get("answer") or {}
     name = row["driver"]
@@ -320,6 +325,6 @@ _ACTIONS: tuple[tuple[str, Action], ...] = (
     (r"driver (?:process )?(?:dies|crashes|exits)", Actions._stop_service),
     (r"^(?:stop|kill) (?:driver|instance)|driver stops|SIG(?:TERM|KILL) to (?:driver|instance)", Actions._stop_driver),
     (r"^(?:re)?start (?:driver|instance)|^driver (?:back|again|returns)", Actions._start_driver),
-    (r"claim|reserv|status entry|allocation|finalizer", Actions._nothing),
+    (r"claim|reserv|status entry|allocat|finalizer|annotat|label", Actions._nothing),
 )
 """The first that fits is done; claims come last, as other actions may mention them."""

@@ -123,7 +123,7 @@ class Stage:
     def gates(self) -> FeatureGates:
         """All on, but for those that the flow says are off."""
         gates = FeatureGates.all_on()
-        off = {name for name in gates.on if f"gate {name} off" in self.flow["about"]}
+        off = {name for name in gates.on if re.search(rf"{name}\b[^,;:]*\boff\b", self.flow["about"])}
         return FeatureGates(gates.on - off)
 
     async def start_agent(self) -> None:
