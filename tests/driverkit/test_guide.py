@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -17,11 +19,13 @@ GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "writing-a-driver.md").
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.DOTALL)
 
 
-def script() -> str:
-    """Every command and every file of the guide, as one script."""
+def script(commands: str = "sh") -> str:
+    """Every file of the guide, and its commands of one sort, as one script: `bash` ones need a kubectl."""
     parts = ["set -e"]
+    if commands == "bash":
+        parts += ["trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT", "drakit driver new leds; cd leds"]
     for kind, text in BLOCKS:
-        if kind == "sh":
+        if kind == commands:
             # What waits for nothing in particular need not wait long in a test.
             parts.append(text.replace("drakit conformance", "drakit conformance --settle 0.1 --slow 0.1"))
         elif kind == "python" and text.startswith("# leds_driver/"):
@@ -47,6 +51,27 @@ def test_the_commands_of_the_guide_lead_to_a_driver_that_conforms(tmp_path: Path
     suite = ET.parse(tmp_path / "leds" / "conformance.xml").getroot()
     skipped = [case.get("name") for case in suite.iter("testcase") if case.find("skipped") is not None]
     assert skipped == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on PATH")
+def test_the_pod_of_the_guide_gets_a_device_of_the_new_driver(tmp_path: Path) -> None:
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    # Sockets have short paths, and those of pytest are long.
+    with TemporaryDirectory(prefix="leds-") as directory, (tmp_path / "said").open("w+") as said:
+        ran = subprocess.run(
+            ["bash", "-c", script("bash")],
+            cwd=directory,
+            env={**os.environ, "PATH": programs},
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        said.seek(0)
+        text = said.read()
+    assert ran.returncode in (0, 143), text  # what was killed says so
+    assert re.search(r"^DEVICE_0=device-\d$", text, re.MULTILINE), text
 
 
 def test_the_yaml_of_the_guide_is_a_device() -> None:
