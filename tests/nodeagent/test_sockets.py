@@ -245,13 +245,13 @@ class Plugin(device_stubs.DevicePluginServicer):
         yield device_wire.ListAndWatchResponse(devices=devices)
         await self.gone.wait()
 
-    async def GetDevicePluginOptions(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802
+    async def GetDevicePluginOptions(self, request: Any, context: Any) -> Any:  # noqa: ARG002
         return device_wire.DevicePluginOptions()
 
-    async def GetPreferredAllocation(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802
+    async def GetPreferredAllocation(self, request: Any, context: Any) -> Any:  # noqa: ARG002
         return device_wire.PreferredAllocationResponse()
 
-    async def PreStartContainer(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802
+    async def PreStartContainer(self, request: Any, context: Any) -> Any:  # noqa: ARG002
         return device_wire.PreStartContainerResponse()
 
     async def Allocate(self, request: Any, context: Any) -> Any:  # noqa: ARG002
