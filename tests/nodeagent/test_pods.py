@@ -347,7 +347,7 @@ async def test_pod_resources_shows_the_devices_of_the_requests_that_a_container_
             {"request_names": [name], "pool_name": "pool", "device_name": name, "cdi_device_ids": [f"x.com/d={name}"]}
             for name in ("other", "gpu")
         ]
-        driver._one = lambda claim: {"devices": devices}  # type: ignore[method-assign]
+        driver._one = lambda claim: {"devices": devices}  # type: ignore[method-assign]  # noqa: ARG005
         await it.pod(container={"resources": {"claims": [{"name": "gpu-0", "request": "gpu"}]}})
         await it.claim(pod="pod")
         await it.bind()
