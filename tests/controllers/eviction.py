@@ -6,14 +6,8 @@ from typing import Any
 
 from drakit.client import CLAIMS, PODS, SLICES
 from tests.builders.cluster import Cluster
-from tests.builders.manifests import (
-    Plain,
-    allocation,
-    by_name,
-    claim,
-    consumer,
-    pod,
-)
+from tests.builders.documents import Plain
+from tests.builders.manifests import allocation, by_name, claim, consumer, pod
 
 KEY = "example.com/unhealthy"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from drakit.client import CONFIG_MAPS
 from tests.builders.cluster import Cluster
-from tests.builders.manifests import Plain
+from tests.builders.documents import Plain
 
 
 def owned_by(*owners: Any, block: bool = False) -> list[Plain]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.builders.manifests import DRIVER, Plain
+from tests.builders.documents import DRIVER, Plain
 
 
 def question(**spec: Any) -> Plain:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.builders.manifests import CLASS, Plain
+from tests.builders.documents import CLASS, Plain
 
 COUNT = "count/resourceclaims.resource.k8s.io"
 DEVICES = f"{CLASS}.deviceclass.resource.k8s.io/devices"

@@ -6,7 +6,8 @@ from typing import Any
 
 from drakit.client import REPLICA_SETS
 from tests.builders.cluster import Cluster
-from tests.builders.manifests import Plain, by_template, pod
+from tests.builders.documents import Plain
+from tests.builders.manifests import by_template, pod
 
 
 def replica_set(replicas: int, **spec: Any) -> Plain:

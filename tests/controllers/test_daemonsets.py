@@ -15,7 +15,7 @@ from drakit.controllers.daemonsets import DaemonSetController
 from drakit.controllers.daemonsets.nodes import node_of
 from drakit.controllers.garbage import GarbageCollector
 from tests.builders.cluster import Cluster, cluster, on_loop
-from tests.builders.manifests import Plain
+from tests.builders.documents import Plain
 from tests.scenarios.crashes import check_every_crash
 
 MAKERS = (DaemonSetController, GarbageCollector)

@@ -21,7 +21,7 @@ from drakit.controllers.deployments.rollout import roll
 from drakit.controllers.garbage import GarbageCollector
 from drakit.controllers.replicasets import ReplicaSetController
 from tests.builders.cluster import Cluster, cluster, on_loop
-from tests.builders.manifests import Plain
+from tests.builders.documents import Plain
 from tests.scenarios.crashes import check_every_crash
 
 MAKERS = (DeploymentController, ReplicaSetController, GarbageCollector)

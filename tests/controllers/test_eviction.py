@@ -16,9 +16,8 @@ from drakit.client import CLAIMS, CLASSES, EVENTS, POD_GROUPS, PODS, SLICES, TAI
 from drakit.controllers.context import ControllerContext
 from drakit.controllers.eviction import DeviceTaintEviction
 from tests.builders.cluster import Cluster, cluster, on_loop
+from tests.builders.documents import DRIVER, Plain
 from tests.builders.manifests import (
-    DRIVER,
-    Plain,
     allocation,
     by_name,
     by_template,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from drakit.client import CONFIG_MAPS, NAMESPACES
 from drakit.controllers.garbage import GarbageCollector
 from tests.builders.cluster import cluster, on_loop
-from tests.builders.manifests import Plain
+from tests.builders.documents import Plain
 from tests.controllers.garbage import config, owned_by
 
 

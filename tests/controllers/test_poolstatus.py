@@ -9,7 +9,8 @@ from typing import Any
 from drakit.client import CLAIMS, NAMESPACES, POOL_STATUS_REQUESTS
 from drakit.controllers.poolstatus import PoolStatusController
 from tests.builders.cluster import Cluster, cluster, on_loop
-from tests.builders.manifests import DRIVER, allocation, claim, resource_slice
+from tests.builders.documents import DRIVER
+from tests.builders.manifests import allocation, claim, resource_slice
 from tests.controllers.eviction import rule
 from tests.controllers.poolstatus import question
 

@@ -90,6 +90,7 @@ class Stage:
         task = asyncio.create_task(run())
         await ready.wait()
         self._instances[instance] = plugin, stop, task
+        await self.node.until(self.node.slices)
 
     async def stop(self, instance: str) -> KubeletPlugin:
         plugin, stop, task = self._instances.pop(instance)
@@ -120,10 +121,15 @@ class Stage:
             await self.node.client.delete(SLICES, found.metadata.name)
 
     async def edit(self, change: Callable[[ResourceSlice], ResourceSlice]) -> None:
+        await self.node.until(self._is_one)
         (found,) = await self.node.slices()
-        await self.node.client.update(change(found))
+        await self.node.client.mutate(SLICES, found.metadata.name, change)
+
+    async def _is_one(self) -> bool:
+        return len(await self.node.slices()) == 1
 
     async def add_foreign(self, metadata: ObjectMeta, **pool: Any) -> None:
+        await self.node.until(self._is_one)
         (found,) = await self.node.slices()
         spec = msgspec.structs.replace(found.spec, pool=msgspec.structs.replace(found.spec.pool, **pool))
         await self.node.client.create(ResourceSlice(metadata=metadata, spec=spec))

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 from drakit.driverkit import ClaimRef, KubeletPlugin
 from drakit.nodeagent.plugins.channels import GrpcDialer
-from drakit.nodeagent.plugins.contract import ClaimRef as AskedClaim
+from drakit.nodeagent.plugins.contract import ClaimIdentity as AskedClaim
 from drakit.nodeagent.plugins.directory import RegistryDirectory
 from drakit.nodeagent.plugins.drivers import Drivers
-from drakit.nodeagent.plugins.registration import Registration
+from drakit.nodeagent.plugins.registration import PluginRegistration
 from tests.driverkit.node import HastyClock, LedNode, Leds, led_node, on_loop
 
 NAME = "leds.example.com"
@@ -23,7 +23,7 @@ async def agent(node: LedNode) -> AsyncIterator[Drivers]:
     clock, dialer = HastyClock(), GrpcDialer()
     drivers = Drivers(dialer, clock)
     async with RegistryDirectory(node.root / "registry", clock) as directory:
-        registering = asyncio.create_task(Registration(directory, dialer, {"DRAPlugin": drivers}, clock).run())
+        registering = asyncio.create_task(PluginRegistration(directory, dialer, {"DRAPlugin": drivers}, clock).run())
         try:
             yield drivers
         finally:

@@ -34,7 +34,7 @@ from drakit.driverkit import (
     Unprepared,
     each,
 )
-from drakit.driverkit.running import stop_signal
+from drakit.driverkit.entry import stop_signal
 from drakit.driverkit.state.files import RealFileSystem
 
 

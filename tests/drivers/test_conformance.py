@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,9 @@ import yaml
 from drakit.conformance import (
     RULES,
     ClusterWishes,
+    DriverHints,
     RuleResult,
     RuleVerdict,
-    Subject,
     Timeouts,
     judge,
     open_testbed,
@@ -25,16 +24,17 @@ from drakit.conformance import (
 from drakit.driverkit import Driver
 from drakit.drivers import DRIVERS, cpu, fabric, gpu, nic, profile_names
 from tests.drivers.launcher import REMOVE, KitLauncher, Make
+from tests.drivers.rights import rights_of
 
 ROOT = Path(__file__).parents[2]
 PATIENT = Timeouts(start=30.0, call=30.0, publish=30.0, repair=30.0, stop=30.0, slow=0.05, settle=0.05, health=30.0)
 LABELS = {"fabric.example.com/zone": "zone-a"}
 CONTROL = "{plugin_dir}/hardware/health"
 MAKERS: dict[str, Make] = {
-    "gpu": lambda directory: gpu.Driver(directory=str(directory), poll="0.05"),
-    "nic": lambda directory: nic.Driver(directory=str(directory)),
-    "cpu": lambda directory: cpu.Driver(directory=str(directory)),
-    "fabric": lambda directory: fabric.Driver(directory=str(directory)),
+    "gpu": lambda directory: gpu.GpuDriver(directory=str(directory), poll="0.05"),
+    "nic": lambda directory: nic.NicDriver(directory=str(directory)),
+    "cpu": lambda directory: cpu.CpuDriver(directory=str(directory)),
+    "fabric": lambda directory: fabric.FabricDriver(directory=str(directory)),
 }
 NOT_OFFERED = {
     "gpu": set(),
@@ -44,22 +44,18 @@ NOT_OFFERED = {
 }
 
 
-def rights_of(name: str) -> Path:
-    return Path(str(files("drakit.drivers"))) / "data" / "rbac" / f"{name}.yaml"
-
-
 async def judged(name: str) -> list[RuleResult]:
     wishes = ClusterWishes(
         node_labels=LABELS,
         manifests=list(yaml.safe_load_all(rights_of(name).read_text())),
         service_account=f"drakit-drivers/{name}",
     )
-    subject = Subject(
+    hints = DriverHints(
         removal_arguments=(REMOVE,),
         break_command=("sh", "-c", f"echo gpu-0 overheated > {CONTROL}"),
         heal_command=("rm", CONTROL),
     )
-    async with open_testbed(KitLauncher(MAKERS[name]), wishes=wishes, timeouts=PATIENT, subject=subject) as bed:
+    async with open_testbed(KitLauncher(MAKERS[name]), wishes=wishes, timeouts=PATIENT, hints=hints) as bed:
         return [each async for each in judge(RULES, bed)]
 
 
@@ -74,7 +70,7 @@ def test_an_example_driver_keeps_every_rule_with_no_more_rights_than_it_needs(na
 @pytest.mark.parametrize("profile", profile_names())
 def test_devices_of_every_profile_can_be_published_and_prepared(profile: str) -> None:
     def make(directory: Path) -> Driver:
-        return gpu.Driver(profile=profile, directory=str(directory))
+        return gpu.GpuDriver(profile=profile, directory=str(directory))
 
     async def run() -> list[RuleResult]:
         chosen = select(RULES, ["registration", "slices-valid", "slices-complete", "prepare", "unprepare", "cdi-files"])

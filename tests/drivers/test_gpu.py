@@ -12,14 +12,14 @@ import pytest
 from drakit.base.clock import FakeClock
 from drakit.base.errors import InvalidObject
 from drakit.driverkit import HealthState
-from drakit.drivers.gpu import Driver
+from drakit.drivers.gpu import GpuDriver
 from tests.drivers.claims import NODE, allocated, prepared, unprepare
 
 CONFIG = {"apiVersion": "gpu.resource.example.com/v1alpha1", "kind": "GpuConfig"}
 
 
-def driver_in(directory: Path, **settings: Any) -> Driver:
-    driver = Driver(directory=str(directory), **settings)
+def driver_in(directory: Path, **settings: Any) -> GpuDriver:
+    driver = GpuDriver(directory=str(directory), **settings)
     driver.node_name = NODE
     return driver
 
@@ -91,13 +91,13 @@ def test_a_class_may_set_what_a_claim_may_not(tmp_path: Path) -> None:
     assert claim.devices[0].configs
 
 
-def tainted(driver: Driver) -> dict[str, str]:
+def tainted(driver: GpuDriver) -> dict[str, str]:
     return {
         device.name: device.taints[0].effect for pool in driver.devices() for device in pool.devices if device.taints
     }
 
 
-async def sick_and_well(driver: Driver, clock: FakeClock, control: Callable[[str], object]) -> list[dict[str, str]]:
+async def sick_and_well(driver: GpuDriver, clock: FakeClock, control: Callable[[str], object]) -> list[dict[str, str]]:
     """What the stream tells, and the taints, as a card becomes sick and well again."""
     told = []
     stream = driver.health()

@@ -24,7 +24,7 @@ def on_node(driver: D) -> D:
     return driver
 
 
-def cpuset(driver: cpu.Driver, uid: str, number: int, device: str = "cpudevnuma001") -> str:
+def cpuset(driver: cpu.CpuDriver, uid: str, number: int, device: str = "cpudevnuma001") -> str:
     claim = allocated(driver, uid, device, share_id=uid, consumed_capacity=amount(number, cpu.CPU))
     (ready,) = asyncio.run(prepared(driver, claim))
     assert ready.edits.env == {f"DRA_CPUSET_{device.upper()}": ready.data["cpuset"]}
@@ -32,21 +32,21 @@ def cpuset(driver: cpu.Driver, uid: str, number: int, device: str = "cpudevnuma0
 
 
 def test_claims_have_cpus_of_their_own_and_of_their_numa_node(tmp_path: Path) -> None:
-    driver = on_node(cpu.Driver(directory=str(tmp_path)))
+    driver = on_node(cpu.CpuDriver(directory=str(tmp_path)))
     assert cpuset(driver, "a", 4) == "16-19"
     assert cpuset(driver, "b", 10) == "20-29"
     assert cpuset(driver, "c", 16, device="cpudevnuma000") == "0-15"
 
 
 def test_cpus_stay_with_their_claim_when_the_driver_starts_again(tmp_path: Path) -> None:
-    assert cpuset(on_node(cpu.Driver(directory=str(tmp_path))), "a", 4) == "16-19"
-    again = on_node(cpu.Driver(directory=str(tmp_path)))
+    assert cpuset(on_node(cpu.CpuDriver(directory=str(tmp_path))), "a", 4) == "16-19"
+    again = on_node(cpu.CpuDriver(directory=str(tmp_path)))
     assert cpuset(again, "b", 2) == "20-21"
     assert cpuset(again, "a", 4) == "16-19"
 
 
 def test_more_cpus_than_are_free_are_refused_and_none_is_kept(tmp_path: Path) -> None:
-    driver = on_node(cpu.Driver(directory=str(tmp_path)))
+    driver = on_node(cpu.CpuDriver(directory=str(tmp_path)))
     cpuset(driver, "a", 12)
     with pytest.raises(Unavailable, match="6 are wanted, and only 4 of 16 are free"):
         cpuset(driver, "b", 6)
@@ -54,7 +54,7 @@ def test_more_cpus_than_are_free_are_refused_and_none_is_kept(tmp_path: Path) ->
 
 
 def test_cpus_come_back_when_their_claim_is_done(tmp_path: Path) -> None:
-    driver = on_node(cpu.Driver(directory=str(tmp_path)))
+    driver = on_node(cpu.CpuDriver(directory=str(tmp_path)))
     cpuset(driver, "a", 2)
     cpuset(driver, "b", 2)
     asyncio.run(unprepare(driver, allocated(driver, "a")))
@@ -67,7 +67,7 @@ def test_a_set_of_cpus_is_written_as_the_kernel_writes_it() -> None:
 
 
 def test_each_share_of_an_interface_has_an_address_and_its_rate(tmp_path: Path) -> None:
-    driver = on_node(nic.Driver(directory=str(tmp_path), subnet="10.9.0.0/24"))
+    driver = on_node(nic.NicDriver(directory=str(tmp_path), subnet="10.9.0.0/24"))
     found = []
     for uid in ("a", "b"):
         claim = allocated(driver, uid, "nic-0", share_id=uid, consumed_capacity=amount(10**9, "egressBandwidth"))
@@ -79,7 +79,7 @@ def test_each_share_of_an_interface_has_an_address_and_its_rate(tmp_path: Path) 
 
 
 def test_an_interface_that_cannot_be_attached_sends_the_pod_elsewhere(tmp_path: Path) -> None:
-    driver = on_node(nic.Driver(directory=str(tmp_path)))
+    driver = on_node(nic.NicDriver(directory=str(tmp_path)))
     claim = allocated(driver, "a", "nic-0")
     asyncio.run(driver.bind(claim, claim.devices[0]))
     (tmp_path / "attach-failed").write_text("nic-0\n")
@@ -89,11 +89,11 @@ def test_an_interface_that_cannot_be_attached_sends_the_pod_elsewhere(tmp_path: 
 
 def test_a_subnet_that_is_none_is_told() -> None:
     with pytest.raises(UsageError, match="subnet: "):
-        nic.Driver(subnet="ten")
+        nic.NicDriver(subnet="ten")
 
 
 def test_an_accelerator_is_attached_for_the_newest_claim_and_detached_by_its_own(tmp_path: Path) -> None:
-    driver = on_node(fabric.Driver(directory=str(tmp_path)))
+    driver = on_node(fabric.FabricDriver(directory=str(tmp_path)))
     port = tmp_path / "ports" / "accelerator-0"
     old, new = allocated(driver, "old", "accelerator-0"), allocated(driver, "new", "accelerator-0")
     asyncio.run(driver.bind(old, old.devices[0]))
@@ -105,7 +105,7 @@ def test_an_accelerator_is_attached_for_the_newest_claim_and_detached_by_its_own
 
 
 def test_a_broken_port_sends_the_pod_elsewhere(tmp_path: Path) -> None:
-    driver = on_node(fabric.Driver(directory=str(tmp_path)))
+    driver = on_node(fabric.FabricDriver(directory=str(tmp_path)))
     (tmp_path / "broken").write_text("accelerator-0")
     claim = allocated(driver, "a", "accelerator-0")
     with pytest.raises(BindingFailed, match="cannot attach accelerator-0"):

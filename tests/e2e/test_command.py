@@ -109,6 +109,8 @@ def test_a_port_that_is_taken_is_named() -> None:
         (["--ephemeral", "--anonymous-auth", "perhaps"], "--anonymous-auth"),
         (["--ephemeral", "--kubeconfig", "README.md/x"], "--kubeconfig: "),
         (["--data-dir", "README.md"], "--data-dir: "),
+        (["--ephemeral", "--kubelet-client-key", "a.key"], "--kubelet-client-certificate and --kubelet-client-key go"),
+        (["--ephemeral", "--kubelet-certificate-authority", "none.crt"], "nodes cannot be reached with none.crt"),
     ],
 )
 def test_a_wrong_flag_is_a_message_and_no_traceback(arguments: list[str], said: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from drakit.api import Node, Partial, Pod
 from drakit.api.codec.documents import decode_plain
 from drakit.base.gates import FeatureGates
-from drakit.explain import Cluster, DeviceRow, DeviceState, device_rows, totals
+from drakit.explain import ClusterObjects, DeviceRow, DeviceState, device_rows, totals
 
 Plain = dict[str, Any]
 DRIVER = "gpu.example.com"
@@ -42,7 +42,7 @@ def node(name: str) -> Partial[Node]:
 
 
 def rows(*objects: Any) -> dict[str, DeviceRow]:
-    return {row.device: row for row in device_rows(Cluster(objects, gates=FeatureGates.all_on()))}
+    return {row.device: row for row in device_rows(ClusterObjects(objects, gates=FeatureGates.all_on()))}
 
 
 def test_a_device_is_free_until_a_claim_has_it_and_then_names_its_holders() -> None:
@@ -165,7 +165,7 @@ def test_health_is_read_off_the_pods_that_use_a_device(health: str, healthy: boo
 
 
 def test_objects_can_be_added_replaced_and_removed_without_touching_the_cluster() -> None:
-    before = Cluster([node("node-a"), pool([{"name": "gpu-0"}])], gates=FeatureGates.all_on())
+    before = ClusterObjects([node("node-a"), pool([{"name": "gpu-0"}])], gates=FeatureGates.all_on())
     after = before.with_changes(add=[pool([{"name": "gpu-9"}])], remove=[node("node-a")])
     assert [row.device for row in device_rows(before)] == ["gpu-0"]
     assert [row.device for row in device_rows(after)] == ["gpu-9"]

@@ -9,11 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "drakit"
-ROOMS = (
-    *("base", "cel", "api", "selectors", "validation", "quota", "store", "apiserver", "client", "informers"),
-    *("manifests", "allocator", "lint", "scheduler", "controllers", "cli"),
-)
-"""The rooms whose names are settled among each other."""
+ROOMS = sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").is_file())
 TWICE = {"Status"}
 """Kubernetes has two of these: the answer of a server, and what a plugin of the scheduler says."""
 ACTING = {"apiserver", "scheduler"}
@@ -22,7 +18,9 @@ VAGUE = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
 
 
 def modules() -> list[Path]:
-    return sorted(path for room in ROOMS for path in (SOURCE / room).rglob("*.py"))
+    """Generated code has the names of the protocols."""
+    found = (path for room in ROOMS for path in (SOURCE / room).rglob("*.py"))
+    return sorted(path for path in found if "_pb2" not in path.stem)
 
 
 def definitions() -> Iterator[tuple[str, Path, set[str]]]:

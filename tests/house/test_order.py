@@ -34,7 +34,7 @@ ORDER = {
     "nodeagent": "agent → server, settings → node, podresources → pods → claims, devices → plugins → containers → metrics, runtimes → files",  # noqa: E501
     "nodeagent/containers": "config, hooks, probes, volumes → environment, handlers, hostpaths, limits, mounts, projections → backoff, deadlines, expansion, fieldrefs, grpchealth, payloads, sources → documents, failures",  # noqa: E501
     "nodeagent/runtimes": "cri, crun, process, simulated → supervised → behaviours, bytepipes, cdi, cgroups, changes, forwards, lastwords → contract, shim",  # noqa: E501
-    "driverkit": "running, project → plugin → serving, slices → calls → conditions, driver, state → claims, health, pools → cdi, config, metadata, sysfs",  # noqa: E501
+    "driverkit": "entry, project → plugin → serving, slices → calls → conditions, driver, state → claims, health, pools → cdi, config, metadata, sysfs",  # noqa: E501
     "driverkit/calls": "binder, sweep → lifecycle → answers, artifacts, meter, reader, statuses → inventory",
     "validation": "rules, disabled → cluster, resource → pods → context, fields",
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.builders.cluster import Cluster
-from tests.builders.manifests import DRIVER, device_class, resource_slice
+from tests.builders.documents import DRIVER
+from tests.builders.manifests import device_class, resource_slice
 from tests.controllers.eviction import KEY, rule, taint_slice, user
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drakit.client import CLAIMS, CLASSES, POD_GROUPS, PODS, POOL_STATUS_REQUESTS, SLICES, TAINT_RULES, Resource
-from tests.builders.manifests import CLASS, DRIVER, pod_group
+from tests.builders.documents import CLASS, DRIVER
+from tests.builders.manifests import pod_group
 from tests.builders.podmanifests import device_class, node, pod, resource_slice
 
 Plain = dict[str, Any]

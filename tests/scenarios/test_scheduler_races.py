@@ -19,7 +19,7 @@ from drakit.scheduler.dynamicresources import DynamicResources
 from drakit.scheduler.framework import Handle
 from drakit.scheduler.plugins import MAKERS
 from tests.builders.cluster import WRITES, Fatal
-from tests.builders.manifests import DRIVER
+from tests.builders.documents import DRIVER
 from tests.builders.podmanifests import by_template, device_class, node, pod, resource_slice, template
 from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop, scheduling
 from tests.scheduler.dynamicresources.extended.stage import asking, gpu_class

@@ -30,9 +30,9 @@ from drakit.conformance import (
     ClusterWishes,
     CommandLauncher,
     ConformanceRule,
+    DriverHints,
     RuleResult,
     RuleVerdict,
-    Subject,
     Timeouts,
     judge,
     open_testbed,
@@ -58,7 +58,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: Path | None
     wishes: ClusterWishes
     timeouts: Timeouts
-    subject: Subject
+    hints: DriverHints
     log: Path | None
 
 
@@ -127,7 +127,7 @@ def conformance(
             settle=settle,
             health=health_timeout,
         ),
-        subject=Subject(
+        hints=DriverHints(
             devices=tuple(device or ()),
             parameters=_documents(parameters)[0] if parameters else None,
             removal_arguments=tuple(shlex.split(removal_arguments)),
@@ -169,7 +169,7 @@ async def _judged(run: Run) -> tuple[str, list[RuleResult]]:
             log.touch()
         launcher = CommandLauncher(run.command, log, dict(os.environ))
         async with open_testbed(
-            launcher, kubeconfig=run.kubeconfig, wishes=run.wishes, timeouts=run.timeouts, subject=run.subject
+            launcher, kubeconfig=run.kubeconfig, wishes=run.wishes, timeouts=run.timeouts, hints=run.hints
         ) as bed:
             results: list[RuleResult] = []
             async for each in judge(run.rules, bed):

@@ -29,8 +29,8 @@ from drakit.cli.logs import log_to_stderr, note_warning
 from drakit.client import Access, Client
 from drakit.client.transport.http import Http
 from drakit.driverkit import Driver, KubeletPlugin, PluginSettings
+from drakit.driverkit.entry import stop_signal
 from drakit.driverkit.project import Project, write_project
-from drakit.driverkit.running import stop_signal
 from drakit.drivers import DRIVERS
 
 driver = typer.Typer(help="Run a DRA driver, or begin a new one.", no_args_is_help=True)

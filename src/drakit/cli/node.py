@@ -265,6 +265,7 @@ def _process(flags: RuntimeFlags, settings: AgentSettings, clock: Clock, server:
         settings.paths.root / "runtime",
         clock=clock,
         cdi=CdiRegistry(flags.cdi_dir or DEFAULT_CDI),
+        host_ip=settings.machine.internal_ip,
         cgroups=Cgroups(flags.cgroup_root or settings.node),
         api_addresses=[urlsplit(server).hostname or "localhost"],
         allow_remote=flags.allow_remote_api,
@@ -278,6 +279,7 @@ def _crun(flags: RuntimeFlags, settings: AgentSettings, clock: Clock) -> Runtime
         settings.paths.root / "runtime",
         clock=clock,
         cdi=CdiRegistry(flags.cdi_dir or DEFAULT_CDI),
+        host_ip=settings.machine.internal_ip,
         cgroups=Cgroups(flags.cgroup_root or settings.node),
         images=ImageStore(settings.paths.root / "images", root=flags.image_dir),
     )

@@ -11,7 +11,7 @@ from drakit.conformance.checks import RULES
 from drakit.conformance.cluster import ClusterWishes
 from drakit.conformance.launch import CommandLauncher, DriverPlaces, Launcher, RunningDriver
 from drakit.conformance.rules import ConformanceRule, select
-from drakit.conformance.settings import Subject, Timeouts
+from drakit.conformance.settings import DriverHints, Timeouts
 from drakit.conformance.suite import judge, open_testbed
 from drakit.conformance.testbed import Testbed
 from drakit.conformance.verdicts import Broken, NotApplicable, RuleResult, RuleVerdict
@@ -22,13 +22,13 @@ __all__ = [
     "ClusterWishes",
     "CommandLauncher",
     "ConformanceRule",
+    "DriverHints",
     "DriverPlaces",
     "Launcher",
     "NotApplicable",
     "RuleResult",
     "RuleVerdict",
     "RunningDriver",
-    "Subject",
     "Testbed",
     "Timeouts",
     "judge",

@@ -43,7 +43,7 @@ _SERVICES: dict[str, tuple[Any, Any]] = {
 _OPTIONS = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0))
 
 
-class CallFailed(Exception):
+class DriverCallFailed(Exception):
     """A gRPC call that ended with a code instead of an answer."""
 
     def __init__(self, method: str, code: str, details: str) -> None:
@@ -114,7 +114,7 @@ class RegistryWatch:
             for path in self._sockets() - left_out:
                 try:
                     return await get_info(path)
-                except CallFailed as error:
+                except DriverCallFailed as error:
                     reason = f"{path.name}: {error}"
             if self._clock.monotonic() >= deadline:
                 return reason
@@ -225,4 +225,4 @@ async def _channel(socket: Path) -> AsyncIterator[aio.Channel]:
 
 
 def _fail(method: str, error: aio.AioRpcError) -> NoReturn:
-    raise CallFailed(method, error.code().name, error.details() or "") from None
+    raise DriverCallFailed(method, error.code().name, error.details() or "") from None

@@ -32,7 +32,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     """Until the first message of a health stream, and until a change is told."""
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
+class DriverHints(msgspec.Struct, frozen=True, kw_only=True):
     """What the suite must be told about the driver."""
 
     devices: tuple[str, ...] = ()

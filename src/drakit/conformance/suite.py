@@ -15,7 +15,7 @@ from drakit.base.clock import Clock, RealClock
 from drakit.conformance.cluster import ClusterWishes, DriverCluster, given_cluster, own_cluster
 from drakit.conformance.launch import DriverPlaces, Launcher
 from drakit.conformance.rules import ConformanceRule
-from drakit.conformance.settings import Subject, Timeouts
+from drakit.conformance.settings import DriverHints, Timeouts
 from drakit.conformance.testbed import Testbed, running_testbed
 from drakit.conformance.verdicts import Broken, NotApplicable, RuleResult, RuleVerdict
 
@@ -71,7 +71,7 @@ async def open_testbed(
     kubeconfig: Path | None = None,
     wishes: ClusterWishes | None = None,
     timeouts: Timeouts | None = None,
-    subject: Subject | None = None,
+    hints: DriverHints | None = None,
     clock: Clock | None = None,
 ) -> AsyncIterator[Testbed]:
     """A place to judge a driver in; everything that belongs to it goes when the context closes."""
@@ -86,7 +86,7 @@ async def open_testbed(
                 places,
                 clock=clock or RealClock(),
                 timeouts=timeouts or Timeouts(),
-                subject=subject or Subject(),
+                hints=hints or DriverHints(),
             )
             async with running_testbed(bed):
                 yield bed

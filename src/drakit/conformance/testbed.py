@@ -21,9 +21,9 @@ from drakit.client import CLAIMS, SLICES, NotFound
 from drakit.conformance.claims import PublishedDevice, allocated, claim_for, claim_with_choice, published_devices
 from drakit.conformance.cluster import DriverCluster
 from drakit.conformance.kubelet import (
-    CallFailed,
     ClaimAnswer,
     ClaimKey,
+    DriverCallFailed,
     PluginConnection,
     RegisteredPlugin,
     RegistryWatch,
@@ -31,14 +31,15 @@ from drakit.conformance.kubelet import (
 )
 from drakit.conformance.launch import DriverPlaces, Launcher, RunningDriver
 from drakit.conformance.pools import incomplete_pools
-from drakit.conformance.settings import Subject, Timeouts
+from drakit.conformance.settings import DriverHints, Timeouts
 from drakit.conformance.verdicts import Broken, NotApplicable
 
 _POLL_SECONDS = 0.05
 _MOMENT_SECONDS = 0.2
+_READ_SECONDS = 3.0  # a driver that reads claims from a cache of its own never comes
 
 
-class DriverInstance(msgspec.Struct, frozen=True):
+class DriverUnderTest(msgspec.Struct, frozen=True):
     """One process of the driver, registered; `connection` speaks the version that a kubelet would choose."""
 
     process: RunningDriver
@@ -50,7 +51,7 @@ class DriverInstance(msgspec.Struct, frozen=True):
         key = ClaimKey.of(claim)
         try:
             answers = await self.connection.prepare(key)
-        except CallFailed as error:
+        except DriverCallFailed as error:
             raise Broken(str(error)) from None
         if key.uid not in answers:
             raise Broken(f"the answer has no entry for the claim: {_keys(answers)} instead of {key.uid}")
@@ -63,7 +64,7 @@ class DriverInstance(msgspec.Struct, frozen=True):
         key = ClaimKey.of(claim)
         try:
             answers = await self.connection.unprepare(key)
-        except CallFailed as error:
+        except DriverCallFailed as error:
             raise Broken(str(error)) from None
         if key.uid not in answers:
             raise Broken(f"the answer has no entry for the claim: {_keys(answers)} instead of {key.uid}")
@@ -88,18 +89,18 @@ class Testbed:
         *,
         clock: Clock,
         timeouts: Timeouts,
-        subject: Subject,
+        hints: DriverHints,
     ) -> None:
         self.cluster = cluster
         self.places = places
         self.clock = clock
         self.timeouts = timeouts
-        self.subject = subject
+        self.hints = hints
         self.driver_name = ""
         """Known once the driver has registered."""
         self._launcher = launcher
         self._registry = RegistryWatch(places.registry, clock)
-        self._instances: list[DriverInstance] = []
+        self._instances: list[DriverUnderTest] = []
         self._claims: list[ResourceClaim] = []
         self._numbers = count(1)
         self._waits_in_vain = False
@@ -107,13 +108,13 @@ class Testbed:
 
     # The driver
 
-    async def driver(self) -> DriverInstance:
+    async def driver(self) -> DriverUnderTest:
         """The instance that runs; a new one when there is none. Raise Broken if it does not register."""
         if self._instances and not self._instances[-1].process.ended:
             return self._instances[-1]
         return await self.start()
 
-    async def start(self, *, further: Sequence[str] = (), pod_uid: str = "") -> DriverInstance:
+    async def start(self, *, further: Sequence[str] = (), pod_uid: str = "") -> DriverUnderTest:
         """Start one more instance and register it, as a kubelet would when its socket appears."""
         self.places.make()
         present = [each.plugin.socket for each in self._instances if not each.process.ended]
@@ -125,7 +126,7 @@ class Testbed:
             raise
         self.driver_name = plugin.name
         connection = PluginConnection(plugin.service_socket, plugin.services[0], self.timeouts.call)
-        instance = DriverInstance(process, plugin, connection)
+        instance = DriverUnderTest(process, plugin, connection)
         self._instances.append(instance)
         return instance
 
@@ -142,18 +143,18 @@ class Testbed:
             raise Broken(f"none of its versions {list(found.versions)} is one that a kubelet knows")
         try:
             await notify(found)
-        except CallFailed as error:
+        except DriverCallFailed as error:
             raise Broken(str(error)) from None
         return found
 
-    async def stop(self, instance: DriverInstance) -> None:
+    async def stop(self, instance: DriverUnderTest) -> None:
         """SIGTERM, and SIGKILL if that is not heeded."""
         await self._leave(instance)
         if not instance.process.ended:
             await instance.process.terminate(self.timeouts.stop)
         await instance.process.kill()
 
-    async def kill(self, instance: DriverInstance) -> None:
+    async def kill(self, instance: DriverUnderTest) -> None:
         await self._leave(instance)
         await instance.process.kill()
 
@@ -168,7 +169,7 @@ class Testbed:
                 return f"the driver has ended by itself{_said(instance.process)}"
         return ""
 
-    async def _leave(self, instance: DriverInstance) -> None:
+    async def _leave(self, instance: DriverUnderTest) -> None:
         await instance.connection.close()
         if instance in self._instances:
             self._instances.remove(instance)
@@ -206,7 +207,7 @@ class Testbed:
 
     async def device(self) -> PublishedDevice:
         """A device for a claim. Raise NotApplicable if none is published that can be used on the node."""
-        wanted, cluster = self.subject.devices, self.cluster
+        wanted, cluster = self.hints.devices, self.cluster
         found = [each for each in published_devices(await self.published()) if not wanted or each.device.name in wanted]
         if not found:
             named = f" named {' or '.join(wanted)}" if wanted else ""
@@ -227,7 +228,7 @@ class Testbed:
             chosen,
             driver=self.driver_name,
             node_name=self.cluster.node_name,
-            parameters=self.subject.parameters,
+            parameters=self.hints.parameters,
             others=others,
         )
         return await self.cluster.client.update_status(given)
@@ -251,11 +252,14 @@ class Testbed:
     async def underway(self) -> None:
         """Let calls that were begun come as far as the API server, or a moment into the driver."""
         observer = self.cluster.observer
+        if observer is None:
+            await self.clock.sleep(_MOMENT_SECONDS)
+            return
 
         async def waits() -> bool:
-            return observer is not None and observer.waiting > 0
+            return observer.waiting > 0
 
-        await self.until(waits, _MOMENT_SECONDS)
+        await self.until(waits, _READ_SECONDS)
 
     async def delete_claim(self, claim: ResourceClaim) -> None:
         """Remove it from the cluster, as it is removed when nobody uses it any more."""
@@ -273,7 +277,7 @@ class Testbed:
             for instance in self._instances[-1:]:
                 try:
                     await instance.connection.unprepare(ClaimKey.of(claim))
-                except CallFailed:
+                except DriverCallFailed:
                     break
             try:
                 await self.delete_claim(claim)

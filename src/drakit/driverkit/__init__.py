@@ -41,10 +41,10 @@ from drakit.driverkit.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDev
 from drakit.driverkit.claims import AllocatedClaim, AllocatedDevice, ClaimRef, PreparedClaim, PreparedDevice
 from drakit.driverkit.config import PRIVILEGED, DeviceConfig
 from drakit.driverkit.driver import BindingFailed, Driver, Prepared, Unprepared, each
+from drakit.driverkit.entry import run, serve
 from drakit.driverkit.health import HealthReport, HealthState
 from drakit.driverkit.plugin import KubeletPlugin, PluginSettings
 from drakit.driverkit.pools import DevicePool, Published, pools_from_yaml
-from drakit.driverkit.running import run, serve
 
 __all__ = [
     "PRIVILEGED",

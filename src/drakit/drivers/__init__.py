@@ -14,7 +14,7 @@ any driver.
 
 from drakit.drivers.profiles import DeviceProfile, load_profile, parse_profile, profile_names, profile_slices
 
-DRIVERS = {name: f"drakit.drivers.{name}:Driver" for name in ("cpu", "fabric", "gpu", "nic")}
+DRIVERS = {name: f"drakit.drivers.{name}:{name.capitalize()}Driver" for name in ("cpu", "fabric", "gpu", "nic")}
 """Short names, each with what `drakit driver run` would be told otherwise."""
 
 __all__ = ["DRIVERS", "DeviceProfile", "load_profile", "parse_profile", "profile_names", "profile_slices"]

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from drakit import driverkit
 from drakit.api import Device
 from drakit.base.errors import NotFound
 from drakit.driverkit import (
     AllocatedClaim,
     AllocatedDevice,
     DevicePool,
+    Driver,
     Prepared,
     PreparedClaim,
     PreparedDevice,
@@ -32,7 +32,7 @@ NUMA_NODE = "dra.cpu/numaNodeID"
 NUMBER = "dra.cpu/numCPUs"
 
 
-class Driver(driverkit.Driver):
+class CpuDriver(Driver):
     metadata = True
 
     def __init__(self, *, profile: str = "cpu", directory: str = "/var/run/drakit-cpu") -> None:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from drakit import driverkit
 from drakit.driverkit import (
     AllocatedClaim,
     AllocatedDevice,
     BindingFailed,
     DevicePool,
+    Driver,
     Prepared,
     PreparedClaim,
     PreparedDevice,
@@ -27,7 +27,7 @@ from drakit.driverkit import (
 from drakit.drivers.profiles import load_profile
 
 
-class Driver(driverkit.Driver):
+class FabricDriver(Driver):
     metadata = True
 
     def __init__(self, *, profile: str = "fabric", directory: str = "/var/run/drakit-fabric") -> None:

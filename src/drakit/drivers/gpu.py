@@ -15,7 +15,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from drakit import driverkit
 from drakit.api import Device, DeviceTaint
 from drakit.base.clock import Clock, RealClock
 from drakit.base.structs import Model
@@ -25,6 +24,7 @@ from drakit.driverkit import (
     AllocatedDevice,
     DeviceConfig,
     DevicePool,
+    Driver,
     HealthReport,
     HealthState,
     Mount,
@@ -54,7 +54,7 @@ class GpuConfig(DeviceConfig):
     power_limit_watts: Annotated[int | None, PRIVILEGED] = None
 
 
-class Driver(driverkit.Driver):
+class GpuDriver(Driver):
     configs = (GpuConfig,)
     metadata = True
 

@@ -13,7 +13,6 @@ from ipaddress import ip_network
 from itertools import islice
 from pathlib import Path
 
-from drakit import driverkit
 from drakit.api import NetworkDeviceData
 from drakit.base.errors import UsageError
 from drakit.driverkit import (
@@ -21,6 +20,7 @@ from drakit.driverkit import (
     AllocatedDevice,
     BindingFailed,
     DevicePool,
+    Driver,
     Prepared,
     PreparedClaim,
     PreparedDevice,
@@ -34,7 +34,7 @@ _RATES = {"ingressBandwidth": "INGRESS_RATE", "egressBandwidth": "EGRESS_RATE"}
 _ADDRESSES = 4096
 
 
-class Driver(driverkit.Driver):
+class NicDriver(Driver):
     metadata = True
 
     def __init__(

@@ -4,12 +4,12 @@ In:  the objects of a cluster, from a live server, from files or from a snapshot
 Out: plain data that can be shown as a table or written as JSON. Pure: no I/O, no clock, no randomness.
 """
 
-from drakit.explain.cluster import Cluster
+from drakit.explain.cluster import ClusterObjects
 from drakit.explain.devices import Capacity, DeviceHolder, DeviceRow, DeviceState, Totals, device_rows, totals
 
 __all__ = [
     "Capacity",
-    "Cluster",
+    "ClusterObjects",
     "DeviceHolder",
     "DeviceRow",
     "DeviceState",

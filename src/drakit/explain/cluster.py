@@ -33,7 +33,7 @@ KINDS = (
 _INVENTORY = (Node, ResourceSlice, DeviceClass, DeviceTaintRule, ResourceClaim)
 
 
-class Cluster:
+class ClusterObjects:
     """Immutable. `with_changes` gives another one."""
 
     def __init__(self, objects: Iterable[Model | Partial[Any]], *, gates: FeatureGates | None = None) -> None:
@@ -67,11 +67,11 @@ class Cluster:
 
     def with_changes(
         self, add: Iterable[Model | Partial[Any]] = (), remove: Iterable[Model | Partial[Any]] = ()
-    ) -> Cluster:
+    ) -> ClusterObjects:
         """The cluster as it would be; an added object takes the place of one of its name."""
         gone = {_key(each) for each in remove}
         kept = (each for each in self.objects if _key(each) not in gone)
-        return Cluster((*kept, *add), gates=self.gates)
+        return ClusterObjects((*kept, *add), gates=self.gates)
 
     @cached_property
     def inventory(self) -> Inventory:

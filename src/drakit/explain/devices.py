@@ -1,6 +1,6 @@
 """What devices there are, who holds them, and what is left of them.
 
-In:  a Cluster.
+In:  a ClusterObjects.
 Out: a row per published device, and totals in which partitions of one card count once.
 """
 
@@ -17,7 +17,7 @@ from drakit.api import Device, DeviceAttribute, DeviceClass, Node, ResourceClaim
 from drakit.base.nodeselectors import matches
 from drakit.base.quantity import Quantity
 from drakit.base.taints import BLOCKING_EFFECTS
-from drakit.explain.cluster import Cluster
+from drakit.explain.cluster import ClusterObjects
 from drakit.explain.health import unhealthy_devices
 from drakit.selectors import Selector, bind, compile_selector
 
@@ -80,7 +80,7 @@ class Totals(msgspec.Struct, frozen=True):
     tainted: int
 
 
-def device_rows(cluster: Cluster) -> list[DeviceRow]:
+def device_rows(cluster: ClusterObjects) -> list[DeviceRow]:
     """Every device of the newest generation of each pool, in the order of driver, pool and publication."""
     reader = _Reader(cluster)
     pools = cluster.inventory.pools
@@ -101,7 +101,7 @@ def totals(rows: Iterable[DeviceRow]) -> Totals:
 class _Reader:
     """Reads what all devices of a cluster have in common once."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterObjects) -> None:
         self._cluster = cluster
         self._claims = {claim.metadata.uid: claim for claim in cluster.all(ResourceClaim)}
         self._nodes = list(cluster.all(Node))
@@ -167,7 +167,7 @@ class _Counter(msgspec.Struct):
 Counters = Mapping[str, _Counter]
 
 
-def _selectors(each: DeviceClass, cluster: Cluster) -> Sequence[Selector]:
+def _selectors(each: DeviceClass, cluster: ClusterObjects) -> Sequence[Selector]:
     lists = cluster.gates.enabled("DRAListTypeAttributes")
     return [compile_selector(one.cel.expression, list_attributes=lists) for one in each.spec.selectors if one.cel]
 

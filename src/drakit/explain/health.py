@@ -10,18 +10,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from drakit.api import Pod, ResourceClaim
-from drakit.explain.cluster import Cluster
+from drakit.explain.cluster import ClusterObjects
 
 DeviceName = tuple[str, str, str]
 """Driver, pool, device."""
 _PREFIX = "claim:"
 
 
-def unhealthy_devices(cluster: Cluster) -> frozenset[DeviceName]:
+def unhealthy_devices(cluster: ClusterObjects) -> frozenset[DeviceName]:
     return frozenset(name for pod in cluster.documents(Pod) for name in _reported(cluster, pod))
 
 
-def _reported(cluster: Cluster, pod: Mapping[str, Any]) -> Iterator[DeviceName]:
+def _reported(cluster: ClusterObjects, pod: Mapping[str, Any]) -> Iterator[DeviceName]:
     for container in (pod.get("status") or {}).get("containerStatuses") or ():
         for entry in container.get("allocatedResourcesStatus") or ():
             for resource in entry.get("resources") or ():
@@ -29,7 +29,7 @@ def _reported(cluster: Cluster, pod: Mapping[str, Any]) -> Iterator[DeviceName]:
                     yield from _devices(cluster, pod, entry["name"], resource["resourceID"])
 
 
-def _devices(cluster: Cluster, pod: Mapping[str, Any], entry: str, resource: str) -> Iterator[DeviceName]:
+def _devices(cluster: ClusterObjects, pod: Mapping[str, Any], entry: str, resource: str) -> Iterator[DeviceName]:
     name, _, request = entry.removeprefix(_PREFIX).partition("/")
     claim = cluster.find(ResourceClaim, _claim_name(pod, name), pod["metadata"].get("namespace", ""))
     allocation = claim.status.allocation if claim is not None else None

@@ -47,7 +47,7 @@ from drakit.nodeagent.plugins.drivers import PLUGIN_TYPE, Drivers
 from drakit.nodeagent.plugins.health import Device, HealthReports
 from drakit.nodeagent.plugins.registration import PluginHandler, PluginRegistration
 from drakit.nodeagent.plugins.slices import SliceRemoval
-from drakit.nodeagent.podresources.listing import PodResourceListing
+from drakit.nodeagent.podresources.resourcelist import PodResourceListing
 from drakit.nodeagent.podresources.service import PodResourcesServer
 from drakit.nodeagent.pods.admission import NodeFit, is_critical, victims
 from drakit.nodeagent.pods.containerstatuses import HealthView

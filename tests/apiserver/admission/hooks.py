@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.apiserver.admission.objects import MUTATING, VALIDATING
-from tests.apiserver.calls import Api, Plain
+from tests.apiserver.calls import Api
+from tests.builders.documents import Plain
 
 Respond = Callable[[Plain], Plain | bytes | None]
 Before = Callable[[], Awaitable[object]]

@@ -6,7 +6,8 @@ from typing import Any
 
 from drakit.api.exchange import User
 from drakit.apiserver import Settings
-from tests.apiserver.calls import Answer, Api, Plain, namespace
+from tests.apiserver.calls import Answer, Api, namespace
+from tests.builders.documents import Plain
 
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 NODES = "/api/v1/nodes"

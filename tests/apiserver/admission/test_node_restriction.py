@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.apiserver.admission.objects import ACCOUNTS, LEASES, MIRROR, NODES, disabled, node_user
-from tests.apiserver.calls import PODS, SLICES, Api, Plain, on_loop, pod, resource_slice, serving
+from tests.apiserver.calls import PODS, SLICES, Api, on_loop, pod, resource_slice, serving
+from tests.builders.documents import Plain
 
 A, B = node_user("node-a"), node_user("node-b")
 

@@ -9,7 +9,8 @@ import pytest
 from drakit.apiserver import Settings
 from drakit.base.gates import FeatureGates
 from tests.apiserver.admission.objects import ACCOUNTS, MIRROR, PRIORITIES, disabled, enabled
-from tests.apiserver.calls import PODS, Plain, on_loop, pod, serving
+from tests.apiserver.calls import PODS, on_loop, pod, serving
+from tests.builders.documents import Plain
 
 STRATEGIC = "application/strategic-merge-patch+json"
 

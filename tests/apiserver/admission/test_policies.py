@@ -23,7 +23,6 @@ from tests.apiserver.calls import (
     PODS,
     SLICES,
     Api,
-    Plain,
     claim,
     device_class,
     on_loop,
@@ -31,6 +30,7 @@ from tests.apiserver.calls import (
     resource_slice,
     serving,
 )
+from tests.builders.documents import Plain
 
 DRIVER = Path(__file__).parents[3] / "examples" / "policies" / "driver-access.yaml"
 BETA = CLAIMS.replace("/v1/", "/v1beta1/")

@@ -11,7 +11,8 @@ from drakit.apiserver.admission.plugins.tolerations import DefaultTolerationSeco
 from drakit.base.errors import UsageError
 from tests.apiserver.admission.hooks import webhook
 from tests.apiserver.admission.objects import BINDINGS, MUTATING, POLICIES, VALIDATING, binding, policy
-from tests.apiserver.calls import Answer, Plain, on_loop, serving
+from tests.apiserver.calls import Answer, on_loop, serving
+from tests.builders.documents import Plain
 
 ALWAYS = {"expression": "true"}
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}

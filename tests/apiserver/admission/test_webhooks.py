@@ -22,7 +22,8 @@ from drakit.apiserver.auth.certificates import Authority
 from drakit.apiserver.kinds.served import known_kind
 from tests.apiserver.admission.hooks import ALLOW, labelling, listening, ok, patch, register, webhook
 from tests.apiserver.admission.objects import PRIORITIES, VALIDATING, disabled
-from tests.apiserver.calls import CLAIMS, CLASSES, PODS, Plain, claim, device_class, on_loop, pod, serving
+from tests.apiserver.calls import CLAIMS, CLASSES, PODS, claim, device_class, on_loop, pod, serving
+from tests.builders.documents import Plain
 
 CONFIGURATION = known_kind("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
 POD_RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from drakit.conformance import DriverPlaces
@@ -35,6 +36,7 @@ class InProcessDriver:
     def __init__(self, driver: PlainDriver) -> None:
         self._driver = driver
         self._code: int | None = None
+        self._killing: asyncio.Task[None] | None = None
 
     @property
     def ended(self) -> bool:
@@ -48,10 +50,14 @@ class InProcessDriver:
         return self._code
 
     async def kill(self) -> None:
+        if not self.ended:
+            self._code = -9
+            self._killing = asyncio.create_task(self._end())
+        if self._killing is not None:
+            await self._killing
+
+    async def _end(self) -> None:
         """The sockets of a process that was killed stay where they are, and nobody listens."""
-        if self.ended:
-            return
-        self._code = -9
         await self._driver.abort()
         await self._driver.client.close()
         for path in (self._driver.endpoint, self._driver.registration):

@@ -7,16 +7,12 @@ import asyncio
 import msgspec
 import pytest
 
-from drakit.conformance import RULES, RuleResult, RuleVerdict, Subject, Timeouts, judge, open_testbed
+from drakit.conformance import RULES, RuleResult, RuleVerdict, Timeouts, judge, open_testbed
 from tests.conformance.driver.flaws import FLAWS
-from tests.conformance.driver.launcher import REMOVE, InProcessLauncher
-from tests.conformance.driver.plaindriver import NAME, SICK, PlainDriver
+from tests.conformance.driver.launcher import InProcessLauncher
+from tests.conformance.driver.plaindriver import PlainDriver
+from tests.conformance.driver.runs import HINTS, PATIENT
 
-CONTROL = f"{{plugin_dir}}/{NAME}/{SICK}"
-SUBJECT = Subject(
-    removal_arguments=(REMOVE,), break_command=("touch", CONTROL), heal_command=("rm", "--force", CONTROL)
-)
-PATIENT = Timeouts(start=30.0, call=30.0, publish=30.0, repair=30.0, stop=30.0, slow=0.05, settle=0.05, health=30.0)
 SOONER = {
     "slices-complete": {"publish": 1.0},
     "slices-repaired": {"repair": 2.0},
@@ -28,7 +24,7 @@ SOONER = {
 
 
 async def judged(kind: type[PlainDriver], timeouts: Timeouts = PATIENT) -> list[RuleResult]:
-    async with open_testbed(InProcessLauncher(kind), timeouts=timeouts, subject=SUBJECT) as bed:
+    async with open_testbed(InProcessLauncher(kind), timeouts=timeouts, hints=HINTS) as bed:
         return [each async for each in judge(RULES, bed)]
 
 

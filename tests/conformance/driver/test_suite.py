@@ -14,12 +14,12 @@ from drakit.conformance import RULES, ClusterWishes, RuleResult, RuleVerdict, ju
 from drakit.conformance.cluster import own_cluster
 from tests.conformance.driver.launcher import InProcessLauncher
 from tests.conformance.driver.plaindriver import PlainDriver
-from tests.conformance.driver.test_rules import PATIENT, SUBJECT
+from tests.conformance.driver.runs import HINTS, PATIENT
 
 
 async def judged_in(kubeconfig: Path, launcher: InProcessLauncher, *, node: str = "worker") -> list[RuleResult]:
     wishes = ClusterWishes(node_name=node)
-    async with open_testbed(launcher, kubeconfig=kubeconfig, wishes=wishes, timeouts=PATIENT, subject=SUBJECT) as bed:
+    async with open_testbed(launcher, kubeconfig=kubeconfig, wishes=wishes, timeouts=PATIENT, hints=HINTS) as bed:
         return [each async for each in judge(RULES, bed)]
 
 

@@ -11,7 +11,7 @@ import pytest
 from drakit.nodeagent.containers.config import ContainerSettings, container_config, log_directory
 from drakit.nodeagent.containers.documents import identity
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
-from drakit.nodeagent.runtimes.contract import ContainerConfig, ContainerRole, Mount, RuntimeRefusal
+from drakit.nodeagent.runtimes.contract import BindMount, ContainerConfig, ContainerRole, RuntimeRefusal
 from tests.nodeagent.containers.pods import Objects, container, pod
 
 
@@ -42,7 +42,7 @@ def test_everything_of_a_container_arrives(tmp_path: Path) -> None:
     assert (found.command, found.args, found.working_dir) == (["run", "fast"], ["--pod=web", "$(MODE)"], "/work")
     assert (found.cdi_devices, found.log_path, found.limits.cpu_quota) == (("v/c=a",), "main/2.log", 100_000)
     assert (found.run_as_user, found.run_as_group, found.read_only_root, found.stop_signal) == (7, 6, True, "SIGUSR1")
-    assert (found.tty, found.stdin, found.mounts[0]) == (True, True, Mount(str(tmp_path / "v"), "/data"))
+    assert (found.tty, found.stdin, found.mounts[0]) == (True, True, BindMount(str(tmp_path / "v"), "/data"))
 
 
 def test_init_containers_and_sidecars_are_told_apart(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from drakit.nodeagent.containers.failures import ConfigUnavailable, MountFailed,
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.mounts import mounts_of
 from drakit.nodeagent.containers.volumes import VolumeStore
-from drakit.nodeagent.runtimes.contract import Mount, RuntimeRefusal
+from drakit.nodeagent.runtimes.contract import BindMount, RuntimeRefusal
 from tests.nodeagent.containers.pods import Objects, container, pod
 
 
@@ -213,9 +213,9 @@ def test_mounts_name_volume_path_and_mode(tmp_path: Path) -> None:
         ]
     )
     assert mounts_of(subject, {"v": tmp_path}, {"POD": "web"}) == [
-        Mount(str(tmp_path), "/data", read_only=True),
-        Mount(str(tmp_path / "a" / "b"), "/sub"),
-        Mount(str(tmp_path / "web"), "/expr", propagation="HostToContainer"),
+        BindMount(str(tmp_path), "/data", read_only=True),
+        BindMount(str(tmp_path / "a" / "b"), "/sub"),
+        BindMount(str(tmp_path / "web"), "/expr", propagation="HostToContainer"),
     ]
     assert (tmp_path / "a" / "b").is_dir()
 

@@ -18,11 +18,11 @@ import grpc
 from aiohttp import WSMsgType, web
 
 from drakit.nodeagent.runtimes.contract import (
+    BindMount,
     ContainerConfig,
     ContainerLimits,
     ContainerState,
     ExecStreams,
-    Mount,
     PodIdentity,
     RuntimeRefusal,
     SandboxConfig,
@@ -194,7 +194,7 @@ class CriServer(RuntimeServiceServicer, ImageServiceServicer):
             args=list(config.args),
             working_dir=config.working_dir,
             env={entry.key: entry.value.decode() for entry in config.envs},
-            mounts=[Mount(mount.host_path, mount.container_path, mount.readonly) for mount in config.mounts],
+            mounts=[BindMount(mount.host_path, mount.container_path, mount.readonly) for mount in config.mounts],
             cdi_devices=[device.name for device in config.CDI_devices],
             limits=ContainerLimits(oom_score_adj=config.linux.resources.oom_score_adj),
             log_path=config.log_path,

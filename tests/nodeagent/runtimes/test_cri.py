@@ -16,11 +16,11 @@ import pytest
 
 from drakit.base.clock import FakeClock, RealClock
 from drakit.nodeagent.runtimes.contract import (
+    BindMount,
     ContainerState,
     ContainerUnknown,
     DeviceUnresolved,
     ImageUnavailable,
-    Mount,
     PodIdentity,
     RuntimeFailure,
     RuntimeRefusal,
@@ -47,7 +47,9 @@ def tool(script: str, **changes: Any) -> Any:
 @on_loop
 async def test_a_container_runs_and_its_end_is_told(tmp_path: Path) -> None:
     async with connected(tmp_path) as (runtime, _):
-        config = tool("echo $A; cat /drakit-v/file; exit 3", env={"A": "b"}, mounts=[Mount(str(tmp_path), "/drakit-v")])
+        config = tool(
+            "echo $A; cat /drakit-v/file; exit 3", env={"A": "b"}, mounts=[BindMount(str(tmp_path), "/drakit-v")]
+        )
         (tmp_path / "file").write_text("in\n")
         info, text = await run(runtime, tmp_path, config)
         assert (info.exit_code, info.reason, text, info.pod) == (3, "Error", "b\nin\n", POD)

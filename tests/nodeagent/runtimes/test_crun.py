@@ -20,11 +20,11 @@ from drakit.base.clock import RealClock
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
 from drakit.nodeagent.runtimes.cgroups import Cgroups
 from drakit.nodeagent.runtimes.contract import (
+    BindMount,
     ContainerLimits,
     ContainerState,
     ImageUnavailable,
     LimitsRefused,
-    Mount,
     RuntimeRefusal,
     RuntimeUnsuitable,
 )
@@ -104,7 +104,10 @@ async def test_devices_are_applied(tmp_path: Path, root_file_system: Path) -> No
 @on_loop
 async def test_volumes_are_mounted(tmp_path: Path, root_file_system: Path) -> None:
     (tmp_path / "volume").mkdir()
-    mounts = [Mount(str(tmp_path / "volume"), "/data"), Mount(str(tmp_path / "volume"), "/ro", read_only=True)]
+    mounts = [
+        BindMount(str(tmp_path / "volume"), "/data"),
+        BindMount(str(tmp_path / "volume"), "/ro", read_only=True),
+    ]
     async with runtime_in(tmp_path, root_file_system) as runtime:
         _, text = await run(
             runtime, tmp_path, tiny("echo hi > /data/f; cat /ro/f; echo x > /ro/g || echo no", mounts=mounts)

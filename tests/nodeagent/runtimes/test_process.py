@@ -15,13 +15,13 @@ import uvloop
 
 from drakit.base.errors import DeadlineExceeded
 from drakit.nodeagent.runtimes.contract import (
+    BindMount,
     ContainerInfo,
     ContainerLimits,
     ContainerState,
     DeviceUnresolved,
     ExecResult,
     LimitsRefused,
-    Mount,
     RuntimeRefusal,
     RuntimeUnsuitable,
     SandboxConfig,
@@ -168,9 +168,9 @@ async def test_mounts_appear_without_a_trace_on_the_node(tmp_path: Path, namespa
     (tmp_path / "volume" / "file").write_text("hello")
     (tmp_path / "one").write_text("single")
     mounts = [
-        Mount(str(tmp_path / "volume"), "/drakit-test-data"),
-        Mount(str(tmp_path / "volume"), "/var/run/drakit-test/read", read_only=True),
-        Mount(str(tmp_path / "one"), "/etc/drakit-test/one.conf"),
+        BindMount(str(tmp_path / "volume"), "/drakit-test-data"),
+        BindMount(str(tmp_path / "volume"), "/var/run/drakit-test/read", read_only=True),
+        BindMount(str(tmp_path / "one"), "/etc/drakit-test/one.conf"),
     ]
     script = (
         "cat /drakit-test-data/file /etc/drakit-test/one.conf; echo; echo new > /drakit-test-data/new;"
@@ -189,8 +189,8 @@ async def test_a_mount_within_a_volume_is_made_in_the_volume(tmp_path: Path) -> 
         (tmp_path / name).mkdir()
     (tmp_path / "inner" / "file").write_text("in\n")
     mounts = [
-        Mount(str(tmp_path / "inner"), "/drakit-outer/a/b"),
-        Mount(str(tmp_path / "outer"), "/drakit-outer"),
+        BindMount(str(tmp_path / "inner"), "/drakit-outer/a/b"),
+        BindMount(str(tmp_path / "outer"), "/drakit-outer"),
     ]
     async with runtime_in(tmp_path) as runtime:
         script = "cat /drakit-outer/a/b/file; echo kept > /drakit-outer/kept"
@@ -240,8 +240,10 @@ async def test_a_failing_hook_keeps_the_container_from_starting(tmp_path: Path) 
 async def test_without_a_mount_namespace_needed_mounts_are_refused_and_others_left_out(tmp_path: Path) -> None:
     async with runtime_in(tmp_path, namespace="none") as runtime:
         with pytest.raises(RuntimeRefusal, match="mounts /data: the kernel lets this agent make no mount namespace"):
-            await start(runtime, tmp_path, shell("true", mounts=[Mount(str(tmp_path), "/data")]))
-        _, text = await run(runtime, tmp_path, shell("echo ok", mounts=[Mount("/etc/hosts", "/data", needed=False)]))
+            await start(runtime, tmp_path, shell("true", mounts=[BindMount(str(tmp_path), "/data")]))
+        _, text = await run(
+            runtime, tmp_path, shell("echo ok", mounts=[BindMount("/etc/hosts", "/data", needed=False)])
+        )
     assert text == "ok\n"
 
 
@@ -259,7 +261,7 @@ async def test_without_a_cgroup_memory_is_held_by_the_process_and_cpu_is_refused
 async def test_exec_runs_in_the_container_with_its_view_and_environment(tmp_path: Path) -> None:
     (tmp_path / "volume").mkdir()
     (tmp_path / "volume" / "file").write_text("seen\n")
-    config = shell("sleep 1000", mounts=[Mount(str(tmp_path / "volume"), "/drakit-v")], env={"A": "b"})
+    config = shell("sleep 1000", mounts=[BindMount(str(tmp_path / "volume"), "/drakit-v")], env={"A": "b"})
     async with runtime_in(tmp_path) as runtime:
         container = await start(runtime, tmp_path, config)
         result = await runtime.exec_sync(container, ["sh", "-c", "cat /drakit-v/file; echo $A; hostname; exit 5"])

@@ -20,7 +20,7 @@ async def test_the_pods_of_an_informer_are_whole_documents() -> None:
         pods = CachedPods(informer)
         found = pods.find("default", "web")
         assert found is not None
-        assert found["spec"]["containers"][0]["name"] == "main"
+        assert found["spec"]["containers"][0]["image"]
         assert pods.find("default", "other") is None
         assert [each["metadata"]["name"] for each in pods.all()] == ["web"]
         following.cancel()

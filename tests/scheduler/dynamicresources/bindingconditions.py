@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drakit.client import CLAIMS
-from tests.builders.manifests import DRIVER
+from tests.builders.documents import DRIVER
 from tests.builders.schedulercluster import SchedulingCluster
 from tests.scheduler.dynamicresources.scenes import (
     Plain,

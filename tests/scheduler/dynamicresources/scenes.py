@@ -10,7 +10,7 @@ from drakit.api.objects.claims import ResourceClaim
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS
 from tests.builders import manifests
-from tests.builders.manifests import CLASS, DRIVER, Plain
+from tests.builders.documents import CLASS, DRIVER, Plain
 from tests.builders.podmanifests import by_name, device_class, node, pod, resource_slice
 from tests.builders.schedulercluster import SchedulingCluster, scheduling
 

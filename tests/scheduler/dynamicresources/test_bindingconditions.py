@@ -9,7 +9,7 @@ from drakit.client import CLAIMS, NODES
 from drakit.scheduler.config.args import DynamicResourcesArgs
 from drakit.scheduler.dynamicresources import DynamicResources
 from drakit.scheduler.plugins import MAKERS
-from tests.builders.manifests import DRIVER
+from tests.builders.documents import DRIVER
 from tests.builders.schedulercluster import SchedulingCluster, on_loop
 from tests.scheduler.dynamicresources.bindingconditions import attachable, condition, report
 from tests.scheduler.dynamicresources.scenes import (

@@ -11,7 +11,7 @@ from drakit.api import Pod, from_plain
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, CLASSES, PODS, SLICES, TAINT_RULES
 from drakit.scheduler.framework import CycleState, PluginStatus
-from tests.builders.manifests import DRIVER
+from tests.builders.documents import DRIVER
 from tests.builders.podmanifests import by_template, node, pod, resource_slice, template
 from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.choosing import Plugins

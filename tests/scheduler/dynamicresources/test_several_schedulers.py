@@ -8,7 +8,8 @@ import pytest
 
 from drakit.client import CLAIMS, PODS, InProcess
 from tests.builders.cluster import Fatal
-from tests.builders.manifests import DRIVER, allocation
+from tests.builders.documents import DRIVER
+from tests.builders.manifests import allocation
 from tests.builders.podmanifests import device_class, node, resource_slice
 from tests.builders.schedulercluster import cluster, on_loop
 from tests.scheduler.dynamicresources.faults import another_scheduler

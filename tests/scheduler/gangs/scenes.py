@@ -9,7 +9,8 @@ from typing import Any
 from drakit.api.objects.meta import Condition, find_condition
 from drakit.base.gates import FeatureGates
 from drakit.client import POD_GROUPS
-from tests.builders.manifests import Plain, pod_group
+from tests.builders.documents import Plain
+from tests.builders.manifests import pod_group
 from tests.builders.podmanifests import node, pod
 from tests.builders.schedulercluster import SchedulingCluster, scheduling
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drakit.client import CLAIMS, POD_GROUPS, PODS
-from tests.builders.manifests import Plain
+from tests.builders.documents import Plain
 from tests.builders.podmanifests import by_template, device_class, node, pod, resource_slice, template
 from tests.builders.schedulercluster import on_loop, scheduling
 from tests.scheduler.dynamicresources.scenes import by_name, claim, devices_of, scene, stored, users_of

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakit.client import CLAIMS, POD_GROUPS, PODS
-from tests.builders.manifests import Plain
+from tests.builders.documents import Plain
 from tests.builders.podmanifests import by_template, device_class, node, pod, resource_slice, template
 from tests.builders.schedulercluster import SchedulingCluster, scheduling
 from tests.scheduler.gangs.scenes import GATES, gang, member

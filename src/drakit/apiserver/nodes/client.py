@@ -46,13 +46,15 @@ class NodeFiles(msgspec.Struct, frozen=True):
 
 class NodeClient:
     def __init__(self, files: NodeFiles, *, deadline: Deadline = asyncio.timeout) -> None:
+        """Raise UsageError for files that are of no use."""
         self._files = files
         self._deadline = deadline
+        self._verifying = self._context()
 
     async def ask(
         self, address: NodeAddress, method: str, target: str, headers: Mapping[str, str], *, verify: bool = True
     ) -> NodeResponse:
-        """The caller closes the answer. Raise NodeUnreachable, or UsageError for files that are of no use."""
+        """The caller closes the answer. Raise NodeUnreachable."""
         context = self._verifying if verify else self._trusting
         about = f'node "{address.node}" at {address}'
         try:
@@ -71,10 +73,6 @@ class NodeClient:
         raise NodeUnreachable(f"error dialing backend: {about}: {why}")
 
     @cached_property
-    def _verifying(self) -> ssl.SSLContext:
-        return self._context()
-
-    @cached_property
     def _trusting(self) -> ssl.SSLContext:
         """For a reader of logs who asks not to look at the node's certificate."""
         context = self._context()
@@ -90,7 +88,9 @@ class NodeClient:
             if pair is not None:
                 context.load_cert_chain(pair.certificate, pair.key)
         except OSError as error:
-            raise UsageError(f"the certificates for nodes cannot be used: {error}") from None
+            own = (pair.certificate, pair.key) if pair is not None else ()
+            files = ", ".join(str(file) for file in (authority, *own) if file is not None)
+            raise UsageError(f"nodes cannot be reached with {files}: {error}") from None
         return context
 
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 
-from drakit.conformance.kubelet import HEALTH, CallFailed
+from drakit.conformance.kubelet import HEALTH, DriverCallFailed
 from drakit.conformance.launch import filled
 from drakit.conformance.rules import rule
-from drakit.conformance.testbed import DriverInstance, Testbed
+from drakit.conformance.testbed import DriverUnderTest, Testbed
 from drakit.conformance.verdicts import Broken, NotApplicable
 from drakit.pluginapi import health_v1alpha1_pb2
 
@@ -36,13 +36,13 @@ async def _published(bed: Testbed) -> set[tuple[str, str]]:
 
 
 async def _next(
-    bed: Testbed, driver: DriverInstance, messages: AsyncIterator[Message], *, seconds: float | None = None
+    bed: Testbed, driver: DriverUnderTest, messages: AsyncIterator[Message], *, seconds: float | None = None
 ) -> Message:
     """The next message. Raise NotApplicable for a driver that never said it had a stream."""
     limit = bed.timeouts.health if seconds is None else seconds
     try:
         return await asyncio.wait_for(anext(messages), limit)
-    except CallFailed as error:
+    except DriverCallFailed as error:
         if error.code == "UNIMPLEMENTED" and HEALTH not in driver.plugin.versions:
             raise NotApplicable("the driver does not offer the health service") from None
         raise Broken(str(error)) from None
@@ -71,22 +71,22 @@ def _judge(message: Message, published: set[tuple[str, str]]) -> None:
     needs=("registration", "slices-valid", "health-stream"),
 )
 async def change(bed: Testbed) -> None:
-    subject = bed.subject
-    if not (subject.break_command and subject.heal_command):
+    hints = bed.hints
+    if not (hints.break_command and hints.heal_command):
         raise NotApplicable("nothing says how a device is made sick and well (--break-command, --heal-command)")
     driver = await bed.driver()
     await bed.published()
     async with aclosing(driver.connection.watch_health()) as messages:
         await _until(bed, driver, messages, _is_well, "before anything was done, a device is sick")
-        await _run(bed, subject.break_command)
+        await _run(bed, hints.break_command)
         await _until(bed, driver, messages, _is_sick, "no device is told to be unhealthy")
-        await _run(bed, subject.heal_command)
+        await _run(bed, hints.heal_command)
         await _until(bed, driver, messages, _is_well, "a device is still told to be unhealthy")
 
 
 async def _until(
     bed: Testbed,
-    driver: DriverInstance,
+    driver: DriverUnderTest,
     messages: AsyncIterator[Message],
     holds: Callable[[Message], bool],
     otherwise: str,

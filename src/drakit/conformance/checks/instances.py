@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from drakit.conformance.kubelet import CallFailed, get_info
+from drakit.conformance.kubelet import DriverCallFailed, get_info
 from drakit.conformance.rules import rule
-from drakit.conformance.testbed import DriverInstance, Testbed
+from drakit.conformance.testbed import DriverUnderTest, Testbed
 from drakit.conformance.verdicts import Broken, NotApplicable
 
 
@@ -27,7 +27,7 @@ async def two_instances(bed: Testbed) -> None:
     await bed.stop(old)
     try:
         await get_info(new.plugin.socket)
-    except CallFailed as error:
+    except DriverCallFailed as error:
         raise Broken(f"after the old instance has stopped: {error}") from None
     if not new.plugin.service_socket.is_socket():
         raise Broken("the old instance took the socket of the new one with it")
@@ -36,7 +36,7 @@ async def two_instances(bed: Testbed) -> None:
         raise Broken("the old instance took the slices with it")
 
 
-async def _second(bed: Testbed, old: DriverInstance) -> DriverInstance:
+async def _second(bed: Testbed, old: DriverUnderTest) -> DriverUnderTest:
     try:
         return await bed.start()
     except Broken as error:

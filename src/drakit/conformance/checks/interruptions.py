@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from drakit.api import ResourceClaim
 from drakit.conformance.cdi import read_directory, spec_files
-from drakit.conformance.kubelet import CallFailed, ClaimAnswer, ClaimKey, get_info
+from drakit.conformance.kubelet import ClaimAnswer, ClaimKey, DriverCallFailed, get_info
 from drakit.conformance.rules import rule
-from drakit.conformance.testbed import DriverInstance, Testbed
+from drakit.conformance.testbed import DriverUnderTest, Testbed
 from drakit.conformance.verdicts import Broken, NotApplicable
 
+_ANSWER_SECONDS = 0.5
 _NEEDS = ("registration", "slices-valid", "prepare", "unprepare")
 
 
@@ -31,7 +33,7 @@ async def slow_call(bed: Testbed) -> None:
         await bed.clock.sleep(bed.timeouts.slow)
         try:
             await get_info(driver.plugin.socket)
-        except CallFailed as error:
+        except DriverCallFailed as error:
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
             raise Broken(f"while a call is under way: {error}") from None
@@ -53,13 +55,23 @@ async def cancelled_call(bed: Testbed) -> None:
         await bed.underway()
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
+        await _heard(bed, driver)
     await _complete(bed, driver, claim)
     await driver.unprepare(claim)
     if left := sorted(spec_files(bed.places.cdi).keys() - before):
         raise Broken(f"CDI files were left behind: {', '.join(left)}")
 
 
-async def _complete(bed: Testbed, driver: DriverInstance, claim: ResourceClaim) -> ClaimAnswer:
+async def _heard(bed: Testbed, driver: DriverUnderTest) -> None:
+    """What goes over one connection arrives in order: who answers this call has heard of the cancelled one.
+
+    A driver that does one call at a time and lets none be cancelled does not answer; it has had its time then.
+    """
+    with suppress(DriverCallFailed):
+        await driver.connection.prepare(seconds=max(bed.timeouts.settle, _ANSWER_SECONDS))
+
+
+async def _complete(bed: Testbed, driver: DriverUnderTest, claim: ResourceClaim) -> ClaimAnswer:
     answer = await driver.prepare(claim)
     if not answer.devices:
         raise Broken("the claim is answered without devices")

@@ -9,9 +9,9 @@ import msgspec
 from drakit.api import DeviceRequestAllocationResult, ResourceClaim
 from drakit.conformance.cdi import spec_files
 from drakit.conformance.claims import REQUEST
-from drakit.conformance.kubelet import AnsweredDevice, CallFailed, ClaimAnswer, ClaimKey
+from drakit.conformance.kubelet import AnsweredDevice, ClaimAnswer, ClaimKey, DriverCallFailed
 from drakit.conformance.rules import rule
-from drakit.conformance.testbed import DriverInstance, Testbed
+from drakit.conformance.testbed import DriverUnderTest, Testbed
 from drakit.conformance.verdicts import Broken
 
 _NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -30,7 +30,7 @@ async def prepare(bed: Testbed) -> None:
     _judge(await driver.prepare(claim), claim, driver)
 
 
-def _judge(answer: ClaimAnswer, claim: ResourceClaim, driver: DriverInstance) -> None:
+def _judge(answer: ClaimAnswer, claim: ResourceClaim, driver: DriverUnderTest) -> None:
     """Every device that was given has to be in the answer, with pool, request and share; and no other."""
     expected = {(each.pool, each.device, _share(each, driver)) for each in own_results(claim, driver.plugin.name)}
     told = {(each.pool, each.device, each.share_id) for each in answer.devices}
@@ -46,7 +46,7 @@ def own_results(claim: ResourceClaim, driver: str) -> list[DeviceRequestAllocati
     return [each for each in allocation.devices.results if each.driver == driver] if allocation else []
 
 
-def _share(result: DeviceRequestAllocationResult, driver: DriverInstance) -> str | None:
+def _share(result: DeviceRequestAllocationResult, driver: DriverUnderTest) -> str | None:
     return result.share_id if driver.plugin.services[0].startswith("v1.") else None
 
 
@@ -164,11 +164,11 @@ async def unallocated(bed: Testbed) -> None:
     await _refused(driver, ClaimKey.of(await bed.unallocated_claim()))
 
 
-async def _refused(driver: DriverInstance, key: ClaimKey) -> None:
+async def _refused(driver: DriverUnderTest, key: ClaimKey) -> None:
     """An error for the claim, or for the whole call: both keep the pod from starting."""
     try:
         answers = await driver.connection.prepare(key)
-    except CallFailed as error:
+    except DriverCallFailed as error:
         if error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED", "UNIMPLEMENTED"):
             raise Broken(f"the claim was not refused: {error}") from None
         return
@@ -192,7 +192,7 @@ async def partial_failure(bed: Testbed) -> None:
     bad = ClaimKey(bed.cluster.namespace, "no-such-claim", _NOBODY)
     try:
         answers = await driver.connection.prepare(bad, ClaimKey.of(good))
-    except CallFailed as error:
+    except DriverCallFailed as error:
         raise Broken(f"the whole call failed: {error}") from None
     missing = [uid for uid in (bad.uid, good.metadata.uid) if uid not in answers]
     if missing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from drakit.base.names import check_dns_subdomain
-from drakit.conformance.kubelet import PLUGIN_TYPE, CallFailed, connected, get_info, notify
+from drakit.conformance.kubelet import PLUGIN_TYPE, DriverCallFailed, connected, get_info, notify
 from drakit.conformance.rules import rule
 from drakit.conformance.testbed import Testbed
 from drakit.conformance.verdicts import Broken
@@ -39,7 +39,7 @@ async def registration_repeated(bed: Testbed) -> None:
     try:
         # A driver may answer a refusal with an error of its own; it must not end over it.
         await notify(driver.plugin, error="refused by drakit conformance")
-    except CallFailed as error:
+    except DriverCallFailed as error:
         if error.code == "UNAVAILABLE":
             raise Broken(f"after a refused registration: {error}") from None
     await bed.clock.sleep(bed.timeouts.settle)
@@ -48,7 +48,7 @@ async def registration_repeated(bed: Testbed) -> None:
     try:
         again = await get_info(driver.plugin.socket)
         await notify(again)
-    except CallFailed as error:
+    except DriverCallFailed as error:
         raise Broken(f"the second time: {error}") from None
     if again != driver.plugin:
         raise Broken(f"GetInfo answered {again} after {driver.plugin}")
@@ -66,7 +66,7 @@ async def service_versions(bed: Testbed) -> None:
             try:
                 answers = await connection.prepare()
                 answers_too = await connection.unprepare()
-            except CallFailed as error:
+            except DriverCallFailed as error:
                 raise Broken(f"{service}: {error}") from None
         if answers or answers_too:
             raise Broken(f"{service}: the answer to a request without claims has entries")

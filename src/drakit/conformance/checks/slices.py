@@ -173,10 +173,10 @@ async def kept(bed: Testbed) -> None:
     needs=_NEEDS,
 )
 async def removed_on_request(bed: Testbed) -> None:
-    if not bed.subject.removal_arguments:
+    if not bed.hints.removal_arguments:
         raise NotApplicable("nothing says how the driver is told to remove its slices (--removal-arguments)")
     await bed.stop(await bed.driver())
-    driver = await bed.start(further=bed.subject.removal_arguments)
+    driver = await bed.start(further=bed.hints.removal_arguments)
     await bed.published()
     await bed.stop(driver)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 from drakit.conformance.cdi import spec_files
-from drakit.conformance.kubelet import CallFailed, ClaimKey
+from drakit.conformance.kubelet import ClaimKey, DriverCallFailed
 from drakit.conformance.rules import rule
 from drakit.conformance.testbed import Testbed
 from drakit.conformance.verdicts import Broken
@@ -54,7 +54,7 @@ async def without_prepare(bed: Testbed) -> None:
     nobody = ClaimKey(bed.cluster.namespace, "never-heard-of", str(uuid4()))
     try:
         answers = await driver.connection.unprepare(nobody)
-    except CallFailed as error:
+    except DriverCallFailed as error:
         raise Broken(f"for a claim that does not exist: {error}") from None
     if answers.get(nobody.uid, "the answer has no entry for it"):
         raise Broken(f"a claim that does not exist: {answers.get(nobody.uid, 'the answer has no entry for it')}")

@@ -18,7 +18,13 @@ from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.limits import container_limits
 from drakit.nodeagent.containers.mounts import mounts_of
 from drakit.nodeagent.containers.sources import ObjectSource
-from drakit.nodeagent.runtimes.contract import ContainerConfig, ContainerRole, Mount, PodIdentity, RuntimeRefusal
+from drakit.nodeagent.runtimes.contract import (
+    BindMount,
+    ContainerConfig,
+    ContainerRole,
+    PodIdentity,
+    RuntimeRefusal,
+)
 
 TERMINATION_LOG = "/dev/termination-log"
 
@@ -103,7 +109,7 @@ def role_of(pod: Document, name: str) -> ContainerRole:
     return next((role for container, role in all_containers(pod) if container["name"] == name), ContainerRole.MAIN)
 
 
-def _termination_mount(container: Document, pod_directory: Path, attempt: int) -> Mount:
+def _termination_mount(container: Document, pod_directory: Path, attempt: int) -> BindMount:
     file = _termination_file(pod_directory, container["name"], attempt)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +117,7 @@ def _termination_mount(container: Document, pod_directory: Path, attempt: int) -
         file.chmod(0o666)  # whatever user the container runs as may leave its last words
     except OSError as error:
         raise ConfigUnavailable(f"the file of the termination message cannot be made: {error}") from None
-    return Mount(str(file), container.get("terminationMessagePath") or TERMINATION_LOG, needed=False)
+    return BindMount(str(file), container.get("terminationMessagePath") or TERMINATION_LOG, needed=False)
 
 
 def _termination_file(pod_directory: Path, container: str, attempt: int) -> Path:

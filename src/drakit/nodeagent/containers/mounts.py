@@ -13,25 +13,25 @@ from pathlib import Path
 from drakit.nodeagent.containers.documents import Document
 from drakit.nodeagent.containers.expansion import expand, unknown_names
 from drakit.nodeagent.containers.failures import ConfigUnavailable
-from drakit.nodeagent.runtimes.contract import Mount, RuntimeRefusal
+from drakit.nodeagent.runtimes.contract import BindMount, RuntimeRefusal
 
 SERVICE_ACCOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
-def mounts_of(container: Document, volumes: Mapping[str, Path], env: Mapping[str, str]) -> list[Mount]:
+def mounts_of(container: Document, volumes: Mapping[str, Path], env: Mapping[str, str]) -> list[BindMount]:
     """Raises RuntimeRefusal or ConfigUnavailable, naming container and mount."""
     if container.get("volumeDevices"):
         raise _refused(container, "volumeDevices are not supported by this node")
     return [_mount(container, entry, volumes, env) for entry in container.get("volumeMounts") or ()]
 
 
-def _mount(container: Document, entry: Document, volumes: Mapping[str, Path], env: Mapping[str, str]) -> Mount:
+def _mount(container: Document, entry: Document, volumes: Mapping[str, Path], env: Mapping[str, str]) -> BindMount:
     volume = volumes.get(entry["name"])
     if volume is None:
         raise ConfigUnavailable(f'cannot find volume "{entry["name"]}" to mount into container "{container["name"]}"')
     inner = _sub_path(container, entry, env)
     path = str(entry["mountPath"])
-    return Mount(
+    return BindMount(
         host_path=str(_within(container, volume, inner) if inner else volume),
         container_path=path if path.startswith("/") else f"/{path}",
         read_only=bool(entry.get("readOnly")),

@@ -24,7 +24,7 @@ from drakit.base.errors import Retryable
 from drakit.nodeagent.devices.registration import DevicePlugins, RegisteredDevicePlugin
 from drakit.nodeagent.files import write_atomically
 from drakit.nodeagent.plugins.channels import go_code
-from drakit.nodeagent.runtimes.contract import Mount
+from drakit.nodeagent.runtimes.contract import BindMount
 from drakit.pluginapi import deviceplugin_v1beta1_pb2 as wire
 
 FILE = "device_plugin_state"
@@ -40,7 +40,7 @@ class DeviceGrant:
     """What device plugins give to one container."""
 
     env: dict[str, str] = field(default_factory=dict)
-    mounts: list[Mount] = field(default_factory=list)
+    mounts: list[BindMount] = field(default_factory=list)
     cdi_ids: list[str] = field(default_factory=list)
 
 
@@ -155,9 +155,10 @@ async def _called(plugin: RegisteredDevicePlugin, method: str, request: Any) -> 
 
 def _add(grant: DeviceGrant, response: Any) -> None:
     grant.env.update(response.envs)
-    grant.mounts += [Mount(each.host_path, each.container_path, each.read_only) for each in response.mounts]
+    grant.mounts += [BindMount(each.host_path, each.container_path, each.read_only) for each in response.mounts]
     grant.mounts += [
-        Mount(each.host_path, each.container_path, "w" not in (each.permissions or "rw")) for each in response.devices
+        BindMount(each.host_path, each.container_path, "w" not in (each.permissions or "rw"))
+        for each in response.devices
     ]
     grant.cdi_ids += [each.name for each in response.cdi_devices]
 

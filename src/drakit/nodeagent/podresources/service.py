@@ -13,7 +13,7 @@ from typing import Any, Self
 import grpc
 from grpc import aio
 
-from drakit.nodeagent.podresources.listing import PodResourceListing
+from drakit.nodeagent.podresources.resourcelist import PodResourceListing
 from drakit.pluginapi import podresources_v1_pb2 as wire
 from drakit.pluginapi import podresources_v1_pb2_grpc as stubs
 

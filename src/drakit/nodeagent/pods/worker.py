@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from drakit.nodeagent.containers.config import log_directory
 from drakit.nodeagent.containers.documents import identity
 from drakit.nodeagent.containers.failures import MountFailed, VolumeRefused
 from drakit.nodeagent.containers.hooks import LEAST_GRACE, grace_period
+from drakit.nodeagent.containers.limits import pod_cgroup_limits
 from drakit.nodeagent.pods.containerstatuses import ContainerFacts, Waiting
 from drakit.nodeagent.pods.events import NORMAL, WARNING
 from drakit.nodeagent.pods.phases import FAILED, TERMINAL
@@ -251,6 +252,7 @@ class PodWorker:
             host_network=self._known.view.spec.host_network,
             labels=metadata.get("labels") or {},
             annotations=metadata.get("annotations") or {},
+            limits=pod_cgroup_limits(self._known.document),
         )
 
     def _wait_for(self, reason: str, message: str, view: RuntimeView) -> float:
@@ -296,7 +298,7 @@ class PodWorker:
             sandbox,
             attempt,
             self._memory.volumes,
-            self._services.node(),
+            replace(self._services.node(), pod_ips=(sandbox.ip,) if sandbox.ip else ()),
         )
         try:
             await self._services.starts.start(start)

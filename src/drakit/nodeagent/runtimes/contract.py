@@ -113,7 +113,7 @@ NO_LIMITS = ContainerLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
+class BindMount:
     """A file or directory of the node that shows up in the container."""
 
     host_path: str
@@ -160,7 +160,7 @@ class ContainerConfig:
     args: Sequence[str] = ()
     working_dir: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
-    mounts: Sequence[Mount] = ()
+    mounts: Sequence[BindMount] = ()
     cdi_devices: Sequence[str] = ()
     """CDI ids in the order in which they are applied; later ones win. Repeats are passed on."""
     limits: ContainerLimits = NO_LIMITS

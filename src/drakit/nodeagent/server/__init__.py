@@ -4,7 +4,7 @@
 """
 
 from drakit.nodeagent.server.authentication import Authenticator, NodeAuthentication
-from drakit.nodeagent.server.authorization import NodeAuthorization, NodeAuthorizer
+from drakit.nodeagent.server.authorization import NodeAuthorization, NodeRequestAuthorizer
 from drakit.nodeagent.server.lookup import CachedPods, PodSource
 from drakit.nodeagent.server.server import NodeAccess, NodeCertificates, NodeServer, bind_node_port
 
@@ -14,8 +14,8 @@ __all__ = [
     "NodeAccess",
     "NodeAuthentication",
     "NodeAuthorization",
-    "NodeAuthorizer",
     "NodeCertificates",
+    "NodeRequestAuthorizer",
     "NodeServer",
     "PodSource",
     "bind_node_port",

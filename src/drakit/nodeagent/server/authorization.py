@@ -25,7 +25,7 @@ _OWN = {"stats": ("stats",), "metrics": ("metrics",), "logs": ("log",)}
 _CONNECTING = ("exec", "attach", "portForward", "run")
 
 
-class NodeAuthorizer(Protocol):
+class NodeRequestAuthorizer(Protocol):
     async def refusal(self, user: User, method: str, path: str) -> str:
         """Empty when the user may. Raise a Retryable when nobody can tell right now."""
         ...

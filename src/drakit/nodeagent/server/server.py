@@ -27,7 +27,7 @@ from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError, UsageError
 from drakit.nodeagent.runtimes.contract import Runtime
 from drakit.nodeagent.server.authentication import Authenticator
-from drakit.nodeagent.server.authorization import NodeAuthorizer
+from drakit.nodeagent.server.authorization import NodeRequestAuthorizer
 from drakit.nodeagent.server.lookup import NodeRequestError, PodSource
 from drakit.nodeagent.server.pages import Health, Metrics, NodePages
 from drakit.nodeagent.server.streams import StreamPages
@@ -68,7 +68,7 @@ class NodeAccess:
     """Who is calling, and what they may do."""
 
     authentication: Authenticator
-    authorization: NodeAuthorizer
+    authorization: NodeRequestAuthorizer
 
 
 def bind_node_port(host: str, port: int = 0) -> socket.socket:

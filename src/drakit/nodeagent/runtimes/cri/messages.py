@@ -6,11 +6,11 @@ import math
 from datetime import UTC, datetime
 
 from drakit.nodeagent.runtimes.contract import (
+    BindMount,
     ContainerConfig,
     ContainerInfo,
     ContainerLimits,
     ContainerState,
-    Mount,
     PodIdentity,
     SandboxConfig,
     SandboxInfo,
@@ -156,7 +156,7 @@ def _pod_labels(pod: PodIdentity) -> dict[str, str]:
     return {**OURS, POD_NAME: pod.name, POD_NAMESPACE: pod.namespace, POD_UID: pod.uid}
 
 
-def _mount(mount: Mount) -> cri.Mount:
+def _mount(mount: BindMount) -> cri.Mount:
     return cri.Mount(
         container_path=mount.container_path,
         host_path=mount.host_path,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from drakit.nodeagent.runtimes.cdi import CdiDeviceNode, CdiEdits
-from drakit.nodeagent.runtimes.contract import ContainerConfig, DeviceUnresolved, Mount, RuntimeRefusal
+from drakit.nodeagent.runtimes.contract import BindMount, ContainerConfig, DeviceUnresolved, RuntimeRefusal
 from drakit.nodeagent.runtimes.crun.images import LocalImage
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -120,7 +120,7 @@ def _node_files(config: ContainerConfig) -> list[dict[str, Any]]:
     return [_mount(os.path.realpath(path), path, "bind", ["bind", "ro"]) for path in paths]
 
 
-def _volume(mount: Mount) -> dict[str, Any]:
+def _volume(mount: BindMount) -> dict[str, Any]:
     propagation = {"HostToContainer": "rslave", "Bidirectional": "rshared"}.get(mount.propagation, "rprivate")
     options = ["rbind", propagation, "ro" if mount.read_only else "rw"]
     return _mount(mount.host_path, mount.container_path, "bind", options)
