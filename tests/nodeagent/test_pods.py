@@ -337,3 +337,33 @@ async def test_the_newest_connected_instance_is_called_and_the_older_one_when_it
         called = [(each.method, each.instance) for each in it.it.calls if each.method == "NodePrepareResources"]
         assert called == [("NodePrepareResources", "b"), ("NodePrepareResources", "a")]
         assert old.serving
+
+
+@on_loop
+async def test_pod_resources_shows_the_devices_of_the_requests_that_a_container_names_each_with_its_own_ids() -> None:
+    async with scene() as it:
+        driver = await it.driver()
+        devices = [
+            {"request_names": [name], "pool_name": "pool", "device_name": name, "cdi_device_ids": [f"x.com/d={name}"]}
+            for name in ("other", "gpu")
+        ]
+        driver._one = lambda claim: {"devices": devices}  # type: ignore[method-assign]  # noqa: ARG005
+        await it.pod(container={"resources": {"claims": [{"name": "gpu-0", "request": "gpu"}]}})
+        await it.claim(pod="pod")
+        await it.bind()
+        assert it.it.agent is not None
+        (claim,) = it.it.agent.listing.all()[0].containers[0].dynamic_resources
+        (shown,) = claim.claim_resources
+        assert (shown.device_name, [each.name for each in shown.cdi_devices]) == ("gpu", ["x.com/d=gpu"])
+
+
+@on_loop
+async def test_a_container_that_cannot_be_started_is_counted() -> None:
+    async with scene() as it:
+        await it.driver()
+        it.it.runtime._failure = lambda _pod, _container: "runtime broken"
+        await it.start()
+        counted = [value for name, _, value in it.it.metrics() if name == "kubelet_started_containers_errors_total"]
+        assert counted == [1.0]
+        await it.it.run_for(1.5)
+        assert it.container()["state"]["waiting"]["reason"] == "CreateContainerError"

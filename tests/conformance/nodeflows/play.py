@@ -20,6 +20,7 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 
+from drakit.client import PODS
 from drakit.nodeagent.claims.checkpoint import FILE, decode, encode
 from drakit.nodeagent.plugins.health import FILE as HEALTH_FILE
 from tests.conformance.nodeflows.actions import Actions, UnknownAction
@@ -35,7 +36,7 @@ from tests.conformance.nodeflows.compare import (
     without_repeats,
 )
 from tests.conformance.nodeflows.metricsrun import compare_exposition
-from tests.conformance.nodeflows.rules import ENDINGS, Ending, normal_call
+from tests.conformance.nodeflows.rules import ENDINGS, Ending, explains_missing_event, normal_call, normal_event
 from tests.conformance.nodeflows.stage import Stage, stage
 
 Plain = dict[str, Any]
@@ -207,8 +208,6 @@ class Player:
 
     async def _event(self, step: Plain, ahead: Sequence[Plain]) -> None:
         """Waited for where it must come; compared at the end."""
-        from tests.conformance.nodeflows.rules import explains_missing_event, normal_event
-
         wanted = normal_event(event_of(step))
         if explains_missing_event(wanted):
             return
@@ -278,8 +277,6 @@ class Player:
         decode((self._it.paths.root / FILE).read_bytes())  # ours is whole again
 
     async def _pod(self, step: Plain, ahead: Sequence[Plain]) -> None:  # noqa: ARG002
-        from drakit.client import PODS
-
         for pod in await self._it.client.list(PODS):
             if pod.view.status.qos_class != step["qosClass"]:
                 self.problems.append(f"at {step['t']}: QoS class is {pod.view.status.qos_class}")
