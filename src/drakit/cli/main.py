@@ -24,6 +24,7 @@ COMMANDS = {
     "controllers": "drakit.cli.controllers",
     "device-metadata": "drakit.cli.device_metadata",
     "demo": "drakit.cli.demo",
+    "devices": "drakit.cli.devices",
     "driver": "drakit.cli.driver",
     "lint": "drakit.cli.lint",
     "node": "drakit.cli.node",

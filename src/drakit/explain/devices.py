@@ -103,7 +103,8 @@ class _Reader:
 
     def __init__(self, cluster: ClusterObjects) -> None:
         self._cluster = cluster
-        self._claims = {claim.metadata.uid: claim for claim in cluster.all(ResourceClaim)}
+        # Claims of files have no uid; the ledger knows them by name as well.
+        self._claims = {_full_name(claim): claim for claim in cluster.all(ResourceClaim)}
         self._nodes = list(cluster.all(Node))
         self._unhealthy = unhealthy_devices(cluster)
         self._classes = {each.metadata.name: _selectors(each, cluster) for each in cluster.all(DeviceClass)}
@@ -149,7 +150,7 @@ class _Reader:
 
     def _holders(self, device: Device, use: PoolUse) -> Iterator[DeviceHolder]:
         for held in sorted(use.devices.get(device.name, ())):
-            claim = self._claims.get(held.uid)
+            claim = self._claims.get(held.claim)
             if claim is not None:
                 consumed = {key: str(Quantity(amount)) for key, amount in dict(held.consumed).items()}
                 yield _holder(claim, held.request, share=held.share or "", consumed=consumed)
@@ -194,6 +195,10 @@ def _holder(
     pods = tuple(each.name for each in claim.status.reserved_for if each.resource == "pods")
     metadata = claim.metadata
     return DeviceHolder(metadata.namespace, metadata.name, request, pods, share, consumed or {}, admin)
+
+
+def _full_name(claim: ResourceClaim) -> str:
+    return f"{claim.metadata.namespace}/{claim.metadata.name}"
 
 
 def _newest(slices: Sequence[ResourceSlice]) -> list[ResourceSlice]:
