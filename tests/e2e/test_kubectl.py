@@ -128,8 +128,10 @@ def test_get_in_all_its_forms(kubectl: Kubectl, team: str) -> None:
 
 
 def test_warnings_of_old_versions_are_printed(kubectl: Kubectl) -> None:
-    done = kubectl.run("get", "devicetaintrules.v1beta2.resource.k8s.io")
-    assert "DeviceTaintRule is deprecated in v1.39+" in done.stderr
+    done = kubectl.run("get", "devicetaintrules.v1alpha3.resource.k8s.io")
+    assert "DeviceTaintRule is deprecated in v1.36+" in done.stderr
+    newer = kubectl.run("get", "devicetaintrules.v1beta2.resource.k8s.io")
+    assert "deprecated" not in newer.stderr  # from v1.39 on
 
 
 @modern
