@@ -9,6 +9,7 @@ from drakit.api.objects.apps import DaemonSet
 from drakit.api.objects.partial import Partial
 from drakit.base.nodeselectors import matches
 from drakit.base.taints import NO_EXECUTE, NO_SCHEDULE, Toleration, tolerates, untolerated
+from drakit.base.wellknown import NOT_READY_TAINT, UNREACHABLE_TAINT, UNSCHEDULABLE_TAINT
 
 OneSet = Partial[DaemonSet]
 OnePod = Partial[Pod]
@@ -17,8 +18,14 @@ OneNode = Partial[Node]
 HASH = "controller-revision-hash"
 GENERATION = "pod-template-generation"
 _NAME = "metadata.name"
-_EXECUTE = ("not-ready", "unreachable")
-_SCHEDULE = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+_EXECUTE = (NOT_READY_TAINT, UNREACHABLE_TAINT)
+_SCHEDULE = (
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/pid-pressure",
+    UNSCHEDULABLE_TAINT,
+)
+_NO_NETWORK = "node.kubernetes.io/network-unavailable"
 
 
 class DaemonPlacement(NamedTuple):
@@ -57,8 +64,8 @@ def _tolerations(*, host_network: bool) -> list[Toleration]:
     """What every daemon pod tolerates: it is there to make bad nodes good."""
     keys = [(key, NO_EXECUTE) for key in _EXECUTE] + [(key, NO_SCHEDULE) for key in _SCHEDULE]
     if host_network:
-        keys.append(("network-unavailable", NO_SCHEDULE))
-    return [Toleration(key=f"node.kubernetes.io/{key}", operator="Exists", effect=effect) for key, effect in keys]
+        keys.append((_NO_NETWORK, NO_SCHEDULE))
+    return [Toleration(key=key, operator="Exists", effect=effect) for key, effect in keys]
 
 
 def node_of(pod: OnePod) -> str:

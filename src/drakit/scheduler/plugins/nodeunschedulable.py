@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from drakit.api.objects.cluster import Node
 from drakit.api.objects.pods import Pod
 from drakit.base.taints import NO_SCHEDULE, Taint, tolerates
+from drakit.base.wellknown import UNSCHEDULABLE_TAINT
 from drakit.scheduler.config.names import NODE_UNSCHEDULABLE
 from drakit.scheduler.framework import Action, CycleState, Hint, Interest, NodeInfo, PluginStatus, Rejections
 from drakit.scheduler.plugins.interests import on_node, on_the_pod, queue_if
 from drakit.scheduler.plugins.noderesults import FilterResults
 
-_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+_TAINT = Taint(key=UNSCHEDULABLE_TAINT, effect=NO_SCHEDULE)
 _CORDONED = PluginStatus.unresolvable("node(s) were unschedulable")
 
 

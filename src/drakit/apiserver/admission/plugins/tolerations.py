@@ -9,9 +9,10 @@ from __future__ import annotations
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import AdmissionPlugin, ObjectChange
+from drakit.base.wellknown import NOT_READY_TAINT, UNREACHABLE_TAINT
 
 _SECONDS = 300
-_BAD_NODES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_BAD_NODES = (NOT_READY_TAINT, UNREACHABLE_TAINT)
 
 
 class DefaultTolerationSeconds(AdmissionPlugin):
