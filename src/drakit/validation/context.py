@@ -29,8 +29,6 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
 
 EVERYTHING_ON = Context(gates=FeatureGates.all_on())
-REMEMBERED_SIZE = 8192
-"""Bytes up to which a part of an object is remembered as one that is good: rules are pure."""
 
 
 def empty_lists(document: Mapping[str, Any]) -> frozenset[str]:

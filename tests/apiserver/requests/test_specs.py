@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 
-from drakit.apiserver import Settings, build_server
-from drakit.client import PODS, SERVICE_ACCOUNTS, Client, InProcess
+from drakit.allocator.search.reader import signature
+from drakit.api.codec import specs
+from drakit.api.exchange import Request
+from drakit.api.objects.plain import encode_hook
+from drakit.apiserver import Server, Settings, build_server
+from drakit.client import CLAIMS, PODS, SERVICE_ACCOUNTS, Client, InProcess
 from drakit.store import MemoryStore, RecordPage
 from tests.apiserver.calls import on_loop
 
@@ -23,6 +28,46 @@ def pod(name: str, **spec: Any) -> Plain:
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"containers": containers, **spec},
     }
+
+
+def claim(name: str, count: int = 1) -> Plain:
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": count}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"devices": {"requests": [request]}},
+    }
+
+
+class EncodedValues:
+    """Encodes as the real encoder does, and has what was encoded since the last look."""
+
+    def __init__(self) -> None:
+        self.values: list[object] = []
+
+    def encode(self, value: object) -> bytes:
+        self.values.append(value)
+        return msgspec.json.encode(value, enc_hook=encode_hook)
+
+    def count(self) -> int:
+        count = len(self.values)
+        self.values.clear()
+        return count
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> EncodedValues:
+    values = EncodedValues()
+    monkeypatch.setattr(specs, "_ENCODER", values)
+    return values
+
+
+async def post(server: Server, document: Plain) -> None:
+    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    body, headers = msgspec.json.encode(document), {"content-type": "application/json"}
+    answer = await server.handle(Request(method="POST", path=path, headers=headers, body=body))
+    assert answer.code == 201
 
 
 async def stored(client: Client, name: str) -> Plain:
@@ -83,14 +128,7 @@ async def test_an_unknown_field_is_told_of_each_time() -> None:
 async def test_a_struct_that_shares_its_spec_with_the_stored_claim_changes_only_what_it_changes() -> None:
     async with MemoryStore() as store:
         client = Client(InProcess(await build_server(store)))
-        request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}
-        document = {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceClaim",
-            "metadata": {"name": "c", "namespace": "default"},
-            "spec": {"devices": {"requests": [request]}},
-        }
-        made = await client.create(document)
+        made = await client.create(claim("c"))
         before = store_value(await store.list("/registry/resource.k8s.io/resourceclaims/"))
         await client.update(replace(made, metadata=replace(made.metadata, finalizers=("example.com/f",))))
         after = store_value(await store.list("/registry/resource.k8s.io/resourceclaims/"))
@@ -98,6 +136,44 @@ async def test_a_struct_that_shares_its_spec_with_the_stored_claim_changes_only_
         assert after["metadata"]["finalizers"] == ["example.com/f"]
         owned = after["metadata"]["managedFields"][0]["fieldsV1"]["f:metadata"]
         assert owned["f:finalizers"] == {".": {}, 'v:"example.com/f"': {}}
+
+
+@on_loop
+async def test_server_and_allocator_encode_the_spec_of_a_template_once_per_claim(encoded: EncodedValues) -> None:
+    async with MemoryStore() as store:
+        client = Client(InProcess(await build_server(store)))
+        made = [await client.create(claim(name)) for name in ("a", "b")]
+        known = signature(made[0].spec.devices, {})
+        encoded.count()
+        third = await client.create(claim("c"))
+        assert signature(third.spec.devices, {}) == known
+        assert encoded.count() == 1  # what the client sent, to find the shared one
+        assert third.spec is made[1].spec
+
+
+@on_loop
+async def test_an_object_without_a_spec_shares_none() -> None:
+    async with MemoryStore() as store:
+        client = Client(InProcess(await build_server(store)))
+        for name in ("a", "b"):
+            document = claim(name)
+            del document["spec"]
+            assert (await client.create(document)).spec.devices.requests == ()
+        assert specs.SPECS.find(CLAIMS.kind, b"null") is None
+
+
+@on_loop
+async def test_claims_that_differ_in_one_number_have_specs_of_their_own() -> None:
+    async with MemoryStore() as store:
+        server = await build_server(store)
+        client = Client(InProcess(server))
+        for count in (1, 2):
+            await post(server, claim(f"sent-{count}", count))
+            await client.create(claim(f"handed-{count}", count))
+        found = {each.metadata.name: each.spec.devices for each in (await client.list(CLAIMS)).items}
+        assert found["sent-1"] == found["handed-1"]
+        assert found["sent-2"] == found["handed-2"]
+        assert found["sent-1"] != found["sent-2"]
 
 
 def store_value(page: RecordPage) -> Plain:

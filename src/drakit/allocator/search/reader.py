@@ -30,8 +30,8 @@ from drakit.api import (
     DeviceRequest,
     DeviceSubRequest,
     ExactDeviceRequest,
-    to_json,
 )
+from drakit.api.codec.specs import SPECS
 from drakit.base.gates import FeatureGates
 from drakit.selectors import Gates
 
@@ -42,7 +42,7 @@ def read_plan(claims: Sequence[DeviceClaim], classes: Mapping[str, DeviceClass],
 
 def signature(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> object:
     """Equal for claims that ask for the same: claims from one template share their plan."""
-    asked = to_json(msgspec.structs.replace(claim, config=()))
+    asked = SPECS.json_of(msgspec.structs.replace(claim, config=()) if claim.config else claim)
     names = dict.fromkeys(each.device_class_name for request in claim.requests for each in _parts(request))
     return asked, tuple((name, _expressions(classes.get(name))) for name in names)
 

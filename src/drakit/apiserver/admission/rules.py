@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from drakit.api.codec.documents import to_wire
+from drakit.api.codec.specs import SPECS
 from drakit.api.objects.claims import ResourceClaim
 from drakit.api.objects.partial import Partial
-from drakit.api.objects.plain import Plain, from_plain
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import CREATE, ObjectChange
 from drakit.apiserver.failures import ApiError
@@ -115,7 +116,8 @@ def _empty_lists(change: ObjectChange) -> frozenset[str]:
 
 def typed(kind: Kind, document: Plain) -> Object:
     """The object as validation wants it: a struct; for a kind modelled in part, the document with its view."""
-    return from_plain(kind.model, document) if kind.fully_typed else Partial.of(kind.model, document)
+    struct = SPECS.to_struct(kind.model, document)
+    return struct if kind.fully_typed else Partial(document, struct)
 
 
 def typed_stored(stored: StoredObject) -> Object:

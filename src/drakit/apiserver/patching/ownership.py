@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from drakit.api.codec.specs import SHARED_SIZE, SPECS
 from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.patching.atoms import Atom, atom_of
 from drakit.apiserver.patching.comparing import Comparison, compare, fields_of, taken_by
@@ -34,7 +35,6 @@ Convert = Callable[[Document, str], "Document | None"]
 """Converts an object to another version of its kind; None when that version is not served (any more)."""
 
 _SELF = Manager("", "current-operation")
-_REMEMBERED_SIZE = 8192
 _SPEC = "spec"
 
 
@@ -79,11 +79,8 @@ def _set_in(api_version: str, kind: str, parts: Document) -> FieldSet:
 
 def _set_in_spec(api_version: str, kind: str, spec: Any) -> FieldSet:
     """The fields that a spec sets, cached by its JSON: objects of one template have equal specs."""
-    try:
-        text = msgspec.json.encode(spec)
-    except (ValueError, OverflowError):  # raw JSON with a number or text that fits no encoder
-        text = b""
-    if not text or len(text) > _REMEMBERED_SIZE:
+    text = SPECS.json_if_any(spec)
+    if not text or len(text) > SHARED_SIZE:
         return _set_in(api_version, kind, {_SPEC: spec})
     return _remembered(api_version, kind, text)
 

@@ -19,10 +19,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from drakit.api.codec.specs import SPECS
 from drakit.api.exchange import OneObject
 from drakit.api.objects.meta import ObjectMeta
 from drakit.api.objects.partial import Partial
-from drakit.api.objects.plain import Plain, from_plain
+from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.schemas.compiler import shape_of
 from drakit.api.versions.conversion import from_internal
@@ -142,7 +143,7 @@ class StoredObject:
     def typed(self) -> Model:
         """The struct; for a kind that is modelled in part, the view."""
         if self._typed is None:
-            self._typed = from_plain(self.kind.model, self.document)
+            self._typed = SPECS.to_struct(self.kind.model, self.document)
         return self._typed
 
     @property

@@ -11,10 +11,11 @@ from functools import lru_cache
 from typing import Any
 
 from drakit.api import Partial, Pod, PodResourceClaim, PodSpec, Toleration
-from drakit.api.objects.plain import from_json, to_json
+from drakit.api.codec.specs import SHARED_SIZE, SPECS
+from drakit.api.objects.plain import from_json
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from drakit.base.taints import EQUAL, EXISTS, NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
-from drakit.validation.context import REMEMBERED_SIZE, Context
+from drakit.validation.context import Context
 from drakit.validation.fields.gonames import as_go
 from drakit.validation.fields.metadata import check_form, check_labels, check_metadata, check_metadata_update
 from drakit.validation.fields.names import check_label, check_label_key, check_label_value, check_subdomain
@@ -64,8 +65,8 @@ def _check_spec(pod: Partial[Pod]) -> Iterator[FieldError]:
     """A static pod is known to its node alone: nobody could allocate its claims."""
     if MIRROR_ANNOTATION in pod.view.metadata.annotations and pod.view.spec.resource_claims:
         yield forbidden(Path(), "static pods do not support resource claims")
-    text = to_json(pod.view.spec)
-    if len(text) > REMEMBERED_SIZE or not _is_good(text):
+    text = SPECS.json_of(pod.view.spec)
+    if len(text) > SHARED_SIZE or not _is_good(text):
         yield from check_pod_spec(pod.view.spec, _SPEC)
 
 

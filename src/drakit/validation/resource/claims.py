@@ -21,11 +21,12 @@ from drakit.api import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from drakit.api.objects.plain import from_json, to_json
+from drakit.api.codec.specs import SHARED_SIZE, SPECS
+from drakit.api.objects.plain import from_json
 from drakit.base.fields import FieldError, Path, forbidden, invalid, not_supported, required
 from drakit.base.gates import FeatureGates
 from drakit.base.wellknown import ADMIN_ACCESS_LABEL
-from drakit.validation.context import REMEMBERED_SIZE, Context
+from drakit.validation.context import Context
 from drakit.validation.fields.metadata import (
     check_form,
     check_metadata,
@@ -54,8 +55,8 @@ RequestNames = Mapping[str, frozenset[str]]
 def check_claim(claim: ResourceClaim, ctx: Context) -> Iterator[FieldError]:
     yield from _check_admin(claim.spec.devices.requests, ctx)
     yield from check_metadata(claim.metadata, namespaced=True)
-    text = to_json(claim.spec.devices)
-    if len(text) > REMEMBERED_SIZE or not _are_good(text, ctx.gates):
+    text = SPECS.json_of(claim.spec.devices)
+    if len(text) > SHARED_SIZE or not _are_good(text, ctx.gates):
         yield from check_devices(claim.spec.devices, Path("spec.devices"), ctx)
 
 
