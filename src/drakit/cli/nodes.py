@@ -69,10 +69,6 @@ class NodePlan:
         if self.count:
             refuse_remote([self.address], allowed=self.allow_remote)
 
-    def drivers_of(self, node: str) -> list[str]:
-        """The fabric belongs to all nodes: the first one's driver publishes it."""
-        return ["gpu", "nic", "cpu", *(["fabric"] if node == self.names[0] else [])]
-
 
 def node_components(plan: NodePlan) -> list[Component]:
     """The rights and classes of the drivers first, then a component per node."""
@@ -90,7 +86,7 @@ def _node_component(plan: NodePlan, name: str) -> Component:
 
 
 def _manifests(plan: NodePlan) -> Iterator[Plain]:
-    for driver in plan.drivers_of(plan.names[0]):
+    for driver in DRIVERS:
         text = (files("drakit.drivers") / "data" / "rbac" / f"{driver}.yaml").read_text(encoding="utf-8")
         yield from yaml.safe_load_all(text)
         for each in load_profile(_profile(plan, driver)).device_classes():
@@ -176,7 +172,7 @@ class EmbeddedNode:
             ready = asyncio.create_task(self._agent.wait_ready())
             stack.callback(ready.cancel)
             await asyncio.wait((agent, ready), return_when=asyncio.FIRST_COMPLETED)
-            for name in self._plan.drivers_of(self._name):
+            for name in DRIVERS:
                 await stack.enter_async_context(self._plugin(name).running())
             self._ready.set()
             stopped = asyncio.create_task(self._stopped.wait())
