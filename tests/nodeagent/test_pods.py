@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from drakit.client import PODS, SLICES
 from drakit.nodeagent.claims.checkpoint import FILE
 from drakit.nodeagent.claims.records import ClaimRecord
@@ -198,6 +200,27 @@ async def test_a_pod_that_was_deleted_by_force_while_the_agent_was_away_is_ended
         await it.it.run_for(2.0)
         assert it.cri()[-2:] == ["StopContainer", "StopPodSandbox"]
         assert it.calls() == ["prepare", "unprepare"]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@on_loop
+async def test_a_pod_that_ended_leaves_nothing_in_the_runtime_when_it_is_deleted(restarted: bool) -> None:
+    """Of a pod that has ended the object is gone at once: nobody waits for the agent."""
+    async with scene() as it:
+        await it.driver()
+        await it.pod(restartPolicy="Never")
+        await it.claim()
+        await it.reserve("claim", "pod")
+        await it.bind("pod")
+        it.it.runtime.exit(0)
+        await it.it.run_for(2.0)
+        assert it.state()["phase"] == "Succeeded"
+        if restarted:
+            await it.restart()
+        assert await it.it.runtime.sandboxes() != []
+        await it.delete()
+        await it.it.run_for(2.0)
+        assert await it.it.runtime.sandboxes() == []
 
 
 @on_loop

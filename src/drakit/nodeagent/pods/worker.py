@@ -76,6 +76,8 @@ class PodWorker:
         self.over = False
         """Everything is let go and the last status is written; the pod object may still be there."""
         self._gone = False
+        self._cleared = False
+        """Its sandboxes are removed from the runtime."""
         self._eviction: NodeEviction | None = None
         self._finished = False
         self._silent = False
@@ -139,7 +141,7 @@ class PodWorker:
 
     async def run(self) -> None:
         try:
-            while not (self.over and self._gone):
+            while not (self.over and self._gone and self._cleared):
                 self._wake.clear()  # before the look: what changes during it is looked at again
                 wait = await self._look()
                 await self._pause(wait)
@@ -404,6 +406,7 @@ class PodWorker:
             for sandbox in (await self._view()).sandboxes:
                 await self._services.runtime.remove_sandbox(sandbox.id)
             self._services.writer.forget(self.identity.uid)
+            self._cleared = True
         return NEVER
 
     def _grace(self) -> float:
