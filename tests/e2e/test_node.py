@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.request import urlopen
 
 import msgspec
 import pytest
@@ -22,6 +24,7 @@ from tests.e2e.reached import PATIENCE, reached, until
 GATES = ("--feature-gates", "AllAlpha=true,AllBeta=true")
 NODE = "node-1"
 CLASSES = {"gpu": "gpu.example.com", "nic": "net.example.com", "cpu": "dra.cpu"}
+FABRIC = "fabric.example.com"
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -30,6 +33,8 @@ class Machine(msgspec.Struct, frozen=True):
     server: Running
     root: Path
     reach: tuple[str, ...]
+    metrics: str = ""
+    """Where the agent shows its metrics."""
 
     def agent(self) -> tuple[str, ...]:
         authority = str(self.server.kubeconfig.parent / "pki")
@@ -70,7 +75,8 @@ def machine() -> Iterator[Machine]:
         made = Machine(server, root / "node", reach)
         stack.enter_context(controllers(server.kubeconfig, *GATES))
         stack.enter_context(following("scheduler", "--kubeconfig", str(server.kubeconfig), *GATES))
-        stack.enter_context(following("node", *made.agent()))
+        agent = stack.enter_context(following("node", *made.agent()))
+        made = msgspec.structs.replace(made, metrics=f"{agent.shown}/metrics")
         for name in CLASSES:
             stack.enter_context(_driver(made, name))
         asyncio.run(_classes(made))
@@ -80,9 +86,9 @@ def machine() -> Iterator[Machine]:
 class _driver:  # noqa: N801 - a context manager
     """`drakit driver run NAME`, ended with the test."""
 
-    def __init__(self, machine: Machine, name: str) -> None:
+    def __init__(self, machine: Machine, name: str, *flags: str) -> None:
         (machine.root / name).mkdir(parents=True, exist_ok=True)
-        self._arguments = command(*machine.driver(name), "--port", "0", name="driver")
+        self._arguments = command(*machine.driver(name), "--port", "0", *flags, name="driver")
 
     def __enter__(self) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
@@ -231,6 +237,67 @@ def test_an_agent_that_is_killed_finds_its_pods_again_and_lets_their_claims_go(m
         working.process.wait()
     with following("node", *plain):
         asyncio.run(end())
+
+
+def test_a_driver_is_removed_safely(machine: Machine) -> None:
+    """As its guide says: taint its devices, wait until no claim is in use, end it."""
+
+    async def use_and_empty() -> None:
+        async with reached(machine.server.kubeconfig) as client:
+            await client.patch_named(NODES, NODE, {"metadata": {"labels": {f"{FABRIC}/zone": "zone-a"}}})
+            selector = {"cel": {"expression": f'device.driver == "{FABRIC}"'}}
+            about = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": FABRIC}}
+            await client.create({**about, "spec": {"selectors": [selector]}})
+            await until(client, SLICES, _of(FABRIC), namespace="")
+            await client.create(_fabric_claim("leaving"))
+            await client.create(_fabric_pod("leaving"))
+            await until(client, PODS, _in_phase("leaving", "Running"), namespace="default")
+            assert _in_use(machine) == 1
+            taint = {"key": f"{FABRIC}/leaving", "effect": "NoExecute"}
+            rule = {"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": "leave"}}
+            await client.create({**rule, "spec": {"deviceSelector": {"driver": FABRIC}, "taint": taint}})
+            await _gone(client, "leaving")
+            assert _in_use(machine) == 0
+
+    async def nothing_is_left() -> None:
+        async with reached(machine.server.kubeconfig) as client:
+            assert [each for each in await client.list(SLICES) if each.spec.driver == FABRIC] == []
+            await client.create(_fabric_pod("late"))
+            await client.create(_fabric_claim("late"))
+            await until(client, PODS, _is_refused("late"), namespace="default")
+            await client.delete(PODS, "late", namespace="default")
+            await _gone(client, "late")
+
+    with _driver(machine, "fabric", "--remove-slices-on-exit"):
+        asyncio.run(use_and_empty())
+    asyncio.run(nothing_is_left())
+
+
+def _fabric_pod(name: str) -> dict[str, Any]:
+    return _pod(name, "sleep 100", "fabric")
+
+
+def _fabric_claim(name: str) -> dict[str, Any]:
+    request = {"name": "r", "exactly": {"deviceClassName": FABRIC}}
+    metadata = {"name": f"{name}-fabric", "namespace": "default"}
+    about = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata}
+    return {**about, "spec": {"devices": {"requests": [request]}}}
+
+
+def _is_refused(name: str) -> Callable[[Any], bool]:
+    def refused(pod: Any) -> bool:
+        conditions = pod.view.status.conditions
+        return pod.view.metadata.name == name and any(each.reason == "Unschedulable" for each in conditions)
+
+    return refused
+
+
+def _in_use(machine: Machine) -> int:
+    """`dra_resource_claims_in_use` of the fabric's driver."""
+    with urlopen(machine.metrics) as answer:
+        text = answer.read().decode()
+    found = re.search(rf'^dra_resource_claims_in_use{{driver_name="{FABRIC}"}} (\S+)$', text, re.MULTILINE)
+    return int(float(found[1])) if found else 0
 
 
 def test_up_runs_a_node_in_its_own_process() -> None:
