@@ -239,6 +239,59 @@ def test_an_agent_that_is_killed_finds_its_pods_again_and_lets_their_claims_go(m
         asyncio.run(end())
 
 
+def test_a_node_that_was_out_of_service_comes_back_and_lets_go_of_claims_that_nobody_unprepared(
+    machine: Machine,
+) -> None:
+    name, root = "node-3", machine.root.parent / "third"
+    (root / "cdi").mkdir(parents=True)
+    third = msgspec.structs.replace(machine, root=root)
+    admin = ("--kubeconfig", str(machine.server.kubeconfig))
+    agent = (*admin, *(name if each == NODE else each for each in third.agent()[len(machine.reach) :]))
+    field = {"key": "metadata.name", "operator": "In", "values": [name]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    there = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+    async def use() -> None:
+        async with reached(machine.server.kubeconfig) as client:
+            await until(client, SLICES, lambda each: each.spec.node_name == name, namespace="")
+            await _claims(client, "stays", "gpu")
+            await client.create(_pod("stays", "sleep 100", "gpu", affinity=there))
+            await until(client, PODS, _in_phase("stays", "Running"), namespace="default")
+            assert _prepared(root) > 0
+
+    async def give_up() -> None:
+        """The node is silent, and somebody says that it is out of service: its pods are taken off the server."""
+        async with reached(machine.server.kubeconfig) as client:
+            silent = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+            node = await client.get(NODES, name)
+            await client.patch_status(node, {"conditions": [silent]})
+            taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
+            await client.patch_named(NODES, name, {"spec": {"taints": [taint]}})
+            await _gone(client, "stays")
+            await until(client, CLAIMS, _is_free("stays-gpu"), namespace="default")
+            assert _prepared(root) > 0  # nobody asked the driver
+
+    async def come_back() -> None:
+        async with reached(machine.server.kubeconfig) as client:
+            await client.patch_named(NODES, name, {"spec": {"taints": []}})
+            async with asyncio.timeout(PATIENCE):
+                while _prepared(root):  # noqa: ASYNC110 - files of another process
+                    await asyncio.sleep(0.05)
+
+    driver = _driver(third, "gpu", "--node-name", name)
+    with driver, following("node", *agent, killed=True) as working:
+        asyncio.run(use())
+        os.kill(working.process.pid, signal.SIGKILL)
+        working.process.wait()
+        asyncio.run(give_up())
+        with following("node", *agent):
+            asyncio.run(come_back())
+
+
+def _is_free(name: str) -> Callable[[Any], bool]:
+    return lambda each: each.metadata.name == name and each.status.allocation is None
+
+
 def test_a_driver_is_removed_safely(machine: Machine) -> None:
     """As its guide says: taint its devices, wait until no claim is in use, end it."""
 
