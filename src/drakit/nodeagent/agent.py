@@ -351,9 +351,11 @@ class NodeAgent:
         shortages = self._fit.shortages(pod.view, others)
         if not shortages:
             return None
-        if is_critical(pod.view) and (chosen := victims(self._fit, pod.view, others)) is not None:
-            self._preempt(chosen)
-            return None
+        if is_critical(pod.view):
+            chosen = victims(self._fit, pod.view, others, with_claims=self.settings.limits_with_claims)
+            if chosen is not None:
+                self._preempt(chosen)
+                return None
         return shortages[0].rejection()
 
     def _preempt(self, chosen: Sequence[Pod]) -> None:

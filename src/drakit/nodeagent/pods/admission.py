@@ -103,12 +103,15 @@ def is_critical(pod: Pod) -> bool:
     return (pod.spec.priority or 0) >= _CRITICAL_PRIORITY
 
 
-def victims(fit: NodeFit, pod: Pod, others: Sequence[Pod]) -> list[Pod] | None:
+def victims(fit: NodeFit, pod: Pod, others: Sequence[Pod], *, with_claims: bool = False) -> list[Pod] | None:
     """Whom a critical pod may drive out so that it fits: the least important first, as few as possible; none if
-    even all of them are not enough."""
+    even all of them are not enough.
+
+    Of equally important ones those that ask for most go first, by their spec, and `with_claims` by their claims too.
+    """
     candidates = sorted(
         (each for each in others if not is_critical(each)),
-        key=lambda each: (each.spec.priority or 0, -_weight(each)),
+        key=lambda each: (each.spec.priority or 0, -_weight(each, with_claims=with_claims)),
     )
     chosen: list[Pod] = []
     remaining = list(others)
@@ -126,5 +129,5 @@ def victims(fit: NodeFit, pod: Pod, others: Sequence[Pod]) -> list[Pod] | None:
     return chosen
 
 
-def _weight(pod: Pod) -> int:
-    return sum(amount.nanos for amount in pod_requests(pod).values())
+def _weight(pod: Pod, *, with_claims: bool) -> int:
+    return sum(amount.nanos for amount in pod_requests(pod, claims=with_claims).values())
