@@ -8,9 +8,7 @@ Out: the allocations of the first node that has all devices, as a table, YAML or
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
@@ -30,22 +28,16 @@ from drakit.allocator import (
 )
 from drakit.api import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from drakit.api.codec.documents import to_wire
-from drakit.api.text.yamldump import dump_yaml
 from drakit.base.gates import FeatureGates
+from drakit.cli.output import OutputForm, write_document
 from drakit.cli.progress import tracked
+from drakit.cli.saved import read_saved
 from drakit.cli.tables import print_table
 from drakit.library import candidate_nodes, inventory_of, try_nodes, unallocated
-from drakit.lint import problems_of
-from drakit.manifests import Manifests, load_manifests, name_of
+from drakit.manifests import Manifests, name_of
 
 COLUMNS = ("claim", "request", "driver", "pool", "device", "node")
 WIDE = (*COLUMNS, "share", "consumed", "admin", "tolerations", "config")
-
-
-class AllocateOutput(StrEnum):
-    YAML = "yaml"
-    JSON = "json"
-    WIDE = "wide"
 
 
 def allocate(
@@ -55,9 +47,7 @@ def allocate(
     ],
     node: Annotated[str | None, typer.Option("--node", help="The only node to try.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say why a node does not fit, device by device.")] = False,
-    output: Annotated[
-        AllocateOutput | None, typer.Option("-o", "--output", help="Another form than the table.")
-    ] = None,
+    output: Annotated[OutputForm | None, typer.Option("-o", "--output", help="Another form than the table.")] = None,
     feature_gates: Annotated[
         str | None,
         typer.Option(
@@ -68,7 +58,7 @@ def allocate(
 ) -> None:
     """Allocate the claims of the files on a node, all together, or say why that is not possible."""
     gates = FeatureGates.all_on() if feature_gates is None else FeatureGates.parse(feature_gates)
-    manifests = _read(files, gates)
+    manifests = read_saved(files, gates)
     claims = unallocated(manifests)
     if not claims:
         typer.echo(f"nothing to allocate: {_nothing(manifests)}", err=True)
@@ -82,16 +72,6 @@ def allocate(
         return
     _show_failed(tried, output)
     raise typer.Exit(1)
-
-
-def _read(files: Sequence[str], gates: FeatureGates) -> Manifests:
-    manifests = load_manifests(files, stdin=sys.stdin.buffer.read, progress=tracked)
-    problems = problems_of(manifests, gates)
-    for problem in problems:
-        typer.echo(f"error: {problem}", err=True)
-    if problems:
-        raise typer.Exit(2)
-    return manifests
 
 
 def _nothing(manifests: Manifests) -> str:
@@ -120,18 +100,18 @@ def _nodes(inventory: Inventory, manifests: Manifests, node: str | None) -> list
     return known
 
 
-def _show_allocated(found: Allocated, claims: Sequence[ResourceClaim], output: AllocateOutput | None) -> None:
-    if output in (AllocateOutput.YAML, AllocateOutput.JSON):
+def _show_allocated(found: Allocated, claims: Sequence[ResourceClaim], output: OutputForm | None) -> None:
+    if output in (OutputForm.YAML, OutputForm.JSON):
         items = [
             to_wire(msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, allocation=allocation)))
             for claim, allocation in zip(claims, found.allocations, strict=True)
         ]
-        _dump({"apiVersion": "v1", "kind": "List", "items": items}, output)
+        write_document({"apiVersion": "v1", "kind": "List", "items": items}, output)
         return
     rows = [
         row for claim, number in zip(claims, range(len(claims)), strict=True) for row in _rows(claim, found, number)
     ]
-    columns = WIDE if output is AllocateOutput.WIDE else COLUMNS
+    columns = WIDE if output is OutputForm.WIDE else COLUMNS
     print_table(columns, [row[: len(columns)] for row in rows])
 
 
@@ -157,9 +137,9 @@ def _rows(claim: ResourceClaim, found: Allocated, number: int) -> list[tuple[str
     ]
 
 
-def _show_failed(tried: Sequence[Allocation], output: AllocateOutput | None) -> None:
-    if output in (AllocateOutput.YAML, AllocateOutput.JSON):
-        _dump({"allocated": False, "nodes": [_plain(each) for each in tried]}, output)
+def _show_failed(tried: Sequence[Allocation], output: OutputForm | None) -> None:
+    if output in (OutputForm.YAML, OutputForm.JSON):
+        write_document({"allocated": False, "nodes": [_plain(each) for each in tried]}, output)
         return
     last = tried[-1]
     if isinstance(last, AllocationError):
@@ -190,10 +170,3 @@ def _plain(each: Allocation) -> dict[str, Any]:
     if reasons:
         plain["reasons"] = msgspec.to_builtins(reasons)
     return plain
-
-
-def _dump(value: dict[str, Any], output: AllocateOutput | None) -> None:
-    if output is AllocateOutput.JSON:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
-    else:
-        sys.stdout.write(dump_yaml(value))

@@ -8,7 +8,6 @@ Out: a row per device, grouped as asked, and a line of totals in which the parti
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
@@ -16,27 +15,19 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from drakit.api.text.yamldump import dump_yaml
 from drakit.base.gates import FeatureGates
 from drakit.cli.access import access_of
 from drakit.cli.flags import ReachFlags, with_groups
-from drakit.cli.progress import tracked
+from drakit.cli.output import OutputForm, write_document
+from drakit.cli.saved import read_saved
 from drakit.cli.tables import print_table
 from drakit.client import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES, Client, NotServed, Resource
 from drakit.client.transport.http import Http
 from drakit.explain import ClusterObjects, DeviceHolder, DeviceRow, DeviceState, device_rows, totals
-from drakit.lint import problems_of
-from drakit.manifests import load_manifests
 
 COLUMNS = ("driver", "pool", "device", "node", "state", "used by")
 WIDE = (*COLUMNS, "classes", "capacity left", "counters left", "taints", "attributes")
 _KINDS: tuple[Resource[Any], ...] = (NODES, SLICES, CLASSES, CLAIMS, PODS, TAINT_RULES)
-
-
-class DeviceOutput(StrEnum):
-    YAML = "yaml"
-    JSON = "json"
-    WIDE = "wide"
 
 
 class GroupBy(StrEnum):
@@ -58,16 +49,16 @@ def devices(
     used: Annotated[bool, typer.Option("--used", help="Devices that somebody holds.")] = False,
     tainted: Annotated[bool, typer.Option("--tainted", help="Devices with a taint.")] = False,
     unhealthy: Annotated[bool, typer.Option("--unhealthy", help="Devices that a driver reports as unhealthy.")] = False,
-    output: Annotated[DeviceOutput | None, typer.Option("-o", "--output", help="Another form than the table.")] = None,
+    output: Annotated[OutputForm | None, typer.Option("-o", "--output", help="Another form than the table.")] = None,
 ) -> None:
     """Show the devices of a cluster: who uses them, and what is left."""
     rows = device_rows(_saved(files) if files else asyncio.run(_live(reach)))
     shown = [row for row in rows if _wanted(row, free=free, used=used, tainted=tainted, unhealthy=unhealthy)]
-    if output in (DeviceOutput.JSON, DeviceOutput.YAML):
-        _dump({"devices": msgspec.to_builtins(shown), "totals": msgspec.to_builtins(totals(shown))}, output)
+    if output in (OutputForm.JSON, OutputForm.YAML):
+        write_document({"devices": msgspec.to_builtins(shown), "totals": msgspec.to_builtins(totals(shown))}, output)
     elif shown:
         for title, group in _groups(shown, by):
-            _show(title, group, wide=output is DeviceOutput.WIDE)
+            _show(title, group, wide=output is OutputForm.WIDE)
     else:
         typer.echo("no devices" + (" of that kind" if rows else ": no ResourceSlice publishes any"), err=True)
     if not shown:
@@ -76,12 +67,7 @@ def devices(
 
 def _saved(files: Sequence[str]) -> ClusterObjects:
     gates = FeatureGates.all_on()
-    manifests = load_manifests(files, stdin=sys.stdin.buffer.read, progress=tracked)
-    problems = problems_of(manifests, gates)
-    for problem in problems:
-        typer.echo(f"error: {problem}", err=True)
-    if problems:
-        raise typer.Exit(2)
+    manifests = read_saved(files, gates)
     return ClusterObjects((each.object for each in manifests.objects), gates=gates)
 
 
@@ -155,10 +141,3 @@ def _cells(row: DeviceRow) -> tuple[str, ...]:
 def _user(holder: DeviceHolder) -> str:
     share = ", ".join(f"{name}={amount}" for name, amount in holder.consumed.items())
     return f"{holder.namespace}/{holder.claim}{' (admin)' if holder.admin else ''}{f' [{share}]' if share else ''}"
-
-
-def _dump(value: dict[str, Any], output: DeviceOutput) -> None:
-    if output is DeviceOutput.JSON:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
-    else:
-        sys.stdout.write(dump_yaml(value))
