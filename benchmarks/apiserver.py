@@ -31,7 +31,7 @@ COLUMNS = ("what", "where", "rate", "median", "99 %")
 HEADERS = {"content-type": "application/json"}
 TOKENS = 'bench,admin,1,"system:masters"\n'
 ALWAYS = "host: x\r\nauthorization: Bearer bench\r\n"
-_START = "from drakit.cli import main; main.COMMANDS['apiserver'] = 'drakit.cli.apiserver'; main.run()"
+_START = "from drakit.cli import main; main.COMMANDS['apiserver'] = 'drakit.cli.commands.apiserver'; main.run()"
 
 Row = tuple[str, ...]
 Call = Callable[[str, str, bytes], Awaitable[bytes]]

@@ -21,7 +21,7 @@ from drakit.api.objects.pods import Pod
 from drakit.apiserver import Settings, build_server
 from drakit.base.errors import DrakitError
 from drakit.base.gates import FeatureGates
-from drakit.cli.collector import spare_the_collector
+from drakit.cli.processes.collector import spare_the_collector
 from drakit.client import PODS, Client, InProcess
 from drakit.controllers import ALL, ClaimController, Controllers
 from drakit.informers import Informers

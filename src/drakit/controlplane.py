@@ -20,8 +20,8 @@ from drakit.apiserver.http.listener import Listener
 from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import Clock, RealClock
 from drakit.base.gates import FeatureGates
-from drakit.cli.components import COMPONENTS, Surroundings, running
-from drakit.cli.host import Host, ListenAddress, signing_key
+from drakit.cli.processes.components import COMPONENTS, Surroundings, running
+from drakit.cli.processes.host import Host, ListenAddress, signing_key
 from drakit.client import Client, InProcess
 from drakit.store import MemoryStore, SQLiteStore, Store
 

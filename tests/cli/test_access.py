@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from drakit.base.errors import UsageError
-from drakit.cli.access import access_of
-from drakit.cli.flags import ReachFlags
+from drakit.cli.flags.access import access_of
+from drakit.cli.flags.groups import ReachFlags
 from tests.builders.cluster import on_loop
 
 

@@ -12,7 +12,7 @@ import typer
 import yaml
 from typer.testing import CliRunner, Result
 
-from drakit.cli.allocate import allocate
+from drakit.cli.commands.allocate import allocate
 from tests.builders.documents import claim_document, request_of
 
 DEMO = str(Path(__file__).parents[2] / "examples" / "demo-cluster")

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from drakit.cli.lint import lint
+from drakit.cli.commands.lint import lint
 
 ROOT = Path(__file__).parents[2]
 GOOD = "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu}\nspec: {}\n"

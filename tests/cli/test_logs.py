@@ -6,7 +6,7 @@ import pytest
 
 from drakit.api.exchange import Request
 from drakit.base.clock import FakeClock
-from drakit.cli.logs import Logged
+from drakit.cli.processes.logs import Logged
 from drakit.client import CONFIG_MAPS, Client, InProcess, V
 from drakit.controllers import ALL
 from tests.builders.cluster import cluster, on_loop

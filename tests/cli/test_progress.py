@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from drakit.cli.progress import tracked
+from drakit.cli.output.progress import tracked
 
 
 def sit_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from drakit.cli.tables import print_table
+from drakit.cli.output.tables import print_table
 
 
 def test_a_pipe_gets_plain_columns(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from drakit.api.exchange import User
 from drakit.apiserver import Settings
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
-from drakit.cli.driver import load_driver
+from drakit.cli.commands.driver import load_driver
 from drakit.cli.main import app, load
 from drakit.client import CLAIMS, SLICES, Client, Forbidden, InProcess, Invalid
 from drakit.driverkit import AllocatedDevice

@@ -9,8 +9,8 @@ import typer
 from typer.testing import CliRunner
 
 from drakit.base.errors import UsageError
-from drakit.cli.allocate import allocate
-from drakit.cli.driver import driver, load_driver
+from drakit.cli.commands.allocate import allocate
+from drakit.cli.commands.driver import driver, load_driver
 from drakit.drivers import DRIVERS, profile_names
 
 ALLOCATE = typer.Typer()

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from drakit.cli.demo.scenes import SCENES
+from drakit.cli.commands.demo.scenes import SCENES
 from tests.e2e.processes import ROOT
 
 

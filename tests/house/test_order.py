@@ -23,6 +23,7 @@ ORDER = {
     "apiserver/auth": "tokens, roles, impersonation → identities → nodes → rbac → authentication, audit, certificates → authorization, users",  # noqa: E501
     "api": "podclaims, codec, exchange, podstreams → requests, versions, registry, schemas → footprint, release → objects → text",  # noqa: E501
     "cel": "trace → program → generation, stack → evaluation → cost → library → checking, operators → syntax → values → errors",  # noqa: E501
+    "cli": "main → commands → processes → flags → output",
     "client": "accounts, events → front → subresources → client → transport, watch, discovery, queries → access, decoder, failures, keys, patches, resources, verbosity",  # noqa: E501
     "controllers": "composition → daemonsets, deployments → nodes, podgroups, poolstatus, quotas, replicasets, serviceaccounts → claims, eviction, garbage → context, disruption, intorpercent, templatehash, tolerations",  # noqa: E501
     "allocator": "allocation → results → search → inventory",

@@ -18,18 +18,18 @@ import drakit
 from drakit.base.errors import DrakitError, Retryable
 
 COMMANDS = {
-    "allocate": "drakit.cli.allocate",
-    "apiserver": "drakit.cli.apiserver",
-    "conformance": "drakit.cli.conformance",
-    "controllers": "drakit.cli.controllers",
-    "device-metadata": "drakit.cli.device_metadata",
-    "demo": "drakit.cli.demo",
-    "devices": "drakit.cli.devices",
-    "driver": "drakit.cli.driver",
-    "lint": "drakit.cli.lint",
-    "node": "drakit.cli.node",
-    "scheduler": "drakit.cli.scheduler",
-    "up": "drakit.cli.up",
+    "allocate": "drakit.cli.commands.allocate",
+    "apiserver": "drakit.cli.commands.apiserver",
+    "conformance": "drakit.cli.commands.conformance",
+    "controllers": "drakit.cli.commands.controllers",
+    "device-metadata": "drakit.cli.commands.device_metadata",
+    "demo": "drakit.cli.commands.demo",
+    "devices": "drakit.cli.commands.devices",
+    "driver": "drakit.cli.commands.driver",
+    "lint": "drakit.cli.commands.lint",
+    "node": "drakit.cli.commands.node",
+    "scheduler": "drakit.cli.commands.scheduler",
+    "up": "drakit.cli.commands.up",
 }
 """Name of each command and the module whose function, or group of commands, of that name it is."""
 

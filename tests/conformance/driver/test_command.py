@@ -14,7 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 from drakit.base.errors import Terminal
-from drakit.cli import conformance as command
+from drakit.cli.commands import conformance as command
 from drakit.conformance import RULES
 from tests.conformance.driver.plaindriver import NAME
 

@@ -15,13 +15,13 @@ import uvloop
 
 from drakit.apiserver.serving.composition import Settings
 from drakit.base.gates import FeatureGates
-from drakit.cli import options
-from drakit.cli.components import COMPONENTS
-from drakit.cli.flags import FlagGroup, ServingFlags, with_groups
-from drakit.cli.host import Host, ListenAddress, audit_log, directory_of
-from drakit.cli.logs import log_to_stderr
-from drakit.cli.nodes import NodePlan, node_components
-from drakit.cli.server import ServerFiles, serve
+from drakit.cli.flags import options
+from drakit.cli.flags.groups import FlagGroup, ServingFlags, with_groups
+from drakit.cli.processes.components import COMPONENTS
+from drakit.cli.processes.host import Host, ListenAddress, audit_log, directory_of
+from drakit.cli.processes.logs import log_to_stderr
+from drakit.cli.processes.nodes import NodePlan, node_components
+from drakit.cli.processes.server import ServerFiles, serve
 from drakit.nodeagent.server import NodeCertificates
 
 _EVERY_GATE = "AllAlpha=true,AllBeta=true"

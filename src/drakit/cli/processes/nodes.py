@@ -25,9 +25,9 @@ from drakit.api.exchange import User
 from drakit.api.objects.plain import Plain
 from drakit.apiserver.auth.identities import ADMIN, account, node_agent
 from drakit.base.errors import DrakitError, Unavailable
-from drakit.cli.components import Component, Embedded, Surroundings
-from drakit.cli.diagnostics import bind_port
-from drakit.cli.node import PagesOf, make_agent
+from drakit.cli.processes.agent import PagesOf, make_agent
+from drakit.cli.processes.components import Component, Embedded, Surroundings
+from drakit.cli.processes.diagnostics import bind_port
 from drakit.client import Client
 from drakit.driverkit import Driver, KubeletPlugin, PluginSettings
 from drakit.drivers import DRIVERS, load_profile

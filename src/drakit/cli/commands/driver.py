@@ -20,12 +20,13 @@ from prometheus_client import CollectorRegistry
 
 from drakit.apiserver.http.listener import Listener
 from drakit.base.errors import Unavailable, UsageError
-from drakit.cli import options, profiles
-from drakit.cli.access import access_of
-from drakit.cli.diagnostics import Diagnostics, bind_port, hide_creation_times, url_of
-from drakit.cli.flags import ReachFlags, with_groups
-from drakit.cli.host import explained
-from drakit.cli.logs import log_to_stderr, note_warning
+from drakit.cli.commands import profiles
+from drakit.cli.flags import options
+from drakit.cli.flags.access import access_of
+from drakit.cli.flags.files import explained
+from drakit.cli.flags.groups import ReachFlags, with_groups
+from drakit.cli.processes.diagnostics import Diagnostics, bind_port, hide_creation_times, url_of
+from drakit.cli.processes.logs import log_to_stderr, note_warning
 from drakit.client import Access, Client
 from drakit.client.transport.http import Http
 from drakit.driverkit import Driver, KubeletPlugin, PluginSettings

@@ -17,11 +17,12 @@ from drakit.apiserver.http.listener import Listener
 from drakit.apiserver.serving.composition import Settings, build_server
 from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import RealClock
-from drakit.cli.collector import spare_the_collector
-from drakit.cli.components import Component, Surroundings, running
-from drakit.cli.diagnostics import hide_creation_times
-from drakit.cli.host import Host, ListenAddress, explained, signing_key, static_tokens
-from drakit.cli.logs import Logged
+from drakit.cli.flags.files import explained
+from drakit.cli.processes.collector import spare_the_collector
+from drakit.cli.processes.components import Component, Surroundings, running
+from drakit.cli.processes.diagnostics import hide_creation_times
+from drakit.cli.processes.host import Host, ListenAddress, signing_key, static_tokens
+from drakit.cli.processes.logs import Logged
 from drakit.store import MemoryStore, SQLiteStore, Store
 
 

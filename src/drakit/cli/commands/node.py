@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -18,27 +18,26 @@ from urllib.parse import urlsplit
 
 import typer
 import uvloop
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 
 from drakit.apiserver.auth.certificates import Authority
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
-from drakit.cli import options
-from drakit.cli.access import access_of
-from drakit.cli.diagnostics import bind_port
-from drakit.cli.flags import FlagGroup, ReachFlags, with_groups
-from drakit.cli.logs import log_to_stderr, note_warning
-from drakit.cli.runner import ComponentRun, fulfil
+from drakit.cli.flags import options
+from drakit.cli.flags.access import access_of
+from drakit.cli.flags.groups import FlagGroup, ReachFlags, with_groups
+from drakit.cli.processes.agent import PagesOf, make_agent
+from drakit.cli.processes.diagnostics import bind_port
+from drakit.cli.processes.logs import log_to_stderr, note_warning
+from drakit.cli.processes.runner import ComponentRun, fulfil
 from drakit.client import Access, Client
 from drakit.client.transport.http import Http
-from drakit.nodeagent.agent import NodeAgent
 from drakit.nodeagent.node.facts import DEFAULT_PODS, parse_reserved, this_machine
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
 from drakit.nodeagent.runtimes.cgroups import Cgroups
 from drakit.nodeagent.runtimes.contract import Runtime
-from drakit.nodeagent.server import NodeAccess, NodeAuthentication, NodeAuthorization, NodeCertificates, NodeServer
-from drakit.nodeagent.server.lookup import CachedPods
+from drakit.nodeagent.server import NodeCertificates
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
 
 log = logging.getLogger("drakit.nodeagent")
@@ -194,48 +193,6 @@ def _settings(about: NodeFlags, paths: AgentPaths, gates: FeatureGates) -> Agent
         shutdown_grace=about.shutdown_grace_period,
         shutdown_grace_critical=about.shutdown_grace_period_critical_pods,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class PagesOf:
-    """What the node serves its pages with."""
-
-    certificates: NodeCertificates
-    bound: socket.socket
-
-    def server(self, client: Client, registry: CollectorRegistry) -> Callable[[NodeAgent], NodeServer]:
-        def make(agent: NodeAgent) -> NodeServer:
-            name, clock = agent.settings.node, agent.clock
-            access = NodeAccess(NodeAuthentication(client, clock), NodeAuthorization(client, clock, name))
-            return NodeServer(
-                self.bound,
-                self.certificates,
-                access,
-                node_name=name,
-                pods=CachedPods(agent.pods),
-                runtime=agent.runtime,
-                clock=clock,
-                metrics=lambda: generate_latest(registry),
-            )
-
-        return make
-
-
-def make_agent(
-    client: Client,
-    runtime: Runtime,
-    settings: AgentSettings,
-    *,
-    clock: Clock,
-    registry: CollectorRegistry,
-    pages: PagesOf | None = None,
-) -> NodeAgent:
-    """An agent of this process, for `drakit node` and for whoever has one beside other components."""
-    server = pages.server(client, registry) if pages is not None else None
-    agent = NodeAgent(client, runtime, settings, clock=clock, registry=registry, server=server)
-    if pages is not None:
-        agent.state.port = pages.bound.getsockname()[1]
-    return agent
 
 
 async def _run(

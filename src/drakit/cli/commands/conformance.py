@@ -23,8 +23,8 @@ import yaml
 
 from drakit.api import parse_documents
 from drakit.base.errors import UsageError
-from drakit.cli.host import explained
-from drakit.cli.tables import print_table
+from drakit.cli.flags.files import explained
+from drakit.cli.output.tables import print_table
 from drakit.conformance import (
     RULES,
     ClusterWishes,

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from drakit.cli import options
+from drakit.cli.flags import options
 
 Command = Callable[..., None]
 
@@ -48,7 +48,7 @@ class ServingFlags(FlagGroup, frozen=True, kw_only=True):
 
 
 class ReachFlags(FlagGroup, frozen=True, kw_only=True):
-    """Where an API server is, and who we are to it. `drakit.cli.access` reads them."""
+    """Where an API server is, and who we are to it. `drakit.cli.flags.access` reads them."""
 
     kubeconfig: options.ReadKubeconfig = None
     context: options.Context = ""

@@ -21,7 +21,7 @@ from drakit.apiserver import Server
 from drakit.apiserver.auth.identities import CONTROLLER_MANAGER, SCHEDULER, controller
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
-from drakit.cli.logs import note_warning
+from drakit.cli.processes.logs import note_warning
 from drakit.client import Client, InProcess
 from drakit.controllers import Controllers
 from drakit.informers import Informers

@@ -18,11 +18,11 @@ from drakit.apiserver.serving.access import MODES
 from drakit.apiserver.serving.composition import Settings
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
-from drakit.cli import options
-from drakit.cli.flags import ServingFlags, with_groups
-from drakit.cli.host import ListenAddress, audit_log, directory_of
-from drakit.cli.logs import log_to_stderr
-from drakit.cli.server import ServerFiles, serve
+from drakit.cli.flags import options
+from drakit.cli.flags.groups import ServingFlags, with_groups
+from drakit.cli.processes.host import ListenAddress, audit_log, directory_of
+from drakit.cli.processes.logs import log_to_stderr
+from drakit.cli.processes.server import ServerFiles, serve
 
 
 @with_groups

@@ -22,9 +22,9 @@ from prometheus_client import CollectorRegistry
 from drakit.apiserver.http.listener import Listener
 from drakit.base.clock import Clock
 from drakit.base.errors import Unavailable
-from drakit.cli.collector import spare_the_collector
-from drakit.cli.components import Embedded
-from drakit.cli.diagnostics import Diagnostics, hide_creation_times, url_of
+from drakit.cli.processes.collector import spare_the_collector
+from drakit.cli.processes.components import Embedded
+from drakit.cli.processes.diagnostics import Diagnostics, hide_creation_times, url_of
 from drakit.client import Client
 from drakit.informers import LeaderElector, Timing
 

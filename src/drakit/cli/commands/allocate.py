@@ -29,10 +29,10 @@ from drakit.allocator import (
 from drakit.api import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from drakit.api.codec.documents import to_wire
 from drakit.base.gates import FeatureGates
-from drakit.cli.output import OutputForm, write_document
-from drakit.cli.progress import tracked
-from drakit.cli.saved import read_saved
-from drakit.cli.tables import print_table
+from drakit.cli.flags.saved import read_saved
+from drakit.cli.output.forms import OutputForm, write_document
+from drakit.cli.output.progress import tracked
+from drakit.cli.output.tables import print_table
 from drakit.library import candidate_nodes, inventory_of, try_nodes, unallocated
 from drakit.manifests import Manifests, name_of
 

@@ -12,7 +12,7 @@ import yaml
 from drakit.api import Partial, Pod
 from drakit.api.registry import find_kind
 from drakit.base.errors import DrakitError
-from drakit.cli.demo.failures import SceneFailed
+from drakit.cli.commands.demo.failures import SceneFailed
 from drakit.client import CLAIMS, NAMESPACES, PODS, Client
 
 _PATIENCE = 30.0
@@ -52,7 +52,7 @@ class Stage:
 
     async def apply(self) -> None:
         """The scene's manifests, in its namespace."""
-        text = (files("drakit.cli.demo") / "scenes" / f"{self.scene}.yaml").read_text(encoding="utf-8")
+        text = (files("drakit.cli.commands.demo") / "scenes" / f"{self.scene}.yaml").read_text(encoding="utf-8")
         for document in yaml.safe_load_all(text):
             kind = find_kind(document["apiVersion"], document["kind"])
             if kind is not None and kind.namespaced:

@@ -26,7 +26,8 @@ from drakit.apiserver.nodes import NodeClient, NodeFiles
 from drakit.apiserver.serving.kubeconfig import ServerAccess
 from drakit.base.clock import RealClock
 from drakit.base.errors import Unavailable, UsageError
-from drakit.cli.flags import ServingFlags
+from drakit.cli.flags.files import explained
+from drakit.cli.flags.groups import ServingFlags
 
 _NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.96.0.1")
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
@@ -112,15 +113,6 @@ def _own_names() -> list[str]:
     except OSError:
         found = []
     return [name, *(str(each[4][0]).partition("%")[0] for each in found)]
-
-
-@contextmanager
-def explained(what: object) -> Iterator[None]:
-    """A file that cannot be read, written or understood is named, with what it was for."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{what}: {error}") from None
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import typer
 from drakit.api import Node, ObjectMeta, to_wire
 from drakit.api.text.yamldump import dump_yaml
 from drakit.base.structs import Model
-from drakit.cli.tables import print_table
+from drakit.cli.output.tables import print_table
 from drakit.drivers import DeviceProfile, load_profile, profile_names, profile_slices
 
 

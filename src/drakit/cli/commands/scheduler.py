@@ -17,13 +17,13 @@ from prometheus_client import CollectorRegistry
 
 from drakit.base.clock import RealClock
 from drakit.base.gates import FeatureGates
-from drakit.cli import options
-from drakit.cli.access import access_of
-from drakit.cli.diagnostics import bind_port
-from drakit.cli.flags import ReachFlags, with_groups
-from drakit.cli.host import explained
-from drakit.cli.logs import log_to_stderr, note_warning
-from drakit.cli.runner import ComponentRun, Election, elector_of, fulfil
+from drakit.cli.flags import options
+from drakit.cli.flags.access import access_of
+from drakit.cli.flags.files import explained
+from drakit.cli.flags.groups import ReachFlags, with_groups
+from drakit.cli.processes.diagnostics import bind_port
+from drakit.cli.processes.logs import log_to_stderr, note_warning
+from drakit.cli.processes.runner import ComponentRun, Election, elector_of, fulfil
 from drakit.client import Access, Client
 from drakit.client.transport.http import Http
 from drakit.informers import Timing

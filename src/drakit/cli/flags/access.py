@@ -13,8 +13,8 @@ from pathlib import Path
 
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
-from drakit.cli.flags import ReachFlags
-from drakit.cli.host import explained
+from drakit.cli.flags.files import explained
+from drakit.cli.flags.groups import ReachFlags
 from drakit.client import Access, Certificate, Files, Trust, in_cluster, load_kubeconfig
 
 _TOGETHER = "--client-certificate and --client-key go together"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import typer
 
 from drakit.base.gates import FeatureGates
-from drakit.cli.progress import tracked
+from drakit.cli.output.progress import tracked
 from drakit.lint import problems_of
 from drakit.manifests import Manifests, load_manifests
 

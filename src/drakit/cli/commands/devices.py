@@ -16,11 +16,11 @@ import msgspec
 import typer
 
 from drakit.base.gates import FeatureGates
-from drakit.cli.access import access_of
-from drakit.cli.flags import ReachFlags, with_groups
-from drakit.cli.output import OutputForm, write_document
-from drakit.cli.saved import read_saved
-from drakit.cli.tables import print_table
+from drakit.cli.flags.access import access_of
+from drakit.cli.flags.groups import ReachFlags, with_groups
+from drakit.cli.flags.saved import read_saved
+from drakit.cli.output.forms import OutputForm, write_document
+from drakit.cli.output.tables import print_table
 from drakit.client import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES, Client, NotServed, Resource
 from drakit.client.transport.http import Http
 from drakit.explain import ClusterObjects, DeviceHolder, DeviceRow, DeviceState, device_rows, totals

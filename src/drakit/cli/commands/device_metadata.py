@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from drakit.api import DeviceAttribute, to_plain
-from drakit.cli.host import explained
+from drakit.cli.flags.files import explained
 from drakit.driverkit.metadata import ROOT, MetadataFile, all_metadata
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from drakit.cli.demo.failures import SceneFailed
-from drakit.cli.demo.stage import OnePod, Stage
+from drakit.cli.commands.demo.failures import SceneFailed
+from drakit.cli.commands.demo.stage import OnePod, Stage
 from drakit.client import CLAIMS, TAINT_RULES
 
 __all__ = ["SCENES", "Scene", "SceneFailed"]

@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 
 import typer
 
-from drakit.cli.demo.cluster import demo_cluster
-from drakit.cli.demo.scenes import SCENES, Scene, SceneFailed
-from drakit.cli.demo.stage import Stage
+from drakit.cli.commands.demo.cluster import demo_cluster
+from drakit.cli.commands.demo.scenes import SCENES, Scene, SceneFailed
+from drakit.cli.commands.demo.stage import Stage
 from drakit.client import Client, load_kubeconfig
 from drakit.client.transport.http import Http
 

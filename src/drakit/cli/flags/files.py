@@ -1,0 +1,17 @@
+"""Files that flags name: what is wrong with one is told with the flag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from drakit.base.errors import UsageError
+
+
+@contextmanager
+def explained(what: object) -> Iterator[None]:
+    """A file that cannot be read, written or understood is named, with what it was for."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{what}: {error}") from None
