@@ -62,6 +62,11 @@ def too_large(limit: int) -> ApiError:
     return ApiError(status.failure(413, "RequestEntityTooLarge", message))
 
 
+def object_too_large(kind: str, name: str, size: int, limit: int) -> ApiError:
+    message = f'Request entity too large: {kind} "{name}" would have {size} bytes, the limit is {limit}'
+    return ApiError(status.failure(413, "RequestEntityTooLarge", message))
+
+
 def too_many_requests() -> ApiError:
     details = StatusDetails(retry_after_seconds=RETRY_SECONDS)
     answer = status.failure(429, "TooManyRequests", "Too many requests, please try again later.", details)

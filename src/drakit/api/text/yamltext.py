@@ -23,6 +23,8 @@ from drakit.api.text.problems import TOO_DEEP, Malformed, Position
 
 _MAX_DEPTH = 900  # as deep as the JSON reader goes on Python's default stack
 _MAX_ALIASED = 100_000  # values that aliases may add to what stands in the text
+MAX_EXPANDED = 3 * 1024 * 1024
+"""Bytes of a document that has aliases, each counted where it stands: as much as the body of a request may have."""
 _LOADER = yaml.CLoader if yaml.__with_libyaml__ else yaml.Loader
 
 _WORDS: dict[str, object] = {
@@ -78,7 +80,7 @@ def key_positions(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, str,
 class _Frame:
     """A list or object that is being read."""
 
-    __slots__ = ("anchor", "key", "key_next", "line", "pairs", "path", "sequence", "size")
+    __slots__ = ("anchor", "key", "key_next", "line", "pairs", "path", "sequence", "size", "weight")
 
     def __init__(self, *, sequence: bool, anchor: str | None, path: str, line: int) -> None:
         self.sequence = sequence
@@ -89,6 +91,7 @@ class _Frame:
         self.key: Any = None
         self.pairs: list[Any] = []  # values of a sequence, (key, value) of a mapping
         self.size = 1
+        self.weight = 2
 
 
 class _Builder:
@@ -96,8 +99,9 @@ class _Builder:
         self._source = source
         self._note = note
         self._frames: list[_Frame] = []
-        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._anchors: dict[str, tuple[Any, int, int]] = {}
         self._aliased = 0
+        self._expanded = 0  # bytes of the document so far, aliases included
         self._root: Any = None
 
     def documents(self, text: str) -> Iterator[Any]:
@@ -106,7 +110,7 @@ class _Builder:
             for event in yaml.parse(text, Loader=_LOADER):
                 mark = event.start_mark
                 if isinstance(event, yaml.DocumentStartEvent):
-                    self._root, self._anchors, self._aliased = None, {}, 0
+                    self._root, self._anchors, self._aliased, self._expanded = None, {}, 0, 0
                 elif isinstance(event, yaml.DocumentEndEvent):
                     yield self._root
                 else:
@@ -119,9 +123,9 @@ class _Builder:
 
     def _take(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
-            value = self._scalar(event)
-            self._remember(event.anchor, value, 1)
-            self._add(value, 1, event)
+            value, weight = self._scalar(event), 2 + len(event.value.encode())
+            self._remember(event.anchor, value, 1, weight)
+            self._add(value, 1, weight, event)
         elif isinstance(event, yaml.CollectionStartEvent):
             self._open(event)
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -141,30 +145,34 @@ class _Builder:
     def _close(self, event: Any) -> None:
         frame = self._frames.pop()
         value = frame.pairs if frame.sequence else self._mapping(frame, event)
-        self._remember(frame.anchor, value, frame.size)
-        self._add(value, frame.size, event)
+        self._remember(frame.anchor, value, frame.size, frame.weight)
+        self._expanded -= frame.weight - 2  # its parts were counted when they came
+        self._add(value, frame.size, frame.weight, event)
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
             known = any(frame.anchor == event.anchor for frame in self._frames)
             problem = f"anchor '{event.anchor}' value contains itself" if known else f"unknown anchor '{event.anchor}'"
             raise self._error(f"expected an anchor: {problem}", event)
-        value, size = self._anchors[event.anchor]
+        value, size, weight = self._anchors[event.anchor]
         self._aliased += size
-        if self._aliased > _MAX_ALIASED:
-            raise self._error("document contains excessive aliasing", event)
-        self._add(value, size, event)
+        self._add(value, size, weight, event)
 
-    def _remember(self, anchor: str | None, value: Any, size: int) -> None:
+    def _remember(self, anchor: str | None, value: Any, size: int, weight: int) -> None:
         if anchor is not None:
-            self._anchors[anchor] = (value, size)
+            self._anchors[anchor] = (value, size, weight)
 
-    def _add(self, value: Any, size: int, event: Any) -> None:
+    def _add(self, value: Any, size: int, weight: int, event: Any) -> None:
+        self._expanded += weight
+        # Text without aliases has the size of the text: whoever sends it bounds that.
+        if self._aliased > _MAX_ALIASED or (self._aliased and self._expanded > MAX_EXPANDED):
+            raise self._error("document contains excessive aliasing", event)
         if not self._frames:
             self._root = value
             return
         frame = self._frames[-1]
         frame.size += size
+        frame.weight += weight
         if frame.sequence:
             frame.pairs.append(value)
         elif frame.key_next:

@@ -38,7 +38,7 @@ from drakit.apiserver.serving.access import AccessControl
 from drakit.apiserver.serving.bootstrap import bootstrap
 from drakit.apiserver.serving.health import Health
 from drakit.apiserver.serving.server import Limits, Server
-from drakit.apiserver.storage.objectstore import ObjectStore
+from drakit.apiserver.storage.objectstore import LARGEST, ObjectStore
 from drakit.apiserver.verbs.connect import Connector
 from drakit.apiserver.verbs.context import ServerContext, random_uid
 from drakit.apiserver.verbs.dispatch import Resources
@@ -71,6 +71,8 @@ class Settings:
     nodes: NodeClient | None = None
     """How the agents of nodes are reached, for logs and the like; without it, there are none of those."""
     limits: Limits = field(default_factory=Limits)
+    largest_object: int = LARGEST
+    """Bytes of a stored object."""
     random: Random = field(default_factory=Random)
     new_uid: Callable[[], str] = random_uid
     signing_key: ec.EllipticCurvePrivateKey | None = None
@@ -80,7 +82,7 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     """A server that answers at once. It has tasks: close it, or use it as `async with await build_server(…)`."""
     settings = settings or Settings()
     clock = clock or RealClock()
-    objects = ObjectStore(store)
+    objects = ObjectStore(store, largest=settings.largest_object)
     access = AccessControl(objects, settings.modes, aggregate=settings.aggregate_roles)
     # Two threads: a policy's expression does not wait for the compilation of a large claim.
     workers = Worker("drakit-expressions"), Worker("drakit-selectors")

@@ -118,6 +118,11 @@ class StoredObject:
         return self._document
 
     @property
+    def size(self) -> int:
+        """Bytes of the stored value."""
+        return len(self._value)
+
+    @property
     def metadata(self) -> Plain:
         metadata: Plain = self.document["metadata"]
         return metadata

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
-from drakit.apiserver.failures import ApiError
+from drakit.apiserver.failures import ApiError, object_too_large
 from drakit.apiserver.storage.objects import NOTHING_PRECOMPUTED, Precomputed, StoredObject, storage_form
 from drakit.base import status
 from drakit.store import Conflict, KeyExists, KeyNotFound, Record, Store, StoreEvent
@@ -20,6 +20,8 @@ from drakit.store import Conflict, KeyExists, KeyNotFound, Record, Store, StoreE
 CACHED = 131_072
 SUPERSEDED = 4_096
 """How many replaced objects stay cached: watches compare an object with the one before."""
+LARGEST = 1536 * 1024
+"""Bytes of a stored object, unless set: as much as etcd takes."""
 CHANGED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -48,8 +50,9 @@ class Observer(Protocol):
 class ObjectStore:
     """The objects in a store. Invariant: one StoredObject per revision while it is cached; the oldest leaves first."""
 
-    def __init__(self, store: Store, *, cached: int = CACHED) -> None:
+    def __init__(self, store: Store, *, cached: int = CACHED, largest: int = LARGEST) -> None:
         self.store = store
+        self._largest = largest
         self.observers: list[Observer] = []
         """Called after each write of this process, before the writer gets its answer."""
         self._cached = cached
@@ -94,10 +97,9 @@ class ObjectStore:
         precomputed: Precomputed = NOTHING_PRECOMPUTED,
     ) -> StoredObject:
         """Raise store.KeyExists when the name is taken. The caller knows whether to try another one."""
-        record = await self.store.create(
-            key_of(kind, namespace, document["metadata"]["name"]),
-            storage_form(kind, document, spaced_parameters=spaced_parameters),
-        )
+        value = storage_form(kind, document, spaced_parameters=spaced_parameters)
+        self._check_size(kind, document, value)
+        record = await self.store.create(key_of(kind, namespace, document["metadata"]["name"]), value)
         return self._notify(self._from_write(kind, record, document, precomputed))
 
     async def update(
@@ -114,6 +116,7 @@ class ObjectStore:
             document,
             spaced_parameters=old.spaced_parameters if spaced_parameters is None else spaced_parameters,
         )
+        self._check_size(old.kind, document, value, old.size)
         try:
             record = await self.store.update(old.key, value, expected=old.revision)
         except KeyNotFound:
@@ -137,10 +140,21 @@ class ObjectStore:
         return stored
 
     def unsaved(self, kind: Kind, namespace: str, document: Plain, revision: int = 0) -> StoredObject:
-        """An object that is shown but not stored: the result of a dry run."""
+        """An object that is shown but not stored."""
         return StoredObject(
             kind, key_of(kind, namespace, document["metadata"]["name"]), storage_form(kind, document), revision
         )
+
+    def dry_run(self, kind: Kind, namespace: str, document: Plain, revision: int = 0) -> StoredObject:
+        """The object that a write would have stored."""
+        made = self.unsaved(kind, namespace, document, revision)
+        self._check_size(kind, document, made.encode(kind.internal))
+        return made
+
+    def _check_size(self, kind: Kind, document: Plain, value: bytes, before: int = 0) -> None:
+        """Raise 413 for an object that is too large. One that was larger before may shrink."""
+        if len(value) > self._largest and len(value) >= before:
+            raise object_too_large(kind.kind, document["metadata"].get("name", ""), len(value), self._largest)
 
     def _from_write(self, kind: Kind, record: Record, document: Plain, precomputed: Precomputed) -> StoredObject:
         """The object of a write. It need not be decoded: the writer has the document."""

@@ -25,6 +25,7 @@ from drakit.api.registry import Kind
 from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.admission import rules
 from drakit.apiserver.admission.chain import CREATE, UPDATE, ObjectChange
+from drakit.apiserver.auth.authorization import Attributes, require
 from drakit.apiserver.failures import ApiError, bad_request
 from drakit.apiserver.requests.bodies import Incoming, has_spaced_parameters, incoming
 from drakit.apiserver.requests.options import WriteOptions, parse_revision
@@ -42,6 +43,7 @@ TRIES = 100
 """How often a write without a resourceVersion is repeated after conflicts. Each conflict is another's success."""
 _NAME_TRIES = 8
 _NOTHING: Mapping[str, Any] = {}
+CREATE_VERB = "create"
 _NOT_ON_CREATE = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 _SET_BY_SERVER = ("creationTimestamp", "generation", "selfLink")
 _NEVER_UNDONE = ("deletionTimestamp", "deletionGracePeriodSeconds")
@@ -158,9 +160,23 @@ async def _write_new_once(
     _prepare_new(call, new)
     context.rules.drop_disabled(change)
     await rules.require(context.rules, change)
+    await _require_create(context, call)
     await context.admission.validate(change)
     call.warnings.extend(call.strategy.warnings(new, None))
     return await _store_new(context, call, change, new)
+
+
+async def _require_create(context: ServerContext, call: ApiCall) -> None:
+    """A PATCH or PUT that creates needs the right to create as well; a POST was authorized by that right."""
+    if call.target.verb != CREATE_VERB:
+        info = call.target.info
+        await require(
+            context.authorizer,
+            Attributes(
+                user=call.user, verb=CREATE_VERB, group=info.group, version=info.version, resource=info.resource,
+                subresource=info.subresource, namespace=info.namespace, name=info.name, path=info.path,
+            ),
+        )  # fmt: skip
 
 
 def _prepare_new(call: ApiCall, new: Plain) -> None:
@@ -184,7 +200,7 @@ async def _store_new(context: ServerContext, call: ApiCall, change: ObjectChange
     # The store would find this out by itself; a dry run does not get there.
     if await objects.find(kind, namespace, change.name) is not None:
         raise ApiError(status.already_exists(kind.plural, kind.group, change.name))
-    return objects.unsaved(kind, namespace, new)
+    return objects.dry_run(kind, namespace, new)
 
 
 def _name_taken(call: ApiCall, name: str, *, generated: bool) -> ApiError:
@@ -272,7 +288,7 @@ async def _store_update(context: ServerContext, call: ApiCall, old: StoredObject
     if _unchanged(new, old.document):
         return old
     if dry_run:
-        return objects.unsaved(call.kind, call.namespace, new, old.revision)
+        return objects.dry_run(call.kind, call.namespace, new, old.revision)
     return await objects.update(
         old, new, spaced_parameters=call.spaced_parameters, precomputed=precomputed_of(call, change)
     )

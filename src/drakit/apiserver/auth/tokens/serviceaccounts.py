@@ -6,7 +6,7 @@ Out: a signed token; the user of a token, or the reason why it is not valid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -26,6 +26,43 @@ _ALGORITHM = "ES256"
 _PREFIX = "authentication.kubernetes.io/"
 _INVALIDATED = "service account token has been invalidated"
 _REMEMBERED = 4096
+_LONG = 8 * 1024
+"""Longer tokens are verified each time: what is remembered is bounded by bytes as well."""
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str
+    uid: str = ""
+
+
+class _Private(msgspec.Struct, frozen=True):
+    """What Kubernetes adds to the standard claims."""
+
+    namespace: str
+    serviceaccount: _Named
+    secret: _Named | None = None
+    pod: _Named | None = None
+    node: _Named | None = None
+
+    def bound(self) -> Iterator[tuple[str, str, _Named]]:
+        """Kind, namespace and name of what the token is bound to."""
+        if self.secret is not None:
+            yield "Secret", self.namespace, self.secret
+        if self.pod is not None:
+            yield "Pod", self.namespace, self.pod
+        # A token for a pod names the node only for information: it is bound to the pod.
+        elif self.node is not None:
+            yield "Node", "", self.node
+
+
+class TokenClaims(msgspec.Struct, frozen=True):
+    """The claims of a token. A token that lacks one of them, or has it in another form, is no token of ours."""
+
+    aud: tuple[str, ...]
+    exp: float
+    nbf: float
+    private: _Private = msgspec.field(name="kubernetes.io")
+    jti: str = ""
 
 
 class TokenRefused(Exception):
@@ -54,7 +91,7 @@ class ServiceAccountTokens:
         self._clock = clock
         self._bound_objects = bound_objects
         self._new_id = new_id
-        self._verified: dict[str, Mapping[str, Any]] = {}
+        self._verified: dict[str, TokenClaims] = {}
 
     async def issue(
         self, namespace: str, name: str, uid: str, wanted: TokenRequestSpec, bound: Bound
@@ -102,20 +139,20 @@ class ServiceAccountTokens:
         claims = self._claims(token)
         if claims is None:
             return None
-        meant = [each for each in audiences if each in claims["aud"]]
+        meant = [each for each in audiences if each in claims.aud]
         if not meant:
-            own, wanted = quoted(claims["aud"]), quoted(audiences)
+            own, wanted = quoted(claims.aud), quoted(audiences)
             raise TokenRefused(f"token audiences {own} is invalid for the target audiences {wanted}")
         self._check(claims)
         return _user(claims), meant
 
-    def _claims(self, token: str) -> Mapping[str, Any] | None:
+    def _claims(self, token: str) -> TokenClaims | None:
         """The claims of a token, if this server signed it."""
         found = self._verified.get(token)
         if found is not None:
             return found
         try:
-            claims: dict[str, Any] = jwt.decode(
+            decoded: dict[str, Any] = jwt.decode(
                 token,
                 self._key.public_key(),
                 algorithms=[_ALGORITHM],
@@ -126,45 +163,42 @@ class ServiceAccountTokens:
                     "verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False,
                 },
             )  # fmt: skip
-        except jwt.InvalidTokenError:
+            claims = msgspec.convert(decoded, TokenClaims)
+        except (jwt.InvalidTokenError, ValueError, RecursionError):  # msgspec's ValidationError is a ValueError
             return None
         # Checking a signature is expensive, and a client sends the same token with every request.
         if len(self._verified) >= _REMEMBERED:
             self._verified.clear()
-        self._verified[token] = claims
+        if len(token) < _LONG:
+            self._verified[token] = claims
         return claims
 
-    def _check(self, claims: Mapping[str, Any]) -> None:
+    def _check(self, claims: TokenClaims) -> None:
         now = self._clock.now()
-        if now.timestamp() >= claims["exp"]:
+        if now.timestamp() >= claims.exp:
             raise TokenRefused("service account token has expired")
-        if now.timestamp() < claims["nbf"]:
+        if now.timestamp() < claims.nbf:
             raise TokenRefused("service account token is not valid yet")
-        private = claims["kubernetes.io"]
-        namespace, owner = private["namespace"], private["serviceaccount"]
-        if not self._bound_objects.has("ServiceAccount", namespace, owner["name"], owner["uid"], now):
-            raise TokenRefused(f"service account {namespace}/{owner['name']} has been deleted")
-        for kind, place in (("Secret", namespace), ("Pod", namespace), ("Node", "")):
-            bound = private.get(kind.lower())
-            # A token for a pod names the node only for information: it is bound to the pod.
-            told = kind == "Node" and "pod" in private
-            if bound and not told and not self._bound_objects.has(kind, place, bound["name"], bound["uid"], now):
+        namespace, owner = claims.private.namespace, claims.private.serviceaccount
+        if not self._bound_objects.has("ServiceAccount", namespace, owner.name, owner.uid, now):
+            raise TokenRefused(f"service account {namespace}/{owner.name} has been deleted")
+        for kind, place, bound in claims.private.bound():
+            if not self._bound_objects.has(kind, place, bound.name, bound.uid, now):
                 raise TokenRefused(_INVALIDATED)
 
 
-def _user(claims: Mapping[str, Any]) -> User:
-    private = claims["kubernetes.io"]
-    owner = private["serviceaccount"]
-    extra = {f"{_PREFIX}credential-id": (f"JTI={claims['jti']}",)} if claims.get("jti") else {}
-    if node := private.get("node"):
-        extra[NODE_NAME] = (node["name"],)
-        if node.get("uid"):
-            extra[f"{_PREFIX}node-uid"] = (node["uid"],)
-    if pod := private.get("pod"):
-        extra[f"{_PREFIX}pod-name"] = (pod["name"],)
-        extra[f"{_PREFIX}pod-uid"] = (pod["uid"],)
-    named = account(private["namespace"], owner["name"])
-    return User(name=named.name, uid=owner["uid"], groups=named.groups, extra=extra)
+def _user(claims: TokenClaims) -> User:
+    private = claims.private
+    extra = {f"{_PREFIX}credential-id": (f"JTI={claims.jti}",)} if claims.jti else {}
+    if private.node is not None:
+        extra[NODE_NAME] = (private.node.name,)
+        if private.node.uid:
+            extra[f"{_PREFIX}node-uid"] = (private.node.uid,)
+    if private.pod is not None:
+        extra[f"{_PREFIX}pod-name"] = (private.pod.name,)
+        extra[f"{_PREFIX}pod-uid"] = (private.pod.uid,)
+    named = account(private.namespace, private.serviceaccount.name)
+    return User(name=named.name, uid=private.serviceaccount.uid, groups=named.groups, extra=extra)
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:

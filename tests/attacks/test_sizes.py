@@ -1,0 +1,71 @@
+"""What is sent, and what is made of it, has a size: an object does not grow beyond its limit by any way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drakit.api.text.problems import Malformed
+from drakit.api.text.yamltext import MAX_EXPANDED, parse_yaml_documents
+from drakit.apiserver import Settings
+from drakit.apiserver.storage.objectstore import LARGEST
+from tests.apiserver.calls import CLASSES, MERGE, PODS, device_class, on_loop, pod, serving
+
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+def aliased(size: int, times: int) -> str:
+    """A text of `size` bytes, and that text again behind so many aliases."""
+    return f"a: &a {'x' * size}\nb: [{', '.join(['*a'] * times)}]"
+
+
+def test_aliases_count_by_the_bytes_that_they_stand_for() -> None:
+    assert len(parse_yaml_documents(aliased(1000, 1000))[0]["b"]) == 1000
+    with pytest.raises(Malformed, match="excessive aliasing"):
+        parse_yaml_documents(aliased(1_000_000, 2000))
+    with pytest.raises(Malformed, match="excessive aliasing"):
+        parse_yaml_documents(aliased(1_000_000, 2) + f"\nc: {'y' * MAX_EXPANDED}")
+
+
+def test_text_without_aliases_is_as_long_as_it_likes() -> None:
+    assert parse_yaml_documents(f"a: &a 1\nb: {'x' * MAX_EXPANDED}")
+
+
+@on_loop
+async def test_a_body_of_aliases_is_a_bad_request() -> None:
+    async with serving() as api:
+        for content in ("application/yaml", "application/apply-patch+yaml"):
+            method = "POST" if content == "application/yaml" else "PATCH"
+            path = CLASSES if method == "POST" else f"{CLASSES}/a"
+            body = aliased(1_000_000, 2000).encode()
+            assert (await api.send(method, path, body, content=content, fieldManager="x")).code == 400
+
+
+def pod_of(name: str, *sizes: int) -> dict[str, Any]:
+    return pod(
+        name, containers=[{"name": f"c{at}", "image": "a", "args": ["x" * size]} for at, size in enumerate(sizes)]
+    )
+
+
+@on_loop
+async def test_a_stored_object_has_a_limit_whichever_way_it_grows() -> None:
+    async with serving() as api:
+        refused = await api.create(PODS, pod_of("big", LARGEST))
+        assert (refused.code, refused.body["reason"]) == (413, "RequestEntityTooLarge")
+        assert f"the limit is {LARGEST}" in refused.message
+        assert (await api.create(PODS, pod_of("p", 1_000_000))).code == 201
+        more = {"status": {"message": "x" * 1_000_000}}
+        for path, content, dry in (("p/status", MERGE, ""), ("p/status", STRATEGIC, ""), ("p/status", MERGE, "All")):
+            assert (
+                await api.patch(f"{PODS}/{path}", more, content=content, **({"dryRun": dry} if dry else {}))
+            ).code == 413
+        assert (await api.update(f"{PODS}/p/status", {**pod_of("p", 1_000_000), **more})).code == 413
+        assert "message" not in (await api.get(f"{PODS}/p")).body["status"]
+
+
+@on_loop
+async def test_the_limit_of_stored_objects_can_be_set() -> None:
+    async with serving(Settings(largest_object=10_000)) as api:
+        assert (await api.create(CLASSES, device_class("a", annotations={"a": "x" * 9_000}))).code == 201
+        assert (await api.create(CLASSES, device_class("b", annotations={"a": "x" * 11_000}))).code == 413
