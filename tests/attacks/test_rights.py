@@ -19,7 +19,7 @@ LEASE: Plain = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metada
 async def test_an_apply_creates_only_for_who_may_create() -> None:
     async with guarded() as api:
         await grant(api, "alice", rule("get patch", "", "pods"))
-        sent = {"user": ALICE, "content": APPLY, "fieldManager": "alice"}
+        sent: Plain = {"user": ALICE, "content": APPLY, "fieldManager": "alice"}
         refused = await api.patch(f"{PODS}/a", pod("a"), **sent)
         assert (refused.code, refused.body["reason"]) == (403, "Forbidden")
         assert 'User "alice" cannot create resource "pods"' in refused.message
