@@ -6,8 +6,8 @@ import jwt
 import pytest
 
 from drakit.apiserver.auth.tokens.serviceaccounts import new_key
+from tests.apiserver.auth.bearers import account, code, token
 from tests.apiserver.auth.people import ALICE, Plain, grant, guarded, rule
-from tests.apiserver.auth.test_tokens import account, code, token
 from tests.apiserver.calls import PODS, on_loop, pod
 
 APPLY = "application/apply-patch+yaml"

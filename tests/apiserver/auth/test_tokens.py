@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
 
 import jwt
 import pytest
@@ -13,28 +12,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from drakit.api.exchange import User
 from drakit.apiserver.auth.tokens.serviceaccounts import new_key
 from drakit.apiserver.serving.composition import ISSUER
+from tests.apiserver.auth.bearers import ACCOUNTS, account, code, token
 from tests.apiserver.auth.people import ADMIN, ALICE, Plain, grant, guarded, rule
 from tests.apiserver.calls import CLAIMS, NAMESPACES, PODS, Api, namespace, on_loop, pod
 
-ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
-WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-
-
-async def account(api: Api, name: str = "bot") -> None:
-    answer = await api.create(ACCOUNTS, {"kind": "ServiceAccount", "metadata": {"name": name}}, user=ADMIN)
-    assert answer.code == 201
-
-
-async def token(api: Api, **spec: Any) -> str:
-    answer = await api.create(f"{ACCOUNTS}/bot/token", {"spec": spec}, user=ADMIN)
-    assert answer.code == 201, answer.body
-    return str(answer.body["status"]["token"])
-
-
-async def code(api: Api, bearer: str) -> int:
-    answer = await api.create(WHO, {"kind": "SelfSubjectReview"}, headers={"authorization": f"Bearer {bearer}"})
-    return answer.code
 
 
 async def review(api: Api, bearer: str, *audiences: str) -> Plain:
