@@ -6,10 +6,23 @@ from typing import Any
 
 import pytest
 
+from drakit.allocator import Inventory, allocate, tell
 from drakit.allocator.inventory.capacity import consumed_amount, consumption
-from drakit.api import DeviceCapacity, from_plain
+from drakit.api import DeviceCapacity, ResourceClaim, from_plain
 from drakit.base.quantity import Quantity
-from tests.allocator.objects import GPU, claim, cluster, device, exactly, gates_without, held, picked, run, slice_of
+from tests.allocator.objects import (
+    GPU,
+    claim,
+    cluster,
+    device,
+    every,
+    exactly,
+    gates_without,
+    held,
+    picked,
+    run,
+    slice_of,
+)
 
 RANGE = {"default": "1Gi", "validRange": {"min": "1Gi", "max": "8Gi", "step": "2Gi"}}
 VALUES = {"default": "2Gi", "validValues": ["2Gi", "4Gi", "8Gi"]}
@@ -139,3 +152,126 @@ def test_selectors_see_whether_a_device_can_be_shared() -> None:
     inventory = cluster(slice_of(device("whole"), shared()))
     assert picked(inventory, claim(exactly("req", 1, "device.allowMultipleAllocations == true"))) == ["nic"]
     assert picked(inventory, claim(exactly("req", 1, f'device.driver == "{GPU}"'))) == ["whole"]
+
+
+HALVES = {"default": "500m", "validRange": {"min": "500m", "max": "2500m", "step": "500m"}}
+
+
+@pytest.mark.parametrize(
+    ("requested", "taken"),
+    [
+        (None, "500m"),
+        ("100m", "500m"),
+        ("600m", "1"),
+        ("1", "1"),
+        ("1001m", "1500m"),
+        ("2500m", "2500m"),
+        ("2600m", None),
+    ],
+)
+def test_steps_and_defaults_are_exact_below_one(requested: str | None, taken: str | None) -> None:
+    capacity = from_plain(DeviceCapacity, {"value": "4", "requestPolicy": HALVES})
+    amount = consumed_amount(Quantity.parse(requested) if requested else None, capacity)
+    assert amount == (Quantity.parse(taken) if taken else None)
+
+
+def test_half_steps_add_up_to_the_capacity_and_no_further() -> None:
+    nic = device("nic", allowMultipleAllocations=True, capacity={"bandwidth": {"value": "1", "requestPolicy": HALVES}})
+    old = held("old", "nic", shareID="s", consumedCapacity={"bandwidth": "500m"})
+    inventory = cluster(slice_of(nic), used=[old])
+    assert picked(inventory, claim(wants("400m"))) == ["nic"]
+    assert picked(inventory, claim(wants("600m"))) is None
+
+
+def test_a_negative_request_never_reaches_the_ledger() -> None:
+    inventory = cluster(slice_of(shared()))
+    assert picked(inventory, claim(wants("-1M"))) is None
+    told = reasons_of(inventory, claim(wants("-1M")))
+    assert "capacity bandwidth: -1M is asked for, which is less than nothing" in told
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [{"default": "-1"}, {"default": "-1", "validRange": {"min": "-1"}}, {"default": "-1", "validValues": ["-1"]}],
+)
+def test_a_negative_minimum_or_default_never_reaches_the_ledger(policy: dict[str, Any]) -> None:
+    nic = device("nic", allowMultipleAllocations=True, capacity={"bandwidth": {"value": "8", "requestPolicy": policy}})
+    inventory = cluster(slice_of(nic))
+    assert picked(inventory, claim(exactly())) is None
+    assert "-1 is what an allocation takes by default, which is less than nothing" in reasons_of(
+        inventory, claim(exactly())
+    )
+    if "validRange" in policy:
+        assert picked(inventory, claim(wants("0"))) == ["nic"]
+
+
+def test_a_negative_amount_in_a_status_gives_nothing_to_others() -> None:
+    used = [
+        held("first", "nic", shareID="s", consumedCapacity={"bandwidth": "-1M"}),
+        held("second", "nic", shareID="t", consumedCapacity={"bandwidth": "10"}),
+    ]
+    assert picked(cluster(slice_of(shared()), used=used), claim(wants("1"))) is None
+
+
+@pytest.mark.parametrize("published", ["bandwidth", f"{GPU}/bandwidth"])
+@pytest.mark.parametrize("asked", ["bandwidth", f"{GPU}/bandwidth"])
+@pytest.mark.parametrize("recorded", ["bandwidth", f"{GPU}/bandwidth"])
+def test_a_capacity_with_and_without_the_domain_of_its_driver_is_one(published: str, asked: str, recorded: str) -> None:
+    capacity = {published: {"value": "10", "requestPolicy": {"default": "1"}}}
+    nic = device("nic", allowMultipleAllocations=True, capacity=capacity)
+    old = held("old", "nic", shareID="s", consumedCapacity={recorded: "6"})
+    inventory = cluster(slice_of(nic), used=[old])
+    got = run(inventory, claim(exactly("req", 1, capacity={"requests": {asked: "4"}})))
+    (result,) = got.allocations[0].devices.results  # type: ignore[union-attr]
+    assert result.consumed_capacity == {published: Quantity.parse("4")}
+    assert picked(inventory, claim(exactly("req", 1, capacity={"requests": {asked: "5"}}))) is None
+
+
+def test_a_domain_of_another_driver_is_another_capacity() -> None:
+    inventory = cluster(slice_of(shared()))
+    assert (
+        picked(inventory, claim(exactly("req", 1, capacity={"requests": {"nic.example.com/bandwidth": "1"}}))) is None
+    )
+
+
+def test_a_device_that_publishes_a_capacity_under_both_names_is_refused_with_the_reason() -> None:
+    capacity = {"bandwidth": {"value": "10"}, f"{GPU}/bandwidth": {"value": "8"}}
+    inventory = cluster(slice_of(device("nic", allowMultipleAllocations=True, capacity=capacity)))
+    assert picked(inventory, claim(exactly())) is None
+    assert f"publishes capacity {GPU}/bandwidth twice" in reasons_of(inventory, claim(exactly()))
+
+
+def test_a_request_that_names_a_capacity_under_both_names_is_refused_with_the_reason() -> None:
+    both = exactly("req", 1, capacity={"requests": {"bandwidth": "1", f"{GPU}/bandwidth": "1"}})
+    inventory = cluster(slice_of(shared()))
+    assert picked(inventory, claim(both)) is None
+    assert f"the request names capacity {GPU}/bandwidth twice" in reasons_of(inventory, claim(both))
+
+
+def test_admin_access_on_an_exhausted_shared_device_works() -> None:
+    old = held("old", "nic", shareID="s", consumedCapacity={"bandwidth": "10"})
+    inventory = cluster(slice_of(shared()), used=[old])
+    assert picked(inventory, claim(exactly())) is None
+    assert picked(inventory, claim(exactly(adminAccess=True))) == ["nic"]
+
+
+def test_admin_access_prefers_a_shared_device_with_room() -> None:
+    old = held("old", "a", shareID="s", consumedCapacity={"bandwidth": "10"})
+    inventory = cluster(slice_of(shared("a"), shared("b")), used=[old])
+    assert picked(inventory, claim(exactly(adminAccess=True))) == ["b"]
+
+
+def test_all_with_a_device_that_the_policy_makes_ineligible_says_so() -> None:
+    policy = {"default": "2Gi", "validValues": ["2Gi"]}
+    nic = device(
+        "nic", allowMultipleAllocations=True, capacity={"bandwidth": {"value": "8Gi", "requestPolicy": policy}}
+    )
+    inventory = cluster(slice_of(nic))
+    asked = claim(every(capacity={"requests": {"bandwidth": "4Gi"}}))
+    assert picked(inventory, asked) is None
+    assert "the request policy of capacity bandwidth does not allow 4Gi" in reasons_of(inventory, asked)
+
+
+def reasons_of(inventory: Inventory, *claims: ResourceClaim) -> str:
+    got = allocate(inventory, "node-a", claims, explain=True)
+    return "\n".join(tell(got.reasons))  # type: ignore[union-attr, arg-type]

@@ -127,3 +127,9 @@ def test_distinct_is_refused_where_no_gate_brings_it() -> None:
         "distinctAttribute is used, but the DRAConsumableCapacity feature is disabled"
     )
     assert picked(cluster(valued(1, 2), gates=gates_without("DRAConsumableCapacity")), wanted) == ["d0"]
+
+
+def test_a_constraint_that_matches_and_differs_at_once_is_refused_with_words_that_fit() -> None:
+    got = run(cluster(valued(1, 2)), claim(exactly(), constraints=[{**match(), **distinct()}]))
+    assert isinstance(got, AllocationError)
+    assert "constraint #0: matchAttribute and distinctAttribute exclude each other, but both are set" in got.message

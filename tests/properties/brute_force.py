@@ -123,11 +123,28 @@ class BruteForce:
         self._count_use(case["allocatedClaims"])
         self.pools = list(self._gather(case["slices"]))
         self.picks: list[list[Pick]] = [[] for _ in self.claims]
+        self.admin_room = True
+
+    def _has_shared_admin(self) -> bool:
+        everything = [each for pool in self.pools if not pool.problem for each in pool.candidates]
+        asked = [each for claim in self.plan for request in claim for each in request if each.admin]
+        return any(
+            self._shared(candidate)
+            and self._selected(each, candidate)
+            and self._large_enough(each, candidate)
+            and not self._taint_in_the_way(each, candidate)
+            for each in asked
+            for candidate in everything
+        )
 
     def run(self) -> tuple[str, list[list[Pick]]]:
         try:
             self.plan = [self._plan_claim(index) for index in range(len(self.claims))]
             if self._allocate_claim(0):
+                return "allocated", self.picks
+            # Admin access takes a device with room where there is one; otherwise it needs none.
+            self.admin_room = False
+            if self._has_shared_admin() and self._allocate_claim(0):
                 return "allocated", self.picks
         except Abort as why:
             return f"error: {why}", []
@@ -148,7 +165,8 @@ class BruteForce:
                     continue
                 total = self.shares.setdefault(key, {})
                 for name, amount in (result.get("consumedCapacity") or {}).items():
-                    total[name] = total.get(name, 0) + nanos(amount)
+                    short = name.removeprefix(f"{key[0]}/")
+                    total[short] = total.get(short, 0) + max(nanos(amount), 0)
 
     def _visible(self, spec: Plain) -> bool:
         partitions = "DRAPartitionableDevices" in self.gates
@@ -285,7 +303,9 @@ class BruteForce:
 
     def _consumed(self, wanted: Alternative, candidate: Candidate) -> dict[str, int] | None:
         """What a share takes of each capacity; None when the device can never serve the request."""
-        requested = (wanted.spec.get("capacity") or {}).get("requests") or {}
+        driver = candidate.id[0]
+        asked = (wanted.spec.get("capacity") or {}).get("requests") or {}
+        requested = {name.removeprefix(f"{driver}/"): amount for name, amount in asked.items()}
         capacity = candidate.device.get("capacity") or {}
         if not set(requested) <= set(capacity):
             return None
@@ -306,11 +326,11 @@ class BruteForce:
         taken = self._consumed(wanted, candidate)
         if taken is None:
             return False
-        if not self._shared(candidate):
+        if not self._shared(candidate) or (wanted.admin and not self.admin_room):
             return True
         used = dict(self.shares.get(candidate.id, {}))
         for pick in self._all_picks():
-            if pick.candidate is candidate:
+            if pick.candidate is candidate and (self.admin_room or not pick.alternative.admin):
                 for name, amount in (pick.consumed or {}).items():
                     used[name] = used.get(name, 0) + amount
         capacity = candidate.device.get("capacity") or {}
@@ -457,18 +477,23 @@ def consumed_amount(requested: Any, capacity: Plain) -> int | None:
     """What one share takes of this capacity; None when the policy forbids it."""
     policy = capacity.get("requestPolicy") or {}
     if requested is None:
-        return nanos(policy.get("default", capacity["value"]))
+        return _never_negative(nanos(policy.get("default", capacity["value"])))
     amount = nanos(requested)
+    if amount < 0:
+        return None
     if valid_range := policy.get("validRange"):
         amount = max(amount, nanos(valid_range["min"]))
         if "step" in valid_range:
-            low, step = Quantity.parse(valid_range["min"]).value, Quantity.parse(valid_range["step"]).value
-            steps = -(-(Quantity(amount).value - low) // step)
-            amount = amount if amount == nanos(valid_range["min"]) else (low + steps * step) * 10**9
-        return None if "max" in valid_range and amount > nanos(valid_range["max"]) else amount
+            low, step = nanos(valid_range["min"]), nanos(valid_range["step"])
+            amount = low + -(-(amount - low) // step) * step
+        return None if "max" in valid_range and amount > nanos(valid_range["max"]) else _never_negative(amount)
     if "validValues" in policy:
         return min((value for each in policy["validValues"] if (value := nanos(each)) >= amount), default=None)
     return amount
+
+
+def _never_negative(amount: int) -> int | None:
+    return amount if amount >= 0 else None
 
 
 def tolerates(toleration: Plain, taint: Plain) -> bool:

@@ -60,8 +60,12 @@ def attributes(draw: st.DrawFn, *, lists: bool) -> Plain:
 @st.composite
 def capacities(draw: st.DrawFn) -> Plain:
     memory: Plain = {"value": draw(st.sampled_from(["4", "8"]))}
-    policy = draw(st.integers(0, 3))
-    if policy == 1:
+    policy = draw(st.integers(0, 5))
+    if policy == 4:
+        memory["requestPolicy"] = {"default": "500m", "validRange": {"min": "500m", "max": "4", "step": "1500m"}}
+    elif policy == 5:
+        memory["requestPolicy"] = {"default": "-2", "validRange": {"min": "-2", "max": "4"}}
+    elif policy == 1:
         memory["requestPolicy"] = {"default": "1", "validRange": {"min": "1", "max": "4", "step": "2"}}
     elif policy == 2:
         memory["requestPolicy"] = {"default": "2", "validValues": ["2", "4"]}
@@ -140,8 +144,9 @@ def wants(draw: st.DrawFn) -> Plain:
         spec["count"] = draw(st.integers(1, 3))
     if (chosen := draw(sometimes(st.sampled_from(SELECTORS), 3))) is not None:
         spec["selectors"] = [{"cel": {"expression": chosen}}]
-    if (amount := draw(sometimes(st.sampled_from(["1", "2", "3", "5"]), 5))) is not None:
-        spec["capacity"] = {"requests": {"memory": amount}}
+    if (amount := draw(sometimes(st.sampled_from(["1", "2", "3", "5", "1200m", "-1"]), 5))) is not None:
+        name = draw(st.sampled_from(["memory", "memory", f"{GPU}/memory"]))
+        spec["capacity"] = {"requests": {name: amount}}
     if draw(st.integers(0, 3)) == 0:
         spec["tolerations"] = [draw(st.sampled_from([{"operator": "Exists"}, {"key": "hot", "value": "very"}]))]
     return spec
@@ -186,7 +191,9 @@ def holders(draw: st.DrawFn, number: int, device: tuple[str, str, str]) -> Plain
     elif how >= 2:
         result["shareID"] = f"share-{number}"
     if how == 3:
-        result["consumedCapacity"] = {"memory": draw(st.sampled_from(["0", "1", "2"]))}
+        result["consumedCapacity"] = {
+            draw(st.sampled_from(["memory", f"{GPU}/memory"])): draw(st.sampled_from(["0", "1", "2", "4", "-3"]))
+        }
     meta = {"name": f"old-{number}", "namespace": "default", "uid": f"old-{number}"}
     return {"metadata": meta, "spec": {}, "status": {"allocation": {"devices": {"results": [result]}}}}
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from drakit.allocator.inventory.capacity import short_name
 from drakit.allocator.inventory.pools import PoolKey, PoolView
 from drakit.allocator.inventory.shapes import CounterKey
 from drakit.allocator.inventory.tables import Table
@@ -171,8 +172,7 @@ class Ledger:
     def _holding(self, claim: ResourceClaim, number: int, result: DeviceRequestAllocationResult) -> Holding:
         name = f"{claim.metadata.namespace}/{claim.metadata.name}"
         share = result.share_id if self.consumable else None
-        amounts = sorted((each, amount.nanos) for each, amount in result.consumed_capacity.items())
-        consumed = tuple(amounts) if share is not None else ()
+        consumed = _recorded(result) if share is not None else ()
         return Holding(name, uid_of(claim), number, result.request, share, consumed)
 
     def _replace(self, table: Table[str, _Entry], uid: str, entry: _Entry | None) -> Iterable[PoolKey]:
@@ -206,6 +206,12 @@ class Ledger:
 def uid_of(claim: ResourceClaim) -> str:
     """What tells claims apart. One that was written by hand and never stored has no uid; its name will do."""
     return claim.metadata.uid or f"{claim.metadata.namespace}/{claim.metadata.name}"
+
+
+def _recorded(result: DeviceRequestAllocationResult) -> Amounts:
+    """What a share takes, by short names. A negative amount, which anybody may have written, takes nothing."""
+    amounts = result.consumed_capacity.items()
+    return tuple(sorted((short_name(result.driver, name), max(amount.nanos, 0)) for name, amount in amounts))
 
 
 def _total(many: Iterator[Amounts] | Iterable[Amounts]) -> Mapping[str, int]:

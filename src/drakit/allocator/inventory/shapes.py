@@ -36,9 +36,11 @@ class ShapeMatch:
 class DeviceResources:
     """A device without its attributes: capacity, sharing, counters. Interned like shapes, and far fewer."""
 
-    __slots__ = ("__weakref__", "binding", "capacity", "consumes", "shared")
+    __slots__ = ("__weakref__", "binding", "capacity", "consumes", "driver", "shared")
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, driver: str, device: Device) -> None:
+        self.driver = driver
+        """Whose domain names of capacity may leave out; empty when there is no capacity."""
         self.capacity = device.capacity
         self.shared = bool(device.allow_multiple_allocations)
         self.binding = bool(device.binding_conditions)
@@ -79,7 +81,7 @@ class DeviceShapes:
 
     def __init__(self) -> None:
         self._known: WeakValueDictionary[tuple[str, bytes, bytes], DeviceShape] = WeakValueDictionary()
-        self._resources: WeakValueDictionary[bytes, DeviceResources] = WeakValueDictionary()
+        self._resources: WeakValueDictionary[tuple[str, bytes], DeviceResources] = WeakValueDictionary()
 
     def of(self, driver: str, device: Device) -> DeviceShape:
         plain = msgspec.structs.replace(
@@ -89,13 +91,15 @@ class DeviceShapes:
         key = (driver, made, to_json(Device(name="", attributes=plain.attributes)))
         shape = self._known.get(key)
         if shape is None:
-            shape = self._known[key] = DeviceShape(driver, plain, self._resources_of(made, plain))
+            shape = self._known[key] = DeviceShape(driver, plain, self._resources_of(driver, made, plain))
         return shape
 
-    def _resources_of(self, key: bytes, plain: Device) -> DeviceResources:
+    def _resources_of(self, driver: str, made: bytes, plain: Device) -> DeviceResources:
+        # Drivers tell resources apart only where names of capacity may have their domain or leave it out.
+        key = (driver if plain.capacity else "", made)
         resources = self._resources.get(key)
         if resources is None:
-            resources = self._resources[key] = DeviceResources(plain)
+            resources = self._resources[key] = DeviceResources(key[0], plain)
         return resources
 
     def __len__(self) -> int:

@@ -109,7 +109,9 @@ def _result(plan: Plan, wanted: Alternative, found: Site, share: str | None) -> 
         binding_conditions=device.binding_conditions if binding else (),
         binding_failure_conditions=device.binding_failure_conditions if binding else (),
         share_id=share,
-        consumed_capacity=(consumption(wanted.capacity, device.capacity) or {}) if shared else {},
+        consumed_capacity=(consumption(wanted.capacity, device.capacity, driver=found.view.key[0]) or {})
+        if shared
+        else {},
     )
 
 

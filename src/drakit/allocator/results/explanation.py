@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from drakit.allocator.inventory.attributes import Values
-from drakit.allocator.inventory.capacity import consumed_amount
+from drakit.allocator.inventory.capacity import consumed_amount, problem, short_name
 from drakit.allocator.inventory.inventory import Inventory
 from drakit.allocator.inventory.pools import Views
 from drakit.allocator.inventory.usage import Usage
@@ -220,19 +220,17 @@ class _Inquiry:
     def _capacity(self, wanted: Alternative, device: int, found: Site) -> tuple[Cause, str] | None:
         if not self.layout.plan.features.consumable:
             return None
-        capacities = found.device.capacity
-        for name in wanted.capacity:
-            if name not in capacities:
-                return Cause.CAPACITY, f"has no capacity {name}"
-        used = self.search.used.get(device, {})
-        drawn = self.search.drawn.get(device, {})
+        capacities, driver = found.device.capacity, found.view.key[0]
+        if told := problem(wanted.capacity, capacities, driver=driver):
+            return Cause.CAPACITY, told
+        used = {} if wanted.admin else self.search.used.get(device, {})
+        drawn = {} if wanted.admin else self.search.drawn.get(device, {})
+        asked = {short_name(driver, name): amount for name, amount in wanted.capacity.items()}
         for name, capacity in capacities.items():
-            asked = wanted.capacity.get(name)
-            amount = consumed_amount(asked, capacity)
-            if amount is None:
-                return Cause.CAPACITY, f"the request policy of capacity {name} does not allow {asked}"
-            left = Quantity(capacity.value.nanos - used.get(name, 0) - drawn.get(name, 0), capacity.value.format)
-            if amount > left:
+            short = short_name(driver, name)
+            amount = consumed_amount(asked.get(short), capacity)
+            left = Quantity(capacity.value.nanos - used.get(short, 0) - drawn.get(short, 0), capacity.value.format)
+            if amount is not None and amount > left:
                 return Cause.CAPACITY, f"capacity {name}: {amount} needed, {left} left"
         return None
 

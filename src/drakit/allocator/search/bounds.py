@@ -30,12 +30,13 @@ class Outlook:
     `held` are devices that the search cannot reach, except as admin. Without bounds nothing counts as hopeless.
     """
 
-    def __init__(self, layout: Layout, held: int = 0, *, bounded: bool = True) -> None:
+    def __init__(self, layout: Layout, held: int = 0, *, bounded: bool = True, admin_room: bool = True) -> None:
         self.layout = layout
         self.bounded = bounded
         plan = layout.plan
         self.options = tuple(
-            tuple(option_of(layout, each.index, held) for each in request.alternatives) for request in plan.requests
+            tuple(option_of(layout, each.index, held, admin_room=admin_room) for each in request.alternatives)
+            for request in plan.requests
         )
         self.claims = tuple(request.claim for request in plan.requests)
         self.claim_starts = frozenset(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from drakit.allocator.inventory.attributes import Values
-from drakit.allocator.inventory.capacity import consumption
+from drakit.allocator.inventory.capacity import consumption, short_name
 from drakit.allocator.inventory.contents import DeviceList, PoolProblem, QueryResult
 from drakit.allocator.inventory.pools import Views
 from drakit.allocator.inventory.shapes import CounterKey, DeviceResources, DeviceShape
@@ -82,14 +82,17 @@ def _traits_of(
         values,
         tuple(resources.consumes.items()) if features.partitions else (),
         shared,
-        tuple((name, each.value.nanos) for name, each in resources.capacity.items()) if shared else (),
+        tuple((short_name(resources.driver, name), each.value.nanos) for name, each in resources.capacity.items())
+        if shared
+        else (),
         tuple(takes) if shared else (),
     )
 
 
 def _taken(wanted: Alternative, resources: DeviceResources) -> Amounts | None:
-    amounts = consumption(wanted.capacity, resources.capacity)
-    return None if amounts is None else tuple((name, amount.nanos) for name, amount in amounts.items())
+    driver = resources.driver
+    amounts = consumption(wanted.capacity, resources.capacity, driver=driver)
+    return None if amounts is None else tuple((short_name(driver, each), took.nanos) for each, took in amounts.items())
 
 
 class Layout:

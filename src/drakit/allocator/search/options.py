@@ -40,12 +40,13 @@ class Option:
         return sums[min(devices, len(sums) - 1)]
 
 
-def option_of(layout: Layout, index: int, held: int) -> Option:
+def option_of(layout: Layout, index: int, held: int, *, admin_room: bool) -> Option:
+    """`admin_room`: whether admin access, too, needs capacity that is free."""
     each = layout.plan.alternatives[index]
     selected = layout.selected[index]
     count = selected.bit_count() if each.takes_all else each.count
     takes = {
-        position: trait.takes[index] or ()
+        position: () if each.admin and not admin_room else trait.takes[index] or ()
         for position, trait in enumerate(layout.traits)
         if trait.shared and selected >> position & 1
     }

@@ -104,6 +104,9 @@ class _Reader:
         known: list[Constraint] = []
         for position, spec in enumerate(claim.constraints):
             index = len(self.constraints) + position
+            if spec.match_attribute and spec.distinct_attribute:
+                why = "matchAttribute and distinctAttribute exclude each other, but both are set"
+                return known, f"constraint #{position}: {why}"
             constraint = Constraint.of(index, number, spec, lists=self.features.lists)
             if constraint is None:
                 return known, f"constraint #{position}: empty constraint (unsupported constraint type?)"

@@ -11,7 +11,7 @@ from functools import cached_property, reduce
 from operator import or_
 
 from drakit.allocator.inventory.usage import Usage
-from drakit.allocator.search.answer import HasExpired, SearchAnswer
+from drakit.allocator.search.answer import HasExpired, SearchAnswer, SearchResult
 from drakit.allocator.search.bounds import Outlook
 from drakit.allocator.search.checks import precheck
 from drakit.allocator.search.layouts import Layout
@@ -24,7 +24,7 @@ class Solver:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self._outlooks: dict[int, Outlook] = {}
+        self._outlooks: dict[tuple[int, bool], Outlook] = {}
 
     @cached_property
     def _refusal(self) -> SearchAnswer | None:
@@ -36,16 +36,29 @@ class Solver:
         return reduce(or_, self.layout.failing, 0)
 
     def solve(self, usages: Sequence[Usage], expired: HasExpired | None = None) -> SearchAnswer:
-        return self._refusal or self.begin(usages, expired).run()
+        if self._refusal:
+            return self._refusal
+        found = self.begin(usages, expired).run()
+        # Admin access looks at a device beside its users. It takes one with room where there is one, as Kubernetes
+        # does; where there is none, it needs no room.
+        if found.result is SearchResult.NONE and self._shared_admin:
+            return self.begin(usages, expired, admin_room=False).run()
+        return found
 
-    def begin(self, usages: Sequence[Usage], expired: HasExpired | None = None) -> Search:
+    @cached_property
+    def _shared_admin(self) -> bool:
+        """Whether admin access is asked for a device that may be exhausted."""
+        layout = self.layout
+        return any(each.admin and layout.usable[each.index] & layout.shared for each in layout.plan.alternatives)
+
+    def begin(self, usages: Sequence[Usage], expired: HasExpired | None = None, *, admin_room: bool = True) -> Search:
         """A search that has not run yet."""
-        return Search(self._outlook(usages), usages, expired)
+        return Search(self._outlook(usages, admin_room=admin_room), usages, expired)
 
-    def _outlook(self, usages: Sequence[Usage]) -> Outlook:
+    def _outlook(self, usages: Sequence[Usage], *, admin_room: bool) -> Outlook:
         """The outlook of a search. It differs only in those devices that are in use and on which selectors fail."""
         hidden = held_devices(self.layout, usages)[0] & self._failing if self._failing else 0
-        found = self._outlooks.get(hidden)
+        found = self._outlooks.get((hidden, admin_room))
         if found is None:
-            found = self._outlooks[hidden] = Outlook(self.layout, hidden)
+            found = self._outlooks[hidden, admin_room] = Outlook(self.layout, hidden, admin_room=admin_room)
         return found
