@@ -14,14 +14,21 @@ from drakit.base.fields import FieldError
 from drakit.base.gates import FeatureGates
 from drakit.lint.findings import Draft, Severity, find, warn
 from drakit.manifests import Manifest
-from drakit.validation import Context, drop_disabled_fields, empty_lists, validate_create, validate_status_update
+from drakit.validation import (
+    Context,
+    drop_disabled_fields,
+    dropped_fields,
+    empty_lists,
+    validate_create,
+    validate_status_update,
+    warnings_about,
+)
 
 
 def check_manifest(manifest: Manifest, gates: FeatureGates) -> Iterator[Draft]:
     kept = drop_disabled_fields(manifest.object, None, gates)
-    if kept is not manifest.object:
-        message = "fields of features that are off would be dropped; see --feature-gates"
-        yield warn(manifest, "dropped-field", "", message)
+    for each in (*dropped_fields(manifest.object, None, gates), *warnings_about(kept, None, gates)):
+        yield warn(manifest, each.rule, str(each.path), each.message)
     for error in _errors(replace(manifest, object=kept), gates):
         yield find(manifest, Severity.ERROR, "invalid", str(error.path), error.body)
     message = deprecation(manifest.kind.group_version(manifest.version), manifest.kind.kind) or ""

@@ -12,16 +12,23 @@ from drakit.validation.disabled.objects import drop_disabled_fields
 from drakit.validation.fields.metadata import check_field_manager
 from drakit.validation.resource.expressions import EXPRESSION_LENGTH, judge_expression
 from drakit.validation.rules import validate_create, validate_status_update, validate_update
+from drakit.validation.warnings.dropped import dropped_fields
+from drakit.validation.warnings.findings import FieldWarning
+from drakit.validation.warnings.objects import has_warnings, warnings_about
 
 __all__ = [
     "EXPRESSION_LENGTH",
     "Context",
+    "FieldWarning",
     "check_field_manager",
     "drop_deallocated_devices",
     "drop_disabled_fields",
+    "dropped_fields",
     "empty_lists",
+    "has_warnings",
     "judge_expression",
     "validate_create",
     "validate_status_update",
     "validate_update",
+    "warnings_about",
 ]

@@ -64,6 +64,8 @@ class ObjectChange:
     """The body of the request, if it is an object."""
     typed: Model | Partial[Any] | None = None
     """The new object as a struct or view; None while plugins may still change it."""
+    undropped: Model | Partial[Any] | None = None
+    """The new object before fields of disabled features went; None when there were none."""
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     """Notes for the audit log."""

@@ -69,6 +69,7 @@ class ObjectRules:
             dropped = drop_deallocated_devices(dropped, old)
         if dropped is new:
             return False
+        change.undropped = new
         change.document.update(to_wire(dropped))
         change.typed = None
         return True

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from drakit.apiserver.admission.chain import Admission, choose
 from drakit.apiserver.admission.claimstatus import ClaimStatusRules
 from drakit.apiserver.admission.criteria.worker import Worker
+from drakit.apiserver.admission.plugins.drakit_warnings import DrakitWarnings
 from drakit.apiserver.admission.registration_rules import RegistrationRules
 from drakit.apiserver.admission.rules import ObjectRules
 from drakit.apiserver.admission.standard import Caller, standard_plugins
@@ -66,6 +67,8 @@ class Settings:
     audit: AuditLog | None = None
     enable_plugins: Sequence[str] = ()
     disable_plugins: Sequence[str] = ()
+    drakit_warnings: bool = False
+    """Whether the server warns of what is allowed and yet will not do what its author hopes. Kubernetes does not."""
     caller: Caller = field(default_factory=Caller)
     """How webhooks are reached."""
     nodes: NodeClient | None = None
@@ -129,13 +132,14 @@ def _context(
         worker=policy_worker,
     )
     admission = choose(plugins, enable=settings.enable_plugins, disable=settings.disable_plugins)
+    advice = (DrakitWarnings(settings.gates),) if settings.drakit_warnings else ()
     rules = ClaimStatusRules(ObjectRules(settings.gates, objects), authorizer, settings.gates, selector_worker)
     return ServerContext(
         objects=objects,
         clock=clock,
         gates=settings.gates,
         # The check against escalation comes last: it sees roles as all other plugins leave them.
-        admission=Admission((*admission.plugins, *access.plugins(authorizer))),
+        admission=Admission((*advice, *admission.plugins, *access.plugins(authorizer))),
         authorizer=authorizer,
         rules=RegistrationRules(rules),
         random=settings.random,

@@ -67,6 +67,8 @@ def apiserver(
             audit=audit,
             enable_plugins=serving.enabled_plugins,
             disable_plugins=serving.disabled_plugins,
+            # Off: a Kubernetes server does not give them.
+            drakit_warnings=bool(serving.drakit_warnings),
         )
         files = ServerFiles(directory=directory, ephemeral=serving.ephemeral, kubeconfig=serving.kubeconfig)
         uvloop.run(serve("apiserver", place, settings, files, tokens=serving.token_auth_file))

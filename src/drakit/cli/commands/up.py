@@ -71,6 +71,7 @@ def up(
                 *serving.enabled_plugins,
             ),
             disable_plugins=disabled,
+            drakit_warnings=serving.drakit_warnings is not False,
         )
         files = ServerFiles(directory=directory, ephemeral=serving.ephemeral, kubeconfig=serving.kubeconfig)
         plan = NodePlan(

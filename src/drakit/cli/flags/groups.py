@@ -37,6 +37,7 @@ class ServingFlags(FlagGroup, frozen=True, kw_only=True):
     enable_admission_plugins: options.EnablePlugins = ""
     disable_admission_plugins: options.DisablePlugins = ""
     runtime_config: options.RuntimeConfig = ""
+    drakit_warnings: options.DrakitWarnings = None
 
     @property
     def enabled_plugins(self) -> tuple[str, ...]:

@@ -23,6 +23,10 @@ TokenAuthFile = Annotated[Path | None, typer.Option(help='Lines of token,user,ui
 AuditLogPath = Annotated[Path | None, typer.Option(help="Append a line of JSON per request to this file.")]
 EnablePlugins = Annotated[str, typer.Option("--enable-admission-plugins", help="Comma-separated.")]
 DisablePlugins = Annotated[str, typer.Option("--disable-admission-plugins", help="Comma-separated.")]
+DrakitWarnings = Annotated[
+    bool | None,
+    typer.Option("--drakit-warnings/--no-drakit-warnings", help="Warn of what will not do what it looks like."),
+]
 RuntimeConfig = Annotated[str, typer.Option(help="group/version=bool,… also api/all, api/beta, api/alpha.")]
 ReadKubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Reach the server by this file.")]
 Context = Annotated[str, typer.Option(help="The context of the kubeconfig to use.")]
