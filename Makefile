@@ -15,6 +15,7 @@ install: $(STAMP) ## Make .venv with everything in it; does nothing when nothing
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m compileall -q src/drakit
 	@touch $(STAMP)
 
 demo: $(STAMP) ## Run a cluster with nodes and drivers, and one workload per capability

@@ -20,7 +20,7 @@ from drakit.apiserver.http.listener import Listener
 from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import Clock, RealClock
 from drakit.base.gates import FeatureGates
-from drakit.cli.processes.components import COMPONENTS, Surroundings, running
+from drakit.cli.processes.components import Surroundings, control_plane, running
 from drakit.cli.processes.host import Host, ListenAddress, signing_key
 from drakit.client import Client, InProcess
 from drakit.store import MemoryStore, SQLiteStore, Store
@@ -65,7 +65,7 @@ async def start_server(
     )
     clock = clock or RealClock()
     chosen = {"controllers": controllers, "scheduler": scheduler}
-    components = [each for each in COMPONENTS if chosen.get(each.name)]
+    components = [each for each in control_plane() if chosen.get(each.name)]
     async with AsyncExitStack() as stack:
         directory = _directory(data_dir, stack)
         settings.signing_key = signing_key(directory / "service-account.key")

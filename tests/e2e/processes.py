@@ -38,9 +38,9 @@ def command(*arguments: str, name: str = "apiserver") -> list[str]:
 
 
 @contextmanager
-def apiserver(*arguments: str, name: str = "apiserver") -> Iterator[Running]:
-    """Start a server, wait until it listens, stop it in the end: it must end in good order."""
-    with _started(name, _LISTENING, arguments) as (process, found):
+def apiserver(*arguments: str, name: str = "apiserver", killed: bool = False) -> Iterator[Running]:
+    """Start a server, wait until it listens, stop it in the end: it must end in good order unless the test kills it."""
+    with _started(name, _LISTENING, arguments, killed=killed) as (process, found):
         yield Running(found[1], Path(found[2]), process.pid)
 
 

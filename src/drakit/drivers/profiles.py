@@ -38,6 +38,8 @@ from drakit.base.structs import Model
 from drakit.driverkit import DevicePool
 from drakit.driverkit.slices.plan import Publication, desired_slices
 
+YAML_LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+"""The one in C where there is one: `drakit up` reads profiles while somebody waits."""
 _SUFFIX = ".yaml"
 _PLACEHOLDER = re.compile(r"\{([A-Za-z]+)\}")
 _SLICE = "{slice}"
@@ -118,15 +120,16 @@ def _read(path: Path) -> str:
 def parse_profile(text: str, *, source: str) -> DeviceProfile:
     """Raise UsageError that names the source and the field."""
     try:
-        return from_plain(DeviceProfile, yaml.safe_load(text))
+        return from_plain(DeviceProfile, yaml.load(text, Loader=YAML_LOADER))  # noqa: S506 - a safe one
     except (yaml.YAMLError, DecodeError) as error:
         raise UsageError(f"profile {source}: {error}") from None
 
 
-def profile_slices(profile: DeviceProfile, node_name: str) -> tuple[ResourceSlice, ...]:
+def profile_slices(profile: DeviceProfile, node_name: str, *, cards: int | None = None) -> tuple[ResourceSlice, ...]:
     """What the driver of a node of this kind publishes, ready to be stored: no driver runs."""
     who = Publication(driver=profile.driver, node_name=node_name)
-    return tuple(_named(each) for pool in profile.device_pools(node_name) for each in desired_slices(pool, who))
+    pools = profile.device_pools(node_name, cards=cards)
+    return tuple(_named(each) for pool in pools for each in desired_slices(pool, who))
 
 
 def positive(text: str, name: str) -> int:
@@ -199,9 +202,9 @@ def _expand(
         identity = f"{seed}/{len(devices)}"
         for values in _placed({**outer, **row, "uuid": str(uuid5(NAMESPACE_URL, identity))}):
             if template.counters is not None:
-                counters.append(from_plain(CounterSet, _filled(template.counters, values)))
+                counters.append(from_plain(CounterSet, fill_template(template.counters, values)))
             if template.device is not None:
-                devices.append(from_plain(Device, _filled(template.device, values)))
+                devices.append(from_plain(Device, fill_template(template.device, values)))
             inner = {**values, "parent": values["index"], "parentUUID": values["uuid"]}
             for part in template.parts:
                 _expand(part, inner, identity, devices, counters)
@@ -216,13 +219,14 @@ def _placed(values: Values) -> Iterator[Values]:
         yield {**values, "placement": placement}
 
 
-def _filled(node: Any, values: Values) -> Any:
+def fill_template(node: Any, values: Values) -> Any:
+    """The same with the values in place of the placeholders. Raise UsageError for one that has no value."""
     if isinstance(node, str):
         return _text(node, values)
     if isinstance(node, Mapping):
-        return {key: _filled(each, values) for name, each in node.items() for key in _keys(name, values)}
+        return {key: fill_template(each, values) for name, each in node.items() for key in _keys(name, values)}
     if isinstance(node, list):
-        return [_filled(each, values) for each in node]
+        return [fill_template(each, values) for each in node]
     return node
 
 

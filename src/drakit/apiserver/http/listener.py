@@ -274,6 +274,8 @@ class Listener:
             config.ssl = security.context()
         self._uvicorn = _Uvicorn(config, application)
         self._socket = bound
+        self.stop_asked = asyncio.Event()
+        """Set by `stop`: for those who wait for something else before they serve."""
 
     async def serve(self) -> None:
         try:
@@ -301,6 +303,7 @@ class Listener:
         """Let requests in flight finish. A second call does not wait for them."""
         self._uvicorn.force_exit = self._uvicorn.should_exit
         self._uvicorn.should_exit = True
+        self.stop_asked.set()
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -19,22 +19,22 @@ from drakit.base.clock import RealClock
 from drakit.base.gates import FeatureGates
 from drakit.cli.flags import options
 from drakit.cli.flags.access import access_of
-from drakit.cli.flags.files import explained
 from drakit.cli.flags.groups import ReachFlags, with_groups
 from drakit.cli.processes.diagnostics import bind_port
 from drakit.cli.processes.logs import log_to_stderr, note_warning
 from drakit.cli.processes.runner import ComponentRun, Election, elector_of, fulfil
+from drakit.cli.processes.schedulerfile import read_configuration
 from drakit.client import Access, Client
 from drakit.client.transport.http import Http
 from drakit.informers import Timing
 from drakit.scheduler import Scheduler
-from drakit.scheduler.config import SchedulerConfiguration, default_configuration, load_configuration
+from drakit.scheduler.config import SchedulerConfiguration
 
 
 @with_groups
 def scheduler(
     reach: ReachFlags,
-    config: Annotated[Path | None, typer.Option(help="A KubeSchedulerConfiguration file.")] = None,
+    config: options.SchedulerFile = None,
     leader_elect: Annotated[
         bool | None, typer.Option(help="Of several replicas, let one work; without it, as the configuration says.")
     ] = None,
@@ -46,7 +46,7 @@ def scheduler(
     """Run the scheduler against an API server."""
     log_to_stderr(verbosity)
     gates = FeatureGates.parse(feature_gates)
-    configuration = _configuration(config, gates)
+    configuration = read_configuration(config, gates)
     named = configuration.client_connection.kubeconfig
     if named and not reach.kubeconfig and not reach.master:
         reach = msgspec.structs.replace(reach, kubeconfig=Path(named))
@@ -55,14 +55,6 @@ def scheduler(
         election = msgspec.structs.replace(configuration.leader_election, leader_elect=leader_elect)
         configuration = msgspec.structs.replace(configuration, leader_election=election)
     uvloop.run(_run(access, gates, configuration, bind_port(bind_address, port)))
-
-
-def _configuration(path: Path | None, gates: FeatureGates) -> SchedulerConfiguration:
-    if path is None:
-        return default_configuration(gates)
-    with explained("--config"):
-        data = path.read_bytes()
-    return load_configuration(data, source=str(path), gates=gates)
 
 
 async def _run(access: Access, gates: FeatureGates, config: SchedulerConfiguration, bound: socket.socket) -> None:

@@ -6,41 +6,61 @@ Out: a server on a socket and its components, each with an identity and rights o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 import uvloop
 
+from drakit.apiserver.auth.audit import AuditLog
 from drakit.apiserver.serving.composition import Settings
 from drakit.base.gates import FeatureGates
 from drakit.cli.flags import options
 from drakit.cli.flags.groups import FlagGroup, ServingFlags, with_groups
-from drakit.cli.processes.components import COMPONENTS
-from drakit.cli.processes.host import Host, ListenAddress, audit_log, directory_of
+from drakit.cli.output.statusline import StatusLine
+from drakit.cli.processes.components import Component, control_plane
+from drakit.cli.processes.host import Host, ListenAddress, audit_log, directory_of, forsaken_directories
 from drakit.cli.processes.logs import log_to_stderr
-from drakit.cli.processes.nodes import NodePlan, node_components
+from drakit.cli.processes.nodes import NodePlan, end_forgotten, node_components
+from drakit.cli.processes.schedulerfile import read_configuration
 from drakit.cli.processes.server import ServerFiles, serve
+from drakit.cli.processes.status import live_status
+from drakit.drivers.inventory import ClusterInventory, load_inventory
 from drakit.nodeagent.server import NodeCertificates
 
 _EVERY_GATE = "AllAlpha=true,AllBeta=true"
 _PLUGINS = ("ServiceAccount",)
-
-
-_HINT = "next: kubectl --kubeconfig {kubeconfig} apply -f examples/gpu-pod.yaml"
+_EXAMPLE = Path("examples/gpu-pod.yaml")
 
 
 class ClusterFlags(FlagGroup, frozen=True, kw_only=True):
     """What the cluster has beside its control plane."""
 
-    nodes: Annotated[int, typer.Option(min=0, max=100, help="Nodes with agents and drivers; 0 for none.")] = 1
+    nodes: Annotated[
+        int | None, typer.Option(min=0, max=100, help="Nodes with agents and drivers; 1 unless --cluster is given.")
+    ] = None
     profile: Annotated[str, typer.Option(help="The GPUs of each node, by the name of a device profile.")] = "gpu"
     gpus: Annotated[int | None, typer.Option(min=1, help="How many of the profile's cards a node has.")] = None
+    cluster: Annotated[
+        Path | None, typer.Option(help="A file with templates of simulated nodes: thousands, if you like.")
+    ] = None
+    config: options.SchedulerFile = None
     allow_remote_api: Annotated[
         bool,
         typer.Option("--allow-remote-api", help="Run pods as processes although others can reach the API server."),
     ] = False
+
+    @property
+    def node_count(self) -> int:
+        return self.nodes if self.nodes is not None else int(self.cluster is None)
+
+    @property
+    def inventory(self) -> ClusterInventory:
+        return load_inventory(self.cluster) if self.cluster else ClusterInventory(nodes=())
 
 
 @with_groups
@@ -58,24 +78,13 @@ def up(
         unix_socket=serving.unix_socket,
         insecure=serving.insecure,
     )
-    disabled = serving.disabled_plugins
-    with directory_of(serving) as directory, audit_log(serving.audit_log_path) as audit:
-        settings = Settings(
-            gates=FeatureGates.parse(f"{_EVERY_GATE},{feature_gates}"),
-            runtime_config=serving.runtime_config,
-            modes=("Node", "RBAC"),
-            aggregate_roles=True,
-            audit=audit,
-            enable_plugins=(
-                *(name for name in _PLUGINS if name not in disabled),
-                *serving.enabled_plugins,
-            ),
-            disable_plugins=disabled,
-            drakit_warnings=serving.drakit_warnings is not False,
-        )
-        files = ServerFiles(directory=directory, ephemeral=serving.ephemeral, kubeconfig=serving.kubeconfig)
+    gates = FeatureGates.parse(f"{_EVERY_GATE},{feature_gates}")
+    configuration = read_configuration(cluster.config, gates)
+    inventory = cluster.inventory
+    with directory_of(serving, default_directory(os.environ)) as directory, audit_log(serving.audit_log_path) as audit:
+        settings = _settings(serving, gates, audit)
         plan = NodePlan(
-            count=cluster.nodes,
+            count=cluster.node_count,
             directory=directory / "nodes",
             address=place.address,
             profile=cluster.profile,
@@ -83,17 +92,77 @@ def up(
             allow_remote=cluster.allow_remote_api,
         )
         plan.check()
-        uvloop.run(
-            serve(
+        line = StatusLine()
+
+        def components(host: Host) -> list[Component]:
+            nodes = node_components(replace(plan, certify=_certify(host)))
+            return [*control_plane(configuration), *nodes, *_simulated(inventory, directory, line)]
+
+        async def run() -> None:
+            await _end_left_over(plan)
+            await serve(
                 "up",
                 place,
                 settings,
-                files,
+                ServerFiles(directory=directory, ephemeral=serving.ephemeral, kubeconfig=serving.kubeconfig),
                 tokens=serving.token_auth_file,
-                components=lambda host: (*COMPONENTS, *node_components(replace(plan, certify=_certify(host)))),
-                hint=_HINT if cluster.nodes else "",
+                components=components,
+                hint=_hint(cluster, place),
+                status=lambda around: live_status(around, line),
             )
-        )
+
+        with line.giving_way():
+            uvloop.run(run())
+
+
+def _settings(serving: ServingFlags, gates: FeatureGates, audit: AuditLog | None) -> Settings:
+    plugins = (*(name for name in _PLUGINS if name not in serving.disabled_plugins), *serving.enabled_plugins)
+    return Settings(
+        gates=gates,
+        runtime_config=serving.runtime_config,
+        modes=("Node", "RBAC"),
+        aggregate_roles=True,
+        audit=audit,
+        enable_plugins=plugins,
+        disable_plugins=serving.disabled_plugins,
+        drakit_warnings=serving.drakit_warnings is not False,
+    )
+
+
+def default_directory(environment: Mapping[str, str]) -> Path:
+    """Where a user's programs keep what they would not like to lose."""
+    state = environment.get("XDG_STATE_HOME", "")
+    home = Path(environment.get("HOME", "~")).expanduser()
+    return (Path(state) if state else home / ".local" / "state") / "drakit"
+
+
+async def _end_left_over(plan: NodePlan) -> None:
+    """After a kill -9: containers of nodes that do not come up again, and of clusters that nobody keeps."""
+    await end_forgotten(plan.directory, plan.names)
+    for each in forsaken_directories():
+        await end_forgotten(each / "nodes")
+        shutil.rmtree(each, ignore_errors=True)
+
+
+def _simulated(inventory: ClusterInventory, directory: Path, line: StatusLine) -> list[Component]:
+    if not inventory.size:
+        return []
+    from drakit.cli.processes.fleet import fleet_components
+
+    def progress(done: int, count: int) -> None:
+        line.show(f"starting: {done} of {count} simulated nodes are up")
+
+    return fleet_components(inventory, directory / "simulated", progress)
+
+
+def _hint(cluster: ClusterFlags, place: ListenAddress) -> str:
+    """What to type next; `{kubeconfig}` and `{pki}` are known later."""
+    if not cluster.node_count and cluster.cluster is None:
+        logs = " --authority-dir {pki}" if place.secure else ""
+        return f"next: drakit node --kubeconfig {{kubeconfig}} --node-name node-1 --root-dir /tmp/node-1{logs}"
+    if cluster.node_count and _EXAMPLE.is_file():
+        return f"next: kubectl --kubeconfig {{kubeconfig}} apply -f {_EXAMPLE}"
+    return "next: kubectl --kubeconfig {kubeconfig} get nodes,resourceslices"
 
 
 def _certify(host: Host) -> Callable[[str], NodeCertificates | None]:

@@ -1,7 +1,7 @@
 """What runs beside the API server in `drakit up`: each component, who it is, and how it is made.
 
 In:  the server and what its process shares.
-Out: `COMPONENTS`. A new one is a line there: its name, its identity, a function that makes it.
+Out: `control_plane`. A new one is a line there: its name, its identity, a function that makes it.
 
 A component reaches the server like everybody else, as a client with an identity, and may do what roles give to that.
 """
@@ -26,6 +26,7 @@ from drakit.client import Client, InProcess
 from drakit.controllers import Controllers
 from drakit.informers import Informers
 from drakit.scheduler import Scheduler
+from drakit.scheduler.config import SchedulerConfiguration
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,30 +97,51 @@ def _controllers(client: Client, around: Surroundings) -> Controllers:
     )
 
 
-def _scheduler(client: Client, around: Surroundings) -> Scheduler:
-    """It reads what all read, and acts under its own identity."""
-    return Scheduler(
-        client, clock=around.clock, gates=around.gates, registry=around.registry, informers=around.informers
+def control_plane(config: SchedulerConfiguration | None = None) -> tuple[Component, ...]:
+    """All but the server: the controllers, and a scheduler with that configuration."""
+
+    def scheduler(client: Client, around: Surroundings) -> Scheduler:
+        """It reads what all read, and acts under its own identity."""
+        return Scheduler(
+            client,
+            clock=around.clock,
+            gates=around.gates,
+            registry=around.registry,
+            informers=around.informers,
+            config=config,
+        )
+
+    return (
+        Component("controllers", CONTROLLER_MANAGER, _controllers),
+        Component("scheduler", SCHEDULER, scheduler),
     )
-
-
-COMPONENTS: tuple[Component, ...] = (
-    Component("controllers", CONTROLLER_MANAGER, _controllers),
-    Component("scheduler", SCHEDULER, _scheduler),
-)
 
 
 @asynccontextmanager
 async def running(
-    components: Sequence[Component], around: Surroundings, *, ended: Callable[[], None]
+    components: Sequence[Component],
+    around: Surroundings,
+    *,
+    ended: Callable[[], None],
+    stop_asked: asyncio.Event | None = None,
 ) -> AsyncIterator[None]:
-    """Components at work as long as the context is open. `ended` is called when one ends, whatever the reason."""
+    """Components at work as long as the context is open. `ended` is called when one ends, whatever the reason.
+
+    Inside they are ready, unless somebody asked to stop before they were.
+    """
     made = [each.make(around.client(each.identity), around) for each in components]
     tasks = [asyncio.create_task(each.run()) for each in made]
     for task in tasks:
         task.add_done_callback(lambda _: ended())
     try:
-        await asyncio.gather(*(_until_ready(*pair) for pair in zip(made, tasks, strict=True)))
+        ready = asyncio.gather(*(_until_ready(*pair) for pair in zip(made, tasks, strict=True)))
+        stopping = asyncio.ensure_future((stop_asked or asyncio.Event()).wait())
+        try:
+            await asyncio.wait((ready, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in (ready, stopping):
+                each.cancel()
+            await asyncio.gather(ready, stopping, return_exceptions=True)
         yield
     finally:
         await asyncio.gather(*(each.stop() for each in made))

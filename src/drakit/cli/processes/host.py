@@ -6,6 +6,7 @@ Out: a bound socket with its certificates, a directory, a kubeconfig's content; 
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import tempfile
@@ -28,8 +29,12 @@ from drakit.base.clock import RealClock
 from drakit.base.errors import Unavailable, UsageError
 from drakit.cli.flags.files import explained
 from drakit.cli.flags.groups import ServingFlags
+from drakit.nodeagent.runtimes.shim.kernel import start_time
 
 _NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.96.0.1")
+_EPHEMERAL = "drakit-"
+_OWNER = "owner"
+"""Whose an ephemeral directory is: the process, by pid and start time."""
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
 
@@ -116,9 +121,9 @@ def _own_names() -> list[str]:
 
 
 @contextmanager
-def directory_of(flags: ServingFlags) -> Iterator[Path]:
+def directory_of(flags: ServingFlags, default: Path | None = None) -> Iterator[Path]:
     """The data directory; for an ephemeral server one that goes with it."""
-    data_dir = flags.data_dir
+    data_dir = flags.data_dir or (None if flags.ephemeral else default)
     if (data_dir is None) != flags.ephemeral:
         raise UsageError("give either --data-dir DIR to keep the data, or --ephemeral to forget it")
     if data_dir is not None:
@@ -126,11 +131,25 @@ def directory_of(flags: ServingFlags) -> Iterator[Path]:
             data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         yield data_dir
         return
-    made = Path(tempfile.mkdtemp(prefix="drakit-"))
+    made = Path(tempfile.mkdtemp(prefix=_EPHEMERAL))
+    write_private(made / _OWNER, f"{os.getpid()} {start_time(os.getpid())}".encode())
     try:
         yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def forsaken_directories() -> list[Path]:
+    """Directories of ephemeral servers of ours that were killed: nobody else will come back to them."""
+    found = []
+    for each in Path(tempfile.gettempdir()).glob(f"{_EPHEMERAL}*/{_OWNER}"):
+        try:
+            pid, _, start = each.read_text().partition(" ")
+            if each.stat().st_uid == os.getuid() and pid.isdecimal() and start_time(int(pid)) != start:
+                found.append(each.parent)
+        except OSError:
+            continue  # somebody else's, or gone by now
+    return found
 
 
 @contextmanager

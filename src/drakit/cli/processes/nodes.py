@@ -24,6 +24,7 @@ from drakit.api.codec.documents import to_wire
 from drakit.api.exchange import User
 from drakit.api.objects.plain import Plain
 from drakit.apiserver.auth.identities import ADMIN, account, node_agent
+from drakit.base.clock import RealClock
 from drakit.base.errors import DrakitError, Unavailable
 from drakit.cli.processes.agent import PagesOf, make_agent
 from drakit.cli.processes.components import Component, Embedded, Surroundings
@@ -31,6 +32,7 @@ from drakit.cli.processes.diagnostics import bind_port
 from drakit.client import Client
 from drakit.driverkit import Driver, KubeletPlugin, PluginSettings
 from drakit.drivers import DRIVERS, load_profile
+from drakit.drivers.profiles import YAML_LOADER
 from drakit.nodeagent.node.facts import this_machine
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
 from drakit.nodeagent.runtimes.cgroups import Cgroups
@@ -78,6 +80,23 @@ def node_components(plan: NodePlan) -> list[Component]:
     return [installed, *(_node_component(plan, name) for name in plan.names)]
 
 
+async def end_forgotten(directory: Path, kept: Sequence[str] = ()) -> None:
+    """End what containers of nodes are left below the directory, after a process that was killed.
+
+    `kept` are the nodes that come up again: those adopt their own.
+    """
+    for place in _places(directory):
+        if place.name not in kept:
+            cgroups = Cgroups(place.name)
+            runtime = ProcessRuntime(place / "runtime", clock=RealClock(), cdi=CdiRegistry(()), cgroups=cgroups)
+            await _end_containers(runtime)
+
+
+def _places(directory: Path) -> list[Path]:
+    """The directories of nodes that have run containers."""
+    return sorted(each.parent for each in directory.glob("*/runtime"))
+
+
 def _node_component(plan: NodePlan, name: str) -> Component:
     def make(client: Client, around: Surroundings) -> Embedded:
         return EmbeddedNode(plan, name, client, around)
@@ -88,7 +107,7 @@ def _node_component(plan: NodePlan, name: str) -> Component:
 def _manifests(plan: NodePlan) -> Iterator[Plain]:
     for driver in DRIVERS:
         text = (files("drakit.drivers") / "data" / "rbac" / f"{driver}.yaml").read_text(encoding="utf-8")
-        yield from yaml.safe_load_all(text)
+        yield from yaml.load_all(text, Loader=YAML_LOADER)
         for each in load_profile(_profile(plan, driver)).device_classes():
             yield dict(to_wire(each))
 
@@ -207,9 +226,7 @@ class EmbeddedNode:
     async def _end(self, agent: asyncio.Task[None]) -> None:
         await self._agent.stop()
         await agent
-        async with self._runtime() as runtime:
-            going = [each.id for each in await runtime.containers()]
-            await asyncio.gather(*(_quietly(runtime, each) for each in going))
+        await _end_containers(self._runtime())
         if self._root.is_symlink():
             self._root.unlink()
 
@@ -222,13 +239,20 @@ def short_path(directory: Path) -> Path:
     if len(str(directory)) <= _LONGEST:
         return directory
     digest = hashlib.sha256(str(directory).encode()).hexdigest()[:12]
-    link = Path(tempfile.gettempdir()) / f"drakit-{digest}"
+    places = (Path(tempfile.gettempdir()) / f"drakit-{digest}", Path("/tmp") / f"drakit-{digest}")  # noqa: S108
+    link = next((each for each in places if len(str(each)) <= _LONGEST), places[-1])
     try:
         link.symlink_to(directory)
     except FileExistsError:
         if link.lstat().st_uid != os.getuid() or link.readlink() != directory:
             raise Unavailable(f"{link} is in the way: it should lead to {directory}") from None
     return link
+
+
+async def _end_containers(runtime: ProcessRuntime) -> None:
+    async with runtime:
+        going = [each.id for each in await runtime.containers()]
+        await asyncio.gather(*(_quietly(runtime, each) for each in going))
 
 
 async def _quietly(runtime: ProcessRuntime, container: str) -> None:

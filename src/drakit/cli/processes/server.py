@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -52,10 +53,11 @@ async def serve(
     tokens: Path | None = None,
     components: Sequence[Component] | Callable[[Host], Sequence[Component]] = (),
     hint: str = "",
+    status: Callable[[Surroundings], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
 ) -> None:
     """`settings` get their tokens and keys here; `title` is what the announcement calls us, `hint` what comes next.
 
-    Components that depend on where the server listens are made when that is known.
+    Components that depend on where the server listens are made when that is known. `status` is open while it serves.
     """
     admin_token = "" if place.secure else secrets.token_urlsafe(24)
     settings.tokens = static_tokens(tokens, admin_token)
@@ -71,12 +73,14 @@ async def serve(
         around = Surroundings.of(server, settings.gates, RealClock(), host.root_ca())
         with listener.stopped_by_signals():
             made = components(host) if callable(components) else components
-            async with running(made, around, ended=listener.stop):
-                typer.echo(f"drakit {title}: listening on {host.url}, kubeconfig {files.kubeconfig_path}")
-                if hint:
-                    typer.echo(hint.format(kubeconfig=files.kubeconfig_path))
+            async with running(made, around, ended=listener.stop, stop_asked=listener.stop_asked):
+                if not listener.stop_asked.is_set():
+                    typer.echo(f"drakit {title}: listening on {host.url}, kubeconfig {files.kubeconfig_path}")
+                    if hint:
+                        typer.echo(hint.format(kubeconfig=files.kubeconfig_path, pki=files.directory / "pki"))
                 spare_the_collector()
                 hide_creation_times()
-                await listener.serve()
+                async with status(around):
+                    await listener.serve()
     if place.unix_socket:
         place.unix_socket.unlink(missing_ok=True)
