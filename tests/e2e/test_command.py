@@ -97,7 +97,7 @@ def test_a_port_that_is_taken_is_named() -> None:
         ([], "--data-dir"),
         (["--ephemeral", "--data-dir", "x"], "--ephemeral"),
         (["--ephemeral", "--feature-gates", "Nope=true"], "unrecognized feature gate: Nope"),
-        (["--ephemeral", "--runtime-config", "batch/v1=true"], "batch/v1"),
+        (["--ephemeral", "--runtime-config", "example.com/v1=true"], "example.com/v1"),
         (["--ephemeral", "--authorization-mode", "Nope"], "Nope"),
         (["--ephemeral", "--disable-admission-plugins", "Nope"], "Nope"),
         (["--ephemeral", "--token-auth-file", "nowhere.csv"], "nowhere.csv"),

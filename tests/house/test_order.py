@@ -21,7 +21,7 @@ ORDER = {
     "apiserver": "serving → http, openapi, verbs → admission, nodes → auth, tables → requests, strategies → storage → patching → kinds, metrics → failures",  # noqa: E501
     "apiserver/admission": "standard, registration_rules, claimstatus → plugins, policies, webhooks, compilation → criteria, rules → chain",  # noqa: E501
     "apiserver/auth": "tokens, roles, impersonation → identities → nodes → rbac → authentication, audit, certificates → authorization, users",  # noqa: E501
-    "api": "podclaims, codec, exchange, podstreams → requests, versions, registry, schemas → footprint, release → objects → text",  # noqa: E501
+    "api": "podclaims, codec, exchange, podstreams → requests, versions, registry, schemas → neighbours → kind → footprint, release → objects → text",  # noqa: E501
     "cel": "trace → program → generation, stack → evaluation → cost → library → checking, operators → syntax → values → errors",  # noqa: E501
     "cli": "main → commands → processes → flags → output",
     "client": "accounts, events → front → subresources → client → transport, watch, discovery, queries → access, decoder, failures, keys, patches, resources, verbosity",  # noqa: E501

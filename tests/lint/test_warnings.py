@@ -224,7 +224,7 @@ def test_fields_of_features_that_are_off() -> None:
 
 
 def test_kinds_that_are_none_of_ours_are_passed_over() -> None:
-    other = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "d"}, "spec": {"anything": 1}}
+    other = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "d"}, "spec": {"anything": 1}}
     report = check(other, device_class())
     assert (report.checked, report.skipped, report.findings) == (1, 1, ())
 

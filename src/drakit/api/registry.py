@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-import msgspec
-
+from drakit.api.kind import ALL_VERBS, STATUS_VERBS, Kind, Subresource
+from drakit.api.neighbours import NEIGHBOURS
 from drakit.api.objects import apps, cluster, pods, rbac
 from drakit.api.objects.claims import ResourceClaim, ResourceClaimTemplate
 from drakit.api.objects.classes import DeviceClass
@@ -23,65 +23,20 @@ from drakit.api.release import MINOR
 from drakit.base.errors import Unsupported
 from drakit.base.structs import Model
 
-ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-STATUS_VERBS = ("get", "patch", "update")
-
-
-class Subresource(msgspec.Struct, frozen=True):
-    """What is served under `<plural>/<name>/`; kind and version are the parent's unless they are named."""
-
-    name: str
-    verbs: tuple[str, ...] = STATUS_VERBS
-    kind: str = ""
-    group_version: str = ""
-
-
-class Kind(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
-    """`versions` are served, the preferred one first. `internal` is the one that `model` writes.
-
-    `fully_typed` says that `model` has every field; otherwise an object is a `Partial` of its document and a view.
-    """
-
-    group: str
-    kind: str
-    plural: str
-    versions: tuple[str, ...] = ("v1",)
-    internal: str = "v1"
-    namespaced: bool = True
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    verbs: tuple[str, ...] = ALL_VERBS
-    subresources: tuple[Subresource, ...] = ()
-    model: type[Model] = AnyObject
-    fully_typed: bool = False
-
-    @property
-    def singular(self) -> str:
-        return self.kind.lower()
-
-    @property
-    def list_kind(self) -> str:
-        return self.kind + "List"
-
-    @property
-    def qualified(self) -> str:
-        """`resourceclaims.resource.k8s.io`, or the bare plural in the core group."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @property
-    def internal_version(self) -> str:
-        return self.group_version(self.internal)
-
-    def group_version(self, version: str) -> str:
-        return f"{self.group}/{version}" if self.group else version
-
-    def serves(self, group_version: str) -> bool:
-        group, _, version = group_version.rpartition("/")
-        return group == self.group and version in self.versions
-
-    def subresource(self, name: str) -> Subresource | None:
-        return next((each for each in self.subresources if each.name == name), None)
-
+__all__ = [
+    "ALL_VERBS",
+    "KINDS",
+    "STATUS_VERBS",
+    "Kind",
+    "Subresource",
+    "deprecation",
+    "find_kind",
+    "find_plural",
+    "group_versions",
+    "kind_of",
+    "lookup",
+    "served_in",
+]
 
 _RESOURCE = "resource.k8s.io"
 _SCHEDULING = "scheduling.k8s.io"
@@ -92,7 +47,7 @@ _DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 _REVIEW = ("create",)
 _STREAM = ("create", "get")
 
-KINDS: tuple[Kind, ...] = (
+_OWN: tuple[Kind, ...] = (
     Kind(
         group=_RESOURCE, kind="DeviceClass", plural="deviceclasses", versions=_DRA_VERSIONS, namespaced=False,
         model=DeviceClass, fully_typed=True,
@@ -232,6 +187,8 @@ KINDS: tuple[Kind, ...] = (
         verbs=_REVIEW,
     ),
 )  # fmt: skip
+
+KINDS: tuple[Kind, ...] = (*_OWN, *NEIGHBOURS)
 
 # (deprecated in, unavailable in) by version, unless the kind says otherwise.
 # Minor releases of Kubernetes 1: deprecated from, unavailable from.

@@ -28,7 +28,7 @@ from drakit.informers import Informers, QueueClosed
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.config import SchedulerConfiguration, default_configuration
-from drakit.scheduler.cycles.binding import Bindings, Job
+from drakit.scheduler.cycles.binding import Bindings, BindingJob
 from drakit.scheduler.cycles.cycle import Placement, SchedulingCycle
 from drakit.scheduler.cycles.failures import FAILED_SCHEDULING, Failures
 from drakit.scheduler.eventhandlers import POD_GONE, EventHandlers
@@ -200,7 +200,7 @@ class Scheduler:
         state = CycleState(pod, queued.pod.document)
         outcome = self._cycle.run(profile, state)
         if isinstance(outcome, Placement):
-            self._bindings.start(Job(profile, queued, state, outcome.node, began))
+            self._bindings.start(BindingJob(profile, queued, state, outcome.node, began))
         else:
             await self._failures.handle(profile, queued, state, outcome, began)
 

@@ -49,14 +49,19 @@ async def test_a_version_that_is_switched_off_is_not_there() -> None:
 @on_loop
 async def test_a_switch_for_a_version_that_nobody_knows_is_a_mistake() -> None:
     with pytest.raises(UsageError, match="unknown group and version"):
-        async with serving(Settings(runtime_config="batch/v1=true")):
+        async with serving(Settings(runtime_config="apiextensions.k8s.io/v1=true")):
             pass
 
 
 @on_loop
 async def test_unknown_groups_are_no_page_and_unknown_resources_no_resource() -> None:
     async with serving() as api:
-        for path in ("/apis/batch/v1/jobs", "/apis/example.com", "/apis/example.com/v1", "/nothing"):
+        for path in (
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            "/apis/example.com",
+            "/apis/example.com/v1",
+            "/nothing",
+        ):
             answer = await api.get(path)
             assert (answer.code, answer.body) == (404, "404 page not found\n")
         for path in ("/apis/resource.k8s.io/v9/x", "/api/v1/nothings", "/apis/resource.k8s.io/v1/devicetaintrules"):
@@ -168,6 +173,6 @@ async def test_groups_of_a_real_server_without_kinds_here_are_announced_and_empt
     async with serving() as api:
         names = [group["name"] for group in (await api.get("/apis")).body["groups"]]
         assert len(names) == 20
-        assert (await api.get("/apis/batch")).body["preferredVersion"]["version"] == "v1"
-        assert (await api.get("/apis/batch/v1")).body["resources"] == []
+        assert (await api.get("/apis/apiextensions.k8s.io")).body["preferredVersion"]["version"] == "v1"
+        assert (await api.get("/apis/apiextensions.k8s.io/v1")).body["resources"] == []
         assert (await api.get("/apis/autoscaling/v3")).code == 404

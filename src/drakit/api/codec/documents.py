@@ -128,9 +128,11 @@ def decode_plain(
 def build(kind: Kind, version: str, data: dict[str, Any], known: Mapping[str, Any] = _NOTHING) -> Object:
     """The object of data that went through its shape."""
     group_version = kind.group_version(version)
-    if not kind.fully_typed:
+    if not kind.fully_typed and version == kind.internal:
         return Partial.of(kind.model, shape_of(group_version, kind.kind).complete(data, known))
     internal = {**to_internal(group_version, kind.kind, data), "apiVersion": kind.internal_version, "kind": kind.kind}
+    if not kind.fully_typed:
+        return Partial.of(kind.model, shape_of(kind.internal_version, kind.kind).complete(internal))
     return from_plain(kind.model, internal)
 
 
@@ -177,11 +179,23 @@ def read_text(data: bytes | str, source: str = "") -> str:
 def to_wire(value: Object, version: str = "") -> dict[str, Any]:
     """The object as plain data in a served version, to the letter as Kubernetes writes it."""
     if isinstance(value, Partial):
-        return dict(value.document)
+        return _document_in(value, version)
     kind = kind_of(value)
     group_version = kind.group_version(version or kind.internal)
     data = from_internal(group_version, kind.kind, to_plain(value))
     wire: dict[str, Any] = shape_of(group_version, kind.kind).complete({**data, "apiVersion": group_version})
+    return wire
+
+
+def _document_in(value: Partial[Any], version: str) -> dict[str, Any]:
+    document = dict(value.document)
+    own = str(document.get("apiVersion", ""))
+    group, slash, own_version = own.rpartition("/")
+    if version in ("", own_version):
+        return document
+    group_version, kind = group + slash + version, str(document.get("kind", ""))
+    data = {**from_internal(group_version, kind, document), "apiVersion": group_version}
+    wire: dict[str, Any] = shape_of(group_version, kind).complete(data)
     return wire
 
 
@@ -217,7 +231,7 @@ def encode(value: Object, version: str = "", *, syntax: str = JSON) -> bytes:
     if syntax == YAML:
         return dump_yaml(to_wire(value, version)).encode()
     if isinstance(value, Partial):
-        return msgspec.json.encode(value.document)
+        return msgspec.json.encode(_document_in(value, version))
     kind = kind_of(value)
     group_version = kind.group_version(version or kind.internal)
     if group_version == "resource.k8s.io/v1beta1" or _has_nulls(value):

@@ -1,4 +1,4 @@
-"""Between the served versions of the resource group and the internal form, on plain data.
+"""Between the served versions of a kind and the internal form, on plain data.
 
 v1 is the internal form. v1beta2 has the same structure. v1beta1 writes an exact request flat into the request and a
 device's content under `basic`. DeviceTaintRule and ResourcePoolStatusRequest have one structure in all their versions.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from drakit.api.objects.plain import Plain
+from drakit.api.versions.autoscalers import autoscaler_from_v1, autoscaler_to_v1
 
 _FLAT = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")
 _POINTERS = ("adminAccess", "capacity")
@@ -17,13 +18,13 @@ _PLACES = ("nodeName", "allNodes")
 
 def to_internal(group_version: str, kind: str, data: Plain) -> Plain:
     """The object as the internal form has it, except for `apiVersion`; `data` stays as it is."""
-    convert = _FROM_V1BETA1.get(kind) if group_version == "resource.k8s.io/v1beta1" else None
+    convert = _TO_INTERNAL.get((group_version, kind))
     return convert(data) if convert else data
 
 
 def from_internal(group_version: str, kind: str, data: Plain) -> Plain:
     """The object as that version has it, except for `apiVersion`; `data` stays as it is."""
-    convert = _TO_V1BETA1.get(kind) if group_version == "resource.k8s.io/v1beta1" else None
+    convert = _FROM_INTERNAL.get((group_version, kind))
     return convert(data) if convert else data
 
 
@@ -81,10 +82,15 @@ _REQUESTS: Mapping[str, tuple[str, ...]] = {
     "ResourceClaimTemplate": ("spec", "spec", "devices", "requests"),
 }
 _DEVICES = ("spec", "devices")
-_FROM_V1BETA1: Mapping[str, Callable[[Plain], Plain]] = {
-    **{kind: _each(path, _nest_request) for kind, path in _REQUESTS.items()},
-    "ResourceSlice": lambda data: _without_empty_place(_at(data, _DEVICES, _unwrap_device)),
+_BETA = "resource.k8s.io/v1beta1"
+_AUTOSCALER = ("autoscaling/v1", "HorizontalPodAutoscaler")
+_TO_INTERNAL: Mapping[tuple[str, str], Callable[[Plain], Plain]] = {
+    **{(_BETA, kind): _each(path, _nest_request) for kind, path in _REQUESTS.items()},
+    (_BETA, "ResourceSlice"): lambda data: _without_empty_place(_at(data, _DEVICES, _unwrap_device)),
+    _AUTOSCALER: autoscaler_from_v1,
 }
-_TO_V1BETA1 = {kind: _each(path, _flatten_request) for kind, path in _REQUESTS.items()} | {
-    "ResourceSlice": _each(_DEVICES, _wrap_device)
+_FROM_INTERNAL: Mapping[tuple[str, str], Callable[[Plain], Plain]] = {
+    **{(_BETA, kind): _each(path, _flatten_request) for kind, path in _REQUESTS.items()},
+    (_BETA, "ResourceSlice"): _each(_DEVICES, _wrap_device),
+    _AUTOSCALER: autoscaler_to_v1,
 }

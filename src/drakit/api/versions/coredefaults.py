@@ -8,7 +8,6 @@ Admission adds more to a pod (service account, priority, tolerations): that is t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -17,14 +16,11 @@ import msgspec
 from drakit.api.footprint import container_limits, container_requests, is_pod_level
 from drakit.api.objects.plain import from_plain
 from drakit.api.objects.pods import Pod
-from drakit.base.quantity import Quantity
-
-Document = dict[str, Any]
+from drakit.api.versions.neighbourdefaults import NEIGHBOUR_RULES
+from drakit.api.versions.podspecdefaults import Document, containers_of, default_pod_spec, rounded
 
 _RBAC = "rbac.authorization.k8s.io"
 _HUGEPAGES = "hugepages-"
-_MILLI = 10**6  # nanos in a thousandth
-_TAGGED = re.compile(r"(?:.*/)?[^/:@]+(?::([^/@]+))?(@.+)?")
 
 
 def default_document(document: Mapping[str, Any], *, has_spec_defaults: bool = False) -> Mapping[str, Any]:
@@ -41,14 +37,14 @@ def default_document(document: Mapping[str, Any], *, has_spec_defaults: bool = F
 
 def _pod(pod: Document) -> None:
     spec = pod.setdefault("spec", {})
-    for container in _containers(spec, "initContainers", "containers"):
+    for container in containers_of(spec, "initContainers", "containers"):
         _requests_from_limits(container.setdefault("resources", {}))
     _pod_level_resources(pod)
     spec.setdefault("enableServiceLinks", True)
     if spec.get("hostNetwork"):
         for port in _ports(spec):
             port.setdefault("hostPort", port.get("containerPort", 0))
-    _pod_spec(spec)
+    default_pod_spec(spec)
     _pod_addresses(pod.get("status", {}))
 
 
@@ -83,85 +79,6 @@ def _pod_level_resources(pod: Document) -> None:
     resources.update({name: each for name, each in (("limits", limits), ("requests", requests)) if each})
 
 
-def _pod_spec(spec: Document) -> None:
-    if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
-        spec["serviceAccountName"] = spec["serviceAccount"] = account
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("securityContext", {})
-    spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("schedulerName", "default-scheduler")
-    for container in _containers(spec, "initContainers", "containers", "ephemeralContainers"):
-        _container(container)
-    for volume in spec.get("volumes", []):
-        _volume(volume)
-    if overhead := spec.get("overhead"):
-        spec["overhead"] = _rounded(overhead)
-
-
-def _container(container: Document) -> None:
-    container.setdefault("imagePullPolicy", "Always" if _is_latest(container.get("image", "")) else "IfNotPresent")
-    container.setdefault("terminationMessagePath", "/dev/termination-log")
-    container.setdefault("terminationMessagePolicy", "File")
-    for port in container.get("ports", []):
-        port.setdefault("protocol", "TCP")
-    for variable in container.get("env", []):
-        _field_reference((variable.get("valueFrom") or {}).get("fieldRef"))
-    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if probe := container.get(name):
-            _probe(probe)
-    for hook in (container.get("lifecycle") or {}).values():
-        _http(hook.get("httpGet") if isinstance(hook, dict) else None)
-    resources = container.get("resources", {})
-    for name in ("limits", "requests"):
-        if name in resources:
-            resources[name] = _rounded(resources[name])
-
-
-def _is_latest(image: str) -> bool:
-    """An image without tag and digest is `latest`; one with a digest alone has no tag."""
-    found = _TAGGED.fullmatch(image)
-    if not found:
-        return False
-    tag, digest = found.groups()
-    return tag == "latest" or (tag is None and digest is None)
-
-
-def _probe(probe: Document) -> None:
-    for name, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
-        probe.setdefault(name, value)
-    _http(probe.get("httpGet"))
-    if probe.get("grpc") is not None and probe["grpc"].get("service") is None:
-        probe["grpc"]["service"] = ""
-
-
-def _http(action: Document | None) -> None:
-    if action is not None:
-        action.setdefault("path", "/")
-        action.setdefault("scheme", "HTTP")
-
-
-def _field_reference(reference: Document | None) -> None:
-    if reference is not None:
-        reference.setdefault("apiVersion", "v1")
-
-
-def _volume(volume: Document) -> None:
-    if set(volume) <= {"name"}:
-        volume["emptyDir"] = {}
-    for source in ("secret", "configMap", "downwardAPI", "projected"):
-        if volume.get(source) is not None:
-            volume[source].setdefault("defaultMode", 0o644)
-    if volume.get("hostPath") is not None:
-        volume["hostPath"].setdefault("type", "")
-    projected = (volume.get("projected") or {}).get("sources") or []
-    for source in ({"downwardAPI": volume.get("downwardAPI")}, *projected):
-        for item in (source.get("downwardAPI") or {}).get("items") or []:
-            _field_reference(item.get("fieldRef"))
-        if source.get("serviceAccountToken") is not None:
-            source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
-
-
 def _pod_addresses(status: Document) -> None:
     """The one address and the list of addresses agree; the one counts."""
     one, many = status.get("podIP"), status.get("podIPs")
@@ -174,7 +91,7 @@ def _pod_addresses(status: Document) -> None:
 def _replica_set(document: Document) -> None:
     spec = document.setdefault("spec", {})
     spec.setdefault("replicas", 1)
-    _pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
+    default_pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
 
 
 def _deployment(document: Document) -> None:
@@ -199,7 +116,7 @@ def _node(document: Document) -> None:
     status = document.setdefault("status", {})
     for name in ("capacity", "allocatable"):
         if name in status:
-            status[name] = _rounded(status[name])
+            status[name] = rounded(status[name])
     if "capacity" in status:
         status.setdefault("allocatable", dict(status["capacity"]))
 
@@ -207,7 +124,7 @@ def _node(document: Document) -> None:
 def _quota(document: Document) -> None:
     for part, name in (("spec", "hard"), ("status", "hard"), ("status", "used")):
         if amounts := document.get(part, {}).get(name):
-            document[part][name] = _rounded(amounts)
+            document[part][name] = rounded(amounts)
 
 
 def _secret(document: Document) -> None:
@@ -244,7 +161,7 @@ def _service(document: Document) -> None:
 
 def _daemon_set(document: Document) -> None:
     spec = document.setdefault("spec", {})
-    _pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
+    default_pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
     strategy = spec.setdefault("updateStrategy", {})
     if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
         rolling = strategy.setdefault("rollingUpdate", {})
@@ -298,27 +215,13 @@ def _webhooks(document: Document) -> None:
             service.setdefault("port", 443)
 
 
-def _containers(spec: Document, *lists: str) -> Iterator[Document]:
-    for name in lists:
-        yield from spec.get(name) or []
-
-
 def _ports(spec: Document) -> Iterator[Document]:
-    for container in _containers(spec, "initContainers", "containers"):
+    for container in containers_of(spec, "initContainers", "containers"):
         yield from container.get("ports", [])
 
 
-def _rounded(amounts: Mapping[str, str]) -> dict[str, str]:
-    """Resource lists know thousandths at the finest; what is finer is rounded up."""
-    result: dict[str, str] = {}
-    for name, text in amounts.items():
-        amount = Quantity.parse(text)
-        whole = -(-amount.nanos // _MILLI) * _MILLI
-        result[name] = text if whole == amount.nanos else str(Quantity(whole, amount.format))
-    return result
-
-
 _RULES: Mapping[tuple[Any, Any], Callable[[Document], None]] = {
+    **NEIGHBOUR_RULES,
     ("v1", "Pod"): _pod,
     ("v1", "Namespace"): _namespace,
     ("v1", "Node"): _node,

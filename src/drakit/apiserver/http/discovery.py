@@ -19,19 +19,7 @@ from drakit.api.registry import Kind, Subresource
 from drakit.apiserver.kinds.served import Served
 from drakit.apiserver.requests.negotiation import DISCOVERY_LIST, negotiate
 
-NEIGHBOURS = {
-    "apiregistration.k8s.io": ("v1",),
-    "autoscaling": ("v2", "v1"),
-    "batch": ("v1",),
-    "certificates.k8s.io": ("v1",),
-    "networking.k8s.io": ("v1",),
-    "policy": ("v1",),
-    "storage.k8s.io": ("v1",),
-    "apiextensions.k8s.io": ("v1",),
-    "node.k8s.io": ("v1",),
-    "discovery.k8s.io": ("v1",),
-    "flowcontrol.apiserver.k8s.io": ("v1",),
-}
+NEIGHBOURS = {"apiextensions.k8s.io": ("v1",)}
 """Groups of every Kubernetes API server that have no kinds here. The plain documents list them, empty, for clients that
 compare the list with that of a cluster. The aggregated document has only what is served."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 from drakit.api.registry import Kind
-from drakit.apiserver.strategies import core, dra, pods
+from drakit.apiserver.strategies import core, dra, neighbours, pods
 from drakit.apiserver.strategies.base import KindStrategy
 
 _STRATEGIES: dict[tuple[str, str], type[KindStrategy]] = {
+    **neighbours.STRATEGIES,
     ("resource.k8s.io", "DeviceClass"): dra.ClassStrategy,
     ("resource.k8s.io", "ResourceClaim"): dra.ClaimStrategy,
     ("resource.k8s.io", "ResourceClaimTemplate"): dra.TemplateStrategy,

@@ -36,6 +36,10 @@ class KindStrategy:
     """Whether the spec has opaque parameters, whose exact text counts for the generation."""
     status_metadata = False
     """Whether an update of the status may change labels, annotations, finalizers and owners."""
+    orphans_dependents = False
+    """Whether a deletion without a propagation policy leaves the dependents: so did the first version of some kinds."""
+    deletion_warning = ""
+    """What a client is told that deletes without a propagation policy."""
     extra_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Fields for field selectors, with the path of each in a document."""
     select_namespace = True
@@ -51,6 +55,9 @@ class KindStrategy:
     def prepare_create(self, new: Plain) -> None:
         if self.has_status:
             new.pop("status", None)
+
+    def set_requester(self, new: Plain, user: str, uid: str, groups: tuple[str, ...], extra: Mapping[str, Any]) -> None:
+        """Record who made the object, for kinds that do so."""
 
     def prepare(self, subresource: str, new: Plain, old: Mapping[str, Any], now: str) -> None:  # noqa: ARG002
         """Prepare an update of the object or of one of its subresources."""

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from drakit.api.objects.plain import Plain, from_plain
+from drakit.api.objects.plain import Plain
 from drakit.apiserver.tables.ages import UNKNOWN, age
+from drakit.apiserver.tables.batchcells import BATCH_CELLS
+from drakit.apiserver.tables.networkcells import NETWORK_CELLS
+from drakit.apiserver.tables.parts import (
+    NONE,
+    UNSET,
+    Cells,
+    labels_text,
+    named,
+    selector_text,
+    spec_of,
+    status_of,
+    template_cells,
+)
 from drakit.apiserver.tables.podcells import pod_cells
-from drakit.base.errors import DrakitError
-from drakit.base.labels import LabelSelector, from_struct
+from drakit.apiserver.tables.storagecells import STORAGE_CELLS
 
-Cells = Callable[[Plain, datetime], list[Any]]
-_NONE = "<none>"
-_UNSET = "<unset>"
 _ROLE_LABEL = "node-role.kubernetes.io/"
 _MAX_ENDPOINTS = 3
 
@@ -25,35 +34,14 @@ def created_cells(item: Plain, _now: datetime) -> list[Any]:
     return [metadata.get("name", ""), metadata.get("creationTimestamp") or "0001-01-01T00:00:00Z"]
 
 
-def _named(between: Callable[[Plain, datetime], list[Any]], *, wide: Cells | None = None) -> Cells:
-    """Name, the cells of the kind, age; then what only wide output shows."""
-
-    def cells(item: Plain, now: datetime) -> list[Any]:
-        metadata = item.get("metadata") or {}
-        rest = wide(item, now) if wide else []
-        return [metadata.get("name", ""), *between(item, now), age(metadata.get("creationTimestamp"), now), *rest]
-
-    return cells
-
-
 def _nothing(_item: Plain, _now: datetime) -> list[Any]:
     return []
-
-
-def _spec(item: Plain) -> Plain:
-    found: Plain = item.get("spec") or {}
-    return found
-
-
-def _status(item: Plain) -> Plain:
-    found: Plain = item.get("status") or {}
-    return found
 
 
 def _claim(item: Plain, _now: datetime) -> list[Any]:
     # Upstream's words: a claim may be `deleted,allocated,reserved` at the same time.
     states = ["deleted"] if (item.get("metadata") or {}).get("deletionTimestamp") else []
-    status = _status(item)
+    status = status_of(item)
     if status.get("allocation") is None:
         states += [] if states else ["pending"]
     else:
@@ -62,28 +50,28 @@ def _claim(item: Plain, _now: datetime) -> list[Any]:
 
 
 def _slice(item: Plain, _now: datetime) -> list[Any]:
-    spec = _spec(item)
+    spec = spec_of(item)
     return [spec.get("nodeName") or "", spec.get("driver", ""), (spec.get("pool") or {}).get("name", "")]
 
 
 def _taint_rule(item: Plain, now: datetime) -> list[Any]:
-    taint = _spec(item).get("taint") or {}
+    taint = spec_of(item).get("taint") or {}
     added = taint.get("timeAdded")
     return [taint.get("key", ""), taint.get("value", ""), taint.get("effect", ""), age(added, now) if added else ""]
 
 
 def _pool_status(item: Plain, now: datetime) -> list[Any]:
-    name, driver = (item.get("metadata") or {}).get("name", ""), _spec(item).get("driver", "")
+    name, driver = (item.get("metadata") or {}).get("name", ""), spec_of(item).get("driver", "")
     status = item.get("status")
     if status is None:
-        return [name, driver, *"-----", 0, "Pending", _NONE]
+        return [name, driver, *"-----", 0, "Pending", NONE]
     state, since = _pool_state(status)
     pools = status.get("pools") or ()
     count = status.get("poolCount") or 0
     if state == "Complete" and count > len(pools):
         state = f"Complete ({len(pools)}/{count} pools)"
     counts = list("-----") if state == "Failed" else _pool_counts(pools)
-    return [name, driver, *counts, count, state, age(since, now) if since else _NONE]
+    return [name, driver, *counts, count, state, age(since, now) if since else NONE]
 
 
 def _pool_state(status: Plain) -> tuple[str, str]:
@@ -101,10 +89,10 @@ def _pool_counts(pools: Any) -> list[str]:
 
 
 def _pod_group(item: Plain, _now: datetime) -> list[Any]:
-    spec = _spec(item)
+    spec = spec_of(item)
     policy = "Gang" if (spec.get("schedulingPolicy") or {}).get("gang") is not None else "Basic"
     workload = (spec.get("podGroupTemplateRef") or {}).get("workload") or {}
-    return [policy, workload.get("workloadName") or _NONE, _group_state(_status(item))]
+    return [policy, workload.get("workloadName") or NONE, _group_state(status_of(item))]
 
 
 def _group_state(status: Plain) -> str:
@@ -118,10 +106,10 @@ def _group_state(status: Plain) -> str:
 
 
 def _node(item: Plain, _now: datetime) -> list[Any]:
-    ready = next((each for each in _status(item).get("conditions") or () if each.get("type") == "Ready"), None)
+    ready = next((each for each in status_of(item).get("conditions") or () if each.get("type") == "Ready"), None)
     states = ["Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"]
-    states += ["SchedulingDisabled"] if _spec(item).get("unschedulable") else []
-    return [",".join(states), ",".join(_roles(item)) or _NONE]
+    states += ["SchedulingDisabled"] if spec_of(item).get("unschedulable") else []
+    return [",".join(states), ",".join(_roles(item)) or NONE]
 
 
 def _roles(node: Plain) -> list[str]:
@@ -131,10 +119,10 @@ def _roles(node: Plain) -> list[str]:
 
 
 def _node_wide(item: Plain, _now: datetime) -> list[Any]:
-    info = _status(item).get("nodeInfo") or {}
-    addresses = _status(item).get("addresses") or ()
+    info = status_of(item).get("nodeInfo") or {}
+    addresses = status_of(item).get("addresses") or ()
     found = [
-        next((each.get("address") for each in addresses if each.get("type") == kind), None) or _NONE
+        next((each.get("address") for each in addresses if each.get("type") == kind), None) or NONE
         for kind in ("InternalIP", "ExternalIP")
     ]
     kernel = info.get("kernelVersion") or UNKNOWN
@@ -168,7 +156,7 @@ def _event_source(item: Plain) -> str:
 
 
 def _quota(item: Plain, _now: datetime) -> list[Any]:
-    status = _status(item)
+    status = status_of(item)
     used, hard = status.get("used") or {}, status.get("hard") or {}
     texts: dict[bool, list[str]] = {False: [], True: []}
     for name in sorted(hard):
@@ -177,20 +165,20 @@ def _quota(item: Plain, _now: datetime) -> list[Any]:
 
 
 def _service(item: Plain, _now: datetime) -> list[Any]:
-    spec = _spec(item)
+    spec = spec_of(item)
     ports = ",".join(
         f"{port.get('port')}{':' + str(port['nodePort']) if port.get('nodePort') else ''}/{port.get('protocol', '')}"
         for port in spec.get("ports") or ()
     )
-    address = next(iter(spec.get("clusterIPs") or ()), _NONE)
-    return [spec.get("type", ""), address, _external(spec, _status(item)), ports or _NONE]
+    address = next(iter(spec.get("clusterIPs") or ()), NONE)
+    return [spec.get("type", ""), address, _external(spec, status_of(item)), ports or NONE]
 
 
 def _external(spec: Plain, status: Plain) -> str:
     given = list(spec.get("externalIPs") or ())
     match spec.get("type"):
         case "ClusterIP" | "NodePort":
-            return ",".join(given) or _NONE
+            return ",".join(given) or NONE
         case "LoadBalancer":
             ingress = (status.get("loadBalancer") or {}).get("ingress") or ()
             found = {each.get("ip") or each.get("hostname") or "" for each in ingress}
@@ -203,7 +191,7 @@ def _external(spec: Plain, status: Plain) -> str:
 def _endpoints(item: Plain, _now: datetime) -> list[Any]:
     found = [text for subset in item.get("subsets") or () for text in _addresses(subset)]
     more = f" + {len(found) - _MAX_ENDPOINTS} more..." if len(found) > _MAX_ENDPOINTS else ""
-    return [",".join(found[:_MAX_ENDPOINTS]) + more if item.get("subsets") else _NONE]
+    return [",".join(found[:_MAX_ENDPOINTS]) + more if item.get("subsets") else NONE]
 
 
 def _addresses(subset: Plain) -> list[str]:
@@ -213,40 +201,22 @@ def _addresses(subset: Plain) -> list[str]:
     return [f"{host}:{port}" for port in ports for host in hosts] if ports else addresses
 
 
-def _labels(labels: Plain | None) -> str:
-    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or _NONE
-
-
-def _selector(selector: Plain | None, *, nothing: str = _NONE) -> str:
-    try:
-        return str(from_struct(from_plain(LabelSelector, selector or {}))) or nothing
-    except DrakitError:
-        return "<error>"
-
-
-def _template_wide(item: Plain, _now: datetime) -> list[Any]:
-    spec = _spec(item)
-    containers = ((spec.get("template") or {}).get("spec") or {}).get("containers") or ()
-    texts = [",".join(each.get(part, "") for each in containers) for part in ("name", "image")]
-    return [*texts, _selector(spec.get("selector"))]
-
-
 def _replica_set(item: Plain, _now: datetime) -> list[Any]:
-    status = _status(item)
-    return [_spec(item).get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
+    status = status_of(item)
+    return [spec_of(item).get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
 
 
 def _deployment(item: Plain, _now: datetime) -> list[Any]:
-    status = _status(item)
-    ready = f"{status.get('readyReplicas', 0)}/{_spec(item).get('replicas', 0)}"
+    status = status_of(item)
+    ready = f"{status.get('readyReplicas', 0)}/{spec_of(item).get('replicas', 0)}"
     return [ready, status.get("updatedReplicas", 0), status.get("availableReplicas", 0)]
 
 
 def _daemon_set(item: Plain, _now: datetime) -> list[Any]:
     names = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
-    counts = [_status(item).get(name, 0) for name in (*names, "numberAvailable")]
-    template = (_spec(item).get("template") or {}).get("spec") or {}
-    return [*counts, _labels(template.get("nodeSelector"))]
+    counts = [status_of(item).get(name, 0) for name in (*names, "numberAvailable")]
+    template = (spec_of(item).get("template") or {}).get("spec") or {}
+    return [*counts, labels_text(template.get("nodeSelector"))]
 
 
 def _subjects(item: Plain, _now: datetime) -> list[Any]:
@@ -265,56 +235,61 @@ def _role_ref(item: Plain, _now: datetime) -> list[Any]:
 
 
 def _param_kind(item: Plain) -> str:
-    kind = _spec(item).get("paramKind")
-    return f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else _UNSET
+    kind = spec_of(item).get("paramKind")
+    return f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else UNSET
 
 
 def _policy_binding(item: Plain, _now: datetime) -> list[Any]:
-    reference = _spec(item).get("paramRef") or {}
-    shown = _UNSET
+    reference = spec_of(item).get("paramRef") or {}
+    shown = UNSET
     if reference.get("name"):
         shown = f"{reference.get('namespace') or '*'}/{reference['name']}"
     elif reference.get("selector") is not None:
-        shown = _selector(reference["selector"])
-    return [_spec(item).get("policyName", ""), shown]
+        shown = selector_text(reference["selector"])
+    return [spec_of(item).get("policyName", ""), shown]
 
 
-_BINDING = _named(_role_ref, wide=_subjects)
-_WEBHOOKS = _named(lambda item, _: [len(item.get("webhooks") or ())])
+_BINDING = named(_role_ref, wide=_subjects)
+_WEBHOOKS = named(lambda item, _: [len(item.get("webhooks") or ())])
 
 CELLS: Mapping[str, Cells] = {
-    "ConfigMap": _named(lambda item, _: [len(item.get("data") or ()) + len(item.get("binaryData") or ())]),
+    **BATCH_CELLS,
+    **NETWORK_CELLS,
+    **STORAGE_CELLS,
+    "ConfigMap": named(lambda item, _: [len(item.get("data") or ()) + len(item.get("binaryData") or ())]),
     "ClusterRoleBinding": _BINDING,
-    "DaemonSet": _named(_daemon_set, wide=_template_wide),
-    "Deployment": _named(_deployment, wide=_template_wide),
-    "DeviceClass": _named(_nothing),
-    "DeviceTaintRule": _named(_taint_rule),
-    "Endpoints": _named(_endpoints),
+    "DaemonSet": named(_daemon_set, wide=template_cells),
+    "Deployment": named(_deployment, wide=template_cells),
+    "DeviceClass": named(_nothing),
+    "DeviceTaintRule": named(_taint_rule),
+    "Endpoints": named(_endpoints),
     "Event": _event,
-    "Lease": _named(lambda item, _: [_spec(item).get("holderIdentity") or ""]),
-    "MutatingAdmissionPolicy": _named(lambda item, _: [len(_spec(item).get("mutations") or ()), _param_kind(item)]),
-    "MutatingAdmissionPolicyBinding": _named(_policy_binding),
+    "Lease": named(lambda item, _: [spec_of(item).get("holderIdentity") or ""]),
+    "MutatingAdmissionPolicy": named(lambda item, _: [len(spec_of(item).get("mutations") or ()), _param_kind(item)]),
+    "MutatingAdmissionPolicyBinding": named(_policy_binding),
     "MutatingWebhookConfiguration": _WEBHOOKS,
-    "Namespace": _named(lambda item, _: [_status(item).get("phase", "")]),
-    "Node": _named(_node, wide=_node_wide),
+    "Namespace": named(lambda item, _: [status_of(item).get("phase", "")]),
+    "Node": named(_node, wide=_node_wide),
     "Pod": pod_cells,
-    "PodGroup": _named(_pod_group),
-    "PriorityClass": _named(
+    "PodGroup": named(_pod_group),
+    "PriorityClass": named(
         lambda item, _: [item.get("value", 0), bool(item.get("globalDefault"))],
         wide=lambda item, _: [item.get("preemptionPolicy") or ""],
     ),
-    "ReplicaSet": _named(_replica_set, wide=_template_wide),
-    "ResourceClaim": _named(_claim),
-    "ResourceClaimTemplate": _named(_nothing),
+    "ReplicaSet": named(_replica_set, wide=template_cells),
+    "ResourceClaim": named(_claim),
+    "ResourceClaimTemplate": named(_nothing),
     "ResourcePoolStatusRequest": _pool_status,
-    "ResourceQuota": _named(_quota),
-    "ResourceSlice": _named(_slice),
+    "ResourceQuota": named(_quota),
+    "ResourceSlice": named(_slice),
     "RoleBinding": _BINDING,
-    "Secret": _named(lambda item, _: [item.get("type", ""), len(item.get("data") or ())]),
-    "Service": _named(_service, wide=lambda item, _: [_labels(_spec(item).get("selector"))]),
-    "ServiceAccount": _named(_nothing),
-    "ValidatingAdmissionPolicy": _named(lambda item, _: [len(_spec(item).get("validations") or ()), _param_kind(item)]),
-    "ValidatingAdmissionPolicyBinding": _named(_policy_binding),
+    "Secret": named(lambda item, _: [item.get("type", ""), len(item.get("data") or ())]),
+    "Service": named(_service, wide=lambda item, _: [labels_text(spec_of(item).get("selector"))]),
+    "ServiceAccount": named(_nothing),
+    "ValidatingAdmissionPolicy": named(
+        lambda item, _: [len(spec_of(item).get("validations") or ()), _param_kind(item)]
+    ),
+    "ValidatingAdmissionPolicyBinding": named(_policy_binding),
     "ValidatingWebhookConfiguration": _WEBHOOKS,
-    "Workload": _named(_nothing),
+    "Workload": named(_nothing),
 }

@@ -36,6 +36,8 @@ class Deleted(msgspec.Struct, frozen=True):
 async def delete(context: ServerContext, call: ApiCall) -> Deleted:
     """Handle a DELETE of one object."""
     options = delete_options(call.request, read_body(call.request))
+    if call.strategy.deletion_warning and options.propagation is None:
+        call.warnings.append(call.strategy.deletion_warning)
     return await delete_object(context, call, call.name, options)
 
 
@@ -108,8 +110,9 @@ def mark(context: ServerContext, call: ApiCall, old: StoredObject, options: Dele
     document = old.document
     metadata = dict(document["metadata"])
     # Without a policy the finalizers stay as they are: the default (Background) needs none.
-    if options.propagation is not None:
-        finalizers = _finalizers(metadata.get("finalizers") or [], options.propagation)
+    propagation = options.propagation or _default_propagation(call, metadata)
+    if propagation is not None:
+        finalizers = _finalizers(metadata.get("finalizers") or [], propagation)
         if finalizers or metadata.get("finalizers"):
             metadata["finalizers"] = finalizers
     held = bool(metadata.get("finalizers")) or bool(_namespace_finalizers(call.kind, document))
@@ -125,6 +128,12 @@ def mark(context: ServerContext, call: ApiCall, old: StoredObject, options: Dele
     ends = not held and not metadata.get("deletionGracePeriodSeconds")
     changed = marked != document and (held or grace is not None)
     return Marked(marked, changed, ends)
+
+
+def _default_propagation(call: ApiCall, metadata: Plain) -> str | None:
+    """Some kinds leave their dependents, unless the object already says otherwise."""
+    decided = FOREGROUND_FINALIZER in (metadata.get("finalizers") or ())
+    return "Orphan" if call.strategy.orphans_dependents and not decided else None
 
 
 def _begin(context: ServerContext, metadata: Plain, seconds: int) -> None:

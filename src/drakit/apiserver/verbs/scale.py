@@ -49,7 +49,9 @@ def scale_of(stored: StoredObject) -> Plain:
     metadata = {name: document["metadata"][name] for name in _META if name in document["metadata"]}
     shown: dict[str, Any] = {"replicas": now.get("replicas", 0)}
     if selector := spec.get("selector"):
-        shown["selector"] = str(labels.from_struct(from_plain(labels.LabelSelector, selector)))
+        # A replication controller selects by labels alone.
+        wanted_labels = selector if stored.kind.group else {"matchLabels": selector}
+        shown["selector"] = str(labels.from_struct(from_plain(labels.LabelSelector, wanted_labels)))
     # Zero is left out: the field has `omitempty` upstream.
     wanted = {"replicas": spec["replicas"]} if spec.get("replicas") else {}
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": wanted, "status": shown}

@@ -181,6 +181,8 @@ async def _require_create(context: ServerContext, call: ApiCall) -> None:
 
 def _prepare_new(call: ApiCall, new: Plain) -> None:
     call.strategy.prepare_create(new)
+    user = call.user
+    call.strategy.set_requester(new, user.name, user.uid, user.groups, user.extra)
     new["metadata"].pop("generation", None)
     if call.strategy.generation:
         new["metadata"]["generation"] = 1

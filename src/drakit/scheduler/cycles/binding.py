@@ -35,7 +35,7 @@ BindStep = Callable[[CycleState, Pod, str], Awaitable[PluginStatus]]
 POD_GONE = ClusterEvent(EventResource.POD, Action.DELETE)
 
 
-class Job(msgspec.Struct, frozen=True):
+class BindingJob(msgspec.Struct, frozen=True):
     """A pod whose binding is under way; `began` is when its attempt did."""
 
     profile: Profile
@@ -75,7 +75,7 @@ class Bindings:
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: set[str] = set()
 
-    def start(self, job: Job) -> None:
+    def start(self, job: BindingJob) -> None:
         task = asyncio.create_task(self._run(job), name=f"binding of {job.name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -94,7 +94,7 @@ class Bindings:
         while self._tasks:
             await asyncio.wait(list(self._tasks))
 
-    async def _run(self, job: Job) -> None:
+    async def _run(self, job: BindingJob) -> None:
         try:
             refusal = await self._bind(job)
         except Exception as error:
@@ -107,7 +107,7 @@ class Bindings:
         else:
             await self._undo(job, refusal)
 
-    async def _bind(self, job: Job) -> SchedulingRefusal | None:
+    async def _bind(self, job: BindingJob) -> SchedulingRefusal | None:
         if any(each.waits(job.state, job.pod, job.node) for each in job.profile.waits):
             self._queue.done(job.queued.uid)  # what happens in so long a time need not be kept for it
             self._waiting.add(job.queued.uid)
@@ -124,7 +124,7 @@ class Bindings:
                 return refusal
         return failed(PluginStatus.failed(f"no plugin binds pod {job.name}"))
 
-    async def _step(self, job: Job, plugin: str, write: BindStep, point: str) -> SchedulingRefusal | None:
+    async def _step(self, job: BindingJob, plugin: str, write: BindStep, point: str) -> SchedulingRefusal | None:
         laps = Laps(self._clock, self._metrics, job.profile.name)
         try:
             status = await write(job.state, job.pod, job.node)
@@ -140,14 +140,14 @@ class Bindings:
         message = f'running {point} plugin "{plugin}": {status.message}'
         return failed(PluginStatus(Code.ERROR, (message,), error=status.error))
 
-    async def _nominate(self, job: Job) -> None:
+    async def _nominate(self, job: BindingJob) -> None:
         """The binding waits for somebody: let the pod say which node it is going to, after why it did not before."""
         found = self._failures.current(job.state.pod) if job.queued.uid in self._waiting else None
         patch = nominated(found.view, job.node) if found is not None else None
         if found is not None and patch is not None:
             await patch_status(self._client, found, patch)
 
-    def _bound(self, job: Job) -> None:
+    def _bound(self, job: BindingJob) -> None:
         self._queue.done(job.queued.uid)
         log.log(V[2], "pod %s is bound to node %s", job.name, job.node)
         self._events.record(job.pod, NORMAL, "Scheduled", f"Successfully assigned {job.name} to {job.node}")
@@ -156,7 +156,7 @@ class Bindings:
         since = job.queued.first_active
         self._metrics.bound(job.queued.attempts, now - (since if since is not None else job.began))
 
-    async def _undo(self, job: Job, refusal: SchedulingRefusal) -> None:
+    async def _undo(self, job: BindingJob, refusal: SchedulingRefusal) -> None:
         await self._failures.give_back(job.profile, job.state, job.node)
         # Others are woken first. The pod itself is tried again after its backoff anyway.
         if refusal.is_error:

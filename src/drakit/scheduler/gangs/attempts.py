@@ -25,7 +25,7 @@ from drakit.base.clock import Clock
 from drakit.client import Key
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.config.names import GANG_SCHEDULING
-from drakit.scheduler.cycles.binding import Bindings, Job
+from drakit.scheduler.cycles.binding import Bindings, BindingJob
 from drakit.scheduler.cycles.cycle import Placement, SchedulingCycle
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed
 from drakit.scheduler.cycles.failures import Failures
@@ -168,7 +168,7 @@ class GroupAttempts:
     def _bind(self, profile: Profile, held: Round, began: float) -> None:
         for member, placement in held.placed:
             member.is_settled = True
-            self._bindings.start(Job(profile, member.queued, member.state, placement.node, began))
+            self._bindings.start(BindingJob(profile, member.queued, member.state, placement.node, began))
 
     async def _give_back(self, profile: Profile, held: Round) -> None:
         for member, placement in reversed(held.placed):
