@@ -28,7 +28,7 @@ from drakit.informers import Informers, QueueClosed
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.config import SchedulerConfiguration, default_configuration
-from drakit.scheduler.cycles.binding import Bindings, BindingJob
+from drakit.scheduler.cycles.binding import BindingJob, Bindings
 from drakit.scheduler.cycles.cycle import Placement, SchedulingCycle
 from drakit.scheduler.cycles.failures import FAILED_SCHEDULING, Failures
 from drakit.scheduler.eventhandlers import POD_GONE, EventHandlers

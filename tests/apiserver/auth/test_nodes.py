@@ -13,6 +13,7 @@ from tests.apiserver.calls import CLAIMS, CLASSES, PODS, SLICES, Api, claim, on_
 SECRETS = "/api/v1/namespaces/default/secrets"
 MAPS = "/api/v1/namespaces/default/configmaps"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 UNRELATED = "no relationship found between node 'node-a' and this object"
 
@@ -122,6 +123,20 @@ async def test_a_mirror_pod_opens_nothing() -> None:
         mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
         await api.create(PODS, mirror, user=ADMIN)
         assert (await api.get(f"{SECRETS}/s", user=NODE_A)).code == 403
+
+
+@on_loop
+async def test_a_node_keeps_its_own_csi_node() -> None:
+    async with guarded() as api:
+        head = {"kind": "CSINode", "apiVersion": "storage.k8s.io/v1"}
+        mine = {**head, "metadata": {"name": "node-a"}, "spec": {"drivers": []}}
+        assert (await api.create(CSI_NODES, mine, user=NODE_A)).code == 201
+        assert (await api.patch(f"{CSI_NODES}/node-a", {"metadata": {"labels": {"a": "b"}}}, user=NODE_A)).code == 200
+        assert (await api.get(f"{CSI_NODES}/node-a", user=NODE_B)).code == 403
+        other = {**mine, "metadata": {"name": "node-b"}}
+        refused = await api.create(CSI_NODES, other, user=NODE_A)
+        assert "can only access CSINode with the same name as the requesting node" in refused.message
+        assert (await api.get(CSI_NODES, user=NODE_A)).code == 403
 
 
 @on_loop

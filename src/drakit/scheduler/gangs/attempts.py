@@ -25,7 +25,7 @@ from drakit.base.clock import Clock
 from drakit.client import Key
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.config.names import GANG_SCHEDULING
-from drakit.scheduler.cycles.binding import Bindings, BindingJob
+from drakit.scheduler.cycles.binding import BindingJob, Bindings
 from drakit.scheduler.cycles.cycle import Placement, SchedulingCycle
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed
 from drakit.scheduler.cycles.failures import Failures

@@ -52,6 +52,7 @@ class NodeRestriction(AdmissionPlugin):
             ("", "serviceaccounts"): self._account,
             ("coordination.k8s.io", "leases"): self._lease,
             ("resource.k8s.io", "resourceslices"): self._slice,
+            ("storage.k8s.io", "csinodes"): self._csi_node,
         }
 
     async def admit(self, change: ObjectChange) -> None:
@@ -105,6 +106,10 @@ class NodeRestriction(AdmissionPlugin):
         found = await self._objects.get(_NODE, "", node)
         if owner.get("uid") != found.uid:
             raise change.forbid(f"node {node} UID mismatch: expected {owner.get('uid')} got {found.uid}")
+
+    async def _csi_node(self, node: str, change: ObjectChange) -> None:
+        if change.name != node:
+            raise change.forbid("can only access CSINode with the same name as the requesting node")
 
     async def _node(self, node: str, change: ObjectChange) -> None:
         if change.name != node:

@@ -48,6 +48,7 @@ class NodeAuthorizer:
             ("coordination.k8s.io", "leases"): self._lease,
             ("resource.k8s.io", "resourceclaims"): self._get,
             ("resource.k8s.io", "resourceslices"): self._slice,
+            ("storage.k8s.io", "csinodes"): self._csi_node,
             ("storage.k8s.io", "volumeattachments"): self._get,
         }
 
@@ -105,6 +106,16 @@ class NodeAuthorizer:
         # The name of a new lease is not in the path. NodeRestriction checks it.
         if asked.verb != "create" and asked.name != node:
             return _unless("can only access node lease with the same name as the requesting node")
+        return _ALLOW
+
+    def _csi_node(self, node: str, asked: Attributes) -> AuthorizationResult:
+        if asked.verb not in _OWN:
+            return _unless("can only get, create, update, patch, or delete a CSINode")
+        if asked.subresource:
+            return _unless("cannot authorize CSINode subresources")
+        # The name of a new one is not in the path. NodeRestriction checks it.
+        if asked.verb != "create" and asked.name != node:
+            return _unless("can only access CSINode with the same name as the requesting node")
         return _ALLOW
 
     def _slice(self, node: str, asked: Attributes) -> AuthorizationResult:
