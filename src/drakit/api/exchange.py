@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -29,6 +29,11 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     extra: Mapping[str, tuple[str, ...]] = {}
 
 
+Account = Callable[[int], None]
+"""Told about each part of a body before it is kept; raises when there is no room for so many bytes more."""
+BodyReader = Callable[[Account], Awaitable[bytes]]
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Header names are in lower case; the path is decoded. `document` takes the place of `body` in process."""
 
@@ -38,6 +43,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     body: bytes = b""
     document: Mapping[str, Any] | Model | None = None
+    read_body: BodyReader | None = None
+    """Reads the body, once. A transport that has not read it gives this, so that nobody's body is read before the
+    server knows whose it is and that they may send it."""
+    refusal: Status | None = None
+    """Set by a transport for a request that it could not read: the answer to it."""
+    source: str = ""
+    """The address of the client; empty in process and on a Unix socket."""
     user: User | None = None
     """Set by a transport that has authenticated its caller by other means; then no credential is looked at."""
     certificate: bytes | None = None

@@ -4,6 +4,7 @@
 """
 
 from drakit.apiserver.serving.composition import Settings, build_server
-from drakit.apiserver.serving.server import Limits, Server
+from drakit.apiserver.serving.server import Server
+from drakit.apiserver.serving.shares import Limits
 
 __all__ = ["Limits", "Server", "Settings", "build_server"]

@@ -5,6 +5,7 @@ Out: one Status, with the code, reason and message that Kubernetes clients know.
 
 ApiError                a Status, in some cases with headers
 PageNotFound            a path outside of the API: plain text
+Disconnected            the client went away in the middle of its request: nobody is left to answer
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ class ApiError(errors.DrakitError):
 
 class PageNotFound(errors.DrakitError):
     """A path outside of every API group. The response is plain text, as upstream."""
+
+
+class Disconnected(Exception):
+    """The client disconnected in the middle of its request."""
 
 
 def bad_request(message: str) -> ApiError:
@@ -65,6 +70,14 @@ def too_large(limit: int) -> ApiError:
 def object_too_large(kind: str, name: str, size: int, limit: int) -> ApiError:
     message = f'Request entity too large: {kind} "{name}" would have {size} bytes, the limit is {limit}'
     return ApiError(status.failure(413, "RequestEntityTooLarge", message))
+
+
+def url_too_long(limit: int) -> ApiError:
+    return ApiError(status.failure(414, "RequestURITooLong", f"the URL of the request has more than {limit} bytes"))
+
+
+def head_too_large(what: str) -> ApiError:
+    return ApiError(status.failure(431, "RequestHeaderFieldsTooLarge", f"the head of the request has {what}"))
 
 
 def too_many_requests() -> ApiError:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from functools import lru_cache
+
+from drakit.base.memo import remember_short
 
 _NANO = 10**9
 _BARE_BINARY = 40  # a suffix without digits means zero up to `Ti`; from `Pi` on it is an error, as on a real server
@@ -142,7 +143,7 @@ class Quantity:
 ZERO = Quantity(0)
 
 
-@lru_cache(maxsize=16384)
+@remember_short(16384)
 def _parse(text: str) -> Quantity:
     found = _SPLIT.fullmatch(text)
     if not found or not text:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache, total_ordering
+from functools import total_ordering
+
+from drakit.base.memo import remember_short
 
 _NUMBER = r"0|[1-9]\d*"
 _IDENTIFIER = r"0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*"
@@ -66,7 +68,7 @@ def _precedence(prerelease: tuple[int | str, ...]) -> tuple[object, ...]:
     return (0, tuple((0, part, "") if isinstance(part, int) else (1, 0, part) for part in prerelease))
 
 
-@lru_cache(maxsize=4096)
+@remember_short(4096)
 def _parse(text: str) -> Version:
     found = _STRICT.fullmatch(text)
     if not found:

@@ -7,8 +7,8 @@ canonical at a glance: `+1`, `1E3`, `1.500`. Amounts are the same; only the text
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
+from drakit.base.memo import remember_short
 from drakit.base.quantity import Quantity
 
 _PARTS = re.compile(r"[+-]?0*([0-9]*)(?:\.([0-9]*))?([a-zA-Z]*)([-+]?[0-9]*)", re.ASCII)
@@ -35,7 +35,7 @@ class SentQuantity(Quantity):
         return SentQuantity, (Quantity(self.nanos, self.format), self._sent)
 
 
-@lru_cache(maxsize=16384)
+@remember_short(16384)
 def read_quantity(text: str) -> Quantity:
     """Read a quantity of the wire; `str` of it is what goes back. Raise QuantityError."""
     text = text.strip()

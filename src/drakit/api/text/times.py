@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from functools import lru_cache
+
+from drakit.base.memo import remember_short
 
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _ELEMENTS = (
@@ -32,7 +33,7 @@ class TimeError(ValueError):
     """The text is no instant."""
 
 
-@lru_cache(maxsize=4096)
+@remember_short(4096)
 def parse_time(text: str) -> datetime:
     """Read RFC 3339; raise TimeError in the words of Go's parser."""
     rest = text
@@ -62,11 +63,11 @@ def format_micro_time(instant: datetime) -> str:
     return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}".rjust(27, "0")
 
 
-@lru_cache(maxsize=4096)
+@remember_short(4096)
 def canonical_time(text: str) -> str:
     return format_time(parse_time(text))
 
 
-@lru_cache(maxsize=4096)
+@remember_short(4096)
 def canonical_micro_time(text: str) -> str:
     return format_micro_time(parse_time(text))

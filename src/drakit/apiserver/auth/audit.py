@@ -87,6 +87,8 @@ def describe(request: Request, info: RequestInfo | None, trail: Trail, code: int
     }
     if trail.acting_as is not None:
         event["impersonatedUser"] = user_info(trail.acting_as)
+    if request.source:
+        event["sourceIPs"] = [request.source]
     if agent := request.headers.get("user-agent"):
         event["userAgent"] = agent
     if info is not None and info.resource:

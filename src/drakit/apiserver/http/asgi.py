@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from drakit.api.exchange import EventStream, Handler, OpenBody, Raw, Request, Response, StatusContent, Tunnel
-from drakit.apiserver.failures import ApiError, bad_request, internal, request_timeout, too_large
+from drakit.api.exchange import Account, EventStream, Handler, OpenBody, Raw, Request, Response, StatusContent, Tunnel
+from drakit.apiserver.failures import Disconnected, bad_request, internal, request_timeout, too_large
 from drakit.apiserver.http import compression as compressing
 from drakit.apiserver.requests.bodies import MAX_BODY
 
@@ -32,6 +33,8 @@ CLOSE_SECONDS = 5.0
 CERTIFICATE = "peer_certificate"
 PATIENT = "patient"
 """In the state of a connection: a function that lets the client take its time with this answer."""
+REFUSAL = "refusal"
+"""In the state of a connection: the Status that answers a request whose head has too much in it."""
 TAKE_OVER = "take_over"
 """In the state of a connection: a function that hands it over to another protocol, as a reader and a writer."""
 _MANY_PARAMETERS = 1000
@@ -53,14 +56,11 @@ class Application:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        request = _request(scope, receive)
         try:
-            request = await _request(scope, receive)
-        except _Disconnected:
+            response = await self._handle(request)
+        except Disconnected:
             return
-        except ApiError as error:
-            await _send(Response(code=error.status.code, content=StatusContent(error.status)), send)
-            return
-        response = await self._handle(request)
         if isinstance(response.content, EventStream):
             await self._stream(response, response.content, receive, send)
         elif isinstance(response.content, OpenBody):
@@ -141,44 +141,48 @@ class Application:
             await _close(writer)
 
 
-class _Disconnected(Exception):
-    """The client disconnected in the middle of its request."""
-
-
 def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Join headers that come several times by commas, as HTTP says.
 
     Impersonation headers are joined by line ends instead: a group's name may contain a comma, never a line end.
     """
     headers: dict[str, str] = {}
+    repeated: dict[str, list[str]] = {}
     for name, value in raw:
         key, text = name.decode("latin-1"), value.decode("latin-1")
-        glue = "\n" if key.startswith("impersonate-") else ", "
-        headers[key] = f"{headers[key]}{glue}{text}" if key in headers else text
+        if key in headers:
+            repeated.setdefault(key, [headers[key]]).append(text)
+        else:
+            headers[key] = text
+    for key, texts in repeated.items():
+        headers[key] = ("\n" if key.startswith("impersonate-") else ", ").join(texts)
     return headers
 
 
-async def _request(scope: Message, receive: Receive) -> Request:
-    headers = _joined(scope["headers"])
-    method = scope["method"].upper()
+def _request(scope: Message, receive: Receive) -> Request:
+    headers, method, state = _joined(scope["headers"]), scope["method"].upper(), scope.get("state") or {}
+    query: list[tuple[str, str]] = []
+    refusal = state.get(REFUSAL)
     try:
         query = parse_qsl(
             scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=_MANY_PARAMETERS
         )
     except ValueError as error:
-        raise bad_request(f"the query cannot be read: {error}") from None
+        refusal = bad_request(f"the query cannot be read: {error}").status
     return Request(
         method=method,
         path=scope["path"],
         query=tuple(query),
         headers=headers,
         # A body of a GET is not read: no verb uses it, and it would only delay the response.
-        body=await _body(headers, receive) if method not in ("GET", "HEAD") else b"",
-        certificate=(scope.get("state") or {}).get(CERTIFICATE),
+        read_body=partial(_body, headers, receive) if method not in ("GET", "HEAD") else None,
+        certificate=state.get(CERTIFICATE),
+        source=(scope.get("client") or ("",))[0],
+        refusal=refusal,
     )
 
 
-async def _body(headers: dict[str, str], receive: Receive) -> bytes:
+async def _body(headers: dict[str, str], receive: Receive, account: Account) -> bytes:
     """The body. Raise 413 when it is too large, 504 when it does not come in time."""
     length = headers.get("content-length", "")
     # Refused before it is sent. A body without a length is counted below.
@@ -191,14 +195,15 @@ async def _body(headers: dict[str, str], receive: Receive) -> bytes:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise _Disconnected
+                    raise Disconnected
                 part = message.get("body", b"")
                 size += len(part)
                 if size > MAX_BODY:
                     raise too_large(MAX_BODY)
+                account(len(part))
                 parts.append(part)
                 if not message.get("more_body"):
-                    return b"".join(parts)
+                    return parts[0] if len(parts) == 1 else b"".join(parts)
     except TimeoutError:
         raise request_timeout() from None
 

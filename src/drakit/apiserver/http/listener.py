@@ -12,26 +12,34 @@ import os
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import uvicorn
+from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from drakit.api.exchange import Handler
 from drakit.apiserver.auth.certificates import Pair
-from drakit.apiserver.http.asgi import CERTIFICATE, PATIENT, TAKE_OVER, Application
+from drakit.apiserver.failures import head_too_large, url_too_long
+from drakit.apiserver.http.asgi import CERTIFICATE, PATIENT, REFUSAL, TAKE_OVER, Application
+from drakit.apiserver.http.connections import Acceptor, ConnectionLimits, Connections, raise_file_limit
 from drakit.apiserver.requests.bodies import MAX_BODY
 from drakit.base.errors import UsageError
+from drakit.base.status import Status
 
 KEEP_ALIVE_SECONDS = 75
 HEADER_SECONDS = 30.0
-HEADER_BYTES = 1024 * 1024
+HEADER_BYTES = 256 * 1024
+HEADERS = 1000
+URL_BYTES = 128 * 1024
 STALL_SECONDS = 20.0
 _BACKLOG = 2048
 _PIECE = 64 * 1024
+_SLICE = 16 * 1024
+"""Bytes of a head that are parsed before its size is looked at again."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -49,9 +57,16 @@ class Protocol(HttpToolsProtocol):
     _unread = 0
     _surplus = 0
     _patient = False
+    _refused = False
+    made = False
+    open_connections: Connections | None = None
+    """Who counts the connections, if anybody does; `address` is what this one counts for."""
+    address = ""
 
     def connection_made(self, transport: Any) -> None:
+        self.made = True
         super().connection_made(transport)
+        self._note_idle()
         connection = transport.get_extra_info("ssl_object")
         self.app_state = {**self.app_state, TAKE_OVER: self.take_over, PATIENT: self.be_patient}
         if connection is not None and (certificate := connection.getpeercert(binary_form=True)):
@@ -59,12 +74,43 @@ class Protocol(HttpToolsProtocol):
         self._begin_head()
 
     def data_received(self, data: bytes) -> None:
+        if self._waiting is None or len(data) <= _SLICE:
+            self._feed(data)
+            return
+        for start in range(0, len(data), _SLICE):
+            self._feed(data[start : start + _SLICE])
+
+    def _feed(self, data: bytes) -> None:
+        if self._refused or self.transport.is_closing():
+            return
         if self._waiting is not None:
-            if self._head > HEADER_BYTES:  # so much has come, and the head has not ended
-                self._hang_up()
-                return
             self._head += len(data)
         super().data_received(data)
+        if self._waiting is not None and self.headers is not None:
+            self._check_head()
+
+    def _check_head(self) -> None:
+        """Refuse a head that is too large as soon as it is: the rest of it is not read."""
+        if len(self.url) > URL_BYTES:
+            self._refuse(url_too_long(URL_BYTES).status)
+        elif len(self.headers) > HEADERS:
+            self._refuse(head_too_large(f"more than {HEADERS} fields").status)
+        elif self._head > HEADER_BYTES:
+            self._refuse(head_too_large(f"more than {HEADER_BYTES} bytes").status)
+
+    def _refuse(self, answer: Status) -> None:
+        """Let the application give this answer, so that it is counted and logged as every other."""
+        self._refused = True
+        self.flow.pause_reading()
+        del self.headers[:]
+        self.url = self.url[:_SLICE]
+        self.scope["state"][REFUSAL] = answer
+        try:
+            self.on_headers_complete()
+        except HttpParserError:
+            self._hang_up()
+            return
+        self.cycle.keep_alive = False
 
     def take_over(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """The connection, for a protocol that is not HTTP. Whoever takes it closes it; uvicorn forgets it.
@@ -81,7 +127,7 @@ class Protocol(HttpToolsProtocol):
         # A client whose machine is gone says nothing: the kernel finds out.
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         reader = asyncio.StreamReader(limit=_PIECE, loop=self.loop)
-        protocol = asyncio.StreamReaderProtocol(reader, loop=self.loop)
+        protocol = _Tunnelled(reader, self._leave)
         protocol.connection_made(self.transport)
         self.transport.set_protocol(protocol)
         self.flow.resume_reading()
@@ -103,7 +149,24 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._end_head()
+        if not self._refused and len(self.headers) > HEADERS:
+            self._refuse(head_too_large(f"more than {HEADERS} fields").status)
+            return
+        if self.open_connections is not None:
+            self.open_connections.busy(self.address, self)
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._note_idle()
+
+    def drop(self) -> None:
+        """Somebody else needs the room."""
+        self.transport.abort()
+
+    def _note_idle(self) -> None:
+        if self.open_connections is not None and not self.pipeline and not self.transport.is_closing():
+            self.open_connections.idle(self.address, self)
 
     def on_body(self, body: bytes) -> None:
         if self.cycle.response_complete:
@@ -131,7 +194,15 @@ class Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_head()
         self._end_stall()
+        self._leave()
         super().connection_lost(exc)
+
+    def _leave(self) -> None:
+        """Count for nobody any more. Idempotent."""
+        counted, self.open_connections = self.open_connections, None
+        if counted is not None:
+            counted.busy(self.address, self)
+            counted.leave(self.address)
 
     def _await_reader(self) -> None:
         """Look again later. A client that has read nothing until then is disconnected."""
@@ -162,6 +233,18 @@ class Protocol(HttpToolsProtocol):
     def _hang_up(self) -> None:
         if not self.transport.is_closing():
             self.transport.close()
+
+
+class _Tunnelled(asyncio.StreamReaderProtocol):
+    """The protocol of a connection that was taken over. It counts as a connection until it ends."""
+
+    def __init__(self, reader: asyncio.StreamReader, ended: Callable[[], None]) -> None:
+        super().__init__(reader)
+        self._ended = ended
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended()
+        super().connection_lost(exc)
 
 
 class Security(msgspec.Struct, frozen=True):
@@ -234,18 +317,32 @@ def _answers(path: Path) -> bool:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Tells when it listens, and drains the application before it waits for connections to end."""
+    """Accepts by `Acceptor`, tells when it listens, and drains the application before it waits for connections."""
 
-    def __init__(self, config: uvicorn.Config, application: Application) -> None:
+    def __init__(self, config: uvicorn.Config, application: Application, connections: Connections) -> None:
         super().__init__(config)
         self.listening = asyncio.Event()
         self._application = application
+        self._connections = connections
+        self._acceptors: list[Acceptor] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        self.servers = []  # uvicorn's own way to accept has no limits
+        for bound in sockets or ():
+            acceptor = Acceptor(bound, self._protocol, self._connections, self.config.ssl)
+            acceptor.start()
+            self._acceptors.append(acceptor)
+        self.started = True
         self.listening.set()
 
+    def _protocol(self, address: str) -> Protocol:
+        made = Protocol(self.config, self.server_state, {})
+        made.open_connections, made.address = self._connections, address
+        return made
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for acceptor in self._acceptors:
+            await acceptor.stop()
         self._application.drain()
         await super().shutdown(sockets)
 
@@ -253,7 +350,14 @@ class _Uvicorn(uvicorn.Server):
 class Listener:
     """Serves one socket. `serve` returns after `stop`."""
 
-    def __init__(self, server: Handler, bound: socket.socket, security: Security | None = None) -> None:
+    def __init__(
+        self,
+        server: Handler,
+        bound: socket.socket,
+        security: Security | None = None,
+        *,
+        limits: ConnectionLimits | None = None,
+    ) -> None:
         application = Application(server)
         config = uvicorn.Config(
             application,
@@ -272,7 +376,8 @@ class Listener:
         config.load()
         if security is not None:
             config.ssl = security.context()
-        self._uvicorn = _Uvicorn(config, application)
+        allowed = (limits or ConnectionLimits()).within(raise_file_limit())
+        self._uvicorn = _Uvicorn(config, application, Connections(allowed))
         self._socket = bound
         self.stop_asked = asyncio.Event()
         """Set by `stop`: for those who wait for something else before they serve."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from drakit.base.fields import quote
+from drakit.base.memo import remember_short
 
 FieldSet = dict[str, Any]
 Elements = tuple[str, ...]
@@ -200,7 +200,7 @@ def value_element(value: Any) -> str:
     return "v:" + msgspec.json.encode(value).decode()
 
 
-@lru_cache(maxsize=4096)
+@remember_short(4096)
 def _rendered(element: str) -> str:
     kind, text = element[0], element[2:]
     if kind == "f":

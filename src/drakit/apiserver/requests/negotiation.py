@@ -7,11 +7,11 @@ Out: JSON, YAML, a Table, partial metadata or aggregated discovery. 406 if the c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 import msgspec
 
 from drakit.apiserver.failures import not_acceptable
+from drakit.base.memo import remember_short
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -47,7 +47,7 @@ class Representation(msgspec.Struct, frozen=True):
 PLAIN = Representation()
 
 
-@lru_cache(maxsize=256)
+@remember_short(256, longest=1024)
 def negotiate(accept: str, *, discovery: bool = False, objects: bool = True) -> Representation:
     """The first available entry, by descending `q`. Tables are for objects, the discovery list for discovery."""
     if not accept:

@@ -24,6 +24,8 @@ _FALSE = ("0", "f", "F", "false", "FALSE", "False")
 _MATCHES = (EXACT, NOT_OLDER_THAN)
 _POLICIES = ("Foreground", "Background", "Orphan")
 _VALIDATIONS = ("Ignore", "Warn", "Strict")
+_LONG = 1024
+"""Characters of a query. The options of a longer one are read each time: they would fill the memory."""
 
 
 class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +101,8 @@ def write_options(request: Request, kind: str) -> WriteOptions:
     """`kind` is CreateOptions, UpdateOptions or PatchOptions: errors name it."""
     if not request.query:
         return _NO_WRITE_OPTIONS
+    if sum(len(name) + len(value) for name, value in request.query) > _LONG:
+        return _write_options.__wrapped__(request.query, kind)
     return _write_options(request.query, kind)
 
 

@@ -156,6 +156,11 @@ class Routes:
     def __init__(self, served: Mapping[str, Mapping[str, Kind]]) -> None:
         self.served = served
 
+    def knows(self, info: RequestInfo) -> bool:
+        """Whether a path names a served kind, and a subresource that it has."""
+        kind = self.served.get(info.group_version, {}).get(info.resource)
+        return kind is not None and (not info.subresource or kind.subresource(info.subresource) is not None)
+
     def resolve(self, info: RequestInfo, method: str) -> Target:
         """The kind that a path names; 404 when there is none, 405 when it has no such verb there."""
         kinds = self.served.get(info.group_version)

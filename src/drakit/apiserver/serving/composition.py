@@ -38,7 +38,8 @@ from drakit.apiserver.requests.routing import Routes
 from drakit.apiserver.serving.access import AccessControl
 from drakit.apiserver.serving.bootstrap import bootstrap
 from drakit.apiserver.serving.health import Health
-from drakit.apiserver.serving.server import Limits, Server
+from drakit.apiserver.serving.server import Server
+from drakit.apiserver.serving.shares import Limits
 from drakit.apiserver.storage.objectstore import LARGEST, ObjectStore
 from drakit.apiserver.verbs.connect import Connector
 from drakit.apiserver.verbs.context import ServerContext, random_uid

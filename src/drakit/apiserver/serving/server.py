@@ -8,15 +8,15 @@ parse the path → authenticate → limit the load → authorize → find the re
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from drakit.api.exchange import Raw, Request, Response, StatusContent, User
+from drakit.api.exchange import BodyReader, Raw, Request, Response, StatusContent, User
 from drakit.api.registry import deprecation
 from drakit.apiserver import metrics
 from drakit.apiserver.admission.criteria.worker import Worker
@@ -27,9 +27,9 @@ from drakit.apiserver.auth.authorization import Attributes, Decision
 from drakit.apiserver.auth.impersonation import impersonate
 from drakit.apiserver.failures import (
     ApiError,
+    Disconnected,
     PageNotFound,
     resource_not_found,
-    too_many_requests,
     translate,
     unavailable,
 )
@@ -38,9 +38,10 @@ from drakit.apiserver.kinds.release import version_document
 from drakit.apiserver.metrics import ServerMetrics
 from drakit.apiserver.openapi.pages import OpenAPIPages
 from drakit.apiserver.requests import routing
-from drakit.apiserver.requests.routing import RequestInfo, Routes
+from drakit.apiserver.requests.routing import RequestInfo, Routes, Target
 from drakit.apiserver.serving.access import AccessControl
 from drakit.apiserver.serving.health import Health
+from drakit.apiserver.serving.shares import Limits, Shares
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.dispatch import Resources
 from drakit.base import fieldselectors
@@ -48,19 +49,12 @@ from drakit.base.errors import UsageError
 
 log = logging.getLogger("drakit.apiserver")
 
+GIVEN_UP = 504
 READ = "readOnly"
 WRITE = "mutating"
 _SELECTING = ("list", "watch", "deletecollection")
 _READING = ("get", "list", "watch", "head")
 _PAGE_NOT_FOUND = Response(code=404, content=Raw(b"404 page not found\n"), content_type="text/plain; charset=utf-8")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How many requests may be in flight. Watches do not count: while they wait they cost nothing."""
-
-    reading: int = 400
-    writing: int = 200
 
 
 class Server:
@@ -100,8 +94,7 @@ class Server:
         self._workers = tuple(workers)
         self._closed = False
         self._audit = audit
-        self._limits = {READ: limits.reading, WRITE: limits.writing}
-        self._inflight = {READ: 0, WRITE: 0}
+        self._shares = Shares(limits)
 
     @property
     def registry(self) -> CollectorRegistry:
@@ -131,18 +124,28 @@ class Server:
         try:
             if self._closed:
                 raise unavailable("the server has stopped")
+            if request.refusal is not None:
+                raise ApiError(request.refusal)
             info = routing.parse(request)
             user = await self._user(request, trail)
             response = await self._bounded(request, info, user, warnings, trail)
         except PageNotFound:
             response = _PAGE_NOT_FOUND
+        except (Disconnected, asyncio.CancelledError):
+            # Given up from outside: the request took too long, or its client is gone. It is noted all the same.
+            self._note(request, info, trail, GIVEN_UP, begun)
+            raise
         except Exception as error:
             # Warnings given so far go with the error, as upstream.
             response = _failed(error, warnings)
-        self._count(request, info, response.code, clock.monotonic() - begun)
-        if self._audit is not None:
-            self._audit.note(request, info, trail, response.code, clock.now())
+        self._note(request, info, trail, response.code, begun)
         return response
+
+    def _note(self, request: Request, info: RequestInfo | None, trail: Trail, code: int, begun: float) -> None:
+        clock = self.context.clock
+        self._count(request, info, code, clock.monotonic() - begun)
+        if self._audit is not None:
+            self._audit.note(request, info, trail, code, clock.now())
 
     async def _user(self, request: Request, trail: Trail) -> User:
         """The user of a request: who sent it, or whom the sender may impersonate."""
@@ -154,19 +157,20 @@ class Server:
     async def _bounded(
         self, request: Request, info: RequestInfo, user: User, warnings: list[str], trail: Trail
     ) -> Response:
-        """Refuse requests beyond the limits, before they cost anything. Health and discovery are always answered."""
+        """Give each request its turn, before it costs anything. Health and discovery are always answered."""
         # Watches last for hours: counted, they would use up the limit.
         if info.verb == "watch" or not info.resource:
             return await self._authorized(request, info, user, warnings, trail)
-        kind = READ if info.verb in _READING else WRITE
-        if self._inflight[kind] >= self._limits[kind]:
+        lane = self._shares.lane(user, reading=info.verb in _READING)
+        try:
+            await lane.enter(user.name)
+        except ApiError:
             self._metrics.rejected()
-            raise too_many_requests()
-        self._inflight[kind] += 1
+            raise
         try:
             return await self._authorized(request, info, user, warnings, trail)
         finally:
-            self._inflight[kind] -= 1
+            lane.leave(user.name)
 
     async def _authorized(
         self, request: Request, info: RequestInfo, user: User, warnings: list[str], trail: Trail
@@ -183,7 +187,26 @@ class Server:
         target = self._routes.resolve(info, request.method)
         if told := deprecation(target.group_version, target.kind.kind):
             warnings.append(told)
-        return await self._resources.handle(ApiCall(_with_body(request), target, user, warnings, trail.annotations))
+        if request.read_body is None:
+            return await self._resources.handle(ApiCall(_with_body(request), target, user, warnings, trail.annotations))
+        return await self._with_read_body(request, request.read_body, target, user, warnings, trail)
+
+    async def _with_read_body(
+        self, request: Request, read: BodyReader, target: Target, user: User, warnings: list[str], trail: Trail
+    ) -> Response:
+        """Read the body, now that its sender may send it. It counts until the request is done."""
+        bodies, taken = self._shares.bodies, 0
+
+        def account(size: int) -> None:
+            nonlocal taken
+            bodies.take(user.name, size)
+            taken += size
+
+        try:
+            sent = msgspec.structs.replace(request, body=await read(account), read_body=None)
+            return await self._resources.handle(ApiCall(sent, target, user, warnings, trail.annotations))
+        finally:
+            bodies.give_back(user.name, taken)
 
     async def _page(self, request: Request, info: RequestInfo) -> Response:
         """Answer a path that names no resource: discovery, health, version, metrics, OpenAPI."""
@@ -209,14 +232,14 @@ class Server:
         raise PageNotFound
 
     async def _metrics_page(self) -> Response:
-        for kind, count in self._inflight.items():
-            self._metrics.inflight(kind, count)
+        for kind in (READ, WRITE):
+            self._metrics.inflight(kind, self._shares.inflight(reading=kind == READ))
         page = self._metrics.page(await self.context.objects.store.stats())
         return Response(content=Raw(page), content_type=metrics.CONTENT_TYPE)
 
     def _count(self, request: Request, info: RequestInfo | None, code: int, seconds: float) -> None:
         verb = metrics.reported_verb(request, info.verb if info else "", info.subresource if info else "")
-        if info is None or not info.resource or code == 404:
+        if info is None or not info.resource or not self._routes.knows(info):
             # Labels are kept for ever. A scan of unknown paths must not fill the memory with them.
             labels = (verb, "", "", "", "", "")
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from drakit.api.exchange import User
+from drakit.apiserver.auth.authentication import ANONYMOUS
 from drakit.apiserver.auth.authorization import Attributes, AuthorizationResult, Decision
 from drakit.apiserver.auth.rbac.policy import RolePolicy
 from drakit.base.errors import summary
@@ -16,7 +17,14 @@ from drakit.base.errors import summary
 MASTERS = "system:masters"
 _ALLOW = AuthorizationResult(Decision.ALLOW)
 _NO_OPINION = AuthorizationResult(Decision.NO_OPINION)
-_REMEMBERED = 65_536
+_REMEMBERED = 32_768
+_SHORT = 512
+"""Characters of a question whose answer is remembered: what is remembered has at most 16 MiB of text."""
+
+
+def _length(key: tuple[Any, ...]) -> int:
+    name, groups, *rest = key
+    return len(name) + sum(map(len, groups)) + sum(map(len, rest))
 
 
 class Masters:
@@ -59,7 +67,10 @@ class RoleBased:
         try:
             found = self._results[key]
         except KeyError:
-            found = self._results[key] = None if self._goes_by_name(asked) else self._evaluate(asked)
+            found = None if self._goes_by_name(asked) else self._evaluate(asked)
+            # A stranger's questions are not remembered: they would push out the others'.
+            if _length(key) <= _SHORT and user.name != ANONYMOUS.name:
+                self._results[key] = found
         return found if found is not None else self._evaluate(asked)
 
     def _goes_by_name(self, asked: Attributes) -> bool:

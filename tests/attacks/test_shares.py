@@ -1,0 +1,106 @@
+"""One user's load is that user's: others, and the cluster's own components, have their turn."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from drakit.api.exchange import User
+from drakit.apiserver.auth import identities
+from drakit.apiserver.failures import ApiError
+from drakit.apiserver.serving.shares import BodyBudget, Lane, Limits, Shares, is_component
+from tests.apiserver.calls import on_loop
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@on_loop
+async def test_a_users_requests_wait_for_their_own_and_for_no_others() -> None:
+    lane = Lane(100, 2)
+    order: list[str] = []
+
+    async def request(user: str, name: str, done: asyncio.Event) -> None:
+        await lane.enter(user)
+        order.append(name)
+        await done.wait()
+        lane.leave(user)
+
+    done = asyncio.Event()
+    tasks = [asyncio.create_task(request("ann", f"a{number}", done)) for number in range(10)]
+    await settle()
+    assert order == ["a0", "a1"]
+    tasks.append(asyncio.create_task(request("bob", "b", done)))
+    await settle()
+    assert order == ["a0", "a1", "b"]
+    done.set()
+    await asyncio.gather(*tasks)
+    assert order == ["a0", "a1", "b", *(f"a{number}" for number in range(2, 10))]
+    assert (lane.count, lane._flows) == (0, {})
+
+
+@on_loop
+async def test_one_user_does_not_fill_the_lane() -> None:
+    lane = Lane(10, 2)
+    tasks = [asyncio.create_task(lane.enter("ann")) for _ in range(8)]
+    await settle()
+    refused = [task for task in tasks if task.done() and task.exception()]
+    assert len(refused) == 3
+    await lane.enter("bob")
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@on_loop
+async def test_who_gives_up_waiting_leaves_no_trace() -> None:
+    lane = Lane(10, 1)
+    await lane.enter("ann")
+    waiting = [asyncio.create_task(lane.enter("ann")) for _ in range(2)]
+    await settle()
+    waiting[0].cancel()
+    await settle()
+    lane.leave("ann")
+    await waiting[1]
+    assert lane.count == 1
+    late = asyncio.create_task(lane.enter("ann"))
+    await settle()
+    lane.leave("ann")  # gives the turn to `late`, which is cancelled in the same moment
+    late.cancel()
+    await asyncio.gather(late, return_exceptions=True)
+    assert (lane.count, lane._flows) == (0, {})
+
+
+def test_bodies_are_bounded_in_all_and_per_user() -> None:
+    budget = BodyBudget(100)
+    budget.take("ann", 25)
+    with pytest.raises(ApiError, match="Too many requests"):
+        budget.take("ann", 1)
+    for user in ("bob", "cid", "dan"):
+        budget.take(user, 25)
+    with pytest.raises(ApiError):
+        budget.take("eve", 1)
+    budget.give_back("ann", 25)
+    budget.take("eve", 25)
+    assert budget.used == 100
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        (identities.SCHEDULER, True),
+        (identities.controller("node-controller"), True),
+        (identities.node_agent("node-a"), True),
+        (identities.ADMIN, True),
+        (identities.account("default", "bot"), False),
+        (User(name="system:anonymous"), False),
+        (User(name="ann"), False),
+    ],
+)
+def test_components_of_the_cluster_have_a_lane_of_their_own(user: User, expected: bool) -> None:
+    shares = Shares(Limits())
+    assert is_component(user) is expected
+    assert (shares.lane(user, reading=True) is shares.components[True]) is expected
