@@ -139,7 +139,9 @@ class Allocator:
 
     def _allocated(self, node: str, answer: SearchAnswer, new_uid: NewUid | None) -> Allocated | AllocationError:
         found = Allocated(node, partial(self._results, node, answer, new_uid), answer.steps)
-        if any(view.several_terms for view in self._inventory.views(node)):
+        views = self._inventory.views(node)
+        pools = {self._cache.solver(views).layout.pool_of[pick.device] for pick in answer.picks}
+        if any(views[pool].several_terms for pool in pools):
             try:
                 found.allocations  # noqa: B018 - built now: it may turn out that no result can tell where it holds
             except UnsupportedNodeSelectorError as error:

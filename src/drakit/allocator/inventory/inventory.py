@@ -16,16 +16,18 @@ from typing import Any
 from drakit.allocator.inventory.contents import DeviceLists
 from drakit.allocator.inventory.ledger import Ledger
 from drakit.allocator.inventory.nodes import NodeDevices
-from drakit.allocator.inventory.pools import NodeLabels, Pool, PoolKey, PoolSettings, PoolView, Views
+from drakit.allocator.inventory.pools import NodeLabels, Pool, PoolKey, PoolSettings, Views
 from drakit.allocator.inventory.selectors import selector_gates
 from drakit.allocator.inventory.shapes import DeviceShapes
 from drakit.allocator.inventory.tables import SharedCache, Table
 from drakit.allocator.inventory.taintrules import TaintRules, read_rule
+from drakit.allocator.inventory.wideviews import WideViews, ordered
 from drakit.api import AllocationResult, DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceSlice
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 
 _MAX_ALIKE = 20_000
+_MAX_LOG = 10_000
 
 
 class Inventory:
@@ -48,11 +50,14 @@ class Inventory:
         self._homes: Table[str, frozenset[PoolKey]] = Table()
         self._wide: Table[PoolKey, None] = Table()
         self._troubled: Table[PoolKey, None] = Table()
+        self._wide_views: WideViews | None = None
         self._views: SharedCache[str, Views] = SharedCache()
         self._alike: dict[Views, Views] = {}  # nodes that see the same pools share one tuple
         self._states: SharedCache[str, NodeDevices] = SharedCache()
-        # States by identity of their views. Emptied with every change, as any may concern any of them.
-        self._current: dict[int, NodeDevices] = {}
+        # The latest states by identity of their views, each with how much of the log it has taken in. The log has the
+        # pools that many nodes reach, each time their use changed: such a state costs what changed, not what it sees.
+        self._latest: dict[int, tuple[NodeDevices, int]] = {}
+        self._log: list[PoolKey] = []
 
     def fork(self) -> Inventory:
         """An inventory with the same content; changes to one are not seen by the other."""
@@ -62,8 +67,9 @@ class Inventory:
         forked._slices, forked._pools, forked._nodes = self._slices.fork(), self._pools.fork(), self._nodes.fork()
         forked._classes, forked._rules = self._classes.fork(), self._rules.fork()
         forked._homes, forked._wide, forked._troubled = self._homes.fork(), self._wide.fork(), self._troubled.fork()
+        forked._wide_views = self._wide_views
         forked._views, forked._alike = self._views.fork(), self._alike
-        forked._states, forked._current = self._states.fork(), {}
+        forked._states, forked._latest, forked._log = self._states.fork(), {}, []
         return forked
 
     def put(self, value: object) -> None:
@@ -227,14 +233,22 @@ class Inventory:
         """The pools that the node sees and what is in use of them, as one object until something of it changes."""
         found = self._states.rows.get(node)
         if found is None:
-            views = self.views(node)
-            # Nodes that see the same pools are in the same state. The state keeps its views, so their id stays theirs.
-            found = self._current.get(id(views))
-            if found is None:
-                usage = self.ledger.usage
-                found = self._current[id(views)] = NodeDevices(views, tuple([usage(view) for view in views]))
-            self._states.rows[node] = found
+            found = self._states.rows[node] = self._state_of(self.views(node))
         return found
+
+    def _state_of(self, views: Views) -> NodeDevices:
+        """Nodes that see the same pools are in the same state."""
+        usage, read = self.ledger.usage, len(self._log)
+        # The state keeps its views, so their id stays theirs.
+        found = self._latest.get(id(views))
+        if found is None:
+            state = NodeDevices(views, tuple([usage(view) for view in views]))
+        elif found[1] == read:
+            return found[0]
+        else:
+            state = found[0].after(self._log[found[1] :], usage)
+        self._latest[id(views)] = (state, read)
+        return state
 
     @property
     def states(self) -> Mapping[str, NodeDevices]:
@@ -242,38 +256,46 @@ class Inventory:
         return self._states.rows
 
     def _forget(self, node: str) -> None:
+        self._forget_state(node)
         self._views.forget(node)
+
+    def _forget_state(self, node: str) -> None:
         self._states.forget(node)
-        self._current.clear()
+        views = self._views.rows.get(node)
+        if views is not None:
+            self._latest.pop(id(views), None)
 
     def _forget_all(self) -> None:
+        self._wide_views = None
         self._views.forget_all()
         self._states.forget_all()
-        self._current.clear()
+        self._latest.clear()
+        self._log.clear()
 
     def _used(self, changed: Iterable[PoolKey]) -> None:
         """The use of pools changed. Only the nodes that their slices name can tell, unless others see them too."""
         for key in changed:
-            self._current.clear()
             pool = self._pools.get(key)
             if pool is None:
                 continue
             if pool.wide:
                 self._states.forget_all()
+                self._log.append(key)
                 continue
             for node in pool.homes:
-                self._states.forget(node)
+                self._forget_state(node)
+        if len(self._log) > _MAX_LOG:
+            self._latest.clear()
+            self._log.clear()
 
     def _look(self, node: NodeLabels) -> Views:
-        pools = self._pools.rows
-        local = self._homes.get(node.name) or frozenset()
-        seen = [pools[key].view(node) for key in {*local, *self._wide.rows}]
-        seen += [pools[key].foreign for key in self._troubled.rows if key not in local]
-        return tuple(sorted((view for view in seen if view is not None), key=_order))
-
-
-def _order(view: PoolView) -> tuple[bool, PoolKey]:
-    return view.binding, view.key
+        pools, local = self._pools.rows, self._homes.get(node.name) or frozenset()
+        if self._wide_views is None:
+            self._wide_views = WideViews(pools[key] for key in self._wide.rows)
+        wide = self._wide_views.of(node)
+        near = [pools[key].view(node) for key in local if key not in self._wide]
+        near += [pools[key].foreign for key in self._troubled.rows if key not in local]
+        return ordered([*wide, *near]) if near else wide
 
 
 def _key(each: ResourceSlice) -> PoolKey:

@@ -6,9 +6,10 @@ Out: one object that stands for them until something changes.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from drakit.allocator.inventory.pools import Views
+from drakit.allocator.inventory.pools import PoolKey, PoolView, Views
 from drakit.allocator.inventory.usage import Usage
 
 
@@ -20,9 +21,22 @@ class NodeDevices:
     invalidate.
     """
 
-    __slots__ = ("answers", "usages", "views")
+    __slots__ = ("_positions", "answers", "usages", "views")
 
     def __init__(self, views: Views, usages: tuple[Usage, ...]) -> None:
         self.views = views
         self.usages = usages
         self.answers: dict[object, Any] = {}
+        self._positions: dict[PoolKey, int] | None = None
+
+    def after(self, changed: Iterable[PoolKey], usage: Callable[[PoolView], Usage]) -> NodeDevices:
+        """The state in which the use of some pools has changed, and nothing else."""
+        if self._positions is None:
+            self._positions = {view.key: position for position, view in enumerate(self.views)}
+        usages = list(self.usages)
+        for position in {self._positions.get(key) for key in changed}:
+            if position is not None:
+                usages[position] = usage(self.views[position])
+        made = NodeDevices(self.views, tuple(usages))
+        made._positions = self._positions
+        return made

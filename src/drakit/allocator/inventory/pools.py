@@ -112,6 +112,18 @@ class Pool:
         seen = [each for each in self.slices if each.spec.node_name and self._announces(each)]
         return self._build(seen, NodeLabels("", {})) if seen else None
 
+    @cached_property
+    def selectors(self) -> frozenset[NodeSelector]:
+        """All node selectors of slices and devices."""
+        of_devices = [device.node_selector for each in self.slices for device in each.spec.devices]
+        of_slices = [each.spec.node_selector for each in self.slices]
+        return frozenset(each for each in (*of_slices, *of_devices) if each is not None)
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """The nodes that slices or devices name."""
+        return self.homes.union(part.node_name for each in self.slices for part in each.spec.devices if part.node_name)
+
     def with_settings(self, settings: PoolSettings) -> Pool:
         return Pool(self.key, self.slices, settings)
 

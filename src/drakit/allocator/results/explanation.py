@@ -28,6 +28,7 @@ from drakit.allocator.search.answer import Pick
 from drakit.allocator.search.bounds import Outlook
 from drakit.allocator.search.constraints import Constraint
 from drakit.allocator.search.layouts import Layout, bits_of
+from drakit.allocator.search.occupancy import Occupancy
 from drakit.allocator.search.options import Option
 from drakit.allocator.search.plans import Alternative
 from drakit.allocator.search.search import Search
@@ -61,7 +62,7 @@ class _Recorder(Search):
     """A search without bounds that remembers the first of its deepest states."""
 
     def __init__(self, layout: Layout, usages: Sequence[Usage]) -> None:
-        super().__init__(Outlook(layout, bounded=False), usages, lambda: self.steps > _MAX_STEPS)
+        super().__init__(Outlook(layout, bounded=False), Occupancy(layout, usages), lambda: self.steps > _MAX_STEPS)
         self.best: tuple[Pick, ...] = ()
 
     def take(self, option: Option, device: int) -> tuple[Values | None, ...] | None:

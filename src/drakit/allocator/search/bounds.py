@@ -149,17 +149,8 @@ class Outlook:
         blocked = search.mine[option.claim] if option.admin else search.held | search.taken
         usable = option.usable & self.compatible(search, option)
         if usable & (self.layout.consumers | self.layout.shared):
-            usable &= ~self._unaffordable(search, option)
+            usable &= ~search.unaffordable(option)
         return (usable | option.failing) & ~blocked
-
-    def _unaffordable(self, search: SearchState, option: Option) -> int:
-        """The devices for which counters or capacity do not suffice now, and so never will further down."""
-        unaffordable = search.spent(option)
-        for counter in search.short:
-            for amount, devices in self.layout.prices[counter]:
-                if amount > search.left[counter]:
-                    unaffordable |= devices
-        return unaffordable
 
     def compatible(self, search: SearchState, option: Option) -> int:
         """The devices that the constraints accept in their present state."""
@@ -240,7 +231,10 @@ class Outlook:
         """Whether requests may have values in common, or values enough that differ. Each offers devices and a count."""
         masks = self.layout.value_masks[constraint.index]
         if not constraint.distinct:
-            common = (masks.get(value, 0) for value in (masks if state is None else state))
+            # A value that all have in common is one of the first request's, wherever that finds its devices.
+            first = reduce(or_, (devices for devices, _ in offers[0]), 0)
+            values = self.layout.values_among(constraint.index, first) if state is None else state
+            common = (masks.get(value, 0) for value in values)
             return any(
                 all(any((mask & devices).bit_count() >= count for devices, count in each) for each in offers)
                 for mask in common
@@ -261,7 +255,8 @@ class Outlook:
         if constraint.distinct:
             return self._different(constraint, state, left) < needed
         if state is None:
-            return needed > 1 and not any((mask & left).bit_count() >= needed for mask in masks.values())
+            among = self.layout.values_among(constraint.index, left)
+            return needed > 1 and not any((masks[value] & left).bit_count() >= needed for value in among)
         return len(state) > 1 and not any((masks[value] & left).bit_count() >= needed for value in state)
 
     def _different(self, constraint: Constraint, state: Values | None, devices: int) -> int:

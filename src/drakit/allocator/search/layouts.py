@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 from drakit.allocator.inventory.attributes import Values
 from drakit.allocator.inventory.capacity import consumption, short_name
@@ -20,6 +21,9 @@ from drakit.allocator.inventory.usage import Amounts
 from drakit.allocator.search.plans import Alternative, Plan
 from drakit.api import DeviceTaint
 from drakit.base.taints import untolerated
+
+_MAX_VIEWS = 1_000
+"""Views are kept by their tuples; those that the inventory has replaced must not pile up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,11 @@ class Layout:
             for alternative in self.plan.alternatives
         )
 
+    def devices_of(self, pool: int) -> tuple[int, int]:
+        """The position of a pool's first device, and the one behind its last."""
+        first = self.offsets[pool]
+        return first, first + len(self.pools[pool].devices)
+
     @cached_property
     def selected(self) -> tuple[int, ...]:
         return self._by_alternative([each.selected for each in self.traits])
@@ -140,6 +149,14 @@ class Layout:
     def counters(self) -> tuple[tuple[int, CounterKey], ...]:
         """All counters of the node's pools, by position of the pool."""
         return tuple((number, key) for number, pool in enumerate(self.pools) for key in pool.counters)
+
+    @cached_property
+    def _first_counters(self) -> tuple[int, ...]:
+        return tuple(accumulate((len(pool.counters) for pool in self.pools), initial=0))
+
+    def counters_of(self, pool: int) -> tuple[int, int]:
+        """The position of a pool's first counter, and the one behind its last."""
+        return self._first_counters[pool], self._first_counters[pool + 1]
 
     @cached_property
     def consumes(self) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -169,6 +186,14 @@ class Layout:
         """Per counter the most that a device takes of it; a counter that nobody uses is short when it is below zero."""
         return tuple(max((amount for amount, _ in prices), default=0) for prices in self.prices)
 
+    def dearer(self, counter: int, left: int) -> int:
+        """The devices that take more of a counter than it has left."""
+        devices = 0
+        for amount, takers in self.prices[counter]:
+            if amount > left:
+                devices |= takers
+        return devices
+
     @cached_property
     def value_masks(self) -> tuple[Mapping[object, int], ...]:
         """Per constraint the devices that have a value."""
@@ -194,6 +219,16 @@ class Layout:
             sum(bool(trait.values[each.index]) << position for position, trait in enumerate(self.traits))
             for each in self.plan.constraints
         )
+
+    def values_among(self, constraint: int, devices: int) -> Iterator[object]:
+        """The values that devices have for a constraint, those of the first device first."""
+        masks = self.value_masks[constraint]
+        while devices:
+            low = devices & -devices
+            values = self.traits[low.bit_length() - 1].values[constraint] or ()
+            yield from values
+            # Whoever has this one value and no other has been answered for; of lists each is looked at.
+            devices &= ~masks[next(iter(values))] if len(values) == 1 else ~low
 
     @cached_property
     def budgets(self) -> tuple[tuple[int, ...], ...]:
@@ -223,8 +258,18 @@ class Layouts:
         self._pools: dict[object, PoolTraits] = {}
         self._by_results: dict[tuple[QueryResult, ...], Layout] = {}
         self._by_pools: dict[tuple[PoolTraits, ...], Layout] = {}
+        # The inventory gives nodes that see the same pools the same tuple, which is kept here so that its id stays its.
+        self._by_identity: dict[int, tuple[Views, Layout]] = {}
 
     def of(self, views: Views) -> Layout:
+        known = self._by_identity.get(id(views))
+        if known is None:
+            if len(self._by_identity) >= _MAX_VIEWS:
+                self._by_identity.clear()
+            known = self._by_identity[id(views)] = (views, self._of(views))
+        return known[1]
+
+    def _of(self, views: Views) -> Layout:
         query = self._plan.query
         results = tuple([view.content.result(query) for view in views])
         found = self._by_results.get(results)
@@ -239,7 +284,7 @@ class Layouts:
         return max(len(self._traits), len(self._pools), len(self._by_results))
 
     def clear(self) -> None:
-        for each in (self._traits, self._pools, self._by_results, self._by_pools):
+        for each in (self._traits, self._pools, self._by_results, self._by_pools, self._by_identity):
             each.clear()
 
     def _pool(self, content: DeviceList) -> PoolTraits:

@@ -18,7 +18,10 @@ from drakit.allocator.search.layouts import Layout, bits_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Option:
-    """An alternative on a layout. `takes` holds, for shared devices, what one share consumes."""
+    """An alternative on a layout. `takes` holds, for shared devices, what one share consumes.
+
+    `needs_room`: a shared device must have capacity left for it.
+    """
 
     index: int
     claim: int
@@ -26,6 +29,7 @@ class Option:
     count: int
     takes_all: bool
     admin: bool
+    needs_room: bool
     selected: int
     failing: int
     usable: int
@@ -45,8 +49,9 @@ def option_of(layout: Layout, index: int, held: int, *, admin_room: bool) -> Opt
     each = layout.plan.alternatives[index]
     selected = layout.selected[index]
     count = selected.bit_count() if each.takes_all else each.count
+    needs_room = admin_room or not each.admin
     takes = {
-        position: () if each.admin and not admin_room else trait.takes[index] or ()
+        position: trait.takes[index] or () if needs_room else ()
         for position, trait in enumerate(layout.traits)
         if trait.shared and selected >> position & 1
     }
@@ -57,6 +62,7 @@ def option_of(layout: Layout, index: int, held: int, *, admin_room: bool) -> Opt
         count=count,
         takes_all=each.takes_all,
         admin=each.admin,
+        needs_room=needs_room,
         selected=selected,
         failing=0 if each.takes_all else layout.failing[index] & (-1 if each.admin else ~held),
         usable=layout.usable[index],

@@ -1,6 +1,6 @@
 """The search: the first solution in the specified depth-first, first-fit order.
 
-In:  a layout (the node's devices as one plan sees them) and what is in use of each pool.
+In:  a layout (the node's devices as one plan sees them) and its occupancy: what others use of it.
 Out: a SearchAnswer in terms of positions: which devices, or why there is none.
 
 Claims, requests, alternatives and devices are tried in order; within a request devices are taken in rising order. Two
@@ -13,14 +13,13 @@ things cut the tree without changing the answer:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import Enum
 
 from drakit.allocator.inventory.attributes import Values
-from drakit.allocator.inventory.usage import Usage
 from drakit.allocator.search.answer import HasExpired, SearchAnswer, SearchResult
 from drakit.allocator.search.bounds import Outlook
 from drakit.allocator.search.layouts import bits_of
+from drakit.allocator.search.occupancy import Occupancy
 from drakit.allocator.search.options import Option
 from drakit.allocator.search.plans import MAX_RESULTS
 from drakit.allocator.search.state import SearchState
@@ -86,8 +85,8 @@ Frame = _Choice | _Fill | _Whole
 class Search(SearchState):
     """One run."""
 
-    def __init__(self, outlook: Outlook, usages: Sequence[Usage], expired: HasExpired | None) -> None:
-        super().__init__(outlook.layout, usages)
+    def __init__(self, outlook: Outlook, occupancy: Occupancy, expired: HasExpired | None) -> None:
+        super().__init__(occupancy)
         self.outlook = outlook
         self.expired = expired
         self.steps = 0

@@ -15,8 +15,8 @@ from drakit.allocator.search.answer import HasExpired, SearchAnswer, SearchResul
 from drakit.allocator.search.bounds import Outlook
 from drakit.allocator.search.checks import precheck
 from drakit.allocator.search.layouts import Layout
+from drakit.allocator.search.occupancy import Occupancy
 from drakit.allocator.search.search import Search
-from drakit.allocator.search.state import held_devices
 
 
 class Solver:
@@ -25,6 +25,7 @@ class Solver:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self._outlooks: dict[tuple[int, bool], Outlook] = {}
+        self._latest: Occupancy | None = None
 
     @cached_property
     def _refusal(self) -> SearchAnswer | None:
@@ -53,11 +54,17 @@ class Solver:
 
     def begin(self, usages: Sequence[Usage], expired: HasExpired | None = None, *, admin_room: bool = True) -> Search:
         """A search that has not run yet."""
-        return Search(self._outlook(usages, admin_room=admin_room), usages, expired)
+        occupancy = self._occupancy(usages)
+        return Search(self._outlook(occupancy, admin_room=admin_room), occupancy, expired)
 
-    def _outlook(self, usages: Sequence[Usage], *, admin_room: bool) -> Outlook:
+    def _occupancy(self, usages: Sequence[Usage]) -> Occupancy:
+        """From one pod to the next little changes, so the latest one is taken over as far as it holds."""
+        self._latest = self._latest.after(usages) if self._latest else Occupancy(self.layout, usages)
+        return self._latest
+
+    def _outlook(self, occupancy: Occupancy, *, admin_room: bool) -> Outlook:
         """The outlook of a search. It differs only in those devices that are in use and on which selectors fail."""
-        hidden = held_devices(self.layout, usages)[0] & self._failing if self._failing else 0
+        hidden = occupancy.held & self._failing
         found = self._outlooks.get((hidden, admin_room))
         if found is None:
             found = self._outlooks[hidden, admin_room] = Outlook(self.layout, hidden, admin_room=admin_room)

@@ -1,45 +1,41 @@
 """The state of a running search: which devices are taken, and what constraints, counters and shares make of that.
 
-In:  a layout and what is in use of each pool.
+In:  an occupancy: a layout with what others use of it.
 Out: `take` and `give_back`, always in pairs: giving back restores the state before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from drakit.allocator.inventory.attributes import Values
-from drakit.allocator.inventory.usage import Amounts, Usage
+from drakit.allocator.inventory.usage import Amounts
 from drakit.allocator.search.answer import Pick
-from drakit.allocator.search.layouts import Layout
+from drakit.allocator.search.occupancy import Occupancy, has_room
 from drakit.allocator.search.options import Option
 
 
 class SearchState:
-    """`held` are devices that others hold whole, `used` what others use of shared ones; neither changes.
+    """What a search has taken, on top of an occupancy, which does not change.
 
     `taken` are the devices that this search has taken whole, `mine` the same by claim. `states` are those of the
-    constraints, `left` what counters have left, `charged` how many shares of a device count, `drawn` what they draw.
+    constraints, `left` what counters have left, `charged` how many shares count of a device that this search took
+    shares of, `drawn` what they draw.
     """
 
-    def __init__(self, layout: Layout, usages: Sequence[Usage]) -> None:
+    def __init__(self, occupancy: Occupancy) -> None:
+        layout = occupancy.layout
         self.layout = layout
+        self.occupancy = occupancy
         self.picks: list[Pick] = []
         self.in_claim = [0] * layout.plan.claims
         self.taken = 0
         self.mine = [0] * layout.plan.claims
         self.states: list[Values | None] = [None] * len(layout.plan.constraints)
-        self.held, self.used = held_devices(layout, usages)
-        self.left = [usages[pool].left[key] for pool, key in layout.counters]
-        # Counters of which too little is left for some device.
-        self.short = {
-            counter for counter, (left, price) in enumerate(zip(self.left, layout.dearest, strict=True)) if left < price
-        }
-        self.overdrawn = self._overdrawn()
-        # Shared devices whose counters are charged already; those of the ledger never come off.
-        self.charged: dict[int, int] = dict.fromkeys(self.used, 1)
+        self.held, self.used = occupancy.held, occupancy.used
+        self.left = occupancy.left.copy()
+        # Counters that this search has drawn from and of which too little is left for some device.
+        self.short: set[int] = set()
+        self.charged: dict[int, int] = {}
         self.drawn: dict[int, dict[str, int]] = {}
-        self._spent: dict[int, int] = {}
 
     def take(self, option: Option, device: int) -> tuple[Values | None, ...] | None:
         """Use the device, and return the constraint states as they were; None when it cannot be used now."""
@@ -94,26 +90,27 @@ class SearchState:
         # A shared device is charged once, with its first share.
         if not consumes or self._is_charged(device):
             return True
-        if self.layout.pool_of[device] in self.overdrawn:
+        if self.layout.pool_of[device] in self.occupancy.overdrawn:
             return False
         return all(self.left[counter] >= amount for counter, amount in consumes)
 
     def _is_charged(self, device: int) -> bool:
-        return device in self.charged and self.layout.traits[device].shared
+        return self._shares(device) > 0 and self.layout.traits[device].shared
 
-    def _has_room(self, device: int, amounts: Amounts, drawn: Mapping[str, int]) -> bool:
-        used, capacity = self.used.get(device, {}), dict(self.layout.traits[device].capacity)
-        return all(used.get(name, 0) + drawn.get(name, 0) + amount <= capacity[name] for name, amount in amounts)
+    def _shares(self, device: int) -> int:
+        """How many shares of a device count: those of the ledger as one, which never comes off, and our own."""
+        found = self.charged.get(device)
+        return found if found is not None else int(device in self.used)
 
-    def spent(self, option: Option) -> int:
-        """The shared devices that have not enough capacity left for a share of this option."""
-        found = self._spent.get(option.index)
-        if found is None:
-            # What the ledger has does not change during a search, so it is looked at without what was drawn since.
-            full = [
-                each for each in self.used if each in option.takes and not self._has_room(each, option.takes[each], {})
-            ]
-            found = self._spent[option.index] = sum(1 << each for each in full)
+    def _has_room(self, device: int, amounts: Amounts, drawn: dict[str, int]) -> bool:
+        return has_room(self.layout.traits[device].capacity, amounts, self.used.get(device, {}), drawn)
+
+    def unaffordable(self, option: Option) -> int:
+        """The devices for which counters or capacity do not suffice now, and so never will further down."""
+        occupancy = self.occupancy
+        found = occupancy.priced_out | (occupancy.spent[option.index] if option.needs_room else 0)
+        for counter in self.short:
+            found |= self.layout.dearer(counter, self.left[counter])
         for device, drawn in self.drawn.items():
             if device in option.takes and not self._has_room(device, option.takes[device], drawn):
                 found |= 1 << device
@@ -121,7 +118,7 @@ class SearchState:
 
     def _charge(self, device: int, amounts: Amounts | None, sign: int) -> None:
         """Counters are charged with the first share of a device and come off with the last."""
-        shares = self.charged.get(device, 0) if amounts is not None else 0
+        shares = self._shares(device) if amounts is not None else 0
         if amounts is None or shares == (0 if sign > 0 else 1):
             for counter, amount in self.layout.consumes[device]:
                 self.left[counter] -= sign * amount
@@ -132,31 +129,9 @@ class SearchState:
         if amounts is None:
             return
         self.charged[device] = shares + sign
-        if not self.charged[device]:
-            del self.charged[device]
         drawn = self.drawn.setdefault(device, {})
         for name, amount in amounts:
             drawn[name] = drawn.get(name, 0) + sign * amount
         # Only what the ledger has is left: this search draws nothing from the device any more.
-        if self.charged.get(device, 0) == (device in self.used):
-            del self.drawn[device]
-
-    def _overdrawn(self) -> frozenset[int]:
-        """Pools with a counter below zero: what is in use does not fit what is published; nothing more is charged."""
-        return frozenset(self.layout.counters[counter][0] for counter in self.short if self.left[counter] < 0)
-
-
-def held_devices(layout: Layout, usages: Sequence[Usage]) -> tuple[int, dict[int, dict[str, int]]]:
-    """Devices that are in use whole, and what is used of those that are shared.
-
-    A device that was shared and is dedicated now is not available while any share of it is left.
-    """
-    held, used = 0, {}
-    for offset, usage in zip(layout.offsets, usages, strict=True):
-        held |= usage.busy << offset
-        for position, amounts in usage.shares.items():
-            if layout.traits[offset + position].shared:
-                used[offset + position] = dict(amounts)
-            else:
-                held |= 1 << (offset + position)
-    return held, used
+        if self.charged[device] == (device in self.used):
+            del self.charged[device], self.drawn[device]

@@ -52,6 +52,6 @@ def _drains(inventory: Inventory, result: DeviceRequestAllocationResult) -> bool
     pool = inventory.pools.get((result.driver, result.pool))
     if pool is None or not any(each.spec.shared_counters for each in pool.slices):
         return False
-    views = (view for node in pool.homes or inventory.nodes for view in inventory.views(node) if view.key == pool.key)
-    view = next(views, None)
+    views = (pool.view(inventory.labels_of(node)) for node in pool.homes or inventory.nodes)
+    view = next((each for each in views if each is not None), None)
     return view is not None and any(left < 0 for left in inventory.ledger.usage(view).left.values())

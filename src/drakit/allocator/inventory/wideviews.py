@@ -1,0 +1,45 @@
+"""Views of the pools that many nodes reach: made once for all nodes that cannot be told apart by them.
+
+In:  the pools, and a node.
+Out: the views of that node in the order of evaluation.
+
+Two nodes see the same when the same node selectors match them and no slice or device names one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from drakit.allocator.inventory.pools import NodeLabels, Pool, PoolKey, PoolView, Views
+from drakit.base.nodeselectors import NodeSelector, matches
+
+_MAX_KNOWN = 20_000
+
+
+class WideViews:
+    """Holds for the pools that it was made with: one of them that changes makes another one necessary."""
+
+    def __init__(self, pools: Iterable[Pool]) -> None:
+        self._pools = tuple(pools)
+        self._selectors = tuple(frozenset[NodeSelector]().union(*(pool.selectors for pool in self._pools)))
+        self._named = frozenset[str]().union(*(pool.named for pool in self._pools))
+        self._known: dict[object, Views] = {}
+
+    def of(self, node: NodeLabels) -> Views:
+        matched = tuple([matches(each, name=node.name, labels=node.labels) for each in self._selectors])
+        key = (matched, node.name if node.name in self._named else None)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            found = self._known[key] = ordered(pool.view(node) for pool in self._pools)
+        return found
+
+
+def ordered(views: Iterable[PoolView | None]) -> Views:
+    """Pools without binding conditions first, then by driver and pool name."""
+    return tuple(sorted((view for view in views if view is not None), key=_order))
+
+
+def _order(view: PoolView) -> tuple[bool, PoolKey]:
+    return view.binding, view.key
