@@ -8,10 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakit.allocator import Allocator, Inventory, SearchResult
-from tests.allocator.objects import ALL_ON, claim, class_of, device, every, exactly, held, node, rule, slice_of
+from tests.builders.objects import (
+    ALL_ON,
+    claim_of,
+    class_of,
+    device,
+    every,
+    exactly,
+    held,
+    node_of,
+    slice_of,
+    taint_rule,
+)
 
 NODES = ["node-a", "node-b", "node-c"]
-ASKED = [claim(exactly()), claim(exactly(count=2)), claim(every())]
+ASKED = [claim_of(exactly()), claim_of(exactly(count=2)), claim_of(every())]
 Change = Callable[[Inventory], None]
 
 
@@ -31,7 +42,7 @@ def change(kind: str, number: int, device_number: int) -> Change:
     changes: dict[str, Change] = {
         "use": lambda inventory: inventory.put_claim(user),
         "free": lambda inventory: inventory.remove_claim(user.metadata.uid),
-        "begin": lambda inventory: inventory.begin_allocation(claim(name=name), allocation),
+        "begin": lambda inventory: inventory.begin_allocation(claim_of(name=name), allocation),
         "end": lambda inventory: inventory.end_allocation(user.metadata.uid),
         "use wide": lambda inventory: inventory.put_claim(held("w", "w", pool="wide")),
         "free wide": lambda inventory: inventory.remove_claim("uid-w"),
@@ -40,9 +51,9 @@ def change(kind: str, number: int, device_number: int) -> Change:
         "withdraw": lambda inventory: inventory.remove_slice(f"s-{NODES[number]}"),
         "publish wide": lambda inventory: inventory.put_slice(wide),
         "withdraw wide": lambda inventory: inventory.remove_slice("wide"),
-        "label": lambda inventory: inventory.put_node(node(NODES[number], zone="x")),
-        "unlabel": lambda inventory: inventory.put_node(node(NODES[number])),
-        "taint": lambda inventory: inventory.put_rule(rule("r", {"pool": pool})),
+        "label": lambda inventory: inventory.put_node(node_of(NODES[number], zone="x")),
+        "unlabel": lambda inventory: inventory.put_node(node_of(NODES[number])),
+        "taint": lambda inventory: inventory.put_rule(taint_rule("r", {"pool": pool})),
         "untaint": lambda inventory: inventory.remove_rule("r"),
     }
     return changes[kind]
@@ -90,7 +101,7 @@ def test_a_plain_refusal_is_one_without_trouble_in_a_pool() -> None:
     inventory.put_class(class_of())
     own(0, 1)(inventory)
     own(1, 1, count=2)(inventory)
-    asked = claim(exactly(count=3))
+    asked = claim_of(exactly(count=3))
     refused = Allocator(inventory, [asked], snapshot=False).refused(NODES)
     assert [(each.position, each.plain) for each in refused] == [(0, True), (1, False), (2, True)]
 
@@ -111,7 +122,7 @@ def test_nodes_that_see_the_same_pools_share_one_state_and_one_search() -> None:
     inventory.put_class(class_of())
     inventory.put_slice(slice_of(device("w"), name="wide", pool="wide", allNodes=True))
     assert len({id(inventory.state(each)) for each in NODES}) == 1
-    allocator = Allocator(inventory, [claim(exactly())])
+    allocator = Allocator(inventory, [claim_of(exactly())])
     assert len({id(allocator.answer(each)) for each in NODES}) == 1
 
 
@@ -120,7 +131,7 @@ def test_what_a_fork_changes_is_not_seen_by_its_origin_nor_the_other_way_round()
     inventory.put_class(class_of())
     for number in range(3):
         own(number, 1)(inventory)
-    asked = [claim(exactly(count=2))]
+    asked = [claim_of(exactly(count=2))]
     assert list(Allocator(inventory, asked).suitable(NODES)) == NODES
     fork = inventory.fork()
     fork.put_claim(held("c", "d0", pool="p-node-a"))

@@ -10,19 +10,8 @@ from drakit.allocator import Inventory, allocate, tell
 from drakit.allocator.inventory.capacity import consumed_amount, consumption
 from drakit.api import DeviceCapacity, ResourceClaim, from_plain
 from drakit.base.quantity import Quantity
-from tests.allocator.objects import (
-    GPU,
-    claim,
-    cluster,
-    device,
-    every,
-    exactly,
-    gates_without,
-    held,
-    picked,
-    run,
-    slice_of,
-)
+from tests.allocator.picks import gates_without, picked, run
+from tests.builders.objects import GPU, claim_of, device, every, exactly, held, inventory_of, slice_of
 
 RANGE = {"default": "1Gi", "validRange": {"min": "1Gi", "max": "8Gi", "step": "2Gi"}}
 VALUES = {"default": "2Gi", "validValues": ["2Gi", "4Gi", "8Gi"]}
@@ -75,19 +64,19 @@ def wants(amount: str, count: int = 1) -> Any:
 
 def test_shares_add_up_to_the_capacity_and_no_further() -> None:
     old = held("old", "nic", shareID="s", consumedCapacity={"bandwidth": "6"})
-    inventory = cluster(slice_of(shared()), used=[old])
-    assert picked(inventory, claim(wants("4"))) == ["nic"]
-    assert picked(inventory, claim(wants("5"))) is None
-    assert picked(inventory, claim(wants("2"), wants("2") | {"name": "other"})) == ["nic", "nic"]
-    assert picked(inventory, claim(wants("2"), wants("3") | {"name": "other"})) is None
+    inventory = inventory_of(slice_of(shared()), used=[old])
+    assert picked(inventory, claim_of(wants("4"))) == ["nic"]
+    assert picked(inventory, claim_of(wants("5"))) is None
+    assert picked(inventory, claim_of(wants("2"), wants("2") | {"name": "other"})) == ["nic", "nic"]
+    assert picked(inventory, claim_of(wants("2"), wants("3") | {"name": "other"})) is None
 
 
 def test_one_request_takes_a_device_once() -> None:
-    assert picked(cluster(slice_of(shared())), claim(wants("1", 2))) is None
+    assert picked(inventory_of(slice_of(shared())), claim_of(wants("1", 2))) is None
 
 
 def test_the_result_has_a_share_id_and_the_consumed_amounts_even_of_zero() -> None:
-    got = run(cluster(slice_of(shared(default="0"))), claim(exactly()))
+    got = run(inventory_of(slice_of(shared(default="0"))), claim_of(exactly()))
     (result,) = got.allocations[0].devices.results  # type: ignore[union-attr]
     assert result.share_id == "share"
     assert result.consumed_capacity == {"bandwidth": Quantity.parse("0")}
@@ -95,7 +84,7 @@ def test_the_result_has_a_share_id_and_the_consumed_amounts_even_of_zero() -> No
 
 def test_on_a_dedicated_device_a_requested_amount_is_a_filter() -> None:
     devices = [device(f"d{size}", capacity={"bandwidth": {"value": str(size)}}) for size in (2, 8)]
-    got = run(cluster(slice_of(*devices)), claim(wants("4")))
+    got = run(inventory_of(slice_of(*devices)), claim_of(wants("4")))
     (result,) = got.allocations[0].devices.results  # type: ignore[union-attr]
     assert (result.device, result.share_id, result.consumed_capacity) == ("d8", None, {})
 
@@ -103,55 +92,55 @@ def test_on_a_dedicated_device_a_requested_amount_is_a_filter() -> None:
 def test_a_shared_device_without_capacity_can_be_had_without_end() -> None:
     unlimited = device("free", allowMultipleAllocations=True)
     shares = [held(f"old-{n}", "free", shareID=f"s{n}") for n in range(5)]
-    got = run(cluster(slice_of(unlimited), used=shares), claim(exactly()))
+    got = run(inventory_of(slice_of(unlimited), used=shares), claim_of(exactly()))
     (result,) = got.allocations[0].devices.results  # type: ignore[union-attr]
     assert (result.device, result.share_id, result.consumed_capacity) == ("free", "share", {})
 
 
 def test_a_dedicated_device_turned_shared_stays_dedicated_until_it_is_released() -> None:
-    inventory = cluster(slice_of(shared()), used=[held("old", "nic")])
-    assert picked(inventory, claim(wants("1"))) is None
+    inventory = inventory_of(slice_of(shared()), used=[held("old", "nic")])
+    assert picked(inventory, claim_of(wants("1"))) is None
     inventory.remove_claim("uid-old")
-    assert picked(inventory, claim(wants("1"))) == ["nic"]
+    assert picked(inventory, claim_of(wants("1"))) == ["nic"]
 
 
 @pytest.mark.parametrize("consumed", [{}, {"consumedCapacity": {"bandwidth": "1"}}])
 def test_a_shared_device_turned_dedicated_is_not_given_while_a_share_is_left(consumed: dict[str, Any]) -> None:
     dedicated = device("nic", capacity={"bandwidth": {"value": "10"}})
-    inventory = cluster(slice_of(dedicated), used=[held("old", "nic", shareID="s", **consumed)])
-    assert picked(inventory, claim(wants("1"))) is None
+    inventory = inventory_of(slice_of(dedicated), used=[held("old", "nic", shareID="s", **consumed)])
+    assert picked(inventory, claim_of(wants("1"))) is None
     inventory.remove_claim("uid-old")
-    assert picked(inventory, claim(wants("1"))) == ["nic"]
+    assert picked(inventory, claim_of(wants("1"))) == ["nic"]
 
 
 def test_turned_back_to_shared_the_left_share_counts_again() -> None:
     old = held("old", "nic", shareID="s", consumedCapacity={"bandwidth": "8"})
-    inventory = cluster(slice_of(device("nic", capacity={"bandwidth": {"value": "10"}})), used=[old])
+    inventory = inventory_of(slice_of(device("nic", capacity={"bandwidth": {"value": "10"}})), used=[old])
     inventory.put_slice(slice_of(shared(), generation=2))
-    assert picked(inventory, claim(wants("2"))) == ["nic"]
-    assert picked(inventory, claim(wants("3"))) is None
+    assert picked(inventory, claim_of(wants("2"))) == ["nic"]
+    assert picked(inventory, claim_of(wants("3"))) is None
 
 
 def test_a_policy_that_changes_later_does_not_change_what_is_recorded() -> None:
     old = held("old", "nic", shareID="s", consumedCapacity={"bandwidth": "3"})
-    inventory = cluster(slice_of(shared(default="5")), used=[old])
-    assert picked(inventory, claim(exactly())) == ["nic"]
+    inventory = inventory_of(slice_of(shared(default="5")), used=[old])
+    assert picked(inventory, claim_of(exactly())) == ["nic"]
     inventory.put_slice(slice_of(shared(default="8"), generation=2))
-    assert picked(inventory, claim(exactly())) is None
+    assert picked(inventory, claim_of(exactly())) is None
 
 
 def test_without_the_gate_a_share_is_the_whole_device_and_amounts_are_refused() -> None:
     gates = gates_without("DRAConsumableCapacity")
     old = held("old", "nic", shareID="s", consumedCapacity={"bandwidth": "1"})
-    assert picked(cluster(slice_of(shared()), used=[old], gates=gates), claim(exactly())) is None
-    got = run(cluster(slice_of(shared()), gates=gates), claim(wants("1")))
+    assert picked(inventory_of(slice_of(shared()), used=[old], gates=gates), claim_of(exactly())) is None
+    got = run(inventory_of(slice_of(shared()), gates=gates), claim_of(wants("1")))
     assert "the DRAConsumableCapacity feature is disabled" in got.message  # type: ignore[union-attr]
 
 
 def test_selectors_see_whether_a_device_can_be_shared() -> None:
-    inventory = cluster(slice_of(device("whole"), shared()))
-    assert picked(inventory, claim(exactly("req", 1, "device.allowMultipleAllocations == true"))) == ["nic"]
-    assert picked(inventory, claim(exactly("req", 1, f'device.driver == "{GPU}"'))) == ["whole"]
+    inventory = inventory_of(slice_of(device("whole"), shared()))
+    assert picked(inventory, claim_of(exactly("req", 1, "device.allowMultipleAllocations == true"))) == ["nic"]
+    assert picked(inventory, claim_of(exactly("req", 1, f'device.driver == "{GPU}"'))) == ["whole"]
 
 
 HALVES = {"default": "500m", "validRange": {"min": "500m", "max": "2500m", "step": "500m"}}
@@ -178,15 +167,15 @@ def test_steps_and_defaults_are_exact_below_one(requested: str | None, taken: st
 def test_half_steps_add_up_to_the_capacity_and_no_further() -> None:
     nic = device("nic", allowMultipleAllocations=True, capacity={"bandwidth": {"value": "1", "requestPolicy": HALVES}})
     old = held("old", "nic", shareID="s", consumedCapacity={"bandwidth": "500m"})
-    inventory = cluster(slice_of(nic), used=[old])
-    assert picked(inventory, claim(wants("400m"))) == ["nic"]
-    assert picked(inventory, claim(wants("600m"))) is None
+    inventory = inventory_of(slice_of(nic), used=[old])
+    assert picked(inventory, claim_of(wants("400m"))) == ["nic"]
+    assert picked(inventory, claim_of(wants("600m"))) is None
 
 
 def test_a_negative_request_never_reaches_the_ledger() -> None:
-    inventory = cluster(slice_of(shared()))
-    assert picked(inventory, claim(wants("-1M"))) is None
-    told = reasons_of(inventory, claim(wants("-1M")))
+    inventory = inventory_of(slice_of(shared()))
+    assert picked(inventory, claim_of(wants("-1M"))) is None
+    told = reasons_of(inventory, claim_of(wants("-1M")))
     assert "capacity bandwidth: -1M is asked for, which is less than nothing" in told
 
 
@@ -196,13 +185,13 @@ def test_a_negative_request_never_reaches_the_ledger() -> None:
 )
 def test_a_negative_minimum_or_default_never_reaches_the_ledger(policy: dict[str, Any]) -> None:
     nic = device("nic", allowMultipleAllocations=True, capacity={"bandwidth": {"value": "8", "requestPolicy": policy}})
-    inventory = cluster(slice_of(nic))
-    assert picked(inventory, claim(exactly())) is None
+    inventory = inventory_of(slice_of(nic))
+    assert picked(inventory, claim_of(exactly())) is None
     assert "-1 is what an allocation takes by default, which is less than nothing" in reasons_of(
-        inventory, claim(exactly())
+        inventory, claim_of(exactly())
     )
     if "validRange" in policy:
-        assert picked(inventory, claim(wants("0"))) == ["nic"]
+        assert picked(inventory, claim_of(wants("0"))) == ["nic"]
 
 
 def test_a_negative_amount_in_a_status_gives_nothing_to_others() -> None:
@@ -210,7 +199,7 @@ def test_a_negative_amount_in_a_status_gives_nothing_to_others() -> None:
         held("first", "nic", shareID="s", consumedCapacity={"bandwidth": "-1M"}),
         held("second", "nic", shareID="t", consumedCapacity={"bandwidth": "10"}),
     ]
-    assert picked(cluster(slice_of(shared()), used=used), claim(wants("1"))) is None
+    assert picked(inventory_of(slice_of(shared()), used=used), claim_of(wants("1"))) is None
 
 
 @pytest.mark.parametrize("published", ["bandwidth", f"{GPU}/bandwidth"])
@@ -220,45 +209,44 @@ def test_a_capacity_with_and_without_the_domain_of_its_driver_is_one(published: 
     capacity = {published: {"value": "10", "requestPolicy": {"default": "1"}}}
     nic = device("nic", allowMultipleAllocations=True, capacity=capacity)
     old = held("old", "nic", shareID="s", consumedCapacity={recorded: "6"})
-    inventory = cluster(slice_of(nic), used=[old])
-    got = run(inventory, claim(exactly("req", 1, capacity={"requests": {asked: "4"}})))
+    inventory = inventory_of(slice_of(nic), used=[old])
+    got = run(inventory, claim_of(exactly("req", 1, capacity={"requests": {asked: "4"}})))
     (result,) = got.allocations[0].devices.results  # type: ignore[union-attr]
     assert result.consumed_capacity == {published: Quantity.parse("4")}
-    assert picked(inventory, claim(exactly("req", 1, capacity={"requests": {asked: "5"}}))) is None
+    assert picked(inventory, claim_of(exactly("req", 1, capacity={"requests": {asked: "5"}}))) is None
 
 
 def test_a_domain_of_another_driver_is_another_capacity() -> None:
-    inventory = cluster(slice_of(shared()))
-    assert (
-        picked(inventory, claim(exactly("req", 1, capacity={"requests": {"nic.example.com/bandwidth": "1"}}))) is None
-    )
+    inventory = inventory_of(slice_of(shared()))
+    other = {"requests": {"nic.example.com/bandwidth": "1"}}
+    assert picked(inventory, claim_of(exactly("req", 1, capacity=other))) is None
 
 
 def test_a_device_that_publishes_a_capacity_under_both_names_is_refused_with_the_reason() -> None:
     capacity = {"bandwidth": {"value": "10"}, f"{GPU}/bandwidth": {"value": "8"}}
-    inventory = cluster(slice_of(device("nic", allowMultipleAllocations=True, capacity=capacity)))
-    assert picked(inventory, claim(exactly())) is None
-    assert f"publishes capacity {GPU}/bandwidth twice" in reasons_of(inventory, claim(exactly()))
+    inventory = inventory_of(slice_of(device("nic", allowMultipleAllocations=True, capacity=capacity)))
+    assert picked(inventory, claim_of(exactly())) is None
+    assert f"publishes capacity {GPU}/bandwidth twice" in reasons_of(inventory, claim_of(exactly()))
 
 
 def test_a_request_that_names_a_capacity_under_both_names_is_refused_with_the_reason() -> None:
     both = exactly("req", 1, capacity={"requests": {"bandwidth": "1", f"{GPU}/bandwidth": "1"}})
-    inventory = cluster(slice_of(shared()))
-    assert picked(inventory, claim(both)) is None
-    assert f"the request names capacity {GPU}/bandwidth twice" in reasons_of(inventory, claim(both))
+    inventory = inventory_of(slice_of(shared()))
+    assert picked(inventory, claim_of(both)) is None
+    assert f"the request names capacity {GPU}/bandwidth twice" in reasons_of(inventory, claim_of(both))
 
 
 def test_admin_access_on_an_exhausted_shared_device_works() -> None:
     old = held("old", "nic", shareID="s", consumedCapacity={"bandwidth": "10"})
-    inventory = cluster(slice_of(shared()), used=[old])
-    assert picked(inventory, claim(exactly())) is None
-    assert picked(inventory, claim(exactly(adminAccess=True))) == ["nic"]
+    inventory = inventory_of(slice_of(shared()), used=[old])
+    assert picked(inventory, claim_of(exactly())) is None
+    assert picked(inventory, claim_of(exactly(adminAccess=True))) == ["nic"]
 
 
 def test_admin_access_prefers_a_shared_device_with_room() -> None:
     old = held("old", "a", shareID="s", consumedCapacity={"bandwidth": "10"})
-    inventory = cluster(slice_of(shared("a"), shared("b")), used=[old])
-    assert picked(inventory, claim(exactly(adminAccess=True))) == ["b"]
+    inventory = inventory_of(slice_of(shared("a"), shared("b")), used=[old])
+    assert picked(inventory, claim_of(exactly(adminAccess=True))) == ["b"]
 
 
 def test_all_with_a_device_that_the_policy_makes_ineligible_says_so() -> None:
@@ -266,8 +254,8 @@ def test_all_with_a_device_that_the_policy_makes_ineligible_says_so() -> None:
     nic = device(
         "nic", allowMultipleAllocations=True, capacity={"bandwidth": {"value": "8Gi", "requestPolicy": policy}}
     )
-    inventory = cluster(slice_of(nic))
-    asked = claim(every(capacity={"requests": {"bandwidth": "4Gi"}}))
+    inventory = inventory_of(slice_of(nic))
+    asked = claim_of(every(capacity={"requests": {"bandwidth": "4Gi"}}))
     assert picked(inventory, asked) is None
     assert "the request policy of capacity bandwidth does not allow 4Gi" in reasons_of(inventory, asked)
 

@@ -7,20 +7,8 @@ from typing import Any
 import pytest
 
 from drakit.allocator import AllocationError
-from tests.allocator.objects import (
-    GPU,
-    ROOT,
-    claim,
-    cluster,
-    device,
-    exactly,
-    first_of,
-    gates_without,
-    picked,
-    run,
-    slice_of,
-    sub,
-)
+from tests.allocator.picks import gates_without, picked, run
+from tests.builders.objects import GPU, ROOT, claim_of, device, exactly, first_of, inventory_of, slice_of, sub
 
 VALUE = f"{GPU}/value"
 
@@ -54,7 +42,7 @@ def distinct(attribute: str = VALUE, *requests: str) -> dict[str, Any]:
     ],
 )
 def test_match_takes_devices_that_share_a_value(values: Any, count: int, expected: Any) -> None:
-    assert picked(cluster(valued(*values)), claim(exactly(count=count), constraints=[match()])) == expected
+    assert picked(inventory_of(valued(*values)), claim_of(exactly(count=count), constraints=[match()])) == expected
 
 
 @pytest.mark.parametrize(
@@ -69,67 +57,67 @@ def test_match_takes_devices_that_share_a_value(values: Any, count: int, expecte
     ],
 )
 def test_distinct_takes_devices_that_share_none(values: Any, count: int, expected: Any) -> None:
-    assert picked(cluster(valued(*values)), claim(exactly(count=count), constraints=[distinct()])) == expected
+    assert picked(inventory_of(valued(*values)), claim_of(exactly(count=count), constraints=[distinct()])) == expected
 
 
 def test_an_attribute_of_another_domain_needs_its_full_name() -> None:
-    assert picked(cluster(valued("a", "a", name=ROOT)), claim(exactly(count=2), constraints=[match(ROOT)])) == [
+    assert picked(inventory_of(valued("a", "a", name=ROOT)), claim_of(exactly(count=2), constraints=[match(ROOT)])) == [
         "d0",
         "d1",
     ]
-    bare = cluster(valued("a", "a", name="pcieRoot"))
-    assert picked(bare, claim(exactly(count=2), constraints=[match(ROOT)])) is None
+    bare = inventory_of(valued("a", "a", name="pcieRoot"))
+    assert picked(bare, claim_of(exactly(count=2), constraints=[match(ROOT)])) is None
 
 
 def test_a_constraint_concerns_only_the_requests_that_it_names() -> None:
-    inventory = cluster(valued(0, 1, 0, 1))
-    wanted = claim(exactly("x"), exactly("y"), exactly("z"), constraints=[match(VALUE, "x", "z")])
+    inventory = inventory_of(valued(0, 1, 0, 1))
+    wanted = claim_of(exactly("x"), exactly("y"), exactly("z"), constraints=[match(VALUE, "x", "z")])
     assert picked(inventory, wanted) == ["d0", "d1", "d2"]
 
 
 def test_a_constraint_may_name_one_alternative() -> None:
-    inventory = cluster(valued(0, 1, 1))
+    inventory = inventory_of(valued(0, 1, 1))
     both = first_of("x", sub("two", 2), sub("one"))
-    assert picked(inventory, claim(both, constraints=[match(VALUE, "x/two")])) == ["d1", "d2"]
-    assert picked(inventory, claim(both, constraints=[match(VALUE, "x/one")])) == ["d0", "d1"]
+    assert picked(inventory, claim_of(both, constraints=[match(VALUE, "x/two")])) == ["d1", "d2"]
+    assert picked(inventory, claim_of(both, constraints=[match(VALUE, "x/one")])) == ["d0", "d1"]
     three = first_of("x", sub("three", 3), sub("one"))
-    assert picked(inventory, claim(three, constraints=[match(VALUE, "x")])) == ["d0"]
+    assert picked(inventory, claim_of(three, constraints=[match(VALUE, "x")])) == ["d0"]
 
 
 def test_a_shared_device_is_not_taken_twice_when_devices_must_differ() -> None:
     shared = device("s", allowMultipleAllocations=True, attributes={"value": 1})
-    inventory = cluster(slice_of(shared, device("t", attributes={"value": 2})))
-    assert picked(inventory, claim(exactly("x"), exactly("y"))) == ["s", "s"]
-    assert picked(inventory, claim(exactly("x"), exactly("y"), constraints=[distinct()])) == ["s", "t"]
+    inventory = inventory_of(slice_of(shared, device("t", attributes={"value": 2})))
+    assert picked(inventory, claim_of(exactly("x"), exactly("y"))) == ["s", "s"]
+    assert picked(inventory, claim_of(exactly("x"), exactly("y"), constraints=[distinct()])) == ["s", "t"]
 
 
 def test_each_claim_has_constraints_of_its_own() -> None:
-    inventory = cluster(valued(0, 1))
-    claims = [claim(exactly(), name=name, constraints=[match()]) for name in ("one", "two")]
+    inventory = inventory_of(valued(0, 1))
+    claims = [claim_of(exactly(), name=name, constraints=[match()]) for name in ("one", "two")]
     assert picked(inventory, *claims) == ["d0", "d1"]
 
 
 def test_without_list_attributes_a_list_has_no_value_to_compare() -> None:
-    inventory = cluster(valued([1], [1]), gates=gates_without("DRAListTypeAttributes"))
-    assert picked(inventory, claim(exactly(), constraints=[match()])) == ["d0"]
-    assert picked(inventory, claim(exactly(count=2), constraints=[match()])) is None
-    assert picked(inventory, claim(exactly(), constraints=[distinct()])) == ["d0"]
-    assert picked(inventory, claim(exactly(count=2), constraints=[distinct()])) is None
+    inventory = inventory_of(valued([1], [1]), gates=gates_without("DRAListTypeAttributes"))
+    assert picked(inventory, claim_of(exactly(), constraints=[match()])) == ["d0"]
+    assert picked(inventory, claim_of(exactly(count=2), constraints=[match()])) is None
+    assert picked(inventory, claim_of(exactly(), constraints=[distinct()])) == ["d0"]
+    assert picked(inventory, claim_of(exactly(count=2), constraints=[distinct()])) is None
 
 
 def test_distinct_is_refused_where_no_gate_brings_it() -> None:
     without = gates_without("DRAConsumableCapacity", "DRADeviceBindingConditions", "DRAListTypeAttributes")
-    wanted = claim(exactly(), constraints=[distinct()])
-    got = run(cluster(valued(1, 2), gates=without), wanted)
+    wanted = claim_of(exactly(), constraints=[distinct()])
+    got = run(inventory_of(valued(1, 2), gates=without), wanted)
     assert isinstance(got, AllocationError)
     assert got.message == (
         "claim default/claim, constraint #0: "
         "distinctAttribute is used, but the DRAConsumableCapacity feature is disabled"
     )
-    assert picked(cluster(valued(1, 2), gates=gates_without("DRAConsumableCapacity")), wanted) == ["d0"]
+    assert picked(inventory_of(valued(1, 2), gates=gates_without("DRAConsumableCapacity")), wanted) == ["d0"]
 
 
 def test_a_constraint_that_matches_and_differs_at_once_is_refused_with_words_that_fit() -> None:
-    got = run(cluster(valued(1, 2)), claim(exactly(), constraints=[{**match(), **distinct()}]))
+    got = run(inventory_of(valued(1, 2)), claim_of(exactly(), constraints=[{**match(), **distinct()}]))
     assert isinstance(got, AllocationError)
     assert "constraint #0: matchAttribute and distinctAttribute exclude each other, but both are set" in got.message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drakit.allocator import Ledger
 from drakit.api import ResourceClaim, from_plain, to_plain
-from tests.allocator.objects import GPU, claim, held
+from tests.builders.objects import GPU, claim_of, held
 
 POOL = (GPU, "pool")
 
@@ -19,7 +19,7 @@ def test_a_claim_holds_its_devices_until_it_is_gone() -> None:
 
 def test_a_claim_that_loses_its_allocation_holds_nothing() -> None:
     ledger = Ledger([held("a", "one")])
-    ledger.put(claim(name="a"))
+    ledger.put(claim_of(name="a"))
     assert not ledger.use(POOL).devices
 
 

@@ -9,17 +9,16 @@ import pytest
 
 from drakit.allocator import Allocated, AllocationError, allocate
 from drakit.api import AllocationResult, from_plain, to_plain
-from tests.allocator.objects import (
+from tests.allocator.picks import gates_without, run
+from tests.builders.objects import (
     GPU,
-    claim,
+    claim_of,
     class_of,
-    cluster,
     device,
     exactly,
     first_of,
-    gates_without,
-    node,
-    run,
+    inventory_of,
+    node_of,
     slice_of,
     sub,
 )
@@ -28,7 +27,7 @@ ZONE = {"key": "zone", "operator": "In", "values": ["z1", "z2"]}
 DISK = {"key": "disk", "operator": "Exists"}
 
 
-def allocation(got: object) -> AllocationResult:
+def only_allocation(got: object) -> AllocationResult:
     assert isinstance(got, Allocated)
     (only,) = got.allocations
     return only
@@ -50,7 +49,7 @@ def told(result: AllocationResult) -> list[tuple[str, Any, tuple[str, ...]]]:
 def test_a_result_is_complete_and_survives_the_wire() -> None:
     tolerations = [{"key": "k", "operator": "Exists"}]
     bound = device("a", bindingConditions=["ready"], bindingFailureConditions=["failed"], bindsToNode=True)
-    got = allocation(run(cluster(slice_of(bound)), claim(exactly(tolerations=tolerations))))
+    got = only_allocation(run(inventory_of(slice_of(bound)), claim_of(exactly(tolerations=tolerations))))
     assert to_plain(got) == {
         "devices": {
             "results": [
@@ -76,9 +75,9 @@ class TestConfig:
     CLASSES = (class_of("gpu", config=({"of": "gpu"}, {"more": 1})), class_of("other", config=({"of": "other"},)))
 
     def test_classes_come_first_each_once_with_all_its_requests(self) -> None:
-        inventory = cluster(slice_of(device("a"), device("b"), device("c")), classes=self.CLASSES)
-        wanted = claim(exactly("x"), exactly("y", deviceClassName="other"), exactly("z"), config=[config(0)])
-        assert told(allocation(run(inventory, wanted))) == [
+        inventory = inventory_of(slice_of(device("a"), device("b"), device("c")), classes=self.CLASSES)
+        wanted = claim_of(exactly("x"), exactly("y", deviceClassName="other"), exactly("z"), config=[config(0)])
+        assert told(only_allocation(run(inventory, wanted))) == [
             ("FromClass", {"of": "gpu"}, ("x", "z")),
             ("FromClass", {"more": 1}, ("x", "z")),
             ("FromClass", {"of": "other"}, ("y",)),
@@ -86,19 +85,19 @@ class TestConfig:
         ]
 
     def test_a_configuration_of_the_claim_is_listed_once_per_request_that_it_names(self) -> None:
-        inventory = cluster(slice_of(device("a"), device("b")))
-        wanted = claim(exactly("x"), exactly("y"), config=[config(0, "x", "y"), config(1, "y"), config(2, "nobody")])
-        assert told(allocation(run(inventory, wanted))) == [
+        inventory = inventory_of(slice_of(device("a"), device("b")))
+        wanted = claim_of(exactly("x"), exactly("y"), config=[config(0, "x", "y"), config(1, "y"), config(2, "nobody")])
+        assert told(only_allocation(run(inventory, wanted))) == [
             ("FromClaim", {"claim": 0}, ("x", "y")),
             ("FromClaim", {"claim": 0}, ("x", "y")),
             ("FromClaim", {"claim": 1}, ("y",)),
         ]
 
     def test_only_the_alternative_that_was_taken_brings_its_configuration(self) -> None:
-        inventory = cluster(slice_of(device("a")), classes=self.CLASSES)
+        inventory = inventory_of(slice_of(device("a")), classes=self.CLASSES)
         subs = sub("big", 2), sub("small", deviceClassName="other")
-        wanted = claim(first_of("x", *subs), config=[config(0, "x/big"), config(1, "x/small"), config(2, "x")])
-        assert told(allocation(run(inventory, wanted))) == [
+        wanted = claim_of(first_of("x", *subs), config=[config(0, "x/big"), config(1, "x/small"), config(2, "x")])
+        assert told(only_allocation(run(inventory, wanted))) == [
             ("FromClass", {"of": "other"}, ("x/small",)),
             ("FromClaim", {"claim": 1}, ("x/small",)),
             ("FromClaim", {"claim": 2}, ("x",)),
@@ -107,9 +106,9 @@ class TestConfig:
 
 class TestNodeSelector:
     def one(self, *slices: Any, count: int = 1) -> Any:
-        inventory = cluster(*slices)
-        inventory.put_node(node(zone="z1", disk="ssd"))
-        found = allocation(run(inventory, claim(exactly(count=count)))).node_selector
+        inventory = inventory_of(*slices)
+        inventory.put_node(node_of(zone="z1", disk="ssd"))
+        found = only_allocation(run(inventory, claim_of(exactly(count=count)))).node_selector
         return to_plain(found)["nodeSelectorTerms"] if found else None
 
     def test_a_device_for_all_nodes_holds_everywhere(self) -> None:
@@ -143,9 +142,9 @@ class TestNodeSelector:
 
     def test_a_selector_with_several_terms_cannot_be_told(self) -> None:
         several = {"nodeSelectorTerms": [{"matchExpressions": [ZONE]}, {"matchExpressions": [DISK]}]}
-        inventory = cluster(slice_of(device("a"), nodeSelector=several))
-        inventory.put_node(node(zone="z1"))
-        got = run(inventory, claim(exactly()))
+        inventory = inventory_of(slice_of(device("a"), nodeSelector=several))
+        inventory.put_node(node_of(zone="z1"))
+        got = run(inventory, claim_of(exactly()))
         assert isinstance(got, AllocationError)
         assert "unsupported ResourceSlice.NodeSelector with 2 terms" in got.message
 
@@ -169,13 +168,13 @@ UNKNOWN_REQUEST = {"name": "req"}
     ],
 )
 def test_what_this_version_does_not_know_is_an_error(request_: Any, message: str) -> None:
-    got = run(cluster(slice_of(device("a"))), claim(request_))
+    got = run(inventory_of(slice_of(device("a"))), claim_of(request_))
     assert isinstance(got, AllocationError)
     assert got.message.startswith(f"claim default/claim, {message}")
 
 
 def test_an_unknown_constraint_is_an_error() -> None:
-    got = run(cluster(slice_of(device("a"))), claim(exactly(), constraints=[{"requests": ["req"]}]))
+    got = run(inventory_of(slice_of(device("a"))), claim_of(exactly(), constraints=[{"requests": ["req"]}]))
     assert isinstance(got, AllocationError)
     assert got.message == "claim default/claim, constraint #0: empty constraint (unsupported constraint type?)"
 
@@ -194,7 +193,7 @@ def test_an_unknown_constraint_is_an_error() -> None:
     ],
 )
 def test_a_claim_that_needs_a_gate_that_is_off_fails_and_says_so(gate: str, request_: Any, message: str) -> None:
-    got = run(cluster(slice_of(device("a")), gates=gates_without(gate)), claim(request_))
+    got = run(inventory_of(slice_of(device("a")), gates=gates_without(gate)), claim_of(request_))
     assert isinstance(got, AllocationError)
     assert message in got.message
     assert "disabled" in got.message
@@ -202,24 +201,24 @@ def test_a_claim_that_needs_a_gate_that_is_off_fails_and_says_so(gate: str, requ
 
 @pytest.mark.parametrize("gate", ["DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"])
 def test_without_binding_conditions_such_devices_are_passed_over(gate: str) -> None:
-    got = run(cluster(slice_of(BOUND, device("free")), gates=gates_without(gate)), claim(exactly()))
-    assert allocation(got).devices.results[0].device == "free"
+    got = run(inventory_of(slice_of(BOUND, device("free")), gates=gates_without(gate)), claim_of(exactly()))
+    assert only_allocation(got).devices.results[0].device == "free"
 
 
 def test_without_taints_nothing_is_tainted() -> None:
     tainted = device("a", taints=[{"key": "k", "effect": "NoSchedule"}])
-    got = run(cluster(slice_of(tainted), gates=gates_without("DRADeviceTaints")), claim(exactly()))
+    got = run(inventory_of(slice_of(tainted), gates=gates_without("DRADeviceTaints")), claim_of(exactly()))
     assert isinstance(got, Allocated)
 
 
 def test_shares_without_an_id_of_the_callers_are_named_after_claim_and_device() -> None:
     shared = device("a", allowMultipleAllocations=True, capacity={"memory": {"value": "80Gi"}})
-    inventory = cluster(slice_of(shared))
+    inventory = inventory_of(slice_of(shared))
     half = {"requests": {"memory": "40Gi"}}
-    asked = claim(exactly("one", capacity=half), exactly("two", capacity=half))
+    asked = claim_of(exactly("one", capacity=half), exactly("two", capacity=half))
 
     def shares() -> list[str | None]:
-        result = allocation(allocate(inventory, "node-a", [asked]))
+        result = only_allocation(allocate(inventory, "node-a", [asked]))
         return [each.share_id for each in result.devices.results]
 
     first = shares()

@@ -6,17 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakit.allocator import Allocated, Allocator, Inventory
-from tests.allocator.objects import (
+from tests.allocator.picks import run
+from tests.builders.objects import (
     ALL_ON,
-    claim,
+    claim_of,
     class_of,
-    cluster,
     device,
     every,
     exactly,
     first_of,
     held,
-    run,
+    inventory_of,
     slice_of,
     sub,
 )
@@ -31,7 +31,7 @@ def numbered(count: int, **fields: object) -> list[dict[str, object]]:
 
 
 def left(inventory: Inventory, *requests: dict[str, object], nodes: tuple[str, ...] = ("node-a",)) -> list[int]:
-    return Allocator(inventory, [claim(*requests)], snapshot=False).left(nodes)
+    return Allocator(inventory, [claim_of(*requests)], snapshot=False).left(nodes)
 
 
 def partition(name: str, takes: int) -> dict[str, object]:
@@ -40,41 +40,41 @@ def partition(name: str, takes: int) -> dict[str, object]:
 
 
 def test_what_the_claim_takes_and_what_others_have_is_not_left() -> None:
-    assert left(cluster(slice_of(*numbered(8)), used=[held("a", "d0", "d7")]), exactly(count=2)) == [4]
+    assert left(inventory_of(slice_of(*numbered(8)), used=[held("a", "d0", "d7")]), exactly(count=2)) == [4]
 
 
 def test_only_devices_that_the_claim_could_use_count() -> None:
-    assert left(cluster(slice_of(*numbered(8))), exactly("req", 1, EVEN)) == [3]
-    assert left(cluster(slice_of(*numbered(4), device("t", taints=[BROKEN]))), exactly()) == [3]
+    assert left(inventory_of(slice_of(*numbered(8))), exactly("req", 1, EVEN)) == [3]
+    assert left(inventory_of(slice_of(*numbered(4), device("t", taints=[BROKEN]))), exactly()) == [3]
 
 
 def test_any_alternative_counts() -> None:
     choice = first_of("req", sub("big", 6, EVEN), sub("small", 1))
-    assert left(cluster(slice_of(*numbered(8))), choice) == [7]
+    assert left(inventory_of(slice_of(*numbered(8))), choice) == [7]
 
 
 def test_admin_access_takes_nothing_and_counts_nothing() -> None:
-    assert left(cluster(slice_of(*numbered(4))), exactly(adminAccess=True)) == [0]
-    assert left(cluster(slice_of(*numbered(4))), exactly("a", adminAccess=True), exactly("b")) == [3]
+    assert left(inventory_of(slice_of(*numbered(4))), exactly(adminAccess=True)) == [0]
+    assert left(inventory_of(slice_of(*numbered(4))), exactly("a", adminAccess=True), exactly("b")) == [3]
 
 
 def test_a_device_of_which_somebody_has_a_share_is_not_free_and_the_next_share_costs_nothing() -> None:
     shared = slice_of(*numbered(4, allowMultipleAllocations=True))
-    assert left(cluster(shared), exactly()) == [3]
-    assert left(cluster(shared, used=[held("a", "d0", shareID="s")]), exactly()) == [3]
+    assert left(inventory_of(shared), exactly()) == [3]
+    assert left(inventory_of(shared, used=[held("a", "d0", shareID="s")]), exactly()) == [3]
 
 
 def test_partitions_whose_card_is_used_up_are_not_free() -> None:
     parts = slice_of(partition("whole", 8), *(partition(f"half{each}", 4) for each in range(2)), name="s", count=2)
     card = slice_of(name="c", count=2, sharedCounters=[COUNTERS])
     half = exactly("req", 1, 'device.driver != ""')
-    inventory = cluster(parts, card, used=[held("a", "half0")])
+    inventory = inventory_of(parts, card, used=[held("a", "half0")])
     assert left(inventory, half) == [0]  # the other half goes, and with it the card
-    assert left(cluster(parts, card), half) == [0]  # the whole card goes
+    assert left(inventory_of(parts, card), half) == [0]  # the whole card goes
 
 
 def test_a_node_where_the_claim_does_not_fit_has_none_left() -> None:
-    assert left(cluster(slice_of(*numbered(2))), exactly(count=3), nodes=("node-a", "node-b")) == [0, 0]
+    assert left(inventory_of(slice_of(*numbered(2))), exactly(count=3), nodes=("node-a", "node-b")) == [0, 0]
 
 
 USES = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 3), st.booleans()), max_size=12)
@@ -99,8 +99,8 @@ def test_what_is_remembered_is_what_counting_anew_gives(uses: list[tuple[str, in
 def _count(inventory: Inventory, name: str, request: dict[str, object]) -> int:
     """By carrying it out."""
     fork = inventory.fork()
-    outcome = run(fork, claim(request), node=name)
+    outcome = run(fork, claim_of(request), node=name)
     if not isinstance(outcome, Allocated):
         return 0
-    fork.begin_allocation(claim(), outcome.allocations[0])
+    fork.begin_allocation(claim_of(), outcome.allocations[0])
     return 4 - len(fork.ledger.use(("gpu.example.com", name)).dedicated)

@@ -19,7 +19,7 @@ def defaulted(kind: str, group_version: str = "resource.k8s.io/v1", **parts: Any
     return to_wire(set_defaults(decoded.object, NOW), decoded.version)
 
 
-def pod(**spec: Any) -> Plain:
+def defaulted_pod_spec(**spec: Any) -> Plain:
     made: Plain = defaulted("Pod", "v1", spec=spec)["spec"]
     return made
 
@@ -120,12 +120,12 @@ def test_an_object_with_everything_said_is_the_same_object() -> None:
     ],
 )
 def test_an_image_without_tag_is_always_pulled(image: str, policy: str) -> None:
-    (container,) = pod(containers=[{"name": "c", "image": image}])["containers"]
+    (container,) = defaulted_pod_spec(containers=[{"name": "c", "image": image}])["containers"]
     assert container["imagePullPolicy"] == policy
 
 
 def test_a_pod_gets_what_every_pod_has() -> None:
-    assert pod(containers=[{"name": "c", "image": "i", "imagePullPolicy": "Never"}]) == {
+    assert defaulted_pod_spec(containers=[{"name": "c", "image": "i", "imagePullPolicy": "Never"}]) == {
         "containers": [
             {
                 "name": "c",
@@ -147,20 +147,20 @@ def test_a_pod_gets_what_every_pod_has() -> None:
 
 def test_a_container_asks_for_its_limits() -> None:
     resources = {"limits": {"cpu": "1", "example.com/gpu": "2"}, "requests": {"cpu": "100u"}}
-    (container,) = pod(containers=[{"name": "c", "resources": resources}])["containers"]
+    (container,) = defaulted_pod_spec(containers=[{"name": "c", "resources": resources}])["containers"]
     assert container["resources"]["requests"] == {"cpu": "1m", "example.com/gpu": "2"}
 
 
 def test_a_pod_with_a_limit_of_its_own_asks_for_what_its_containers_ask() -> None:
     containers = [{"name": n, "resources": {"requests": {"cpu": "200m"}}} for n in ("a", "b")]
-    made = pod(containers=containers, resources={"limits": {"cpu": "2", "memory": "1Gi"}})
+    made = defaulted_pod_spec(containers=containers, resources={"limits": {"cpu": "2", "memory": "1Gi"}})
     assert made["resources"]["requests"] == {"cpu": "400m", "memory": "1Gi"}
-    assert "requests" not in pod(containers=containers, resources={"requests": {}})["resources"]
+    assert "requests" not in defaulted_pod_spec(containers=containers, resources={"requests": {}})["resources"]
 
 
 def test_huge_pages_of_a_pod_are_limited_as_those_of_its_containers() -> None:
     containers = [{"name": "a", "resources": {"limits": {"hugepages-2Mi": "4Mi", "cpu": "1"}}}]
-    made = pod(containers=containers, resources={"limits": {"cpu": "2"}})
+    made = defaulted_pod_spec(containers=containers, resources={"limits": {"cpu": "2"}})
     assert made["resources"]["limits"] == {"cpu": "2", "hugepages-2Mi": "4Mi"}
     assert made["resources"]["requests"] == {"cpu": "1", "hugepages-2Mi": "4Mi"}
 
@@ -176,7 +176,7 @@ def test_probes_ports_volumes_and_references_are_filled_in() -> None:
     }
     volumes = [{"name": "e"}, {"name": "s", "secret": {"secretName": "x"}}, {"name": "h", "hostPath": {"path": "/"}},
                {"name": "p", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]  # fmt: skip
-    made = pod(containers=[container], volumes=volumes, hostNetwork=True, serviceAccount="robot")
+    made = defaulted_pod_spec(containers=[container], volumes=volumes, hostNetwork=True, serviceAccount="robot")
     (written,) = made["containers"]
     assert written["ports"] == [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]
     assert written["livenessProbe"] == {

@@ -38,7 +38,9 @@ GROUP = from_plain(
 )
 
 
-def pod(*entries: dict[str, Any], group: str = "", uses: tuple[dict[str, str], ...] = (), **status: Any) -> Pod:
+def claiming_pod(
+    *entries: dict[str, Any], group: str = "", uses: tuple[dict[str, str], ...] = (), **status: Any
+) -> Pod:
     spec: dict[str, Any] = {
         "resourceClaims": list(entries),
         "containers": [{"name": "c", "resources": {"claims": list(uses)}}, {"name": "other"}],
@@ -50,36 +52,36 @@ def pod(*entries: dict[str, Any], group: str = "", uses: tuple[dict[str, str], .
     )
 
 
-def claim(**parts: Any) -> ResourceClaim:
+def claim_with(**parts: Any) -> ResourceClaim:
     return from_plain(
         ResourceClaim, {"metadata": {"name": "x", "namespace": "n", **parts.pop("metadata", {})}, **parts}
     )
 
 
 def test_an_entry_names_its_claim_directly() -> None:
-    asked = pod(DIRECT)
+    asked = claiming_pod(DIRECT)
     assert claim_name(asked, asked.spec.resource_claims[0]) == "mine"
 
 
 def test_a_claim_of_a_template_is_named_in_the_status() -> None:
-    asked = pod(TEMPLATE, resourceClaimStatuses=[{"name": "template", "resourceClaimName": "p-template-x"}])
+    asked = claiming_pod(TEMPLATE, resourceClaimStatuses=[{"name": "template", "resourceClaimName": "p-template-x"}])
     assert claim_name(asked, asked.spec.resource_claims[0]) == "p-template-x"
 
 
 def test_a_status_without_name_means_that_no_claim_is_needed() -> None:
-    asked = pod(TEMPLATE, resourceClaimStatuses=[{"name": "template"}])
+    asked = claiming_pod(TEMPLATE, resourceClaimStatuses=[{"name": "template"}])
     assert claim_name(asked, asked.spec.resource_claims[0]) is None
     assert claim_names(asked) == {}
 
 
 def test_a_claim_that_is_not_made_yet_is_worth_waiting_for() -> None:
-    asked = pod(TEMPLATE)
+    asked = claiming_pod(TEMPLATE)
     with pytest.raises(ClaimNotCreated, match='pod "n/p": ResourceClaim not created yet'):
         claim_name(asked, asked.spec.resource_claims[0])
 
 
 def test_an_entry_that_says_nothing_is_not_understood() -> None:
-    asked = pod({"name": "new"})
+    asked = claiming_pod({"name": "new"})
     with pytest.raises(ClaimUnsupported, match=r'spec.resourceClaim "new": none of the supported fields are set'):
         claim_name(asked, asked.spec.resource_claims[0])
 
@@ -96,17 +98,17 @@ def test_a_groups_entries_are_named_like_a_pods() -> None:
 
 def test_all_names_of_a_pod_include_that_of_extended_resources() -> None:
     extended = {"resourceClaimName": "p-extended-resources-x", "requestMappings": []}
-    asked = pod(DIRECT, TEMPLATE, {"name": "new"}, extendedResourceClaimStatus=extended)
+    asked = claiming_pod(DIRECT, TEMPLATE, {"name": "new"}, extendedResourceClaimStatus=extended)
     assert extended_resource_claim_name(asked) == "p-extended-resources-x"
     assert claim_names(asked) == {"direct": "mine", EXTENDED_RESOURCES: "p-extended-resources-x"}
-    assert extended_resource_claim_name(pod()) is None
+    assert extended_resource_claim_name(claiming_pod()) is None
 
 
 def test_a_containers_claims_are_those_it_names_and_those_of_its_extended_resources() -> None:
     mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "container-0-request-0"}
     extended = {"resourceClaimName": "ext", "requestMappings": [mapping, {**mapping, "containerName": "other"}]}
     uses = ({"name": "direct"}, {"name": "direct", "request": "gpu"}, {"name": "missing"})
-    asked = pod(DIRECT, uses=uses, extendedResourceClaimStatus=extended)
+    asked = claiming_pod(DIRECT, uses=uses, extendedResourceClaimStatus=extended)
     found = [list(container_claims(asked, container)) for container in asked.spec.containers]
     assert found == [
         [("mine", ""), ("mine", "gpu"), ("ext", "container-0-request-0")],
@@ -116,7 +118,7 @@ def test_a_containers_claims_are_those_it_names_and_those_of_its_extended_resour
 
 
 def test_a_claim_is_reserved_for_the_group_when_the_entry_is_the_groups() -> None:
-    asked = pod(DIRECT, {**TEMPLATE, "resourceClaimTemplateName": "other"}, group="g")
+    asked = claiming_pod(DIRECT, {**TEMPLATE, "resourceClaimTemplateName": "other"}, group="g")
     shared, own = asked.spec.resource_claims
     assert matching_group_claim(GROUP, shared) == GROUP.spec.resource_claims[0]
     assert matching_group_claim(GROUP, own) is None
@@ -132,28 +134,28 @@ def test_a_claim_is_reserved_for_the_group_when_the_entry_is_the_groups() -> Non
 
 
 def test_a_pod_may_use_what_is_reserved_for_it_or_its_group() -> None:
-    mine = claim(status={"reservedFor": [{"resource": "pods", "name": "p", "uid": "pod-uid"}]})
-    ours = claim(
+    mine = claim_with(status={"reservedFor": [{"resource": "pods", "name": "p", "uid": "pod-uid"}]})
+    ours = claim_with(
         status={"reservedFor": [{"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "?"}]}
     )
-    assert is_reserved_for_pod(mine, pod())
-    assert is_reserved_for_pod(ours, pod(group="g"))
-    assert not is_reserved_for_pod(ours, pod(group="g"), groups=False)
-    assert not is_reserved_for_pod(ours, pod(group="other"))
-    assert not is_reserved_for_pod(ours, pod())
+    assert is_reserved_for_pod(mine, claiming_pod())
+    assert is_reserved_for_pod(ours, claiming_pod(group="g"))
+    assert not is_reserved_for_pod(ours, claiming_pod(group="g"), groups=False)
+    assert not is_reserved_for_pod(ours, claiming_pod(group="other"))
+    assert not is_reserved_for_pod(ours, claiming_pod())
 
 
 def owned(kind: str, name: str, uid: str, api_version: str = "v1", namespace: str = "n") -> ResourceClaim:
     owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": True}
-    return claim(metadata={"namespace": namespace, "ownerReferences": [owner]})
+    return claim_with(metadata={"namespace": namespace, "ownerReferences": [owner]})
 
 
 def test_a_claim_of_a_template_is_made_for_one_pod_or_its_group() -> None:
     group = owned("PodGroup", "g", "?", "scheduling.k8s.io/v1alpha9")
-    assert is_made_for_pod(owned("Pod", "p", "pod-uid"), pod())
-    assert not is_made_for_pod(owned("Pod", "p", "earlier-uid"), pod())
-    assert not is_made_for_pod(owned("Pod", "p", "pod-uid", namespace="m"), pod())
-    assert not is_made_for_pod(claim(), pod())
-    assert is_made_for_pod(group, pod(group="g"))
-    assert not is_made_for_pod(group, pod(group="g"), groups=False)
-    assert not is_made_for_pod(owned("PodGroup", "g", "?", "other/v1"), pod(group="g"))
+    assert is_made_for_pod(owned("Pod", "p", "pod-uid"), claiming_pod())
+    assert not is_made_for_pod(owned("Pod", "p", "earlier-uid"), claiming_pod())
+    assert not is_made_for_pod(owned("Pod", "p", "pod-uid", namespace="m"), claiming_pod())
+    assert not is_made_for_pod(claim_with(), claiming_pod())
+    assert is_made_for_pod(group, claiming_pod(group="g"))
+    assert not is_made_for_pod(group, claiming_pod(group="g"), groups=False)
+    assert not is_made_for_pod(owned("PodGroup", "g", "?", "other/v1"), claiming_pod(group="g"))

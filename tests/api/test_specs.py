@@ -13,6 +13,7 @@ from drakit.api.codec import specs
 from drakit.api.codec.specs import SHARED_SIZE, SharedSpecs
 from drakit.api.objects.plain import encode_hook
 from drakit.api.registry import Kind, find_kind
+from tests.builders.documents import document
 
 Plain = dict[str, Any]
 
@@ -48,24 +49,21 @@ def share(shared: SharedSpecs, kind: Kind, part: Plain, *, text: bytes = b"") ->
     return shared.share(kind, text or shared.json_if_any(part), part)
 
 
-def claim(name: str, part: Plain) -> Plain:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": part,
-    }
+def claim_with_spec(name: str, spec: Plain) -> Plain:
+    return document("ResourceClaim", name, spec, namespace="default")
 
 
 def test_equal_specs_are_one_object_in_every_form() -> None:
     shared = SharedSpecs()
     one, two = share(shared, CLAIM, spec()), share(shared, CLAIM, spec())
-    first, second = (shared.to_struct(ResourceClaim, claim(name, part)) for name, part in (("a", one), ("b", two)))
+    first, second = (
+        shared.to_struct(ResourceClaim, claim_with_spec(name, part)) for name, part in (("a", one), ("b", two))
+    )
     assert one is two
     assert one == spec()
     assert first.spec is second.spec
     assert (first.metadata.name, second.metadata.name) == ("a", "b")
-    assert second == from_plain(ResourceClaim, claim("b", spec()))
+    assert second == from_plain(ResourceClaim, claim_with_spec("b", spec()))
     assert shared.json_of(first.spec.devices) is shared.json_of(second.spec.devices)
     assert shared.json_of(first.spec.devices) == to_json(first.spec.devices)
 
@@ -74,7 +72,7 @@ def test_a_shared_spec_is_encoded_once_for_all_who_ask(monkeypatch: pytest.Monke
     shared, encoder = SharedSpecs(), CountingEncoder()
     monkeypatch.setattr(specs, "_ENCODER", encoder)
     part = share(shared, CLAIM, spec())
-    made = shared.to_struct(ResourceClaim, claim("a", part))
+    made = shared.to_struct(ResourceClaim, claim_with_spec("a", part))
     for _ in range(3):
         shared.json_of(part)
         shared.json_of(made.spec)
@@ -127,7 +125,7 @@ def test_any_number_of_different_specs_takes_bounded_room(bounds: dict[str, int]
     shared = SharedSpecs(**bounds)
     for count in range(2000):
         part = share(shared, CLAIM, spec(count))
-        made = shared.to_struct(ResourceClaim, claim("a", part))
+        made = shared.to_struct(ResourceClaim, claim_with_spec("a", part))
         assert shared.json_of(made.spec.devices) == to_json(made.spec.devices)
     assert 0 < len(shared) < 40
     assert len(shared._parts) == 3 * len(shared)
@@ -138,7 +136,7 @@ def test_any_number_of_different_specs_takes_bounded_room(bounds: dict[str, int]
 def test_a_spec_that_left_is_not_taken_for_one_at_its_place_in_memory() -> None:
     shared = SharedSpecs(number=1)
     for count in range(200):
-        made = shared.to_struct(ResourceClaim, claim("a", share(shared, CLAIM, spec(count))))
+        made = shared.to_struct(ResourceClaim, claim_with_spec("a", share(shared, CLAIM, spec(count))))
         assert made.spec.devices.requests[0].exactly is not None
         assert made.spec.devices.requests[0].exactly.count == count
         del made
@@ -148,5 +146,5 @@ def test_a_spec_that_left_is_not_taken_for_one_at_its_place_in_memory() -> None:
 def test_specs_that_have_the_same_default_part_leave_one_by_one() -> None:
     shared = SharedSpecs(number=1)
     for unknown in range(3):
-        shared.to_struct(ResourceClaim, claim("a", share(shared, CLAIM, {"unknown": unknown})))
+        shared.to_struct(ResourceClaim, claim_with_spec("a", share(shared, CLAIM, {"unknown": unknown})))
     assert len(shared) == 1

@@ -23,7 +23,7 @@ from drakit.api import (
 CLAIM: dict[str, Any] = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"}}
 
 
-def claim(**spec: Any) -> dict[str, Any]:
+def claim_for_devices(**spec: Any) -> dict[str, Any]:
     return {**CLAIM, "spec": {"devices": spec}}
 
 
@@ -104,7 +104,9 @@ def test_names_are_case_sensitive() -> None:
 
 
 def test_raw_json_is_not_looked_into() -> None:
-    text = json.dumps(claim(config=[{"opaque": {"driver": "d", "parameters": {"anything": {"goes": None}}}}]))
+    text = json.dumps(
+        claim_for_devices(config=[{"opaque": {"driver": "d", "parameters": {"anything": {"goes": None}}}}])
+    )
     value = decode(text.replace('"goes": null', '"goes": null, "goes": 1.0')).object
     assert isinstance(value, ResourceClaim)
     opaque = value.spec.devices.config[0].opaque
@@ -119,8 +121,10 @@ def test_unknown_fields_of_a_partly_modelled_kind_are_found_by_its_schema() -> N
 
 def test_fields_of_another_version_are_unknown() -> None:
     flat = {"requests": [{"name": "r", "deviceClassName": "c"}]}
-    assert problems(json.dumps(claim(**flat))) == ['unknown field "spec.devices.requests[0].deviceClassName"']
-    nested = {**claim(requests=[{"name": "r", "exactly": {}}]), "apiVersion": "resource.k8s.io/v1beta1"}
+    assert problems(json.dumps(claim_for_devices(**flat))) == [
+        'unknown field "spec.devices.requests[0].deviceClassName"'
+    ]
+    nested = {**claim_for_devices(requests=[{"name": "r", "exactly": {}}]), "apiVersion": "resource.k8s.io/v1beta1"}
     assert problems(json.dumps(nested)) == ['unknown field "spec.devices.requests[0].exactly"']
 
 
@@ -130,13 +134,15 @@ def test_yaml_is_as_strict_as_json() -> None:
 
 
 def test_nulls_are_fields_that_are_not_there() -> None:
-    value = decode_plain(claim(requests=[{"name": None, "exactly": None, "firstAvailable": None}]), strict=True).object
+    value = decode_plain(
+        claim_for_devices(requests=[{"name": None, "exactly": None, "firstAvailable": None}]), strict=True
+    ).object
     assert isinstance(value, ResourceClaim)
     assert value.spec.devices.requests[0] == type(value.spec.devices.requests[0])()
 
 
 def test_a_null_in_a_list_or_map_is_an_empty_value() -> None:
-    document = {**claim(requests=[None]), "metadata": {"labels": {"a": None}, "finalizers": [None]}}
+    document = {**claim_for_devices(requests=[None]), "metadata": {"labels": {"a": None}, "finalizers": [None]}}
     value = decode_plain(document, strict=True).object
     assert isinstance(value, ResourceClaim)
     assert value.metadata.labels == {"a": ""}

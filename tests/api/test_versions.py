@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from drakit.api import ResourceClaim, ResourceSlice, decode_plain, to_wire
+from tests.builders.documents import document
 
 Plain = dict[str, Any]
 
@@ -15,23 +16,13 @@ def wire(document: Plain, version: str) -> Plain:
     return to_wire(decode_plain(document, strict=True).object, version)
 
 
-def claim(version: str, *requests: Plain) -> Plain:
-    return {
-        "apiVersion": f"resource.k8s.io/{version}",
-        "kind": "ResourceClaim",
-        "metadata": {"name": "c"},
-        "spec": {"devices": {"requests": list(requests)}},
-    }
+def claim_in(version: str, *requests: Plain) -> Plain:
+    return document("ResourceClaim", "c", {"devices": {"requests": list(requests)}}, api=f"resource.k8s.io/{version}")
 
 
-def resource_slice(version: str, spec: Plain) -> Plain:
+def slice_in(version: str, spec: Plain) -> Plain:
     pool = {"name": "p", "generation": 0, "resourceSliceCount": 1}
-    return {
-        "apiVersion": f"resource.k8s.io/{version}",
-        "kind": "ResourceSlice",
-        "metadata": {"name": "s"},
-        "spec": {"driver": "d", "pool": pool, **spec},
-    }
+    return document("ResourceSlice", "s", {"driver": "d", "pool": pool, **spec}, api=f"resource.k8s.io/{version}")
 
 
 EXACTLY: Plain = {
@@ -46,8 +37,8 @@ EXACTLY: Plain = {
 
 
 def test_v1beta1_writes_an_exact_request_flat() -> None:
-    nested = claim("v1", {"name": "r", "exactly": EXACTLY})
-    flat = claim("v1beta1", {"name": "r", **EXACTLY})
+    nested = claim_in("v1", {"name": "r", "exactly": EXACTLY})
+    flat = claim_in("v1beta1", {"name": "r", **EXACTLY})
     assert wire(nested, "v1beta1")["spec"] == flat["spec"]
     assert wire(flat, "v1")["spec"] == nested["spec"]
     assert wire(flat, "v1beta2") == {**wire(nested, "v1"), "apiVersion": "resource.k8s.io/v1beta2"}
@@ -55,9 +46,9 @@ def test_v1beta1_writes_an_exact_request_flat() -> None:
 
 def test_v1beta1_writes_an_empty_class_beside_alternatives() -> None:
     alternatives = {"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "gpu"}]}
-    (request,) = wire(claim("v1", alternatives), "v1beta1")["spec"]["devices"]["requests"]
+    (request,) = wire(claim_in("v1", alternatives), "v1beta1")["spec"]["devices"]["requests"]
     assert request == {**alternatives, "deviceClassName": ""}
-    assert wire(claim("v1beta1", request), "v1")["spec"]["devices"]["requests"] == [alternatives]
+    assert wire(claim_in("v1beta1", request), "v1")["spec"]["devices"]["requests"] == [alternatives]
 
 
 @pytest.mark.parametrize(
@@ -74,13 +65,13 @@ def test_v1beta1_writes_an_empty_class_beside_alternatives() -> None:
     ],
 )
 def test_a_flat_request_is_exact_as_soon_as_one_of_its_fields_is_set(flat: Plain, given: bool) -> None:
-    value = decode_plain(claim("v1beta1", {"name": "r", **flat}), strict=True).object
+    value = decode_plain(claim_in("v1beta1", {"name": "r", **flat}), strict=True).object
     assert isinstance(value, ResourceClaim)
     assert (value.spec.devices.requests[0].exactly is not None) == given
 
 
 def test_flat_fields_beside_alternatives_stay_for_validation_to_refuse() -> None:
-    value = decode_plain(claim("v1beta1", {"name": "r", "count": 2, "firstAvailable": [{"name": "s"}]})).object
+    value = decode_plain(claim_in("v1beta1", {"name": "r", "count": 2, "firstAvailable": [{"name": "s"}]})).object
     assert isinstance(value, ResourceClaim)
     request = value.spec.devices.requests[0]
     assert request.exactly is not None
@@ -97,23 +88,23 @@ def test_templates_convert_like_claims() -> None:
 
 def test_v1beta1_keeps_a_device_under_basic() -> None:
     content = {"attributes": {"a": {"int": 0}}, "capacity": {"m": {"value": "1"}}, "nodeName": "n", "allNodes": False}
-    newer = resource_slice("v1", {"perDeviceNodeSelection": True, "devices": [{"name": "d", **content}]})
-    older = resource_slice("v1beta1", {"perDeviceNodeSelection": True, "devices": [{"name": "d", "basic": content}]})
+    newer = slice_in("v1", {"perDeviceNodeSelection": True, "devices": [{"name": "d", **content}]})
+    older = slice_in("v1beta1", {"perDeviceNodeSelection": True, "devices": [{"name": "d", "basic": content}]})
     assert wire(newer, "v1beta1") == older
     assert wire(older, "v1") == newer
 
 
 @pytest.mark.parametrize("device", [{"name": "d"}, {"name": "d", "basic": None}, {"name": "d", "basic": {}}])
 def test_v1beta1_always_writes_basic(device: Plain) -> None:
-    (written,) = wire(resource_slice("v1beta1", {"devices": [device]}), "v1beta1")["spec"]["devices"]
+    (written,) = wire(slice_in("v1beta1", {"devices": [device]}), "v1beta1")["spec"]["devices"]
     assert written == {"name": "d", "basic": {}}
 
 
 def test_an_empty_place_says_nothing_in_v1beta1() -> None:
-    value = decode_plain(resource_slice("v1beta1", {"nodeName": "", "allNodes": False}), strict=True).object
+    value = decode_plain(slice_in("v1beta1", {"nodeName": "", "allNodes": False}), strict=True).object
     assert isinstance(value, ResourceSlice)
     assert (value.spec.node_name, value.spec.all_nodes) == (None, None)
-    kept = decode_plain(resource_slice("v1", {"nodeName": "", "allNodes": False}), strict=True).object
+    kept = decode_plain(slice_in("v1", {"nodeName": "", "allNodes": False}), strict=True).object
     assert isinstance(kept, ResourceSlice)
     assert (kept.spec.node_name, kept.spec.all_nodes) == ("", False)
 
@@ -142,14 +133,14 @@ def test_taint_rules_and_pool_status_requests_are_served_in_two_versions() -> No
 
 
 def test_the_internal_form_says_its_own_version() -> None:
-    value = decode_plain(claim("v1beta1")).object
+    value = decode_plain(claim_in("v1beta1")).object
     assert isinstance(value, ResourceClaim)
     assert value.api_version == "resource.k8s.io/v1"
 
 
 def test_empty_lists_are_written_as_kubernetes_writes_them() -> None:
     device = {"driver": "d", "pool": "p", "device": "x"}
-    document = {**claim("v1"), "status": {"devices": [device], "reservedFor": []}}
+    document = {**claim_in("v1"), "status": {"devices": [device], "reservedFor": []}}
     written = wire(document, "v1")
     assert written["spec"] == {"devices": {"requests": None}}
     assert written["status"] == {"devices": [{**device, "conditions": None}]}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
-from typing import Any, ParamSpec
+from typing import Any
 
 import msgspec
 
@@ -18,15 +16,9 @@ from drakit.base.clock import FakeClock
 from drakit.store import MemoryStore, Retention
 from tests.builders.documents import (
     Plain,
-    claim_document,
-    class_document,
     document,
-    pod_document,
-    request_of,
-    slice_document,
 )
-
-P = ParamSpec("P")
+from tests.builders.loop import on_loop as on_loop
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 ALL_CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
@@ -36,14 +28,6 @@ PODS = "/api/v1/namespaces/default/pods"
 NAMESPACES = "/api/v1/namespaces"
 MERGE = "application/merge-patch+json"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-
-
-def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        asyncio.run(test(*args, **kwargs))
-
-    return run
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -137,23 +121,6 @@ async def serving(settings: Settings | None = None, *, history: int | None = Non
         settings = settings or Settings(random=Random(7))
         async with await build_server(store, clock=clock, settings=settings) as server:
             yield Api(server, clock)
-
-
-def claim(name: str, **metadata: Any) -> Plain:
-    return claim_document(name, request_of("gpu"), **metadata)
-
-
-def device_class(name: str, **metadata: Any) -> Plain:
-    return class_document(name, "true", **metadata)
-
-
-def resource_slice(name: str, driver: str = "gpu.example.com", node: str = "node-a") -> Plain:
-    return slice_document(name, "dev-0", driver=driver, node=node, pool=node)
-
-
-def pod(name: str, **spec: Any) -> Plain:
-    containers = [{"name": "main", "image": "registry.example.com/app:1"}]
-    return pod_document(name, {"containers": containers, **spec})
 
 
 def namespace(name: str) -> Plain:

@@ -15,7 +15,8 @@ from drakit.apiserver.admission.chain import Admission, AdmissionPlugin, ObjectC
 from drakit.apiserver.http import asgi
 from drakit.apiserver.http.asgi import Application, warning_header
 from drakit.apiserver.requests.bodies import MAX_BODY
-from tests.apiserver.calls import CLAIMS, CLASSES, Api, claim, device_class, on_loop, serving
+from tests.apiserver.calls import CLAIMS, CLASSES, Api, on_loop, serving
+from tests.builders.documents import claim_document, class_document
 
 
 class Gate(AdmissionPlugin):
@@ -38,21 +39,21 @@ async def test_more_writes_than_the_bound_are_told_to_come_back() -> None:
     async with serving(Settings(limits=Limits(reading=5, writing=2))) as api:
         gate = Gate()
         api.server.context.admission = Admission([gate])
-        writes = [asyncio.ensure_future(api.create(CLAIMS, claim(f"c{number}"))) for number in range(2)]
+        writes = [asyncio.ensure_future(api.create(CLAIMS, claim_document(f"c{number}"))) for number in range(2)]
         await gate.full.wait()
-        refused = await api.create(CLAIMS, claim("late"))
+        refused = await api.create(CLAIMS, claim_document("late"))
         assert (refused.code, refused.body["reason"]) == (429, "TooManyRequests")
         assert ("retry-after", "1") in refused.response.headers
         assert (await api.get(CLAIMS)).code == 200
         gate.open.set()
         assert [answer.code for answer in await asyncio.gather(*writes)] == [201, 201]
-        assert (await api.create(CLAIMS, claim("late"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("late"))).code == 201
 
 
 @on_loop
 async def test_a_body_over_three_megabytes_is_too_large() -> None:
     async with serving() as api:
-        big = device_class("gpu", annotations={"a": "x" * MAX_BODY})
+        big = class_document("gpu", "true", annotations={"a": "x" * MAX_BODY})
         assert (await api.create(CLASSES, big)).code == 413
 
 
@@ -77,7 +78,7 @@ async def test_deep_opaque_parameters_are_refused_or_kept_and_never_an_error_of_
             inner: Any = 1
             for _ in range(depth):
                 inner = {"a": inner}
-            sent = device_class(f"deep-{depth}")
+            sent = class_document(f"deep-{depth}", "true")
             text = json.dumps({**sent, "spec": "@"}).replace('"@"', _config(depth))
             answer = await api.create(CLASSES, text.encode())
             assert answer.code in (201, 400, 422), answer.body
@@ -147,7 +148,7 @@ async def ask(api: Api, wire: Wire, wanted: dict[str, Any]) -> Wire:
 
 @on_loop
 async def test_a_body_comes_in_parts_and_is_bounded_while_it_comes() -> None:
-    body = json.dumps(claim("a")).encode()
+    body = json.dumps(claim_document("a")).encode()
     async with serving() as api:
         made = await ask(api, Wire(body[:10], body[10:]), scope("POST", CLAIMS, content_type="application/json"))
         assert made.code == 201
@@ -192,7 +193,7 @@ async def test_a_watch_ends_with_its_connection() -> None:
         await wire.wrote.wait()
         store = api.server.context.objects.store
         assert (await store.stats()).watchers == 1
-        await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
         await wire.added.wait()
         wire.gone.set()
         await asking
@@ -219,7 +220,7 @@ async def test_a_client_that_does_not_read_is_left_alone() -> None:
         with patch.object(asgi, "WRITE_SECONDS", 0.01):
             asking = asyncio.ensure_future(ask(api, wire, scope("GET", CLAIMS, "watch=1")))
             await wire.wrote.wait()
-            await api.create(CLAIMS, claim("a"))
+            await api.create(CLAIMS, claim_document("a"))
             await asking
         assert (await api.server.context.objects.store.stats()).watchers == 0
 
@@ -237,7 +238,7 @@ async def test_a_body_that_stalls_is_given_up() -> None:
 async def test_a_request_that_takes_too_long_is_given_up() -> None:
     async with serving() as api:
         api.server.context.admission = Admission([Gate()])
-        body = json.dumps(claim("a")).encode()
+        body = json.dumps(claim_document("a")).encode()
         with patch.object(asgi, "REQUEST_SECONDS", 0.01):
             wire = await ask(api, Wire(body), scope("POST", CLAIMS, content_type="application/json"))
         assert (wire.code, json.loads(wire.body)["reason"]) == (504, "Timeout")

@@ -8,7 +8,8 @@ import pytest
 from drakit.apiserver.auth.tokens.serviceaccounts import new_key
 from tests.apiserver.auth.bearers import account, code, token
 from tests.apiserver.auth.people import ALICE, Plain, grant, guarded, rule
-from tests.apiserver.calls import PODS, on_loop, pod
+from tests.apiserver.calls import PODS, on_loop
+from tests.builders.documents import pod_document
 
 APPLY = "application/apply-patch+yaml"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -20,13 +21,13 @@ async def test_an_apply_creates_only_for_who_may_create() -> None:
     async with guarded() as api:
         await grant(api, "alice", rule("get patch", "", "pods"))
         sent: Plain = {"user": ALICE, "content": APPLY, "fieldManager": "alice"}
-        refused = await api.patch(f"{PODS}/a", pod("a"), **sent)
+        refused = await api.patch(f"{PODS}/a", pod_document("a"), **sent)
         assert (refused.code, refused.body["reason"]) == (403, "Forbidden")
         assert 'User "alice" cannot create resource "pods"' in refused.message
         assert (await api.get(f"{PODS}/a", user=ALICE)).code == 404
         await grant(api, "alice", rule("create", "", "pods"), name="more")
-        assert (await api.patch(f"{PODS}/a", pod("a"), **sent)).code == 201
-        assert (await api.patch(f"{PODS}/a", pod("a", priority=0), **sent)).code == 200
+        assert (await api.patch(f"{PODS}/a", pod_document("a"), **sent)).code == 201
+        assert (await api.patch(f"{PODS}/a", pod_document("a", {"priority": 0}), **sent)).code == 200
 
 
 @on_loop

@@ -10,7 +10,8 @@ from drakit.api.text.problems import Malformed
 from drakit.api.text.yamltext import MAX_EXPANDED, parse_yaml_documents
 from drakit.apiserver import Settings
 from drakit.apiserver.storage.objectstore import LARGEST
-from tests.apiserver.calls import CLASSES, MERGE, PODS, device_class, on_loop, pod, serving
+from tests.apiserver.calls import CLASSES, MERGE, PODS, on_loop, serving
+from tests.builders.documents import class_document, pod_document
 
 STRATEGIC = "application/strategic-merge-patch+json"
 
@@ -42,30 +43,29 @@ async def test_a_body_of_aliases_is_a_bad_request() -> None:
             assert (await api.send(method, path, body, content=content, fieldManager="x")).code == 400
 
 
-def pod_of(name: str, *sizes: int) -> dict[str, Any]:
-    return pod(
-        name, containers=[{"name": f"c{at}", "image": "a", "args": ["x" * size]} for at, size in enumerate(sizes)]
-    )
+def sized_pod(name: str, *sizes: int) -> dict[str, Any]:
+    containers = [{"name": f"c{at}", "image": "a", "args": ["x" * size]} for at, size in enumerate(sizes)]
+    return pod_document(name, {"containers": containers})
 
 
 @on_loop
 async def test_a_stored_object_has_a_limit_whichever_way_it_grows() -> None:
     async with serving() as api:
-        refused = await api.create(PODS, pod_of("big", LARGEST))
+        refused = await api.create(PODS, sized_pod("big", LARGEST))
         assert (refused.code, refused.body["reason"]) == (413, "RequestEntityTooLarge")
         assert f"the limit is {LARGEST}" in refused.message
-        assert (await api.create(PODS, pod_of("p", 1_000_000))).code == 201
+        assert (await api.create(PODS, sized_pod("p", 1_000_000))).code == 201
         more = {"status": {"message": "x" * 1_000_000}}
         for path, content, dry in (("p/status", MERGE, ""), ("p/status", STRATEGIC, ""), ("p/status", MERGE, "All")):
             assert (
                 await api.patch(f"{PODS}/{path}", more, content=content, **({"dryRun": dry} if dry else {}))
             ).code == 413
-        assert (await api.update(f"{PODS}/p/status", {**pod_of("p", 1_000_000), **more})).code == 413
+        assert (await api.update(f"{PODS}/p/status", {**sized_pod("p", 1_000_000), **more})).code == 413
         assert "message" not in (await api.get(f"{PODS}/p")).body["status"]
 
 
 @on_loop
 async def test_the_limit_of_stored_objects_can_be_set() -> None:
     async with serving(Settings(largest_object=10_000)) as api:
-        assert (await api.create(CLASSES, device_class("a", annotations={"a": "x" * 9_000}))).code == 201
-        assert (await api.create(CLASSES, device_class("b", annotations={"a": "x" * 11_000}))).code == 413
+        assert (await api.create(CLASSES, class_document("a", annotations={"a": "x" * 9_000}))).code == 201
+        assert (await api.create(CLASSES, class_document("b", annotations={"a": "x" * 11_000}))).code == 413

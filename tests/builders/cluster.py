@@ -8,11 +8,10 @@ fails the test, whatever the controller makes of it.
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from random import Random
-from typing import Any, ParamSpec
+from typing import Any
 
 from drakit.api.exchange import Request, Response, User
 from drakit.api.objects.partial import Partial
@@ -24,18 +23,10 @@ from drakit.client import Client, InProcess, Resource, Transport
 from drakit.client.queries import document_in
 from drakit.controllers.composition import ALL, Controllers, Make
 from drakit.store import MemoryStore
+from tests.builders.loop import on_loop as on_loop
 
-P = ParamSpec("P")
 Plain = dict[str, Any]
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
-
-
-def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        asyncio.run(test(*args, **kwargs))
-
-    return run
 
 
 class Fatal:

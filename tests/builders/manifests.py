@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tests.builders.documents import (
@@ -25,8 +26,8 @@ def claim_spec(**request: Any) -> Plain:
     return {"devices": {"requests": [request_of(**request)]}}
 
 
-def claim(name: str, **metadata: Any) -> Plain:
-    return claim_document(name, namespace="default", **metadata)
+def claim(name: str = "c", *requests: Plain, constraints: Iterable[Plain] = (), **metadata: Any) -> Plain:
+    return claim_document(name, *requests, constraints=constraints, **{"namespace": "default", **metadata})
 
 
 def template(name: str = "t", **request: Any) -> Plain:

@@ -31,13 +31,13 @@ SLICE: dict[str, Any] = {
 CLASS = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}
 
 
-def claim(name: str, count: int = 1, **metadata: Any) -> dict[str, Any]:
+def gpu_claim(name: str, count: int = 1, **metadata: Any) -> dict[str, Any]:
     return claim_document(name, request_of("gpu", "gpu", count=count), namespace="default", **metadata)
 
 
 def held(name: str, device: str) -> dict[str, Any]:
     result = {"request": "gpu", "driver": "gpu.example.com", "pool": "pool", "device": device}
-    return {**claim(name), "status": {"allocation": {"devices": {"results": [result]}}}}
+    return {**gpu_claim(name), "status": {"allocation": {"devices": {"results": [result]}}}}
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def rows(result: Result) -> list[list[str]]:
 
 
 def test_the_first_free_device_is_given_and_told_as_plain_columns(run: Any, write: Any) -> None:
-    result = run("-f", write(SLICE, CLASS, held("old", "gpu-0"), claim("new")))
+    result = run("-f", write(SLICE, CLASS, held("old", "gpu-0"), gpu_claim("new")))
     assert result.exit_code == 0
     assert rows(result) == [
         ["CLAIM", "REQUEST", "DRIVER", "POOL", "DEVICE", "NODE"],
@@ -76,7 +76,7 @@ def test_a_dump_of_kubectl_is_read_as_its_items(run: Any, write: Any) -> None:
         "apiVersion": "v1",
         "kind": "List",
         "metadata": {"resourceVersion": ""},
-        "items": [SLICE, CLASS, claim("new")],
+        "items": [SLICE, CLASS, gpu_claim("new")],
     }
     result = run("-f", write(dump))
     assert result.exit_code == 0, result.stderr
@@ -86,18 +86,18 @@ def test_a_dump_of_kubectl_is_read_as_its_items(run: Any, write: Any) -> None:
 def test_a_typed_list_is_read_as_its_items(run: Any, write: Any) -> None:
     bare = {key: value for key, value in SLICE.items() if key not in ("apiVersion", "kind")}
     typed = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSliceList", "metadata": {}, "items": [bare]}
-    assert run("-f", write(typed, CLASS, claim("new"))).exit_code == 0
+    assert run("-f", write(typed, CLASS, gpu_claim("new"))).exit_code == 0
 
 
 def test_files_of_all_served_versions_are_read_together(run: Any, write: Any) -> None:
     old_slice = {**SLICE, "apiVersion": "resource.k8s.io/v1beta1"}
     old_slice["spec"] = {**SLICE["spec"], "devices": [{"name": "gpu-0", "basic": {}}]}
-    other = write({**CLASS, "apiVersion": "resource.k8s.io/v1beta2"}, claim("new"), name="other.yaml")
+    other = write({**CLASS, "apiVersion": "resource.k8s.io/v1beta2"}, gpu_claim("new"), name="other.yaml")
     assert run("-f", write(old_slice), "-f", other).exit_code == 0
 
 
 def test_json_holds_the_claims_with_their_allocation(run: Any, write: Any) -> None:
-    result = run("-f", write(SLICE, CLASS, claim("new", 2)), "-o", "json")
+    result = run("-f", write(SLICE, CLASS, gpu_claim("new", 2)), "-o", "json")
     (item,) = json.loads(result.stdout)["items"]
     assert [each["device"] for each in item["status"]["allocation"]["devices"]["results"]] == ["gpu-0", "gpu-1"]
     (term,) = item["status"]["allocation"]["nodeSelector"]["nodeSelectorTerms"]
@@ -106,10 +106,10 @@ def test_json_holds_the_claims_with_their_allocation(run: Any, write: Any) -> No
 
 def test_yaml_can_be_fed_back_as_what_is_in_use(run: Any, write: Any, tmp_path: Path) -> None:
     cluster = write(SLICE, CLASS)
-    first = run("-f", cluster, "-f", write(claim("new"), name="new.yaml"), "-o", "yaml")
+    first = run("-f", cluster, "-f", write(gpu_claim("new"), name="new.yaml"), "-o", "yaml")
     used = tmp_path / "used.yaml"
     used.write_text(first.stdout)
-    again = run("-f", cluster, "-f", str(used), "-f", write(claim("newer"), name="newer.yaml"))
+    again = run("-f", cluster, "-f", str(used), "-f", write(gpu_claim("newer"), name="newer.yaml"))
     assert rows(again)[1][4] == "gpu-1"
 
 
@@ -118,18 +118,18 @@ def test_several_claims_are_allocated_together_on_the_first_node_that_has_all(ru
     three = [{"name": f"gpu-{number}"} for number in range(3)]
     larger["spec"] = {**SLICE["spec"], "nodeName": "node-b", "devices": three}
     larger["spec"]["pool"] = {**SLICE["spec"]["pool"], "name": "larger"}
-    result = run("-f", write(SLICE, larger, CLASS, claim("one"), claim("two", 2)))
+    result = run("-f", write(SLICE, larger, CLASS, gpu_claim("one"), gpu_claim("two", 2)))
     assert [row[0] + " " + row[5] for row in rows(result)[1:]] == ["default/one node-b", *["default/two node-b"] * 2]
 
 
 def test_what_does_not_fit_is_exit_code_1(run: Any, write: Any) -> None:
-    result = run("-f", write(SLICE, CLASS, claim("new", 3)))
+    result = run("-f", write(SLICE, CLASS, gpu_claim("new", 3)))
     assert result.exit_code == 1
     assert result.stdout == "cannot allocate all claims on any of 1 node\nnode node-a: not all devices are available\n"
 
 
 def test_explain_says_why_and_what_would_help(run: Any, write: Any) -> None:
-    result = run("-f", write(SLICE, CLASS, held("old", "gpu-0"), claim("new", 2)), "--node", "node-a", "--explain")
+    result = run("-f", write(SLICE, CLASS, held("old", "gpu-0"), gpu_claim("new", 2)), "--node", "node-a", "--explain")
     assert result.exit_code == 1
     assert "  request gpu: 2 wanted, 1 found, 2 considered\n" in result.stdout
     assert "    1 device (gpu-0): in use by claim default/old\n" in result.stdout
@@ -137,7 +137,7 @@ def test_explain_says_why_and_what_would_help(run: Any, write: Any) -> None:
 
 
 def test_explain_in_json_is_data(run: Any, write: Any) -> None:
-    result = run("-f", write(SLICE, CLASS, held("old", "gpu-0"), claim("new", 2)), "--explain", "-o", "json")
+    result = run("-f", write(SLICE, CLASS, held("old", "gpu-0"), gpu_claim("new", 2)), "--explain", "-o", "json")
     assert result.exit_code == 1
     (node,) = json.loads(result.stdout)["nodes"]
     (request,) = node["reasons"]["claims"][0]["requests"]
@@ -153,13 +153,13 @@ def test_a_taint_rule_of_the_files_keeps_claims_away(run: Any, write: Any) -> No
         "metadata": {"name": "broken"},
         "spec": {"deviceSelector": {"device": "gpu-0"}, "taint": {"key": "broken", "effect": "NoSchedule"}},
     }
-    result = run("-f", write(SLICE, CLASS, rule, claim("new")))
+    result = run("-f", write(SLICE, CLASS, rule, gpu_claim("new")))
     assert rows(result)[1][4] == "gpu-1"
 
 
 def test_every_problem_of_every_file_is_told_with_its_place(run: Any, write: Any, tmp_path: Path) -> None:
     misspelled = {**SLICE, "spec": {**SLICE["spec"], "devicez": [], "nodeNam": "x"}}
-    wrong = write({**claim("Bad_Name"), "spec": {"devices": {"requests": 5}}}, misspelled, name="wrong.yaml")
+    wrong = write({**gpu_claim("Bad_Name"), "spec": {"devices": {"requests": 5}}}, misspelled, name="wrong.yaml")
     nothing = tmp_path / "nothing.yaml"
     text = tmp_path / "text.yaml"
     text.write_text("kind: [\n")
@@ -175,7 +175,7 @@ def test_every_problem_of_every_file_is_told_with_its_place(run: Any, write: Any
 
 
 def test_one_document_tells_wrong_types_unknown_fields_and_broken_rules_at_once(run: Any, write: Any) -> None:
-    wrong = claim("Bad_Name", nick="b")
+    wrong = gpu_claim("Bad_Name", nick="b")
     wrong["metadata"]["labels"] = {"example.com/a": 1}
     good = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
     wrong["spec"]["devices"]["requests"] = [{"name": "r", "exactly": {"deviceClassName": "", "count": "two"}}, 7, good]
@@ -200,7 +200,7 @@ def test_a_folder_without_manifests_is_told(run: Any, tmp_path: Path) -> None:
 
 
 def test_an_object_that_breaks_rules_is_told_with_path_and_exit_code_2(run: Any, write: Any) -> None:
-    result = run("-f", write(SLICE, CLASS, claim("Bad_Name")))
+    result = run("-f", write(SLICE, CLASS, gpu_claim("Bad_Name")))
     assert result.exit_code == 2
     assert "ResourceClaim Bad_Name: metadata.name: Invalid value" in result.stderr
 
@@ -208,7 +208,7 @@ def test_an_object_that_breaks_rules_is_told_with_path_and_exit_code_2(run: Any,
 def test_an_allocation_that_breaks_rules_is_told_too(run: Any, write: Any) -> None:
     wrong = held("old", "gpu-0")
     wrong["status"]["allocation"]["devices"]["results"][0]["request"] = "nobody"
-    result = run("-f", write(SLICE, CLASS, wrong, claim("new")))
+    result = run("-f", write(SLICE, CLASS, wrong, gpu_claim("new")))
     assert result.exit_code == 2
     assert "ResourceClaim old: status.allocation.devices.results[0].request: Invalid value" in result.stderr
 
@@ -220,17 +220,17 @@ def test_other_kinds_of_a_dump_are_passed_over(run: Any, write: Any) -> None:
         "metadata": {"name": "p"},
         "spec": {"containers": []},
     }
-    assert run("-f", write(SLICE, CLASS, pod, claim("new"))).exit_code == 0
+    assert run("-f", write(SLICE, CLASS, pod, gpu_claim("new"))).exit_code == 0
 
 
 def test_an_object_that_is_there_twice_is_told(run: Any, write: Any) -> None:
-    result = run("-f", write(SLICE, CLASS, claim("new")), "-f", write(CLASS, name="again.yaml"))
+    result = run("-f", write(SLICE, CLASS, gpu_claim("new")), "-f", write(CLASS, name="again.yaml"))
     assert result.exit_code == 2
     assert "again.yaml: line 4, column 3: DeviceClass gpu: is there twice" in result.stderr
 
 
 def test_claims_whose_names_a_server_would_make_up_are_told_by_what_is_known(run: Any, write: Any) -> None:
-    unnamed = claim("")
+    unnamed = gpu_claim("")
     unnamed["metadata"] = {"generateName": "job-"}
     result = run("-f", write(SLICE, CLASS, unnamed, unnamed))
     assert [row[0] for row in rows(result)[1:]] == ["default/job-…", "default/job-…"]
@@ -243,20 +243,20 @@ def test_a_kind_that_nobody_knows_is_told(run: Any, write: Any) -> None:
 
 
 def test_a_class_that_is_missing_is_an_error_for_all_nodes(run: Any, write: Any) -> None:
-    result = run("-f", write(SLICE, claim("new")))
+    result = run("-f", write(SLICE, gpu_claim("new")))
     assert result.exit_code == 1
     assert "error: claim default/new, request gpu: could not retrieve device class gpu: deviceclass" in result.stderr
 
 
 def test_an_unknown_node_is_a_wrong_input(run: Any, write: Any) -> None:
-    result = run("-f", write(SLICE, CLASS, claim("new")), "--node", "nowhere")
+    result = run("-f", write(SLICE, CLASS, gpu_claim("new")), "--node", "nowhere")
     assert result.exit_code == 2
     assert "--node nowhere: no such node in the files; there are node-a" in result.stderr
 
 
 def test_without_any_node_the_user_is_asked_for_one(run: Any, write: Any) -> None:
     anywhere = {**SLICE, "spec": {**{k: v for k, v in SLICE["spec"].items() if k != "nodeName"}, "allNodes": True}}
-    path = write(anywhere, CLASS, claim("new"))
+    path = write(anywhere, CLASS, gpu_claim("new"))
     assert run("-f", path).exit_code == 2
     assert run("-f", path, "--node", "somewhere").exit_code == 0
 
@@ -269,7 +269,7 @@ def test_claims_that_all_have_devices_leave_nothing_to_do(run: Any, write: Any) 
 
 def test_templates_alone_are_no_claims(run: Any, write: Any) -> None:
     pattern = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "t"}}
-    path = write(SLICE, CLASS, {**pattern, "spec": {"spec": claim("x")["spec"]}})
+    path = write(SLICE, CLASS, {**pattern, "spec": {"spec": gpu_claim("x")["spec"]}})
     result = run("-f", path)
     assert result.exit_code == 0
     assert "the files have no ResourceClaim, only templates (t), of which pods get their claims" in result.stderr
@@ -277,7 +277,7 @@ def test_templates_alone_are_no_claims(run: Any, write: Any) -> None:
 
 
 def test_a_gate_that_is_off_is_named(run: Any, write: Any) -> None:
-    listed = claim("new")
+    listed = gpu_claim("new")
     sub = {"name": "sub", "deviceClassName": "gpu"}
     listed["spec"]["devices"]["requests"] = [{"name": "gpu", "firstAvailable": [sub]}]
     result = run("-f", write(SLICE, CLASS, listed), "--feature-gates", "DRAPrioritizedList=false")

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
-from typing import Any, ParamSpec
+from typing import Any
 
 import msgspec
 
-from drakit.api import (
-    CELDeviceSelector,
-    DeviceClaim,
-    DeviceClass,
-    DeviceClassSpec,
-    DeviceRequest,
-    DeviceSelector,
-    ExactDeviceRequest,
-    ObjectMeta,
-    ResourceClaim,
-    ResourceClaimSpec,
-)
 from drakit.api.exchange import EventStream, Request, Response, StatusContent, WatchEvent
 from drakit.apiserver import Server, Settings, build_server
 from drakit.apiserver.http.listener import Listener, Security, bind
@@ -32,18 +19,9 @@ from drakit.base.clock import Clock, FakeClock
 from drakit.client import Access, Client, ConnectionFailed, Fixed, InProcess, Trust
 from drakit.client.transport.http import Http
 from drakit.store import MemoryStore, Retention
-from tests.builders.documents import pod_document
+from tests.builders.loop import on_loop as on_loop
 
-P = ParamSpec("P")
 Plain = dict[str, Any]
-
-
-def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        asyncio.run(test(*args, **kwargs))
-
-    return run
 
 
 async def turns(count: int = 30) -> None:
@@ -180,23 +158,6 @@ class _Cut(EventStream):
     async def close(self) -> None:
         await self._stream.close()
         self._broken.cancel()
-
-
-def claim(name: str, *, namespace: str = "default", **labels: str) -> ResourceClaim:
-    request = DeviceRequest(name="gpu", exactly=ExactDeviceRequest(device_class_name="gpu.example.com"))
-    return ResourceClaim(
-        metadata=ObjectMeta(name=name, namespace=namespace, labels=labels),
-        spec=ResourceClaimSpec(devices=DeviceClaim(requests=(request,))),
-    )
-
-
-def device_class(name: str) -> DeviceClass:
-    selector = DeviceSelector(cel=CELDeviceSelector(expression="true"))
-    return DeviceClass(metadata=ObjectMeta(name=name), spec=DeviceClassSpec(selectors=(selector,)))
-
-
-def pod(name: str, **labels: str) -> Plain:
-    return pod_document(name, image="registry.example.com/app:1", namespace="default", labels=labels)
 
 
 def config_map(name: str, **data: str) -> Plain:

@@ -42,7 +42,8 @@ from drakit.client import (
 )
 from drakit.client.failures import decode_status, failed
 from drakit.client.transport.http import Http
-from tests.client.servers import a_server, claim, config_map, listening, on_loop, pki, turns, until
+from tests.builders.objects import claim_to_send
+from tests.client.servers import a_server, config_map, listening, on_loop, pki, turns, until
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter, bytes], Awaitable[bool]]
 
@@ -388,7 +389,7 @@ async def test_unix_sockets(tmp_path: Path) -> None:
         Listener(server, bind_unix(path)).running(),
         Client(Http(access)) as client,
     ):
-        await client.create(claim("train"))
+        await client.create(claim_to_send("train"))
         assert len(await client.list(CLAIMS)) == 1
 
 
@@ -411,7 +412,7 @@ async def test_several_values_of_a_header_are_several_headers() -> None:
 async def test_watches_end_when_the_client_closes() -> None:
     async with a_server(FakeClock()) as server, listening(server) as url:
         client = Client(Http(Access(server=url, credentials=Fixed())))
-        made = await client.create(claim("train"))
+        made = await client.create(claim_to_send("train"))
         async with client.watch(CLAIMS, since=made.metadata.resource_version) as changes:
             following = asyncio.ensure_future(anext(changes, None))
             await turns()

@@ -38,7 +38,9 @@ from drakit.client import (
     resource,
     set_scale,
 )
-from tests.client.servers import claim, config_map, device_class, in_process, names, on_loop, over_http, pod
+from tests.builders.documents import pod_document
+from tests.builders.objects import claim_to_send, class_of
+from tests.client.servers import config_map, in_process, names, on_loop, over_http
 
 Serving = Callable[[], AbstractAsyncContextManager[Client]]
 
@@ -52,7 +54,7 @@ def serving(request: pytest.FixtureRequest) -> Serving:
 @on_loop
 async def test_a_struct_goes_in_and_the_stored_struct_comes_out(serving: Serving) -> None:
     async with serving() as client:
-        created = await client.create(claim("train"))
+        created = await client.create(claim_to_send("train"))
         assert isinstance(created, ResourceClaim)
         assert created.metadata.uid
         assert created.metadata.resource_version
@@ -64,7 +66,7 @@ async def test_a_struct_goes_in_and_the_stored_struct_comes_out(serving: Serving
 @on_loop
 async def test_a_document_goes_in_and_comes_out_whole_with_a_view(serving: Serving) -> None:
     async with serving() as client:
-        document = pod("web")
+        document = pod_document("web", namespace="default")
         document["spec"]["hostname"] = "unmodelled"
         created = await client.create(document)
         found = await client.get(PODS, "web", namespace="default")
@@ -95,7 +97,7 @@ async def test_a_view_may_be_created_but_not_written_back(serving: Serving) -> N
 async def test_lists_are_whole_however_small_the_pages_are(serving: Serving) -> None:
     async with serving() as client:
         for index in range(7):
-            await client.create(claim(f"c{index}", team="a" if index % 2 else "b"))
+            await client.create(claim_to_send(f"c{index}", team="a" if index % 2 else "b"))
         for size in (0, 1, 3, 7, 100):
             found = await client.list(CLAIMS, page_size=size)
             assert names(found.items) == [f"c{index}" for index in range(7)]
@@ -117,7 +119,7 @@ async def test_lists_of_documents_say_what_their_items_are(serving: Serving) -> 
 @on_loop
 async def test_an_update_of_an_old_version_conflicts(serving: Serving) -> None:
     async with serving() as client:
-        old = await client.create(claim("train"))
+        old = await client.create(claim_to_send("train"))
         new = msgspec.structs.replace(old, metadata=msgspec.structs.replace(old.metadata, labels={"a": "b"}))
         assert (await client.update(new)).metadata.labels == {"a": "b"}
         with pytest.raises(Conflict, match="please apply your changes to the latest version") as caught:
@@ -129,7 +131,7 @@ async def test_an_update_of_an_old_version_conflicts(serving: Serving) -> None:
 @on_loop
 async def test_the_status_is_written_apart(serving: Serving) -> None:
     async with serving() as client:
-        created = await client.create(claim("train"))
+        created = await client.create(claim_to_send("train"))
         status = ResourceClaimStatus(allocation=AllocationResult())
         updated = await client.update_status(msgspec.structs.replace(created, status=status))
         assert updated.status.allocation is not None
@@ -139,7 +141,7 @@ async def test_the_status_is_written_apart(serving: Serving) -> None:
 @on_loop
 async def test_patches_of_all_types(serving: Serving) -> None:
     async with serving() as client:
-        first = await client.create(claim("train", a="1"))
+        first = await client.create(claim_to_send("train", a="1"))
         merged = await client.patch(first, {"metadata": {"labels": {"b": "2"}}})
         assert merged.metadata.labels == {"a": "1", "b": "2"}
         stepped = await client.patch(
@@ -161,7 +163,7 @@ async def test_patches_of_all_types(serving: Serving) -> None:
 @on_loop
 async def test_a_patch_of_a_claim_that_has_moved_on_conflicts(serving: Serving, kind: str, body: Any) -> None:
     async with serving() as client:
-        first = await client.create(claim("train"))
+        first = await client.create(claim_to_send("train"))
         await client.patch(first, {"metadata": {"labels": {"a": "1"}}})
         with pytest.raises(Conflict):
             await client.patch(first, body, kind=kind)
@@ -172,9 +174,9 @@ async def test_a_patch_of_a_claim_that_has_moved_on_conflicts(serving: Serving, 
 @on_loop
 async def test_a_patch_made_for_a_predecessor_conflicts(serving: Serving) -> None:
     async with serving() as client:
-        first = await client.create(pod("web"))
+        first = await client.create(pod_document("web", namespace="default"))
         await client.delete(PODS, "web", namespace="default", grace=0)
-        second = await client.create(pod("web"))
+        second = await client.create(pod_document("web", namespace="default"))
         with pytest.raises(Conflict, match=r"metadata\.uid"):
             await client.patch(first, {"metadata": {"labels": {"a": "1"}}})
         assert (await client.patch(second, {"metadata": {"labels": {"a": "1"}}})).view.metadata.labels == {"a": "1"}
@@ -183,12 +185,12 @@ async def test_a_patch_made_for_a_predecessor_conflicts(serving: Serving) -> Non
 @on_loop
 async def test_a_patch_of_a_claim_must_say_which_claim_it_is_for(serving: Serving) -> None:
     async with serving() as client:
-        first = await client.create(claim("train"))
+        first = await client.create(claim_to_send("train"))
         body: dict[str, Any] = {"metadata": {"labels": {"a": "1"}}}
         with pytest.raises(UsageError, match="uid and resourceVersion"):
             await client.patch_named(CLAIMS, "train", body, namespace="default")
         with pytest.raises(UsageError, match="comes from no server"):
-            await client.patch(claim("train"), body)
+            await client.patch(claim_to_send("train"), body)
         body["metadata"] |= {"uid": first.metadata.uid, "resourceVersion": first.metadata.resource_version}
         assert (await client.patch_named(CLAIMS, "train", body, namespace="default")).metadata.labels == {"a": "1"}
         await client.create(config_map("cm"))
@@ -212,7 +214,7 @@ async def test_apply_makes_and_then_owns(serving: Serving) -> None:
 @on_loop
 async def test_apply_to_an_object_that_has_moved_on_conflicts(serving: Serving) -> None:
     async with serving() as client:
-        first = await client.create(claim("train"))
+        first = await client.create(claim_to_send("train"))
         await client.patch(first, {"metadata": {"labels": {"a": "1"}}})
         labelled = {
             "apiVersion": "resource.k8s.io/v1",
@@ -227,7 +229,7 @@ async def test_apply_to_an_object_that_has_moved_on_conflicts(serving: Serving) 
 @on_loop
 async def test_mutate_reads_again_on_a_conflict(serving: Serving) -> None:
     async with serving() as client:
-        first = await client.create(claim("train"))
+        first = await client.create(claim_to_send("train"))
         await client.patch(first, {"metadata": {"labels": {"a": "1"}}})
         seen: list[str] = []
 
@@ -246,7 +248,7 @@ async def test_mutate_reads_again_on_a_conflict(serving: Serving) -> None:
 @on_loop
 async def test_mutate_keeps_what_the_view_does_not_show(serving: Serving) -> None:
     async with serving() as client:
-        document = pod("web")
+        document = pod_document("web", namespace="default")
         document["spec"]["hostname"] = "unmodelled"
         await client.create(document)
 
@@ -262,9 +264,9 @@ async def test_mutate_keeps_what_the_view_does_not_show(serving: Serving) -> Non
 @on_loop
 async def test_deleting_by_name_by_object_and_by_selector(serving: Serving) -> None:
     async with serving() as client:
-        first = await client.create(claim("one", team="a"))
+        first = await client.create(claim_to_send("one", team="a"))
         for name, team in (("two", "a"), ("three", "b"), ("four", "b")):
-            await client.create(claim(name, team=team))
+            await client.create(claim_to_send(name, team=team))
         with pytest.raises(Conflict):
             await client.delete(CLAIMS, "two", namespace="default", uid=first.metadata.uid)
         await client.delete_object(first)
@@ -278,7 +280,7 @@ async def test_deleting_by_name_by_object_and_by_selector(serving: Serving) -> N
 @on_loop
 async def test_a_deletion_that_waits_for_a_finalizer_shows_the_object(serving: Serving) -> None:
     async with serving() as client:
-        held = claim("held")
+        held = claim_to_send("held")
         held = msgspec.structs.replace(
             held, metadata=msgspec.structs.replace(held.metadata, finalizers=("a.example.com/b",))
         )
@@ -291,7 +293,7 @@ async def test_a_deletion_that_waits_for_a_finalizer_shows_the_object(serving: S
 @on_loop
 async def test_a_dry_run_writes_nothing(serving: Serving) -> None:
     async with serving() as client:
-        made = await client.create(claim("train"), dry_run=True)
+        made = await client.create(claim_to_send("train"), dry_run=True)
         assert made.metadata.uid
         assert await client.find(CLAIMS, "train", namespace="default") is None
 
@@ -299,7 +301,7 @@ async def test_a_dry_run_writes_nothing(serving: Serving) -> None:
 @on_loop
 async def test_pods_are_bound_and_evicted(serving: Serving) -> None:
     async with serving() as client:
-        made = await client.create(pod("web"))
+        made = await client.create(pod_document("web", namespace="default"))
         await bind(client, made, "node-a")
         bound = await client.get(PODS, "web", namespace="default")
         assert bound.view.spec.node_name == "node-a"
@@ -313,7 +315,7 @@ async def test_pods_are_bound_and_evicted(serving: Serving) -> None:
 @on_loop
 async def test_scales_and_tokens(serving: Serving) -> None:
     async with serving() as client:
-        template = {"metadata": {"labels": {"a": "b"}}, "spec": pod("x")["spec"]}
+        template = {"metadata": {"labels": {"a": "b"}}, "spec": pod_document("x", namespace="default")["spec"]}
         await client.create(
             {
                 "apiVersion": "apps/v1",
@@ -336,9 +338,9 @@ async def test_scales_and_tokens(serving: Serving) -> None:
 @on_loop
 async def test_a_watch_tells_what_happens_in_order(serving: Serving) -> None:
     async with serving() as client:
-        first = await client.create(claim("a"))
+        first = await client.create(claim_to_send("a"))
         async with client.watch(CLAIMS, since=first.metadata.resource_version) as changes:
-            await client.create(claim("b"))
+            await client.create(claim_to_send("b"))
             await client.patch(first, {"metadata": {"labels": {"x": "y"}}})
             await client.delete(CLAIMS, "b", namespace="default")
             told = [await anext(changes) for _ in range(3)]
@@ -369,9 +371,9 @@ async def test_a_streaming_list_ends_with_a_bookmark(serving: Serving) -> None:
 @on_loop
 async def test_a_watch_selects(serving: Serving) -> None:
     async with serving() as client:
-        await client.create(claim("a", team="x"))
+        await client.create(claim_to_send("a", team="x"))
         async with client.watch(CLAIMS, namespace="default", labels={"team": "y"}) as changes:
-            await client.create(claim("b", team="y"))
+            await client.create(claim_to_send("b", team="y"))
             change = await anext(changes)
         assert change.object is not None
         assert change.object.metadata.name == "b"
@@ -380,9 +382,9 @@ async def test_a_watch_selects(serving: Serving) -> None:
 @on_loop
 async def test_refusals_are_exceptions_that_say_what_to_do(serving: Serving) -> None:
     async with serving() as client:
-        await client.create(claim("train"))
+        await client.create(claim_to_send("train"))
         with pytest.raises(AlreadyExists, match='"train" already exists'):
-            await client.create(claim("train"))
+            await client.create(claim_to_send("train"))
         with pytest.raises(NotFound, match='pods "nobody" not found') as missing:
             await client.get(PODS, "nobody", namespace="default")
         assert isinstance(missing.value, errors.Terminal)
@@ -409,7 +411,7 @@ async def test_what_is_not_served_is_told_from_what_is_not_there(serving: Servin
 @on_loop
 async def test_objects_of_the_cluster_need_no_namespace_and_others_do(serving: Serving) -> None:
     async with serving() as client:
-        await client.create(device_class("gpu.example.com"))
+        await client.create(class_of("gpu.example.com"))
         assert (await client.get(CLASSES, "gpu.example.com")).metadata.name == "gpu.example.com"
         assert (await client.find(NODES, "nowhere")) is None
         with pytest.raises(UsageError, match="a namespace is needed"):
@@ -420,7 +422,7 @@ async def test_objects_of_the_cluster_need_no_namespace_and_others_do(serving: S
 async def test_writes_are_owned_by_the_clients_field_manager() -> None:
     async with in_process() as client:
         named = Client(client.transport, clock=client.clock, field_manager="scheduler", user_agent="drakit/1 (x)")
-        made = await named.create(claim("train"))
+        made = await named.create(claim_to_send("train"))
         assert [entry.manager for entry in made.metadata.managed_fields] == ["scheduler"]
 
 

@@ -10,7 +10,8 @@ import pytest
 from drakit.api import Device, ObjectMeta, ResourcePool, ResourceSlice, ResourceSliceSpec
 from drakit.apiserver import Settings
 from drakit.client import CLAIMS, POOL_STATUS_REQUESTS, SLICES, TAINT_RULES, Client, NotServed
-from tests.client.servers import claim, in_process, on_loop, over_http
+from tests.builders.objects import claim_to_send
+from tests.client.servers import in_process, on_loop, over_http
 
 Serving = Callable[[Settings], AbstractAsyncContextManager[Client]]
 
@@ -44,7 +45,7 @@ def a_slice() -> ResourceSlice:
 async def test_the_newest_version_is_spoken_and_never_seen(serving: Serving, version: str) -> None:
     async with serving(Settings(runtime_config=WITHOUT[version])) as client:
         assert await client.version_of(CLAIMS) == version
-        made = await client.create(claim("train"))
+        made = await client.create(claim_to_send("train"))
         assert made.api_version == "resource.k8s.io/v1"
         request = made.spec.devices.requests[0]
         assert request.exactly is not None
@@ -61,7 +62,7 @@ async def test_the_newest_version_is_spoken_and_never_seen(serving: Serving, ver
 @on_loop
 async def test_an_update_goes_in_the_servers_version(serving: Serving) -> None:
     async with serving(Settings(runtime_config=WITHOUT["v1beta1"])) as client:
-        made = await client.create(claim("train"))
+        made = await client.create(claim_to_send("train"))
         patched = await client.patch(made, {"metadata": {"labels": {"a": "1"}}})
         assert (await client.update_status(patched)).metadata.labels == {"a": "1"}
         assert (await client.update(patched)).spec == made.spec

@@ -22,7 +22,7 @@ ANY_UID = "<uid>"
 OUTCOMES = {Unsatisfiable: "none", NodeError: "node-error", AllocationError: "error"}
 
 
-def inventory_of(case: Case) -> Inventory:
+def inventory_from(case: Case) -> Inventory:
     needed = ("DynamicResourceAllocation", "DRAResourceClaimDeviceStatus")
     inventory = Inventory(FeatureGates.only([*case["featureGates"], *needed]))
     inventory.put_node(from_plain(Node, case["node"]))
@@ -37,7 +37,7 @@ def inventory_of(case: Case) -> Inventory:
 
 def run_case(case: Case) -> Allocation:
     claims = [from_plain(ResourceClaim, each) for each in case["claims"]]
-    return allocate(inventory_of(case), case["node"]["metadata"]["name"], claims, new_uid=lambda: ANY_UID)
+    return allocate(inventory_from(case), case["node"]["metadata"]["name"], claims, new_uid=lambda: ANY_UID)
 
 
 def difference(case: Case) -> str | None:

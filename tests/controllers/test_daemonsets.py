@@ -15,7 +15,7 @@ from drakit.controllers.daemonsets import DaemonSetController
 from drakit.controllers.daemonsets.nodes import node_of
 from drakit.controllers.garbage import GarbageCollector
 from tests.builders.cluster import Cluster, cluster, on_loop
-from tests.builders.documents import Plain
+from tests.builders.documents import Plain, node_document
 from tests.scenarios.crashes import check_every_crash
 
 MAKERS = (DaemonSetController, GarbageCollector)
@@ -25,16 +25,13 @@ MAKERS = (DaemonSetController, GarbageCollector)
 async def running(*nodes: str) -> AsyncIterator[Cluster]:
     async with cluster() as made:
         for name in nodes or ("a", "b", "c"):
-            await made.create(node(name))
+            await made.create(labelled_node(name))
         await made.start(MAKERS)
         yield made
 
 
-def node(name: str, *, labels: Plain | None = None, taints: list[Plain] | None = None) -> Plain:
-    return {
-        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels or {}},
-        "spec": {"taints": taints or []},
-    }  # fmt: skip
+def labelled_node(name: str, *, labels: Plain | None = None, taints: list[Plain] | None = None) -> Plain:
+    return {**node_document(name, **(labels or {})), "spec": {"taints": taints or []}}
 
 
 def daemon_set(*, image: str = "one", pod: Plain | None = None, **spec: Any) -> Plain:
@@ -110,18 +107,18 @@ async def test_every_node_gets_a_pod_and_the_status_counts_them() -> None:
         await finish(it)
         now = await status(it)
         assert (now["numberReady"], now["numberAvailable"], now["updatedNumberScheduled"]) == (3, 3, 3)
-        await it.create(node("d"))
+        await it.create(labelled_node("d"))
         assert set(await pods(it)) == set("abcd")
 
 
 @on_loop
 async def test_nodes_that_do_not_fit_get_none() -> None:
     async with cluster() as it:
-        await it.create(node("gpu", labels={"gpu": "yes"}))
-        await it.create(node("plain"))
-        await it.create(node("tainted", labels={"gpu": "yes"}, taints=[{"key": "x", "effect": "NoSchedule"}]))
+        await it.create(labelled_node("gpu", labels={"gpu": "yes"}))
+        await it.create(labelled_node("plain"))
+        await it.create(labelled_node("tainted", labels={"gpu": "yes"}, taints=[{"key": "x", "effect": "NoSchedule"}]))
         cordon = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
-        await it.create(node("cordoned", labels={"gpu": "yes"}, taints=cordon))
+        await it.create(labelled_node("cordoned", labels={"gpu": "yes"}, taints=cordon))
         await it.start(MAKERS)
         await it.create(daemon_set(pod={"nodeSelector": {"gpu": "yes"}}))
         assert set(await pods(it)) == {"gpu", "cordoned"}
@@ -233,7 +230,7 @@ async def test_pods_that_nobody_owns_are_adopted() -> None:
 
 def test_a_daemon_set_survives_a_crash_after_every_write() -> None:
     async def an_update(it: Cluster) -> None:
-        await it.create(node("a"))
+        await it.create(labelled_node("a"))
         await it.create(daemon_set())
         await finish(it)
         await change(it, "two")

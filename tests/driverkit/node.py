@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any, ParamSpec
+from typing import Any
 
 from drakit.api import Device, ResourceClaim, ResourceSlice, from_plain
 from drakit.apiserver import Server, Settings, build_server
@@ -31,20 +30,12 @@ from drakit.driverkit import (
 )
 from drakit.driverkit.state.files import RealFileSystem
 from drakit.store import MemoryStore
+from tests.builders.loop import on_loop as on_loop
 
-P = ParamSpec("P")
 NODE = "node-1"
 DRIVER = "leds.example.com"
 BOOT = "boot-1"
 EXACTLY: Sequence[dict[str, Any]] = ({"name": "led", "exactly": {"deviceClassName": "leds"}},)
-
-
-def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        asyncio.run(test(*args, **kwargs))
-
-    return run
 
 
 @contextmanager
@@ -124,9 +115,9 @@ class LedNode:
 
     async def claim(self, name: str = "blink", *devices: str, **changes: Any) -> ClaimRef:
         """A claim with these devices allocated; `led-0` by default."""
-        document = claim_document(name, changes.pop("annotations", {}), changes.pop("requests", EXACTLY))
+        document = claim_on_node(name, changes.pop("annotations", {}), changes.pop("requests", EXACTLY))
         made = await self.client.create(from_plain(ResourceClaim, document))
-        status = {"allocation": allocation(devices or ("led-0",), **changes)}
+        status = {"allocation": node_allocation(devices or ("led-0",), **changes)}
         claim: ResourceClaim = await self.client.get(CLAIMS, name, namespace="default")
         await self.client.patch_status(claim, status)
         return ClaimRef(namespace="default", name=name, uid=made.metadata.uid)
@@ -147,7 +138,7 @@ class LedNode:
         return sorted(path.name for path in (self.root / "cdi").glob("*"))
 
 
-def claim_document(
+def claim_on_node(
     name: str, annotations: dict[str, str], requests: Sequence[dict[str, Any]] = EXACTLY
 ) -> dict[str, Any]:
     return {
@@ -158,7 +149,7 @@ def claim_document(
     }
 
 
-def allocation(
+def node_allocation(
     devices: Sequence[str],
     *,
     pool: str = NODE,

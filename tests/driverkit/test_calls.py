@@ -10,7 +10,7 @@ import pytest
 from drakit.api import Device
 from drakit.client import CLAIMS, NODES
 from drakit.driverkit import AllocatedClaim, ClaimRef, Driver, Prepared, PreparedDevice, each
-from tests.driverkit.node import Leds, allocation, led_node, led_plugin, on_loop
+from tests.driverkit.node import Leds, led_node, led_plugin, node_allocation, on_loop
 
 ON = "prepare default/blink"
 OFF = "unprepare default/blink"
@@ -92,7 +92,7 @@ def test_a_claim_for_nodes_with_a_label_needs_that_label(label: str, error: str)
             await node.client.patch_named(NODES, "node-1", {"metadata": {"labels": {"zone": "a"}}})
             ref = await node.claim()
             claim = await node.client.get(CLAIMS, "blink", namespace="default")
-            given = allocation(("led-0",))
+            given = node_allocation(("led-0",))
             term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": [label]}]}
             await node.client.patch_status(claim, {"allocation": None})
             claim = await node.client.get(CLAIMS, "blink", namespace="default")

@@ -10,7 +10,7 @@ from drakit.api import ResourceClaim, from_plain
 from drakit.base.errors import InvalidObject
 from drakit.driverkit import PRIVILEGED, DeviceConfig
 from drakit.driverkit.claims import AllocatedDevice, allocated_claim
-from tests.driverkit.node import DRIVER, allocation, claim_document
+from tests.driverkit.node import DRIVER, claim_on_node, node_allocation
 
 CLASS, CLAIM = "FromClass", "FromClaim"
 HEAD = {"apiVersion": "leds.example.com/v1", "kind": "LedConfig"}
@@ -47,8 +47,8 @@ def config(source: str, *requests: str, driver: str = DRIVER, **parameters: Any)
 def decoded(*configs: dict[str, Any], request: str = "led") -> AllocatedDevice:
     results = [{"request": request, "driver": DRIVER, "pool": "node-1", "device": "led-0"}]
     document = {
-        **claim_document("blink", {}),
-        "status": {"allocation": allocation((), results=results, config=configs)},
+        **claim_on_node("blink", {}),
+        "status": {"allocation": node_allocation((), results=results, config=configs)},
     }
     return allocated_claim(from_plain(ResourceClaim, document), DRIVER, (LedConfig, FanConfig)).devices[0]
 
@@ -125,8 +125,8 @@ def test_an_error_of_the_class_is_told_as_such() -> None:
 
 def test_a_driver_without_types_refuses_configuration() -> None:
     results = [{"request": "led", "driver": DRIVER, "pool": "node-1", "device": "led-0"}]
-    given = allocation((), results=results, config=[config(CLAIM, color="blue")])
-    claim = from_plain(ResourceClaim, {**claim_document("blink", {}), "status": {"allocation": given}})
+    given = node_allocation((), results=results, config=[config(CLAIM, color="blue")])
+    claim = from_plain(ResourceClaim, {**claim_on_node("blink", {}), "status": {"allocation": given}})
     with pytest.raises(InvalidObject, match="this driver takes no configuration"):
         allocated_claim(claim, DRIVER, ())
 
@@ -136,7 +136,7 @@ def test_admin_access_and_shares_are_told() -> None:
         "request": "led", "driver": DRIVER, "pool": "p", "device": "d", "adminAccess": True, "shareID": "s-1",
         "consumedCapacity": {"light": "10"},
     }  # fmt: skip
-    document = {**claim_document("blink", {}), "status": {"allocation": allocation((), results=[result])}}
+    document = {**claim_on_node("blink", {}), "status": {"allocation": node_allocation((), results=[result])}}
     (device,) = allocated_claim(from_plain(ResourceClaim, document), DRIVER, ()).devices
     assert (device.admin_access, device.share_id) == (True, "s-1")
     assert str(device.consumed_capacity["light"]) == "10"

@@ -11,7 +11,7 @@ import pytest
 from drakit.client import CLAIMS
 from drakit.driverkit import ClaimRef, KubeletPlugin, PreparedClaim, PreparedDevice
 from drakit.driverkit.state.records import Preparation, RecordState, seal, unseal
-from tests.driverkit.node import FailingFiles, LedNode, Leds, allocation, led_node, led_plugin, on_loop
+from tests.driverkit.node import FailingFiles, LedNode, Leds, led_node, led_plugin, node_allocation, on_loop
 
 ON = "prepare default/blink"
 OFF = "unprepare default/blink"
@@ -161,7 +161,7 @@ async def test_files_of_which_nothing_is_remembered_are_removed_at_the_start() -
 
 async def reallocate(node: LedNode, *devices: str) -> None:
     """Take the claim's devices away, and give it others."""
-    for given in (None, allocation(devices) if devices else None):
+    for given in (None, node_allocation(devices) if devices else None):
         claim = await node.client.get(CLAIMS, "blink", namespace="default")
         await node.client.patch_status(claim, {"allocation": given})
 

@@ -11,7 +11,7 @@ from drakit.base.errors import UsageError
 from drakit.driverkit.sysfs import pci_attributes, pci_devices
 
 
-def device(sysfs: Path, address: str, behind: str, **files: str) -> None:
+def pci_device(sysfs: Path, address: str, behind: str, **files: str) -> None:
     real = sysfs / "devices" / behind / address
     real.mkdir(parents=True)
     for name, content in files.items():
@@ -22,7 +22,7 @@ def device(sysfs: Path, address: str, behind: str, **files: str) -> None:
 
 
 def test_a_device_behind_bridges_has_the_root_at_the_top(tmp_path: Path) -> None:
-    device(tmp_path, "0000:03:00.0", "pci0000:00/0000:00:01.0/0000:02:00.0", numa_node="1")
+    pci_device(tmp_path, "0000:03:00.0", "pci0000:00/0000:00:01.0/0000:02:00.0", numa_node="1")
     assert pci_attributes("0000:03:00.0", sysfs=tmp_path) == {
         "resource.kubernetes.io/pciBusID": DeviceAttribute(string="0000:03:00.0"),
         "resource.kubernetes.io/pcieRoot": DeviceAttribute(string="pci0000:00"),
@@ -32,13 +32,13 @@ def test_a_device_behind_bridges_has_the_root_at_the_top(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("files", [{}, {"numa_node": "-1"}, {"numa_node": "none"}])
 def test_a_machine_without_numa_nodes_says_nothing_of_them(tmp_path: Path, files: dict[str, str]) -> None:
-    device(tmp_path, "0000:03:00.0", "pci0000:00", **files)
+    pci_device(tmp_path, "0000:03:00.0", "pci0000:00", **files)
     assert "resource.kubernetes.io/numaNode" not in pci_attributes("0000:03:00.0", sysfs=tmp_path)
 
 
 def test_devices_are_found_by_vendor_and_class(tmp_path: Path) -> None:
-    device(tmp_path, "0000:03:00.0", "pci0000:00", vendor="0x10de", **{"class": "0x030200"})
-    device(tmp_path, "0000:04:00.0", "pci0000:00", vendor="0x8086", **{"class": "0x020000"})
+    pci_device(tmp_path, "0000:03:00.0", "pci0000:00", vendor="0x10de", **{"class": "0x030200"})
+    pci_device(tmp_path, "0000:04:00.0", "pci0000:00", vendor="0x8086", **{"class": "0x020000"})
     assert pci_devices(sysfs=tmp_path) == ["0000:03:00.0", "0000:04:00.0"]
     assert pci_devices(sysfs=tmp_path, vendor=0x10DE) == ["0000:03:00.0"]
     assert pci_devices(sysfs=tmp_path, device_class=0x0200) == ["0000:04:00.0"]

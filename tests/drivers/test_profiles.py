@@ -8,16 +8,10 @@ import pytest
 
 from drakit.allocator import Allocated, Allocation, Allocator, Inventory, Unsatisfiable
 from drakit.api import (
-    CELDeviceSelector,
-    DeviceClaim,
     DeviceClass,
-    DeviceRequest,
-    DeviceSelector,
-    ExactDeviceRequest,
     Node,
     ObjectMeta,
     ResourceClaim,
-    ResourceClaimSpec,
     ResourceSlice,
     set_defaults,
 )
@@ -25,6 +19,8 @@ from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.drivers import load_profile, parse_profile, profile_names, profile_slices
 from drakit.validation import validate_create
+from tests.builders.documents import request_of
+from tests.builders.objects import claim_of
 from tests.drivers.profiles import NOW
 
 NODE = "node-1"
@@ -68,16 +64,9 @@ def test_the_claims_of_a_profile_are_allocated_on_its_node(name: str) -> None:
         assert isinstance(outcome, Allocated), f"{name}: {claim.metadata.name}: {outcome}"
 
 
-def claim(name: str, class_name: str, expression: str, *, count: int = 1) -> ResourceClaim:
-    exactly = ExactDeviceRequest(
-        device_class_name=class_name,
-        count=count,
-        allocation_mode="ExactCount",
-        selectors=(DeviceSelector(cel=CELDeviceSelector(expression=expression)),),
-    )
-    requests = (DeviceRequest(name="gpu", exactly=exactly),)
-    spec = ResourceClaimSpec(devices=DeviceClaim(requests=requests))
-    return ResourceClaim(metadata=ObjectMeta(name=name, namespace="default", uid=name), spec=spec)
+def selecting_claim(name: str, class_name: str, expression: str, *, count: int = 1) -> ResourceClaim:
+    asked = request_of("gpu", class_name, expression=expression, count=count, allocationMode="ExactCount")
+    return claim_of(asked, name=name)
 
 
 @pytest.mark.parametrize(
@@ -91,13 +80,13 @@ def test_as_many_partitions_fit_on_a_card_as_on_the_real_one(profile: str, of_pr
     )
     bus = slices_of(profile)[1].spec.devices[0].attributes["resource.kubernetes.io/pciBusID"].string
     text = expression.format(bus)
-    assert isinstance(allocate(profile, claim("all", "mig.nvidia.com", text, count=fit)), Allocated)
-    assert isinstance(allocate(profile, claim("more", "mig.nvidia.com", text, count=fit + 1)), Unsatisfiable)
+    assert isinstance(allocate(profile, selecting_claim("all", "mig.nvidia.com", text, count=fit)), Allocated)
+    assert isinstance(allocate(profile, selecting_claim("more", "mig.nvidia.com", text, count=fit + 1)), Unsatisfiable)
 
 
 def test_a_card_that_is_given_whole_has_no_partitions_left() -> None:
     bus = "device.attributes['resource.kubernetes.io'].pciBusID == '0000:53:00.0'"
-    whole, part = claim("whole", "gpu.nvidia.com", bus), claim("part", "mig.nvidia.com", bus)
+    whole, part = selecting_claim("whole", "gpu.nvidia.com", bus), selecting_claim("part", "mig.nvidia.com", bus)
     assert isinstance(allocate("h100-mig", whole), Allocated)
     assert isinstance(allocate("h100-mig", whole, part), Unsatisfiable)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.builders.documents import class_document, slice_document
 from tests.e2e.kubectl import Kubectl, modern
 from tests.e2e.processes import Running
 
@@ -28,17 +29,12 @@ spec: {containers: [{name: main, image: registry.example.com/app:1}]}
 """
 
 
-def device_class(name: str, expression: str = "true") -> str:
-    spec = {"selectors": [{"cel": {"expression": expression}}]}
-    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}
-    return json.dumps({**kind, "metadata": {"name": name}, "spec": spec})
+def class_json(name: str, expression: str = "true") -> str:
+    return json.dumps(class_document(name, expression))
 
 
-def resource_slice(name: str, node: str, *, count: int = 1) -> str:
-    pool = {"name": node, "generation": 1, "resourceSliceCount": count}
-    spec = {"driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": [{"name": "dev-0"}]}
-    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
-    return json.dumps({**kind, "metadata": {"name": name}, "spec": spec})
+def slice_json(name: str, node: str, *, count: int = 1) -> str:
+    return json.dumps(slice_document(name, "dev-0", node=node, pool=node, count=count))
 
 
 def test_discovery_is_the_same_from_the_server_and_from_the_cache(kubectl: Kubectl) -> None:
@@ -67,9 +63,9 @@ def test_apply_new_unchanged_changed_and_after_create(kubectl: Kubectl, team: st
     kubectl("create", "-n", team, "-f", "-", stdin=CLAIM)
     assert "configured" in kubectl("apply", "-n", team, "-f", "-", stdin=CLAIM)
     name = "applied-class"
-    assert kubectl("apply", "-f", "-", stdin=device_class(name)).endswith("created\n")
-    assert kubectl("apply", "-f", "-", stdin=device_class(name)).endswith("unchanged\n")
-    changed = device_class(name, "false")
+    assert kubectl("apply", "-f", "-", stdin=class_json(name)).endswith("created\n")
+    assert kubectl("apply", "-f", "-", stdin=class_json(name)).endswith("unchanged\n")
+    changed = class_json(name, "false")
     assert kubectl("apply", "-f", "-", "--dry-run=server", stdin=changed).endswith("configured (server dry run)\n")
     assert kubectl("apply", "-f", "-", "--dry-run=client", stdin=changed).endswith("(dry run)\n")
     diff = kubectl.run("diff", "-f", "-", stdin=changed)
@@ -80,9 +76,9 @@ def test_apply_new_unchanged_changed_and_after_create(kubectl: Kubectl, team: st
 
 
 def test_apply_on_the_server_and_by_another_manager(kubectl: Kubectl) -> None:
-    first = resource_slice("applied", "node-x")
+    first = slice_json("applied", "node-x")
     assert kubectl("apply", "--server-side", "-f", "-", stdin=first).endswith("serverside-applied\n")
-    other = resource_slice("applied", "node-x", count=2)
+    other = slice_json("applied", "node-x", count=2)
     refused = kubectl.refused("apply", "--server-side", "--field-manager=other", "-f", "-", stdin=other)
     assert 'conflict with "kubectl": .spec.pool.resourceSliceCount' in refused
     kubectl("apply", "--server-side", "--field-manager=other", "--force-conflicts", "-f", "-", stdin=other)
@@ -104,7 +100,7 @@ def test_a_list_in_a_file_is_checked_and_its_items_applied(kubectl: Kubectl, tea
 
 def test_get_in_all_its_forms(kubectl: Kubectl, team: str) -> None:
     kubectl("create", "-n", team, "-f", "-", stdin=f"{CLAIM}---\n{TEMPLATE}---\n{POD}")
-    kubectl("create", "-f", "-", stdin=resource_slice("s1", "n1") + resource_slice("s2", "n2"))
+    kubectl("create", "-f", "-", stdin=slice_json("s1", "n1") + slice_json("s2", "n2"))
     assert kubectl("get", "resourceclaims", "-n", team).splitlines()[0].split() == ["NAME", "STATE", "AGE"]
     assert kubectl("get", "resourceclaim", "c1", "-n", team).splitlines()[1].split()[:2] == ["c1", "pending"]
     wide = kubectl("get", "resourceslices", "-o", "wide").splitlines()
@@ -137,7 +133,7 @@ def test_warnings_of_old_versions_are_printed(kubectl: Kubectl) -> None:
 @modern
 def test_describe_shows_objects_and_their_events(kubectl: Kubectl, team: str) -> None:
     kubectl("create", "-n", team, "-f", "-", stdin=f"{CLAIM}---\n{POD}")
-    kubectl("create", "-f", "-", stdin=resource_slice("d1", "n1") + device_class("d1"))
+    kubectl("create", "-f", "-", stdin=slice_json("d1", "n1") + class_json("d1"))
     uid = kubectl.object("pod/p1", "-n", team)["metadata"]["uid"]
     event = {
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e1"}, "reason": "Seen", "message": "it was seen",
@@ -227,10 +223,10 @@ def test_logs_without_a_node_say_why(kubectl: Kubectl, team: str) -> None:
 
 def test_delete_in_all_its_forms(kubectl: Kubectl, team: str) -> None:
     kubectl("create", "-n", team, "-f", "-", stdin=CLAIM)
-    kubectl("create", "-f", "-", stdin=resource_slice("gone", "n1") + device_class("gone"))
+    kubectl("create", "-f", "-", stdin=slice_json("gone", "n1") + class_json("gone"))
     assert kubectl("delete", "resourceclaim", "c1", "-n", team) == 'resourceclaim.resource.k8s.io "c1" deleted\n'
     kubectl("delete", "resourceslice", "gone", "--wait=false")
-    kubectl("delete", "-f", "-", stdin=device_class("gone"))
+    kubectl("delete", "-f", "-", stdin=class_json("gone"))
     assert "not found" in kubectl.refused("delete", "resourceclaim", "c1", "-n", team)
     assert "No resources found" in kubectl.run("delete", "resourceclaims", "-l", "a=zzz", "-n", team).stdout
     kubectl("create", "-n", team, "-f", "-", stdin=CLAIM)

@@ -28,7 +28,7 @@ def pool(devices: list[Plain], *, name: str = "node-a", **spec: Any) -> Any:
     )
 
 
-def claim(name: str, *results: Plain, pods: tuple[str, ...] = ()) -> Any:
+def allocated_claim(name: str, *results: Plain, pods: tuple[str, ...] = ()) -> Any:
     request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
     given = [{"request": "gpu", "driver": DRIVER, "pool": "node-a", **each} for each in results]
     reserved = [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"} for pod in pods]
@@ -37,7 +37,7 @@ def claim(name: str, *results: Plain, pods: tuple[str, ...] = ()) -> Any:
     return resource("ResourceClaim", name, spec, status=status, metadata={"namespace": "ml"})
 
 
-def node(name: str) -> Partial[Node]:
+def listed_node(name: str) -> Partial[Node]:
     return Partial.of(Node, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
 
 
@@ -47,7 +47,9 @@ def rows(*objects: Any) -> dict[str, DeviceRow]:
 
 def test_a_device_is_free_until_a_claim_has_it_and_then_names_its_holders() -> None:
     found = rows(
-        node("node-a"), pool([{"name": "gpu-0"}, {"name": "gpu-1"}]), claim("train", {"device": "gpu-1"}, pods=("p",))
+        listed_node("node-a"),
+        pool([{"name": "gpu-0"}, {"name": "gpu-1"}]),
+        allocated_claim("train", {"device": "gpu-1"}, pods=("p",)),
     )
     assert found["gpu-0"].state is DeviceState.FREE
     assert found["gpu-0"].holders == ()
@@ -60,7 +62,9 @@ def test_shares_take_their_part_and_the_last_one_makes_the_device_used() -> None
     nic = {"name": "nic", "allowMultipleAllocations": True, "capacity": {"bandwidth": {"value": "10G"}}}
 
     def share(name: str, amount: str) -> Any:
-        return claim(name, {"device": "nic", "shareID": f"{name}-id", "consumedCapacity": {"bandwidth": amount}})
+        return allocated_claim(
+            name, {"device": "nic", "shareID": f"{name}-id", "consumedCapacity": {"bandwidth": amount}}
+        )
 
     one = rows(pool([nic]), share("a", "4G"))["nic"]
     assert (one.state, one.capacity["bandwidth"].left) == (DeviceState.SHARED, "6G")
@@ -88,7 +92,7 @@ def partitioned(*objects: Any) -> dict[str, DeviceRow]:
 
 
 def test_a_partition_whose_sibling_holds_the_counters_is_blocked() -> None:
-    found = partitioned(claim("small", {"device": "half-0"}))
+    found = partitioned(allocated_claim("small", {"device": "half-0"}))
     assert {name: row.state.value for name, row in found.items()} == {
         "whole": "blocked", "half-0": "used", "half-1": "free",
     }  # fmt: skip
@@ -98,7 +102,7 @@ def test_a_partition_whose_sibling_holds_the_counters_is_blocked() -> None:
 def test_partitions_of_one_card_are_counted_once() -> None:
     free = totals(partitioned().values())
     assert (free.devices, free.cards, free.free, free.used) == (3, 1, 1, 0)
-    used = totals(partitioned(claim("small", {"device": "half-0"})).values())
+    used = totals(partitioned(allocated_claim("small", {"device": "half-0"})).values())
     assert (used.cards, used.free, used.used) == (1, 0, 1)
 
 
@@ -120,7 +124,7 @@ def test_taints_of_slices_and_of_rules_are_told_and_keep_a_device_from_being_fre
 
 
 def test_admin_access_is_shown_and_leaves_a_device_free() -> None:
-    found = rows(pool([{"name": "gpu-0"}]), claim("debug", {"device": "gpu-0", "adminAccess": True}))["gpu-0"]
+    found = rows(pool([{"name": "gpu-0"}]), allocated_claim("debug", {"device": "gpu-0", "adminAccess": True}))["gpu-0"]
     assert found.state is DeviceState.FREE
     assert [(each.claim, each.admin) for each in found.holders] == [("debug", True)]
 
@@ -161,12 +165,14 @@ def test_health_is_read_off_the_pods_that_use_a_device(health: str, healthy: boo
         "spec": {"resourceClaims": [{"name": "g", "resourceClaimName": "train"}], "containers": []}, "status": status,
     }  # fmt: skip
     pod = Partial.of(Pod, document)
-    assert rows(pool([{"name": "gpu-0"}]), claim("train", {"device": "gpu-0"}), pod)["gpu-0"].healthy is healthy
+    assert (
+        rows(pool([{"name": "gpu-0"}]), allocated_claim("train", {"device": "gpu-0"}), pod)["gpu-0"].healthy is healthy
+    )
 
 
 def test_objects_can_be_added_replaced_and_removed_without_touching_the_cluster() -> None:
-    before = ClusterObjects([node("node-a"), pool([{"name": "gpu-0"}])], gates=FeatureGates.all_on())
-    after = before.with_changes(add=[pool([{"name": "gpu-9"}])], remove=[node("node-a")])
+    before = ClusterObjects([listed_node("node-a"), pool([{"name": "gpu-0"}])], gates=FeatureGates.all_on())
+    after = before.with_changes(add=[pool([{"name": "gpu-9"}])], remove=[listed_node("node-a")])
     assert [row.device for row in device_rows(before)] == ["gpu-0"]
     assert [row.device for row in device_rows(after)] == ["gpu-9"]
     assert list(after.all(Node)) == []

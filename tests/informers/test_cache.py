@@ -14,7 +14,7 @@ from drakit.informers import ObjectCache, by_controller, by_label, by_owner, by_
 TEAM = by_label("team")
 
 
-def claim(name: str, namespace: str = "a", *, team: str = "", owners: tuple[str, ...] = ()) -> ResourceClaim:
+def owned_claim(name: str, namespace: str = "a", *, team: str = "", owners: tuple[str, ...] = ()) -> ResourceClaim:
     references = tuple(OwnerReference(uid=uid, controller=index == 0 or None) for index, uid in enumerate(owners))
     labels = {"team": team} if team else {}
     metadata = ObjectMeta(name=name, namespace=namespace, uid=f"uid-{name}", labels=labels, owner_references=references)
@@ -29,24 +29,24 @@ def filled(*objects: ResourceClaim) -> ObjectCache[ResourceClaim]:
 
 
 def test_an_object_is_found_by_key_and_is_the_very_object() -> None:
-    one = claim("one")
-    cache = filled(one, claim("two", "b"))
+    one = owned_claim("one")
+    cache = filled(one, owned_claim("two", "b"))
     assert cache.get(Key("a", "one")) is one
     assert cache.named("one", "a") is one
     assert cache.get(Key("b", "one")) is None
-    assert cache.all("b") == [claim("two", "b")]
+    assert cache.all("b") == [owned_claim("two", "b")]
     assert len(cache.all()) == len(cache) == 2
     assert Key("a", "one") in cache
 
 
 def test_indexes_follow_changes() -> None:
-    cache = filled(claim("one", team="x", owners=("p1", "p2")))
+    cache = filled(owned_claim("one", team="x", owners=("p1", "p2")))
     for name, function in (("team", TEAM), ("owner", by_owner), ("controller", by_controller), ("uid", by_uid)):
         cache.add_index(name, function)
     assert cache.keys_by("owner", "p2") == [Key("a", "one")]
     assert cache.by("controller", "p2") == []
-    moved = claim("one", team="y", owners=("p1",))
-    assert cache.put(key_of(moved), moved) == claim("one", team="x", owners=("p1", "p2"))
+    moved = owned_claim("one", team="y", owners=("p1",))
+    assert cache.put(key_of(moved), moved) == owned_claim("one", team="x", owners=("p1", "p2"))
     assert (cache.by("team", "x"), cache.by("team", "y")) == ([], [moved])
     assert cache.by("owner", "p1") == [moved]
     assert cache.by("uid", "uid-one")[0] is moved
@@ -80,7 +80,7 @@ def test_indexes_agree_with_looking_at_every_object(steps: list[tuple[str, str, 
         if team is None:
             assert cache.remove(key) == model.pop(key, None)
         else:
-            model[key] = claim(name, namespace, team=team)
+            model[key] = owned_claim(name, namespace, team=team)
             cache.put(key, model[key])
         for wanted in "xy":
             expected = {key for key, each in model.items() if each.metadata.labels.get("team") == wanted}

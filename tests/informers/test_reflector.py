@@ -12,7 +12,8 @@ from drakit.base import status
 from drakit.client import CLAIMS, ConnectionFailed, NotFound
 from drakit.client.failures import failed
 from drakit.informers import ListScope
-from tests.client.servers import a_server, claim, names, on_loop, turns, until
+from tests.builders.objects import claim_to_send
+from tests.client.servers import a_server, names, on_loop, turns, until
 from tests.informers.following import Following, following
 
 BOTH = pytest.mark.parametrize("streaming", [True, False], ids=["streaming list", "list and watch"])
@@ -21,7 +22,7 @@ BROKEN = ConnectionFailed("cut in the middle", sent=True)
 
 async def populate(made: Following, count: int = 3) -> None:
     for index in range(count):
-        await made.direct.create(claim(f"c{index}"))
+        await made.direct.create(claim_to_send(f"c{index}"))
 
 
 @BOTH
@@ -68,7 +69,7 @@ async def test_a_watch_that_ends_is_taken_up_where_it_ended(streaming: bool, err
         for index in range(3):
             made.line.cut(error)
             await turns()
-            await made.direct.create(claim(f"d{index}"))
+            await made.direct.create(claim_to_send(f"d{index}"))
             await made.caught_up()
         assert [told for told in made.record.told if told[1].startswith("d")] == [("add", f"d{i}") for i in range(3)]
         again = made.line.watches[1 if streaming else 2 :]
@@ -104,7 +105,7 @@ async def test_a_410_in_the_middle_of_a_watch_is_a_new_list(streaming: bool) -> 
         await made.caught_up()
         before = list(made.record.told)
         made.line.cut(failed(status.expired("too old resource version: 1 (7)")))
-        await made.direct.create(claim("new"))
+        await made.direct.create(claim_to_send("new"))
         await made.caught_up()
         assert made.record.told == [*before, ("add", "new")]  # what had not changed was not told again
 
@@ -119,9 +120,9 @@ async def test_a_recreated_object_is_an_update_to_those_who_missed_the_deletion(
         await turns()
         old = made.informer.cache.named("c0", "default")
         await made.direct.delete(CLAIMS, "c0", namespace="default")
-        await made.direct.create(claim("c0"))
+        await made.direct.create(claim_to_send("c0"))
         for index in range(3):
-            await made.direct.create(claim(f"filler-{index}"))
+            await made.direct.create(claim_to_send(f"filler-{index}"))
         made.line.down = False
         await made.caught_up()
         new = made.informer.cache.named("c0", "default")
@@ -229,8 +230,8 @@ async def test_all_components_share_one_reflector_and_one_object() -> None:
         assert made.informers.of(CLAIMS) is made.informer
         part = made.informers.of(CLAIMS, ListScope(labels="team=x"))
         assert part is not made.informer
-        await made.direct.create(claim("mine", team="x"))
-        await made.direct.create(claim("other"))
+        await made.direct.create(claim_to_send("mine", team="x"))
+        await made.direct.create(claim_to_send("other"))
         await made.caught_up()
         await until(lambda: len(part.cache) == 1)
         assert names(part.cache.all()) == ["mine"]
@@ -257,7 +258,7 @@ async def test_a_stopped_informer_holds_no_watch() -> None:
     async with following() as made:
         await made.informer.wait_synced()
         await made.informers.stop()
-        await made.direct.create(claim("late"))
+        await made.direct.create(claim_to_send("late"))
         await turns()
         assert made.informer.cache.named("late", "default") is None
         made.informers.start()
@@ -271,7 +272,7 @@ async def test_keys_of_related_objects_are_enqueued_for_old_and_new() -> None:
         queued: list[object] = []
         made.informer.enqueue(queued.append, keys=lambda obj: obj.metadata.labels.values())
         made.informer.enqueue(queued.append)
-        first = await made.direct.create(claim("c", owner="a"))
+        first = await made.direct.create(claim_to_send("c", owner="a"))
         await made.caught_up()
         await made.direct.patch(first, {"metadata": {"labels": {"owner": "b"}}})
         await made.caught_up()
@@ -283,7 +284,7 @@ async def test_a_deleted_object_is_told_as_it_was_at_last() -> None:
     async with following() as made:
         gone: list[ResourceClaim] = []
         made.informer.on(delete=gone.append)
-        first = await made.direct.create(claim("c"))
+        first = await made.direct.create(claim_to_send("c"))
         await made.caught_up()
         await made.direct.delete(CLAIMS, "c", namespace="default")
         await until(lambda: bool(gone))

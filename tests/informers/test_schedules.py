@@ -15,7 +15,8 @@ from drakit.client import CLAIMS, AlreadyExists, Client, ConnectionFailed, Key, 
 from drakit.client.failures import failed
 from drakit.client.transport.http import Http
 from drakit.informers import Informers
-from tests.client.servers import claim, on_loop, over_http, turns
+from tests.builders.objects import claim_to_send
+from tests.client.servers import on_loop, over_http, turns
 from tests.informers.following import Following, Record, following
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -29,7 +30,7 @@ EXPIRED = status.expired("too old resource version")
 async def write(client: Client, action: str, name: str, count: int) -> None:
     with suppress(NotFound, AlreadyExists):
         if action == "create":
-            await client.create(claim(name))
+            await client.create(claim_to_send(name))
         elif action == "delete":
             await client.delete(CLAIMS, name, namespace="default")
         else:

@@ -47,11 +47,11 @@ def gpu(name: str, model: str = "a100", numa: int = 0) -> dict[str, Any]:
     return {"name": name, "attributes": attributes, "capacity": {"memory": {"value": "80Gi"}}}
 
 
-def device_class(name: str = "gpu", expression: str | None = None, **spec: Any) -> dict[str, Any]:
+def gpu_class(name: str = "gpu", expression: str | None = None, **spec: Any) -> dict[str, Any]:
     return class_document(name, *([expression] if expression else []), fields=spec)
 
 
-def claim(
+def gpu_claim(
     expression: str | None = None, *, count: int = 1, constraints: Any = (), exactly: Any = None
 ) -> dict[str, Any]:
     asked = request_of("r", "gpu", expression=expression or "", **{"count": count, **(exactly or {})})
@@ -63,18 +63,18 @@ EXPRESSION = "spec.devices.requests[0].exactly.selectors[0].cel.expression"
 
 def test_good_manifests_have_no_findings() -> None:
     model = f'device.attributes["{DRIVER}"].model == "a100"'
-    assert warnings(device_slice(gpu("d0"), gpu("d1")), device_class("gpu", "true"), claim(model, count=2)) == []
+    assert warnings(device_slice(gpu("d0"), gpu("d1")), gpu_class("gpu", "true"), gpu_claim(model, count=2)) == []
 
 
 def test_a_selector_that_matches_nothing() -> None:
     model = f'device.attributes["{DRIVER}"].model == "h100"'
-    found = warnings(device_slice(gpu("d0")), claim(model))
+    found = warnings(device_slice(gpu("d0")), gpu_claim(model))
     assert found == [("selector-matches-nothing", EXPRESSION)]
-    assert warnings(claim(model)) == []
+    assert warnings(gpu_claim(model)) == []
 
 
 def test_a_selector_that_only_fails_says_why() -> None:
-    report = check(device_slice(gpu("d0")), claim(f'device.attributes["{DRIVER}"].modell == "a100"'))
+    report = check(device_slice(gpu("d0")), gpu_claim(f'device.attributes["{DRIVER}"].modell == "a100"'))
     unknown, nothing = report.findings
     assert (unknown.rule, nothing.rule) == ("unknown-attribute", "selector-matches-nothing")
     assert unknown.message == (
@@ -92,7 +92,7 @@ def test_selectors_of_classes_and_rules_are_looked_at_too() -> None:
         "metadata": {"name": "r"},
         "spec": spec,
     }
-    assert warnings(device_slice(gpu("d0")), device_class("gpu", never), rule) == [
+    assert warnings(device_slice(gpu("d0")), gpu_class("gpu", never), rule) == [
         ("selector-matches-nothing", "spec.selectors[0].cel.expression"),
         ("selector-matches-nothing", "spec.deviceSelector.selectors[0].cel.expression"),
     ]
@@ -101,21 +101,21 @@ def test_selectors_of_classes_and_rules_are_looked_at_too() -> None:
 def test_selectors_that_match_apart_but_not_together() -> None:
     first = f'device.attributes["{DRIVER}"].model == "a100"'
     second = f'device.attributes["{DRIVER}"].model == "h100"'
-    found = warnings(device_slice(gpu("d0"), gpu("d1", "h100")), device_class("gpu", first), claim(second))
+    found = warnings(device_slice(gpu("d0"), gpu("d1", "h100")), gpu_class("gpu", first), gpu_claim(second))
     assert found == [("request-matches-nothing", "spec.devices.requests[0].exactly")]
 
 
 def test_a_class_that_is_not_there() -> None:
-    assert warnings(device_class("other"), claim()) == [
+    assert warnings(gpu_class("other"), gpu_claim()) == [
         ("unknown-class", "spec.devices.requests[0].exactly.deviceClassName")
     ]
-    assert warnings(claim()) == []
+    assert warnings(gpu_claim()) == []
 
 
 def test_a_count_that_no_node_has() -> None:
     nodes = (device_slice(gpu("d0"), name="a"), device_slice(gpu("d0"), gpu("d1"), name="b", node="node-b"))
-    assert warnings(*nodes, claim(count=2)) == []
-    report = check(*nodes, claim(count=3))
+    assert warnings(*nodes, gpu_claim(count=2)) == []
+    report = check(*nodes, gpu_claim(count=3))
     (finding,) = report.findings
     assert (finding.rule, finding.path) == ("count-too-large", "spec.devices.requests[0].exactly.count")
     assert finding.message == "asks for 3, but no node has so many devices that match: node-b has 2"
@@ -123,21 +123,21 @@ def test_a_count_that_no_node_has() -> None:
 
 def test_devices_that_every_node_sees_count_everywhere() -> None:
     shared = device_slice(gpu("d0"), name="a", node=None)
-    assert warnings(shared, device_slice(gpu("d0"), name="b"), claim(count=2)) == []
-    assert warnings(shared, claim(count=2)) == [("count-too-large", "spec.devices.requests[0].exactly.count")]
+    assert warnings(shared, device_slice(gpu("d0"), name="b"), gpu_claim(count=2)) == []
+    assert warnings(shared, gpu_claim(count=2)) == [("count-too-large", "spec.devices.requests[0].exactly.count")]
 
 
 def test_a_device_for_several_claims_is_never_too_few() -> None:
     nic = {"name": "n", "allowMultipleAllocations": True}
-    assert warnings(device_slice(nic), claim(count=9)) == []
+    assert warnings(device_slice(nic), gpu_claim(count=9)) == []
 
 
 def test_a_constraint_that_cannot_hold() -> None:
     same = {"matchAttribute": f"{DRIVER}/numa"}
     apart = device_slice(gpu("d0", numa=0), gpu("d1", numa=1))
     together = device_slice(gpu("d0"), gpu("d1"))
-    assert warnings(together, device_class(), claim(count=2, constraints=[same])) == []
-    assert warnings(apart, device_class(), claim(count=2, constraints=[same])) == [
+    assert warnings(together, gpu_class(), gpu_claim(count=2, constraints=[same])) == []
+    assert warnings(apart, gpu_class(), gpu_claim(count=2, constraints=[same])) == [
         ("impossible-constraint", "spec.devices.constraints[0]")
     ]
 
@@ -145,18 +145,20 @@ def test_a_constraint_that_cannot_hold() -> None:
 def test_constraints_that_cannot_hold_together() -> None:
     devices = device_slice(gpu("d0", "a100", 0), gpu("d1", "h100", 0), gpu("d2", "h100", 1))
     both = [{"matchAttribute": f"{DRIVER}/numa"}, {"matchAttribute": f"{DRIVER}/model"}]
-    assert warnings(devices, device_class(), claim(count=2, constraints=both)) == [
+    assert warnings(devices, gpu_class(), gpu_claim(count=2, constraints=both)) == [
         ("impossible-constraint", "spec.devices.constraints")
     ]
 
 
 def test_names_in_constraints_and_capacity_requests() -> None:
-    bad = claim(constraints=[{"matchAttribute": f"{DRIVER}/numma"}], exactly={"capacity": {"requests": {"mem": "1"}}})
+    bad = gpu_claim(
+        constraints=[{"matchAttribute": f"{DRIVER}/numma"}], exactly={"capacity": {"requests": {"mem": "1"}}}
+    )
     assert sorted(warnings(device_slice(gpu("d0")), bad)) == [
         ("unknown-attribute", "spec.devices.constraints[0].matchAttribute"),
         ("unknown-attribute", "spec.devices.requests[0].exactly.capacity.requests[mem]"),
     ]
-    good = claim(
+    good = gpu_claim(
         constraints=[{"matchAttribute": f"{DRIVER}/numa"}], exactly={"capacity": {"requests": {"memory": "1"}}}
     )
     assert warnings(device_slice(gpu("d0")), good) == []
@@ -199,7 +201,7 @@ def test_slices_of_an_older_generation() -> None:
 
 def test_an_extended_resource_name_of_two_classes() -> None:
     name = {"extendedResourceName": "example.com/gpu"}
-    found = warnings(device_class("a", **name), device_class("b", **name), device_class("c"))
+    found = warnings(gpu_class("a", **name), gpu_class("b", **name), gpu_class("c"))
     assert found == [("extended-resource-twice", "spec.extendedResourceName")] * 2
 
 
@@ -212,20 +214,18 @@ def test_a_version_that_will_go_away(version: str, expected: list[str]) -> None:
 
 
 def test_an_object_with_two_contents() -> None:
-    assert warnings(device_class("a"), device_class("a")) == []
-    assert warnings(device_class("a"), device_class("a", "true")) == [("repeated-object", "metadata.name")]
+    assert warnings(gpu_class("a"), gpu_class("a")) == []
+    assert warnings(gpu_class("a"), gpu_class("a", "true")) == [("repeated-object", "metadata.name")]
 
 
 def test_fields_of_features_that_are_off() -> None:
-    report = check(
-        device_class("a", extendedResourceName="a.b/c"), gates=FeatureGates.of({"DRAExtendedResource": False})
-    )
+    report = check(gpu_class("a", extendedResourceName="a.b/c"), gates=FeatureGates.of({"DRAExtendedResource": False}))
     assert [finding.rule for finding in report.findings] == ["dropped-field"]
 
 
 def test_kinds_that_are_none_of_ours_are_passed_over() -> None:
     other = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "d"}, "spec": {"anything": 1}}
-    report = check(other, device_class())
+    report = check(other, gpu_class())
     assert (report.checked, report.skipped, report.findings) == (1, 1, ())
 
 
@@ -285,7 +285,7 @@ def test_what_cannot_be_decoded_is_an_error_with_its_place() -> None:
 
 
 def test_a_text_that_is_no_text_does_not_hide_the_others() -> None:
-    texts = {"bad.yaml": "a: [", "good.yaml": dump_yaml(device_class("A"))}
+    texts = {"bad.yaml": "a: [", "good.yaml": dump_yaml(gpu_class("A"))}
     report = lint(texts, gates=FeatureGates.all_on(), now=NOW)
     assert len(report.unread) == 1
     assert "bad.yaml" in report.unread[0]
@@ -294,7 +294,7 @@ def test_a_text_that_is_no_text_does_not_hide_the_others() -> None:
 
 def test_the_status_of_a_saved_claim_is_checked() -> None:
     result = {"request": "x", "driver": DRIVER, "pool": "p", "device": "d"}
-    saved = {**claim(), "status": {"allocation": {"devices": {"results": [result]}}}}
+    saved = {**gpu_claim(), "status": {"allocation": {"devices": {"results": [result]}}}}
     assert [finding.path for finding in check(saved).findings] == ["status.allocation.devices.results[0].request"]
 
 
@@ -304,7 +304,7 @@ def test_a_finding_without_a_place_names_its_text() -> None:
 
 
 def test_an_object_that_cannot_be_read_is_called_by_its_name() -> None:
-    (finding,) = check(claim(exactly={"count": "two"})).findings
+    (finding,) = check(gpu_claim(exactly={"count": "two"})).findings
     assert (finding.object, finding.rule) == ("ResourceClaim c", "wrong-type")
     (finding,) = check({"apiVersion": "resource.k8s.io/v1", "kind": "Klaim", "metadata": ["c"]}).findings
     assert (finding.object, finding.rule) == ("Klaim", "unknown-kind")
@@ -312,7 +312,7 @@ def test_an_object_that_cannot_be_read_is_called_by_its_name() -> None:
 
 def test_a_saved_status_that_no_server_would_take_is_an_error_and_no_crash() -> None:
     stranger = {"driver": DRIVER, "pool": "p", "device": "d"}
-    report = check({**claim(), "status": {"devices": [stranger]}})
+    report = check({**gpu_claim(), "status": {"devices": [stranger]}})
     assert [(finding.severity, finding.path) for finding in report.findings] == [(Severity.ERROR, "status.devices[0]")]
 
 

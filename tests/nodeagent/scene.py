@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 from drakit.client import CLAIMS, PODS, bind, metadata_of
 from drakit.nodeagent.plugins.contract import PluginCallFailed
+from tests.builders.loop import on_loop as on_loop
 from tests.conformance.nodeflows.scripted import ScriptedDriver
 from tests.conformance.nodeflows.stage import NAMESPACE, NODE, Stage, stage
 
-P = ParamSpec("P")
 Plain = dict[str, Any]
 GPU = "gpu.example.com"
 FLOW: Plain = {"about": "", "steps": [], "setup": {"manifests": []}}
-
-
-def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        asyncio.run(test(*args, **kwargs))
-
-    return run
 
 
 class WillingDriver(ScriptedDriver):

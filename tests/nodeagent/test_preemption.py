@@ -6,25 +6,25 @@ from typing import Any
 
 import pytest
 
-from drakit.api import Pod, from_plain
+from drakit.api import Pod
 from drakit.base.gates import FeatureGates
 from drakit.base.quantity import Quantity
 from drakit.nodeagent.pods.admission import NodeFit, victims
+from tests.builders.objects import pod_of
 
 FIT = NodeFit(lambda: {"cpu": Quantity.of(4), "pods": Quantity.of(10)}, FeatureGates.all_on())
 
 
-def pod(name: str, cpu: str, *, priority: int = 0, claim_cpu: str = "") -> Pod:
+def asking_pod(name: str, cpu: str, *, priority: int = 0, claim_cpu: str = "") -> Pod:
     container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
     status: dict[str, Any] = {}
     if claim_cpu:
         taken = {"resourceClaimName": "x", "resources": {"cpu": claim_cpu}, "containers": ["c"]}
         status = {"nodeAllocatableResourceClaimStatuses": [taken]}
-    spec = {"containers": [container], "priority": priority}
-    return from_plain(Pod, {"metadata": {"name": name, "uid": name}, "spec": spec, "status": status})
+    return pod_of(container, name=name, status=status, priority=priority)
 
 
-CRITICAL = pod("critical", "1", priority=2_000_001_000)
+CRITICAL = asking_pod("critical", "1", priority=2_000_001_000)
 
 
 def names(*others: Pod, with_claims: bool = False) -> list[str] | None:
@@ -33,15 +33,15 @@ def names(*others: Pod, with_claims: bool = False) -> list[str] | None:
 
 
 def test_the_least_important_goes_and_nobody_without_need() -> None:
-    assert names(pod("low", "2", priority=1), pod("high", "2", priority=5)) == ["low"]
-    assert names(pod("small", "1")) == []
+    assert names(asking_pod("low", "2", priority=1), asking_pod("high", "2", priority=5)) == ["low"]
+    assert names(asking_pod("small", "1")) == []
 
 
 def test_critical_pods_stay() -> None:
-    assert names(pod("other", "4", priority=2_000_000_000)) is None
+    assert names(asking_pod("other", "4", priority=2_000_000_000)) is None
 
 
 @pytest.mark.parametrize(("with_claims", "first"), [(False, "by-spec"), (True, "by-claim")])
 def test_of_equals_the_largest_goes_and_claims_count_behind_the_switch(with_claims: bool, first: str) -> None:
-    others = (pod("by-spec", "1500m"), pod("by-claim", "500m", claim_cpu="2"))
+    others = (asking_pod("by-spec", "1500m"), asking_pod("by-claim", "500m", claim_cpu="2"))
     assert names(*others, with_claims=with_claims) == [first]

@@ -12,7 +12,7 @@ from drakit.allocator import Allocated, Allocation, Allocator, Inventory, Ledger
 from drakit.api import DeviceTaintRule, Node, ResourceClaim, ResourceSlice, from_plain
 from drakit.base.errors import SelectorInvalid
 from drakit.selectors import bind, compile_selector
-from tests.conformance.allocation import DATA, OUTCOMES, inventory_of, run_case
+from tests.conformance.allocation import DATA, OUTCOMES, inventory_from, run_case
 from tests.conformance.vectors import read_vectors
 from tests.properties.brute_force import Abort, BruteForce
 from tests.properties.clusters import GPU, NODE, carved_clusters, clusters, crowded_clusters, holders
@@ -82,7 +82,7 @@ def test_parts_of_cards_alike_are_taken_in_order_all_the_same(case: Plain) -> No
 @settings(max_examples=100, deadline=None)
 @given(clusters())
 def test_asking_twice_gives_the_same_answer(case: Plain) -> None:
-    inventory = inventory_of(case)
+    inventory = inventory_from(case)
     claims = [from_plain(ResourceClaim, each) for each in case["claims"]]
     answers = [told(allocate(inventory, "node-a", claims, new_uid=str)) for _ in range(2)]
     assert answers[0] == answers[1] == real(case)
@@ -127,11 +127,11 @@ def test_nodes_are_answered_as_if_each_were_asked_alone(cases: list[Plain]) -> N
     case = {**cases[0], **both}
     nodes = [home["node"]["metadata"]["name"] for home in homes]
     claims = [from_plain(ResourceClaim, each) for each in case["claims"]]
-    allocator = Allocator(inventory_of(case), claims)
+    allocator = Allocator(inventory_from(case), claims)
     answers = [told(allocator.allocate(node, new_uid=str)) for node in nodes]
-    assert answers == [told(allocate(inventory_of(case), node, claims, new_uid=str)) for node in nodes]
+    assert answers == [told(allocate(inventory_from(case), node, claims, new_uid=str)) for node in nodes]
     found = [node for node, (outcome, _) in zip(nodes, answers, strict=True) if outcome == "allocated"]
-    assert list(allocator.suitable(nodes)) == list(Allocator(inventory_of(case), claims).suitable(nodes)) == found
+    assert list(allocator.suitable(nodes)) == list(Allocator(inventory_from(case), claims).suitable(nodes)) == found
 
 
 DEVICES = st.tuples(st.just(GPU), st.sampled_from(["pool-0", "pool-1"]), st.sampled_from(["a", "b", "c"]))
@@ -201,7 +201,7 @@ def change_everything(inventory: Inventory, case: Plain) -> None:
 @given(clusters())
 def test_what_happens_to_a_fork_does_not_change_its_origin(case: Plain) -> None:
     case["featureGates"] = [*case["featureGates"], "DRADeviceTaintRules"]
-    inventory = inventory_of(case)
+    inventory = inventory_from(case)
     claims = [from_plain(ResourceClaim, each) for each in case["claims"]]
     before = told(allocate(inventory, "node-a", claims, new_uid=str))
     forked = inventory.fork()
@@ -214,7 +214,7 @@ def test_what_happens_to_a_fork_does_not_change_its_origin(case: Plain) -> None:
 @given(clusters(), st.data())
 def test_updates_one_by_one_lead_to_the_same_inventory_as_building_it_anew(case: Plain, data: st.DataObject) -> None:
     """Objects come, change and go in any order; what counts is what is there in the end."""
-    inventory = inventory_of({**case, "slices": [], "allocatedClaims": []})
+    inventory = inventory_from({**case, "slices": [], "allocatedClaims": []})
     for each in data.draw(st.permutations(case["slices"])):
         older = {**each["spec"], "pool": {**each["spec"]["pool"], "generation": 0}, "devices": []}
         inventory.put_slice(from_plain(ResourceSlice, {**each, "spec": older}))

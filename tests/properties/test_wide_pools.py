@@ -51,7 +51,7 @@ def pool(number: int, place: Plain) -> Plain:
     }
 
 
-def claim_of(number: int, asked: Plain, *, together: bool) -> ResourceClaim:
+def drawn_claim(number: int, asked: Plain, *, together: bool) -> ResourceClaim:
     request = {"name": "r", "exactly": {"deviceClassName": "any", "allocationMode": "ExactCount", **asked}}
     devices: Plain = {"requests": [request]}
     if together:
@@ -127,7 +127,7 @@ def test_an_inventory_that_lives_on_answers_as_a_new_one(places: list[Plain], st
     for number, step in enumerate(steps):
         match step:
             case ("take", node, asked, together):
-                world.take(node, claim_of(number, ASKED[asked], together=together))
+                world.take(node, drawn_claim(number, ASKED[asked], together=together))
             case ("release", which):
                 world.release(which)
             case ("move", which, place):
@@ -143,7 +143,7 @@ def test_nodes_that_selectors_cannot_tell_apart_share_one_state() -> None:
 
 def test_an_occupancy_is_taken_over_but_for_the_pools_that_changed() -> None:
     world = World([{"allNodes": True}] * POOLS)
-    wanted = claim_of(0, ASKED[1], together=True)
+    wanted = drawn_claim(0, ASKED[1], together=True)
     before = world.lasting.state("node-a")
     allocator = Allocator(world.lasting, [wanted], snapshot=False)
     layout = allocator._cache.solver(before.views).layout

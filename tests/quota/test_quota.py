@@ -9,6 +9,7 @@ import pytest
 from drakit.api import DeviceClass, Pod, ResourceClaim, ResourceQuota, from_plain
 from drakit.base.quantity import Quantity
 from drakit.quota import class_names, covers, excess, increase, owner_name, tracked, unknown, unspecified, usage
+from tests.builders.objects import claim_of, pod_of
 
 CLASS = from_plain(
     DeviceClass, {"metadata": {"name": "mygpuclass"}, "spec": {"extendedResourceName": "example.com/gpu"}}
@@ -23,18 +24,17 @@ def classes(name: str) -> DeviceClass | None:
     return CLASS if name == CLASS.metadata.name else None
 
 
-def claim(*requests: dict[str, Any]) -> ResourceClaim:
-    named = [{"name": f"r{index}", **request} for index, request in enumerate(requests)]
-    return from_plain(ResourceClaim, {"metadata": {"name": "c"}, "spec": {"devices": {"requests": named}}})
+def claim_for(*requests: dict[str, Any]) -> ResourceClaim:
+    return claim_of(*({"name": f"r{index}", **request} for index, request in enumerate(requests)))
 
 
 def exactly(count: int = 1, device_class: str = "mygpuclass") -> dict[str, Any]:
     return {"exactly": {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": count}}
 
 
-def pod(requests: Any = None, limits: Any = None, *, phase: str = "") -> Pod:
+def asking_pod(requests: Any = None, limits: Any = None, *, phase: str = "") -> Pod:
     container = {"name": "c", "resources": {"requests": requests or {}, "limits": limits or {}}}
-    return from_plain(Pod, {"metadata": {"name": "p"}, "spec": {"containers": [container]}, "status": {"phase": phase}})
+    return pod_of(container, status={"phase": phase})
 
 
 def quota(hard: dict[str, str], used: dict[str, str] | None = None, **spec: Any) -> ResourceQuota:
@@ -48,17 +48,17 @@ def counted(obj: Any, owner: Pod | None = None) -> dict[str, int]:
 
 
 def test_the_worked_example_of_extended_resources_comes_out_as_5_4_4() -> None:
-    by_plugin = pod(requests={"example.com/gpu": "1"})
-    explicit = pod(requests={"example.com/gpu": "1"})
-    implicit = pod(requests={"deviceclass.resource.kubernetes.io/mygpuclass": "1"})
+    by_plugin = asking_pod(requests={"example.com/gpu": "1"})
+    explicit = asking_pod(requests={"example.com/gpu": "1"})
+    implicit = asking_pod(requests={"deviceclass.resource.kubernetes.io/mygpuclass": "1"})
     everything = [
         counted(by_plugin),
         counted(explicit),
-        counted(claim(exactly()), owner=explicit),
+        counted(claim_for(exactly()), owner=explicit),
         counted(implicit),
-        counted(claim(exactly()), owner=implicit),
-        counted(claim(exactly())),
-        counted(claim(exactly())),
+        counted(claim_for(exactly()), owner=implicit),
+        counted(claim_for(exactly())),
+        counted(claim_for(exactly())),
     ]
     totals = [sum(each.get(name, 0) for each in everything) for name in (EXPLICIT, IMPLICIT, DEVICES)]
     assert totals == [5, 4, 4]
@@ -66,7 +66,7 @@ def test_the_worked_example_of_extended_resources_comes_out_as_5_4_4() -> None:
 
 def test_all_counts_as_the_most_that_a_claim_can_have() -> None:
     everything = {"exactly": {"deviceClassName": "mygpuclass", "allocationMode": "All"}}
-    assert counted(claim(everything))[DEVICES] == 32
+    assert counted(claim_for(everything))[DEVICES] == 32
 
 
 def test_a_prioritized_list_counts_its_largest_alternative_per_class() -> None:
@@ -75,12 +75,12 @@ def test_a_prioritized_list_counts_its_largest_alternative_per_class() -> None:
         {"name": "y", "deviceClassName": "mygpuclass", "count": 3},
         {"name": "z", "deviceClassName": "other", "count": 8},
     ]
-    amounts = counted(claim({"firstAvailable": alternatives}, exactly(2)))
+    amounts = counted(claim_for({"firstAvailable": alternatives}, exactly(2)))
     assert (amounts[DEVICES], amounts["other.deviceclass.resource.k8s.io/devices"]) == (5, 8)
 
 
 def test_no_quota_on_an_implicit_name_is_about_claims_of_a_class_that_is_not_there() -> None:
-    amounts = counted(claim(exactly(2, "other")))
+    amounts = counted(claim_for(exactly(2, "other")))
     assert amounts == {
         "count/resourceclaims.resource.k8s.io": 1,
         "other.deviceclass.resource.k8s.io/devices": 2,
@@ -92,10 +92,10 @@ def test_no_quota_on_an_implicit_name_is_about_claims_of_a_class_that_is_not_the
 
 def test_a_pod_counts_what_it_asks_for_until_it_has_ended() -> None:
     asked = {"cpu": "2", "example.com/gpu": "1"}, {"cpu": "3"}
-    assert counted(pod(*asked)) == {
+    assert counted(asking_pod(*asked)) == {
         "count/pods": 1, "pods": 1, "cpu": 2, "requests.cpu": 2, "limits.cpu": 3, EXPLICIT: 1,
     }  # fmt: skip
-    assert counted(pod(*asked, phase="Succeeded")) == {"count/pods": 1}
+    assert counted(asking_pod(*asked, phase="Succeeded")) == {"count/pods": 1}
 
 
 def test_an_excess_names_what_is_over_and_nothing_else() -> None:
@@ -129,7 +129,7 @@ def test_only_an_increase_is_charged() -> None:
     ],
 )
 def test_scopes_choose_pods(scopes: list[str], best_effort: bool, expected: bool) -> None:
-    candidate = pod() if best_effort else pod(requests={"cpu": "1"})
+    candidate = asking_pod() if best_effort else asking_pod(requests={"cpu": "1"})
     assert covers(quota({"pods": "1"}, scopes=scopes), candidate) is expected
 
 
@@ -144,15 +144,15 @@ def test_a_scope_selector_chooses_by_priority_class(operator: str, values: list[
 
 
 def test_a_quota_with_scopes_is_not_about_claims() -> None:
-    assert not covers(quota({"pods": "1"}, scopes=["BestEffort"]), claim(exactly()))
-    assert covers(quota({DEVICES: "1"}), claim(exactly()))
+    assert not covers(quota({"pods": "1"}, scopes=["BestEffort"]), claim_for(exactly()))
+    assert covers(quota({DEVICES: "1"}), claim_for(exactly()))
 
 
 def test_a_pod_must_say_what_the_quota_limits() -> None:
     limited = quota({"cpu": "4", "limits.memory": "1Gi", EXPLICIT: "1"})
-    assert unspecified(limited, pod()) == "failed quota: q: must specify cpu for: c; limits.memory for: c"
-    assert unspecified(limited, pod(requests={"cpu": "1"}, limits={"memory": "1Mi"})) == ""
-    assert unspecified(limited, claim(exactly())) == ""
+    assert unspecified(limited, asking_pod()) == "failed quota: q: must specify cpu for: c; limits.memory for: c"
+    assert unspecified(limited, asking_pod(requests={"cpu": "1"}, limits={"memory": "1Mi"})) == ""
+    assert unspecified(limited, claim_for(exactly())) == ""
 
 
 def test_names_that_a_resource_can_count_against() -> None:
@@ -177,7 +177,7 @@ def test_usage_that_nobody_has_counted_yet_is_told() -> None:
 
 def test_the_classes_of_a_claim_are_those_of_all_its_alternatives() -> None:
     alternatives = [{"name": "x", "deviceClassName": "a"}, {"name": "y", "deviceClassName": "b"}]
-    assert class_names(claim({"firstAvailable": alternatives}, exactly(1, "c"))) == {"a", "b", "c"}
+    assert class_names(claim_for({"firstAvailable": alternatives}, exactly(1, "c"))) == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drakit.client import CLAIMS, CLASSES, POD_GROUPS, PODS, POOL_STATUS_REQUESTS, SLICES, TAINT_RULES, Resource
-from tests.builders.documents import CLASS, DRIVER
-from tests.builders.manifests import pod_group
+from tests.builders.documents import CLASS, DRIVER, request_of
+from tests.builders.manifests import claim, pod_group
 from tests.builders.podmanifests import device_class, node, pod, resource_slice
 
 Plain = dict[str, Any]
@@ -43,13 +43,8 @@ def published(name: str, *devices: Plain, **spec: Any) -> Plain:
     return made
 
 
-def claim(name: str, *requests: Plain, constraints: Any = (), **request: Any) -> Plain:
-    asked = list(requests) or [{"name": "r", "exactly": {"deviceClassName": CLASS, **request}}]
-    return {
-        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"devices": {"requests": asked, "constraints": list(constraints)}},
-    }  # fmt: skip
+def claim_for(name: str, *requests: Plain, constraints: Any = (), **request: Any) -> Plain:
+    return claim(name, *(requests or [request_of(**request)]), constraints=constraints)
 
 
 def user(name: str, of: str, **others: Any) -> Plain:
@@ -67,7 +62,7 @@ def asking(name: str, resource: str) -> Plain:
 
 def pair(name: str, **request: Any) -> tuple[Plain, Plain]:
     """A claim, and a pod that uses it."""
-    return claim(f"{name}-claim", **request), user(name, f"{name}-claim")
+    return claim_for(f"{name}-claim", **request), user(name, f"{name}-claim")
 
 
 def _shares(amount: str) -> Plain:
@@ -131,7 +126,7 @@ def _binding(name: str) -> Plain:
 
 def _first_available(name: str) -> Plain:
     subs = [{"name": "two", "deviceClassName": CLASS, "count": 2}, {"name": "one", "deviceClassName": CLASS}]
-    return claim(name, {"name": "r", "firstAvailable": subs})
+    return claim_for(name, {"name": "r", "firstAvailable": subs})
 
 
 def _gang(name: str, least: int) -> Plain:
@@ -180,7 +175,7 @@ SCENES = (
             (SLICES, "slice", "spec.devices.0.allowMultipleAllocations"),
         ),
         dropped=(
-            (claim("new", **_shares("1Gi")), "spec.devices.requests.0.exactly.capacity"),
+            (claim_for("new", **_shares("1Gi")), "spec.devices.requests.0.exactly.capacity"),
             (published("new", _shared("d9"), nodeName="elsewhere"), "spec.devices.0.allowMultipleAllocations"),
         ),
         rivals=pair("rival"),
@@ -227,7 +222,7 @@ SCENES = (
         (
             *BASE,
             published("slice", _listed("d0", 0, 1), _listed("d1", 2), _listed("d2", 1, 2)),
-            claim("p-claim", count=2, constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
+            claim_for("p-claim", count=2, constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
             user("p", "p-claim"),
         ),
         kept=((SLICES, "slice", "spec.devices.0.attributes.numa.ints"),),
@@ -314,7 +309,7 @@ SCENES = (
             *BASE,
             PLAIN,
             pod_group("group", [{"name": "g", "resourceClaimName": "p-claim"}]),
-            claim("p-claim"),
+            claim_for("p-claim"),
             user("p", "p-claim", group="group"),
             user("q", "p-claim", group="group"),
         ),
@@ -326,7 +321,7 @@ SCENES = (
     ),
     Scene(
         "GenericWorkload",
-        (*BASE, PLAIN, pod_group("group", []), claim("p-claim"), user("p", "p-claim", group="group")),
+        (*BASE, PLAIN, pod_group("group", []), claim_for("p-claim"), user("p", "p-claim", group="group")),
         kept=((POD_GROUPS, "group", "spec.schedulingPolicy"), (PODS, "p", "spec.schedulingGroup")),
         dropped=((pod("new", group="group", node="node-1"), "spec.schedulingGroup"),),
         rivals=pair("rival"),
@@ -338,8 +333,8 @@ SCENES = (
             *BASE,
             PLAIN,
             _gang("group", 2),
-            claim("p-claim"),
-            claim("q-claim"),
+            claim_for("p-claim"),
+            claim_for("q-claim"),
             user("p", "p-claim", group="group"),
             user("q", "q-claim", group="group"),
         ),

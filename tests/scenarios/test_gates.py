@@ -16,7 +16,7 @@ from drakit.base.gates import GATES, FeatureGates
 from drakit.client import CLAIMS, Answered, Resource, resource
 from tests.builders.manifests import allocation
 from tests.builders.schedulercluster import SchedulingCluster, on_loop
-from tests.scenarios.gate_scenes import SCENES, Plain, Scene, claim
+from tests.scenarios.gate_scenes import SCENES, Plain, Scene, claim_for
 from tests.scenarios.gates import lives, over_allocated, remembered, without
 
 PATIENCE = 15.0
@@ -31,7 +31,7 @@ async def test_the_naive_look_sees_what_is_given_twice() -> None:
     async with lives() as cluster, cluster.life(FeatureGates.all_on()) as it:
         shared = next(scene for scene in SCENES if scene.gate == "DRAConsumableCapacity")
         parted = next(scene for scene in SCENES if scene.gate == "DRAPartitionableDevices")
-        await it.create(*shared.objects[:3], *parted.objects[2:4], *(claim(name) for name in "abcde"))
+        await it.create(*shared.objects[:3], *parted.objects[2:4], *(claim_for(name) for name in "abcde"))
         uid = "0b7e2a52-6d3c-4c1b-9f0e-0000000000"
         given: list[tuple[str, str, str, Plain]] = [
             ("a", "d0", "slice", {"shareID": f"{uid}01", "consumedCapacity": {"memory": "6Gi"}}),

@@ -98,9 +98,9 @@ async def a_gang(it: SchedulingCluster) -> None:
 async def devices_that_take_cpus_of_their_node(it: SchedulingCluster) -> None:
     room = {"cpu": "4", "memory": "8Gi"}
     await it.create(device_class("cpu", allocatable.CPU), node("node-1", room=room), allocatable.cores(4))
-    await it.create(allocatable.claim("a", 2), user("p", "a"))
-    await it.create(allocatable.claim("b", 1), user("q", "b", cpu="1"))
-    await it.create(user("r", "c", cpu="1"), allocatable.claim("c", 1))  # no cpu is left for it
+    await it.create(allocatable.capacity_claim("a", 2), user("p", "a"))
+    await it.create(allocatable.capacity_claim("b", 1), user("q", "b", cpu="1"))
+    await it.create(user("r", "c", cpu="1"), allocatable.capacity_claim("c", 1))  # no cpu is left for it
     await all_placed(it, "p", "q")
     assert await it.node_of("r") == ""
 

@@ -20,6 +20,7 @@ from drakit.scheduler.framework import Handle
 from drakit.scheduler.plugins import MAKERS
 from tests.builders.cluster import WRITES, Fatal
 from tests.builders.documents import DRIVER
+from tests.builders.manifests import claim
 from tests.builders.podmanifests import by_template, device_class, node, pod, resource_slice, template
 from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop, scheduling
 from tests.scheduler.dynamicresources.extended.stage import asking, gpu_class
@@ -34,7 +35,7 @@ from tests.scheduler.dynamicresources.faults import (
     well,
 )
 from tests.scheduler.dynamicresources.nodeallocatable import scenes as allocatable
-from tests.scheduler.dynamicresources.scenes import claim, user
+from tests.scheduler.dynamicresources.scenes import user
 
 GATES = FeatureGates.defaults()
 NAMES = [f"d{number}" for number in range(8)]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ParamSpec
 
 from drakit.base.clock import Clock
 from drakit.store import MemoryStore, Retention, SQLiteStore, Store, StoreEvent, StoreWatch
-
-P = ParamSpec("P")
+from tests.builders.loop import on_loop as on_loop
 
 UNBOUNDED = Retention(events=10**9, bytes=10**15, seconds=None)
 
@@ -26,14 +21,6 @@ class Engine:
         if self.name == "memory":
             return MemoryStore(clock=clock, retention=retention)
         return await SQLiteStore.open(self.path, clock=clock, retention=retention)
-
-
-def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        asyncio.run(test(*args, **kwargs))
-
-    return run
 
 
 async def read(watch: StoreWatch, count: int) -> list[StoreEvent]:

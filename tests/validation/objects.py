@@ -20,7 +20,7 @@ def made(kind: str, document: dict[str, Any], *, version: str = "resource.k8s.io
     return set_defaults(decode_plain({"apiVersion": version, "kind": kind, **document, "metadata": meta}).object, NOW)
 
 
-def claim(*requests: dict[str, Any], metadata: dict[str, Any] | None = None, **devices: Any) -> Any:
+def defaulted_claim(*requests: dict[str, Any], metadata: dict[str, Any] | None = None, **devices: Any) -> Any:
     asked = list(requests) or [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]
     meta = {**META, **(metadata or {})}
     return made("ResourceClaim", {"metadata": meta, "spec": {"devices": {"requests": asked, **devices}}})
@@ -31,7 +31,7 @@ def with_status(base: Any, **status: Any) -> Any:
     return replace(base, status=made("ResourceClaim", document).status)
 
 
-def allocation(*devices: str, request: str = "r", **more: Any) -> dict[str, Any]:
+def allocation_of(*devices: str, request: str = "r", **more: Any) -> dict[str, Any]:
     results = [
         {"request": request, "driver": "gpu.example.com", "pool": "p", "device": device, **more} for device in devices
     ]
@@ -44,11 +44,11 @@ def device_slice(*devices: dict[str, Any], **spec: Any) -> Any:
     return made("ResourceSlice", {"spec": {**base, **spec}})
 
 
-def device_class(**spec: Any) -> Any:
+def defaulted_class(**spec: Any) -> Any:
     return made("DeviceClass", {"spec": spec})
 
 
-def pod(spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None) -> Partial[Pod]:
+def defaulted_pod(spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None) -> Partial[Pod]:
     containers = [{"name": "c", "image": "i"}]
     document = {"metadata": META, "spec": {"containers": containers, **(spec or {})}, "status": status or {}}
     found: Partial[Pod] = made("Pod", document, version="v1")

@@ -9,7 +9,15 @@ import pytest
 from drakit.api import to_plain
 from drakit.base.gates import FeatureGates
 from drakit.validation import drop_deallocated_devices, drop_disabled_fields, validate_create
-from tests.validation.objects import allocation, claim, device_class, device_slice, made, pod, with_status
+from tests.validation.objects import (
+    allocation_of,
+    defaulted_claim,
+    defaulted_class,
+    defaulted_pod,
+    device_slice,
+    made,
+    with_status,
+)
 
 EVERYTHING = FeatureGates.all_on()
 
@@ -21,38 +29,48 @@ NODES: list[dict[str, Any]] = [{"nodeName": "n"}, {"allNodes": True}, {"nodeSele
 RULES: list[tuple[str, Any, Any]] = [
     (
         "DRAPrioritizedList",
-        claim({"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "gpu"}]}),
-        claim({"name": "r"}),
+        defaulted_claim({"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "gpu"}]}),
+        defaulted_claim({"name": "r"}),
     ),
-    ("DRAAdminAccess", claim({"name": "r", "exactly": {**PLAIN, "adminAccess": True}}), claim()),
-    ("DRADeviceTaints", claim({"name": "r", "exactly": TOLERATING}), claim()),
+    ("DRAAdminAccess", defaulted_claim({"name": "r", "exactly": {**PLAIN, "adminAccess": True}}), defaulted_claim()),
+    ("DRADeviceTaints", defaulted_claim({"name": "r", "exactly": TOLERATING}), defaulted_claim()),
     (
         "DRAConsumableCapacity",
-        claim({"name": "r", "exactly": {**PLAIN, "capacity": {"requests": {"m": "1"}}}}),
-        claim(),
+        defaulted_claim({"name": "r", "exactly": {**PLAIN, "capacity": {"requests": {"m": "1"}}}}),
+        defaulted_claim(),
     ),
-    ("DRAConsumableCapacity", claim(constraints=[{"distinctAttribute": "a.b/c"}]), claim(constraints=[{}])),
+    (
+        "DRAConsumableCapacity",
+        defaulted_claim(constraints=[{"distinctAttribute": "a.b/c"}]),
+        defaulted_claim(constraints=[{}]),
+    ),
     (
         "DRAResourceClaimDeviceStatus",
-        with_status(claim(), devices=[{"driver": "a.b", "pool": "p", "device": "d"}]),
-        claim(),
+        with_status(defaulted_claim(), devices=[{"driver": "a.b", "pool": "p", "device": "d"}]),
+        defaulted_claim(),
     ),
     (
         "DRADeviceBindingConditions",
-        with_status(claim(), allocation=allocation("d", bindingConditions=["a"], bindingFailureConditions=["b"])),
-        with_status(claim(), allocation=allocation("d")),
+        with_status(
+            defaulted_claim(), allocation=allocation_of("d", bindingConditions=["a"], bindingFailureConditions=["b"])
+        ),
+        with_status(defaulted_claim(), allocation=allocation_of("d")),
     ),
     (
         "DRAConsumableCapacity",
-        with_status(claim(), allocation=allocation("d", shareID="u", consumedCapacity={"m": "1"})),
-        with_status(claim(), allocation=allocation("d")),
+        with_status(defaulted_claim(), allocation=allocation_of("d", shareID="u", consumedCapacity={"m": "1"})),
+        with_status(defaulted_claim(), allocation=allocation_of("d")),
     ),
     (
         "DRAConsumableCapacity",
         with_status(
-            claim(), allocation=allocation("d"), devices=[{"driver": "a.b", "pool": "p", "device": "d", "shareID": "u"}]
+            defaulted_claim(),
+            allocation=allocation_of("d"),
+            devices=[{"driver": "a.b", "pool": "p", "device": "d", "shareID": "u"}],
         ),
-        with_status(claim(), allocation=allocation("d"), devices=[{"driver": "a.b", "pool": "p", "device": "d"}]),
+        with_status(
+            defaulted_claim(), allocation=allocation_of("d"), devices=[{"driver": "a.b", "pool": "p", "device": "d"}]
+        ),
     ),
     (
         "DRADeviceTaints",
@@ -77,31 +95,35 @@ RULES: list[tuple[str, Any, Any]] = [
         device_slice({"name": "d", "attributes": {"a": {"ints": [1]}}}),
         device_slice({"name": "d", "attributes": {"a": {}}}),
     ),
-    ("DRAExtendedResource", device_class(extendedResourceName="a.b/c"), device_class()),
+    ("DRAExtendedResource", defaulted_class(extendedResourceName="a.b/c"), defaulted_class()),
     (
         "DRADeviceTaints",
-        claim({"name": "r", "firstAvailable": [{"name": "s", **TOLERATING}]}),
-        claim({"name": "r", "firstAvailable": [{"name": "s", **PLAIN}]}),
+        defaulted_claim({"name": "r", "firstAvailable": [{"name": "s", **TOLERATING}]}),
+        defaulted_claim({"name": "r", "firstAvailable": [{"name": "s", **PLAIN}]}),
     ),
     (
         "DRAConsumableCapacity",
-        claim({"name": "r", "firstAvailable": [{"name": "s", **PLAIN, "capacity": {"requests": {"m": "1"}}}]}),
-        claim({"name": "r", "firstAvailable": [{"name": "s", **PLAIN}]}),
+        defaulted_claim(
+            {"name": "r", "firstAvailable": [{"name": "s", **PLAIN, "capacity": {"requests": {"m": "1"}}}]}
+        ),
+        defaulted_claim({"name": "r", "firstAvailable": [{"name": "s", **PLAIN}]}),
     ),
     (
         "DRAAdminAccess",
-        with_status(claim(), allocation=allocation("d", adminAccess=True)),
-        with_status(claim(), allocation=allocation("d")),
+        with_status(defaulted_claim(), allocation=allocation_of("d", adminAccess=True)),
+        with_status(defaulted_claim(), allocation=allocation_of("d")),
     ),
     (
         "DRADeviceTaints",
-        with_status(claim(), allocation=allocation("d", tolerations=[{"operator": "Exists"}])),
-        with_status(claim(), allocation=allocation("d")),
+        with_status(defaulted_claim(), allocation=allocation_of("d", tolerations=[{"operator": "Exists"}])),
+        with_status(defaulted_claim(), allocation=allocation_of("d")),
     ),
     (
         "DRADeviceBindingConditions",
-        with_status(claim(), allocation={**allocation("d"), "allocationTimestamp": "2026-01-02T03:04:05Z"}),
-        with_status(claim(), allocation=allocation("d")),
+        with_status(
+            defaulted_claim(), allocation={**allocation_of("d"), "allocationTimestamp": "2026-01-02T03:04:05Z"}
+        ),
+        with_status(defaulted_claim(), allocation=allocation_of("d")),
     ),
     *(
         ("DRAPartitionableDevices", device_slice({"name": "d", **nodes}), device_slice({"name": "d"}))
@@ -188,7 +210,7 @@ def test_groups_and_workloads_lose_their_claims() -> None:
     ],
 )
 def test_pods_lose_fields_of_their_document(gate: str, spec: dict[str, Any], status: dict[str, Any]) -> None:
-    sent = pod(spec, status)
+    sent = defaulted_pod(spec, status)
     (field,) = {**spec, **status}
     dropped = drop_disabled_fields(sent, None, without(gate))
     kept = {**dropped.document["spec"], **dropped.document["status"]}.get(field)
@@ -201,7 +223,7 @@ def test_messages_about_devices_have_a_gate_of_their_own() -> None:
     def reporting(**device: str) -> Any:
         health = [{"name": "claim:x", "resources": [{"resourceID": "d", "health": "Unhealthy", **device}]}]
         statuses = [{"name": "c", "allocatedResourcesStatus": health}, {"name": "other"}]
-        return pod(status={"containerStatuses": statuses})
+        return defaulted_pod(status={"containerStatuses": statuses})
 
     sent, silent, off = reporting(message="too hot"), reporting(), without("ResourceHealthStatusMessage")
     assert drop_disabled_fields(sent, None, off).document == silent.document
@@ -211,21 +233,21 @@ def test_messages_about_devices_have_a_gate_of_their_own() -> None:
 
 
 def test_what_is_left_after_dropping_is_judged() -> None:
-    sent = claim({"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "gpu"}]})
+    sent = defaulted_claim({"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "gpu"}]})
     (error,) = validate_create(drop_disabled_fields(sent, None, without("DRAPrioritizedList")))
     assert str(error.path) == "spec.devices.requests[0]"
 
 
 def test_reports_go_with_the_devices_that_a_claim_gives_back() -> None:
     reports = [{"driver": "gpu.example.com", "pool": "p", "device": device} for device in ("a", "b")]
-    old = with_status(claim(), allocation=allocation("a", "b"), devices=reports)
-    cleared = with_status(claim(), devices=reports)
+    old = with_status(defaulted_claim(), allocation=allocation_of("a", "b"), devices=reports)
+    cleared = with_status(defaulted_claim(), devices=reports)
     assert drop_deallocated_devices(cleared, old).status.devices == ()
     assert drop_deallocated_devices(old, old) is old
 
 
 def test_a_report_about_a_share_that_nobody_had_is_not_taken_for_one_that_was_given_back() -> None:
-    old = with_status(claim(), allocation=allocation("a", shareID="one"))
+    old = with_status(defaulted_claim(), allocation=allocation_of("a", shareID="one"))
     stranger = [{"driver": "gpu.example.com", "pool": "p", "device": "a", "shareID": "two"}]
-    cleared = with_status(claim(), devices=stranger)
+    cleared = with_status(defaulted_claim(), devices=stranger)
     assert drop_deallocated_devices(cleared, old) is cleared

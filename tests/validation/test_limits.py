@@ -9,9 +9,9 @@ import pytest
 
 from drakit.validation import validate_create, validate_status_update
 from tests.validation.objects import (
-    allocation,
-    claim,
-    device_class,
+    allocation_of,
+    defaulted_claim,
+    defaulted_class,
     device_slice,
     made,
     told,
@@ -26,7 +26,7 @@ ALLOCATED = "status.allocation.devices"
 
 
 def asking(**exactly: Any) -> Any:
-    return claim({"name": "r", "exactly": {"deviceClassName": "c", **exactly}})
+    return defaulted_claim({"name": "r", "exactly": {"deviceClassName": "c", **exactly}})
 
 
 def selectors(count: int) -> list[Plain]:
@@ -34,7 +34,9 @@ def selectors(count: int) -> list[Plain]:
 
 
 def alternatives(count: int) -> Any:
-    return claim({"name": "r", "firstAvailable": [{"name": f"s{n}", "deviceClassName": "c"} for n in range(count)]})
+    return defaulted_claim(
+        {"name": "r", "firstAvailable": [{"name": f"s{n}", "deviceClassName": "c"} for n in range(count)]}
+    )
 
 
 def sized(length: int) -> Plain:
@@ -54,45 +56,51 @@ def counters(count: int) -> Plain:
     return {f"c{n}": {"value": "1"} for n in range(count)}
 
 
-def device(**fields: Any) -> Any:
+def slice_with(**fields: Any) -> Any:
     return device_slice({"name": "d", **fields})
 
 
 def policy(count: int) -> Any:
     allowed = [str(n) for n in range(1, count + 1)]
     capacity = {"c": {"value": "100", "requestPolicy": {"default": "1", "validValues": allowed}}}
-    return device(allowMultipleAllocations=True, capacity=capacity)
+    return slice_with(allowMultipleAllocations=True, capacity=capacity)
 
 
 def binding(count: int, name: str) -> Any:
     other = "bindingFailureConditions" if name == "bindingConditions" else "bindingConditions"
-    return device(**{name: [f"a.b/{n}" for n in range(count)], other: ["a.b/other"]})
+    return slice_with(**{name: [f"a.b/{n}" for n in range(count)], other: ["a.b/other"]})
 
 
 CREATED: list[tuple[str, Callable[[int], Any], int, str, str]] = [
-    ("requests", lambda n: claim(*REQUESTS[:n]), 32, "spec.devices.requests", "TooMany"),
+    ("requests", lambda n: defaulted_claim(*REQUESTS[:n]), 32, "spec.devices.requests", "TooMany"),
     ("alternatives", alternatives, 8, "spec.devices.requests[0].firstAvailable", "TooMany"),
     ("selectors", lambda n: asking(selectors=selectors(n)), 32, f"{ASKED}.selectors", "TooMany"),
     (
         "constraints",
-        lambda n: claim(constraints=[{"matchAttribute": "a.b/c"}] * n),
+        lambda n: defaulted_claim(constraints=[{"matchAttribute": "a.b/c"}] * n),
         32,
         "spec.devices.constraints",
         "TooMany",
     ),
     (
         "requests of a constraint",
-        lambda n: claim(
+        lambda n: defaulted_claim(
             *REQUESTS[:32], constraints=[{"requests": [f"r{m}" for m in range(n)], "matchAttribute": "a.b/c"}]
         ),
         32,
         "spec.devices.constraints[0].requests",
         "TooMany",
     ),
-    ("configurations", lambda n: claim(config=[{"opaque": OPAQUE}] * n), 32, "spec.devices.config", "TooMany"),
+    (
+        "configurations",
+        lambda n: defaulted_claim(config=[{"opaque": OPAQUE}] * n),
+        32,
+        "spec.devices.config",
+        "TooMany",
+    ),
     (
         "length of parameters",
-        lambda n: claim(config=[{"opaque": {**OPAQUE, "parameters": sized(n)}}]),
+        lambda n: defaulted_claim(config=[{"opaque": {**OPAQUE, "parameters": sized(n)}}]),
         10240,
         "spec.devices.config[0].opaque.parameters",
         "TooLong",
@@ -104,10 +112,10 @@ CREATED: list[tuple[str, Callable[[int], Any], int, str, str]] = [
         f"{ASKED}.selectors[0].cel.expression",
         "TooLong",
     ),
-    ("selectors of a class", lambda n: device_class(selectors=selectors(n)), 32, "spec.selectors", "TooMany"),
+    ("selectors of a class", lambda n: defaulted_class(selectors=selectors(n)), 32, "spec.selectors", "TooMany"),
     (
         "configurations of a class",
-        lambda n: device_class(config=[{"opaque": OPAQUE}] * n),
+        lambda n: defaulted_class(config=[{"opaque": OPAQUE}] * n),
         32,
         "spec.config",
         "TooMany",
@@ -128,60 +136,60 @@ CREATED: list[tuple[str, Callable[[int], Any], int, str, str]] = [
         "TooMany",
     ),
     ("devices with lists", lambda n: devices(n, attributes={"a": {"ints": [1]}}), 64, "spec.devices", "TooMany"),
-    ("attributes", lambda n: device(attributes=attributes(n)), 32, "spec.devices[0]", "Invalid"),
-    ("capacities", lambda n: device(capacity=counters(n)), 32, "spec.devices[0]", "Invalid"),
+    ("attributes", lambda n: slice_with(attributes=attributes(n)), 32, "spec.devices[0]", "Invalid"),
+    ("capacities", lambda n: slice_with(capacity=counters(n)), 32, "spec.devices[0]", "Invalid"),
     (
         "attributes and capacities",
-        lambda n: device(attributes=attributes(16), capacity=counters(n - 16)),
+        lambda n: slice_with(attributes=attributes(16), capacity=counters(n - 16)),
         32,
         "spec.devices[0]",
         "Invalid",
     ),
     (
         "values of attributes",
-        lambda n: device(attributes={"a": {"ints": [1] * (n - 1)}, "b": {"int": 1}}),
+        lambda n: slice_with(attributes={"a": {"ints": [1] * (n - 1)}, "b": {"int": 1}}),
         48,
         "spec.devices[0]",
         "Invalid",
     ),
     (
         "length of a text",
-        lambda n: device(attributes={"a": {"string": "x" * n}}),
+        lambda n: slice_with(attributes={"a": {"string": "x" * n}}),
         64,
         "spec.devices[0].attributes[a].string",
         "TooLong",
     ),
     (
         "length of a version",
-        lambda n: device(attributes={"a": {"version": "1.2." + "3" * (n - 4)}}),
+        lambda n: slice_with(attributes={"a": {"version": "1.2." + "3" * (n - 4)}}),
         64,
         "spec.devices[0].attributes[a].version",
         "TooLong",
     ),
     (
         "length of a name",
-        lambda n: device(attributes={"a" * n: {"int": 1}}),
+        lambda n: slice_with(attributes={"a" * n: {"int": 1}}),
         32,
         "spec.devices[0].attributes",
         "TooLong",
     ),
     (
         "taints",
-        lambda n: device(taints=[{"key": f"k{m}", "effect": "None"} for m in range(n)]),
+        lambda n: slice_with(taints=[{"key": f"k{m}", "effect": "None"} for m in range(n)]),
         16,
         "spec.devices[0].taints",
         "TooMany",
     ),
     (
         "counter sets that a device uses",
-        lambda n: device(consumesCounters=[{"counterSet": f"s{m}", "counters": counters(1)} for m in range(n)]),
+        lambda n: slice_with(consumesCounters=[{"counterSet": f"s{m}", "counters": counters(1)} for m in range(n)]),
         2,
         "spec.devices[0].consumesCounters",
         "TooMany",
     ),
     (
         "counters that a device uses",
-        lambda n: device(consumesCounters=[{"counterSet": "s", "counters": counters(n)}]),
+        lambda n: slice_with(consumesCounters=[{"counterSet": "s", "counters": counters(n)}]),
         32,
         "spec.devices[0].consumesCounters[0].counters",
         "TooMany",
@@ -234,18 +242,18 @@ def test_of_allowed_amounts_there_are_ten() -> None:
 
 def reserved(count: int) -> Any:
     users = [{"resource": "pods", "name": "p", "uid": f"u{n}"} for n in range(count)]
-    return with_status(claim(), allocation=allocation("d"), reservedFor=users)
+    return with_status(defaulted_claim(), allocation=allocation_of("d"), reservedFor=users)
 
 
 def configured(count: int) -> Any:
-    given = allocation("d")
+    given = allocation_of("d")
     given["devices"]["config"] = [{"source": "FromClaim", "opaque": OPAQUE}] * count
-    return with_status(claim(), allocation=given)
+    return with_status(defaulted_claim(), allocation=given)
 
 
 def reporting(**report: Any) -> Any:
     device = {"driver": "gpu.example.com", "pool": "p", "device": "d", **report}
-    return with_status(claim(), allocation=allocation("d"), devices=[device])
+    return with_status(defaulted_claim(), allocation=allocation_of("d"), devices=[device])
 
 
 def conditions(count: int) -> list[Plain]:
@@ -258,7 +266,7 @@ def addresses(count: int) -> Any:
 
 
 def results(count: int) -> Any:
-    return with_status(claim(), allocation=allocation(*(f"d{n}" for n in range(count))))
+    return with_status(defaulted_claim(), allocation=allocation_of(*(f"d{n}" for n in range(count))))
 
 
 REPORT = "status.devices[0]"
@@ -290,8 +298,8 @@ REPORTED: list[tuple[str, Callable[[int], Any], int, str, str]] = [
     ("make", "limit", "path", "reason"), [each[1:] for each in REPORTED], ids=[each[0] for each in REPORTED]
 )
 def test_of_the_status_of_a_claim(make: Callable[[int], Any], limit: int, path: str, reason: str) -> None:
-    assert validate_status_update(make(limit), claim()) == ()
-    assert told(validate_status_update(make(limit + 1), claim())) == [(path, reason)]
+    assert validate_status_update(make(limit), defaulted_claim()) == ()
+    assert told(validate_status_update(make(limit + 1), defaulted_claim())) == [(path, reason)]
 
 
 def test_a_rule_has_eight_conditions() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from drakit.api import Partial, Pod
 from drakit.base.fields import Path
 from drakit.validation import check_field_manager, validate_create, validate_update
-from tests.validation.objects import claim, device_class, device_slice, made, pod, told
+from tests.validation.objects import defaulted_claim, defaulted_class, defaulted_pod, device_slice, made, told
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ from tests.validation.objects import claim, device_class, device_slice, made, po
     ],
 )
 def test_metadata_of_a_new_object(metadata: dict[str, Any], expected: list[tuple[str, str]]) -> None:
-    assert told(validate_create(claim(metadata=metadata))) == expected
+    assert told(validate_create(defaulted_claim(metadata=metadata))) == expected
 
 
 def _owner(**changes: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _owner(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_owners_of_a_new_object(owners: list[dict[str, Any]], expected: list[tuple[str, str]]) -> None:
-    assert told(validate_create(claim(metadata={"ownerReferences": owners}))) == expected
+    assert told(validate_create(defaulted_claim(metadata={"ownerReferences": owners}))) == expected
 
 
 def test_a_cluster_object_has_no_namespace() -> None:
@@ -79,13 +79,13 @@ def test_a_cluster_object_has_no_namespace() -> None:
     ],
 )
 def test_an_update_cannot_change_what_an_object_is(changes: dict[str, Any], path: str) -> None:
-    old = claim(metadata={"uid": "u", "generation": 2})
+    old = defaulted_claim(metadata={"uid": "u", "generation": 2})
     new = replace(old, metadata=replace(old.metadata, **changes))
     assert told(validate_update(new, old)) == [(path, "Invalid")]
 
 
 def test_no_finalizer_is_added_to_an_object_that_goes_away() -> None:
-    old = claim(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.b/c"]})
+    old = defaulted_claim(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.b/c"]})
     new = replace(old, metadata=replace(old.metadata, finalizers=("a.b/c", "a.b/d")))
     (error,) = validate_update(new, old)
     assert error.detail.endswith('found new finalizers []string{"a.b/d"}')
@@ -100,23 +100,23 @@ def test_a_field_manager_is_printable_and_short() -> None:
 
 def test_a_class_keeps_selectors_that_an_older_server_let_in() -> None:
     selectors = [{"cel": {"expression": "no such thing"}}]
-    old = device_class(selectors=selectors)
+    old = defaulted_class(selectors=selectors)
     assert told(validate_create(old)) == [("spec.selectors[0].cel.expression", "Invalid")]
-    assert validate_update(device_class(selectors=selectors, extendedResourceName="a.b/c"), old) == ()
-    reordered = device_class(selectors=[{"cel": {"expression": "true"}}, *selectors])
+    assert validate_update(defaulted_class(selectors=selectors, extendedResourceName="a.b/c"), old) == ()
+    reordered = defaulted_class(selectors=[{"cel": {"expression": "true"}}, *selectors])
     assert told(validate_update(reordered, old)) == [("spec.selectors[1].cel.expression", "Invalid")]
 
 
 def test_a_class_keeps_parameters_that_were_too_large_when_limits_came() -> None:
     config = [{"opaque": {"driver": "a.b", "parameters": {"x": "y" * 20000}}}]
-    old = device_class(config=config)
+    old = defaulted_class(config=config)
     assert told(validate_create(old)) == [("spec.config[0].opaque.parameters", "TooLong")]
-    assert validate_update(device_class(config=config, extendedResourceName="a.b/c"), old) == ()
+    assert validate_update(defaulted_class(config=config, extendedResourceName="a.b/c"), old) == ()
 
 
 @pytest.mark.parametrize("finalizers", [("a b/c",), ("orphan", "foregroundDeletion")])
 def test_finalizers_of_claims_classes_and_pods_are_judged_again_in_every_update(finalizers: tuple[str, ...]) -> None:
-    olds = (claim(), device_class(), pod())
+    olds = (defaulted_claim(), defaulted_class(), defaulted_pod())
     for old in olds:
         if isinstance(old, Partial):
             meta = {**old.document["metadata"], "finalizers": list(finalizers)}
@@ -136,21 +136,21 @@ def test_of_a_class_the_name_is_judged_and_not_the_prefix_that_it_was_made_of() 
 
 def test_of_very_many_errors_the_first_are_told_and_that_there_are_more() -> None:
     many = {f"!{number}": "" for number in range(5000)}
-    errors = validate_create(claim(metadata={"labels": many}))
+    errors = validate_create(defaulted_claim(metadata={"labels": many}))
     assert len(errors) == 1001
     assert errors[0].path == Path("metadata.labels")
     assert (str(errors[-1].path), errors[-1].detail) == (
         "",
         "more is wrong than this: only the first 1000 errors are told",
     )
-    exactly = claim(metadata={"finalizers": [f"unqualified{number}" for number in range(1000)]})
+    exactly = defaulted_claim(metadata={"finalizers": [f"unqualified{number}" for number in range(1000)]})
     assert {str(error.kind) for error in validate_create(exactly)} == {str(errors[0].kind)}
 
 
 def test_a_list_of_owners_is_shown_once_though_many_of_them_control() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "uid": "u", "controller": True}
     owners = [{**owner, "name": f"p{number}"} for number in range(200)]
-    errors = validate_create(claim(metadata={"ownerReferences": owners}))
+    errors = validate_create(defaulted_claim(metadata={"ownerReferences": owners}))
     assert len(errors) == 199
     assert {str(error.path) for error in errors} == {"metadata.ownerReferences"}
     assert sum(len(str(error)) for error in errors) < 200 * 1000

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from drakit.validation import validate_create, validate_status_update, validate_update
-from tests.validation.objects import made, pod, told
+from tests.validation.objects import defaulted_pod, made, told
 
 GROUP = "scheduling.k8s.io/v1alpha2"
 
@@ -164,7 +164,7 @@ def test_a_workload_stays_as_it_was_made() -> None:
     ],
 )
 def test_pods(spec: dict[str, Any], expected: list[tuple[str, str]]) -> None:
-    assert told(validate_create(pod(spec))) == expected
+    assert told(validate_create(defaulted_pod(spec))) == expected
 
 
 @pytest.mark.parametrize(
@@ -181,29 +181,38 @@ def test_pods(spec: dict[str, Any], expected: list[tuple[str, str]]) -> None:
     ],
 )
 def test_resources_of_containers(resources: dict[str, Any], expected: list[tuple[str, str]]) -> None:
-    errors = validate_create(pod({"containers": [{"name": "c", "image": "i", "resources": resources}]}))
+    errors = validate_create(defaulted_pod({"containers": [{"name": "c", "image": "i", "resources": resources}]}))
     assert told(errors) == [(f"spec.containers[0].resources.{path}", reason) for path, reason in expected]
 
 
 def test_of_a_running_pod_little_may_change() -> None:
-    old = pod({"tolerations": [{"key": "a", "operator": "Exists"}], "activeDeadlineSeconds": 9})
+    old = defaulted_pod({"tolerations": [{"key": "a", "operator": "Exists"}], "activeDeadlineSeconds": 9})
     kept = [{"key": "a", "operator": "Exists"}]
     image = [{"name": "c", "image": "other"}]
-    assert validate_update(pod({"tolerations": kept, "activeDeadlineSeconds": 8, "containers": image}), old) == ()
-    assert told(validate_update(pod({"tolerations": kept}), old)) == [("spec.activeDeadlineSeconds", "Invalid")]
-    assert told(validate_update(pod({"activeDeadlineSeconds": 9}), old)) == [("spec.tolerations", "Forbidden")]
-    changed = validate_update(pod({"tolerations": kept, "activeDeadlineSeconds": 9, "schedulerName": "x"}), old)
+    assert (
+        validate_update(defaulted_pod({"tolerations": kept, "activeDeadlineSeconds": 8, "containers": image}), old)
+        == ()
+    )
+    assert told(validate_update(defaulted_pod({"tolerations": kept}), old)) == [
+        ("spec.activeDeadlineSeconds", "Invalid")
+    ]
+    assert told(validate_update(defaulted_pod({"activeDeadlineSeconds": 9}), old)) == [
+        ("spec.tolerations", "Forbidden")
+    ]
+    changed = validate_update(
+        defaulted_pod({"tolerations": kept, "activeDeadlineSeconds": 9, "schedulerName": "x"}), old
+    )
     assert told(changed) == [("spec", "Forbidden")]
     assert "schedulerName" in changed[0].detail
     more = [{"name": "c", "image": "i"}, {"name": "d", "image": "i"}]
-    added = pod({"tolerations": kept, "activeDeadlineSeconds": 9, "containers": more})
+    added = defaulted_pod({"tolerations": kept, "activeDeadlineSeconds": 9, "containers": more})
     assert told(validate_update(added, old)) == [("spec.containers", "Forbidden")]
 
 
 def test_a_gated_pod_may_be_told_where_to_go_and_loses_gates_only() -> None:
-    old = pod({"schedulingGates": [{"name": "a"}]})
-    assert validate_update(pod({"nodeSelector": {"zone": "x"}}), old) == ()
-    more = pod({"schedulingGates": [{"name": "a"}, {"name": "b"}]})
+    old = defaulted_pod({"schedulingGates": [{"name": "a"}]})
+    assert validate_update(defaulted_pod({"nodeSelector": {"zone": "x"}}), old) == ()
+    more = defaulted_pod({"schedulingGates": [{"name": "a"}, {"name": "b"}]})
     assert told(validate_update(more, old)) == [("spec.schedulingGates[1]", "Forbidden")]
 
 
@@ -216,8 +225,8 @@ def reporting(*names: str, devices: list[dict[str, Any]] | None = None) -> list[
     claims = [{"name": "g", "resourceClaimName": "x"}]
     spec = {"containers": [{"name": "c", "image": "i", "resources": resources}], "resourceClaims": claims}
     entries = [{"name": name, "resources": devices or []} for name in names]
-    new = pod(spec, {"containerStatuses": [{"name": "c", "allocatedResourcesStatus": entries}]})
-    return told(validate_status_update(new, pod(spec)))
+    new = defaulted_pod(spec, {"containerStatuses": [{"name": "c", "allocatedResourcesStatus": entries}]})
+    return told(validate_status_update(new, defaulted_pod(spec)))
 
 
 def test_a_health_report_names_what_its_container_has() -> None:
@@ -247,15 +256,15 @@ def test_a_health_report_tells_the_health_of_each_device_once(
 
 def test_ephemeral_containers_have_no_resources_to_report() -> None:
     entries = [{"name": "a.b/c", "resources": []}]
-    new = pod(status={"ephemeralContainerStatuses": [{"name": "e", "allocatedResourcesStatus": entries}]})
+    new = defaulted_pod(status={"ephemeralContainerStatuses": [{"name": "e", "allocatedResourcesStatus": entries}]})
     where = "status.ephemeralContainerStatuses[0].allocatedResourcesStatus"
-    assert told(validate_status_update(new, pod())) == [(where, "Forbidden")]
+    assert told(validate_status_update(new, defaulted_pod())) == [(where, "Forbidden")]
 
 
 def test_a_claim_that_was_made_for_a_pod_is_judged_by_its_own_name() -> None:
     spec = {"resourceClaims": [{"name": "g", "resourceClaimTemplateName": "t"}]}
-    new = pod(spec, {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": "Not_Valid!"}]})
-    assert told(validate_status_update(new, pod(spec))) == [
+    new = defaulted_pod(spec, {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": "Not_Valid!"}]})
+    assert told(validate_status_update(new, defaulted_pod(spec))) == [
         ("status.resourceClaimStatuses[0].resourceClaimName", "Invalid")
     ]
 
@@ -264,7 +273,7 @@ def test_a_claim_is_not_used_whole_by_who_uses_one_of_its_requests() -> None:
     claims = [{"name": "g", "request": "r"}, {"name": "g"}, {"name": "other", "request": "g"}]
     declared = [{"name": name, "resourceClaimName": "x"} for name in ("g", "other")]
     containers = [{"name": "c", "image": "i", "resources": {"claims": claims}}]
-    assert told(validate_create(pod({"containers": containers, "resourceClaims": declared}))) == [
+    assert told(validate_create(defaulted_pod({"containers": containers, "resourceClaims": declared}))) == [
         ("spec.containers[0].resources.claims[1]", "Duplicate")
     ]
 
@@ -278,7 +287,7 @@ def test_extended_resources_are_mapped_for_containers_that_ask_for_them() -> Non
     lost = {**mapping, "containerName": "nobody", "resourceName": "a.b/none"}
     status = {"extendedResourceClaimStatus": {"resourceClaimName": "x", "requestMappings": [mapping, lost]}}
     where = "status.extendedResourceClaimStatus.requestMappings"
-    assert told(validate_status_update(pod(spec, status), pod(spec))) == [
+    assert told(validate_status_update(defaulted_pod(spec, status), defaulted_pod(spec))) == [
         (f"{where}[0].resourceName", "Invalid"),
         (f"{where}[1].containerName", "Invalid"),
     ]
@@ -287,8 +296,8 @@ def test_extended_resources_are_mapped_for_containers_that_ask_for_them() -> Non
 def test_a_share_of_the_node_is_never_negative() -> None:
     spec = {"resourceClaims": [{"name": "g", "resourceClaimName": "x"}]}
     entry = {"resourceClaimName": "x", "containers": ["c"], "resources": {"cpu": "-1", "memory": "0"}}
-    new = pod(spec, {"nodeAllocatableResourceClaimStatuses": [entry]})
-    assert told(validate_status_update(new, pod(spec))) == [
+    new = defaulted_pod(spec, {"nodeAllocatableResourceClaimStatuses": [entry]})
+    assert told(validate_status_update(new, defaulted_pod(spec))) == [
         ("status.nodeAllocatableResourceClaimStatuses[0].resources[cpu]", "Invalid")
     ]
 
@@ -298,8 +307,8 @@ def test_a_share_of_the_node_names_the_containers_that_use_the_claim_where_there
     containers = [{"name": "c", "image": "i", "resources": {"claims": [{"name": "used"}]}}]
     spec = {"containers": containers, "resourceClaims": claims}
     entries = [{"resourceClaimName": name, "resources": {"cpu": "1"}} for name in ("used", "unused", "unknown")]
-    new = pod(spec, {"nodeAllocatableResourceClaimStatuses": entries})
-    assert told(validate_status_update(new, pod(spec))) == [
+    new = defaulted_pod(spec, {"nodeAllocatableResourceClaimStatuses": entries})
+    assert told(validate_status_update(new, defaulted_pod(spec))) == [
         ("status.nodeAllocatableResourceClaimStatuses[0].containers", "Required"),
         ("status.nodeAllocatableResourceClaimStatuses[2].resourceClaimName", "Invalid"),
         ("status.nodeAllocatableResourceClaimStatuses[2].containers", "Required"),
@@ -316,10 +325,10 @@ def test_a_static_pod_has_no_claims() -> None:
 
 
 def test_a_pod_that_has_a_node_is_not_nominated_for_another() -> None:
-    bound, free = pod({"nodeName": "a"}), pod()
-    nominated = pod({"nodeName": "a"}, {"nominatedNodeName": "b"})
+    bound, free = defaulted_pod({"nodeName": "a"}), defaulted_pod()
+    nominated = defaulted_pod({"nodeName": "a"}, {"nominatedNodeName": "b"})
     assert told(validate_status_update(nominated, bound)) == [("status.nominatedNodeName", "Forbidden")]
-    assert validate_status_update(pod(status={"nominatedNodeName": "b"}), free) == ()
+    assert validate_status_update(defaulted_pod(status={"nominatedNodeName": "b"}), free) == ()
 
 
 @pytest.mark.parametrize(

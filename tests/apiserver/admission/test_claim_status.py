@@ -13,7 +13,8 @@ from drakit.apiserver.auth import identities
 from drakit.apiserver.auth.roles.components import driver_binding, driver_role
 from drakit.apiserver.serving.bootstrap_roles import ensure
 from tests.apiserver.auth.people import ADMIN, Plain, grant, guarded, rule
-from tests.apiserver.calls import CLAIMS, Answer, Api, claim, on_loop
+from tests.apiserver.calls import CLAIMS, Answer, Api, on_loop
+from tests.builders.documents import claim_document
 
 GPU, NIC = "gpu.example.com", "nic.example.com"
 ON_A = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-a"]}]}]}
@@ -21,7 +22,7 @@ DRIVER = identities.account("kube-system", "gpu-driver", node="node-a")
 
 
 def result(driver: str) -> Plain:
-    return {"request": "gpu", "driver": driver, "pool": "node-a", "device": "dev-0"}
+    return {"request": "r", "driver": driver, "pool": "node-a", "device": "dev-0"}
 
 
 def report(driver: str, **more: Any) -> Plain:
@@ -32,14 +33,14 @@ ALLOCATED = {"allocation": {"devices": {"results": [result(GPU), result(NIC)]}, 
 
 
 async def allocate(api: Api, status: Plain = ALLOCATED) -> Plain:
-    await api.create(CLAIMS, claim("train"), user=ADMIN)
+    await api.create(CLAIMS, claim_document("train"), user=ADMIN)
     answer = await set_status(api, status, ADMIN)
     assert answer.code == 200, answer.body
     return status
 
 
 async def set_status(api: Api, status: Plain, user: User) -> Answer:
-    return await api.update(f"{CLAIMS}/train/status", {**claim("train"), "status": status}, user=user)
+    return await api.update(f"{CLAIMS}/train/status", {**claim_document("train"), "status": status}, user=user)
 
 
 async def install_driver(api: Api) -> None:
@@ -103,7 +104,7 @@ async def test_a_driver_cannot_allocate_reserve_or_release() -> None:
 @on_loop
 async def test_a_scheduler_allocates_and_reserves_but_reports_nothing() -> None:
     async with guarded() as api:
-        await api.create(CLAIMS, claim("train"), user=ADMIN)
+        await api.create(CLAIMS, claim_document("train"), user=ADMIN)
         assert (await set_status(api, ALLOCATED, identities.SCHEDULER)).code == 200
         reserved = {**ALLOCATED, "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]}
         assert (await set_status(api, reserved, identities.SCHEDULER)).code == 200

@@ -12,7 +12,8 @@ from drakit.apiserver import Settings, build_server
 from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
 from drakit.store import MemoryStore
-from tests.apiserver.calls import CLAIMS, CLASSES, PODS, SLICES, Api, claim, device_class, on_loop, pod, resource_slice
+from tests.apiserver.calls import CLAIMS, CLASSES, PODS, SLICES, Api, on_loop
+from tests.builders.documents import claim_document, class_document, pod_document, slice_document
 
 Plain = dict[str, Any]
 ON = FeatureGates.all_on()
@@ -32,19 +33,19 @@ async def before_and_after(gate: str) -> AsyncIterator[tuple[Api, Api]]:
 
 
 def asking(**exactly: Any) -> Plain:
-    made = claim("it")
+    made = claim_document("it")
     made["spec"]["devices"]["requests"][0]["exactly"] |= exactly
     return made
 
 
 def offering(**device: Any) -> Plain:
-    made = resource_slice("it")
+    made = slice_document("it", "dev-0")
     made["spec"]["devices"][0] |= device
     return made
 
 
 def grouped() -> Plain:
-    return pod("it", schedulingGroup={"podGroupName": "g"})
+    return pod_document("it", {"schedulingGroup": {"podGroupName": "g"}})
 
 
 FIELDS: list[tuple[str, str, Plain, tuple[str | int, ...]]] = [
@@ -77,7 +78,7 @@ FIELDS: list[tuple[str, str, Plain, tuple[str | int, ...]]] = [
     (
         "DRAExtendedResource",
         CLASSES,
-        {**device_class("it"), "spec": {"extendedResourceName": "a.b/c"}},
+        {**class_document("it", "true"), "spec": {"extendedResourceName": "a.b/c"}},
         ("spec", "extendedResourceName"),
     ),
     ("GenericWorkload", PODS, grouped(), ("spec", "schedulingGroup")),
@@ -111,12 +112,12 @@ def test_a_field_whose_gate_is_off_is_not_stored_and_one_that_is_stored_stays(
 
 @on_loop
 async def test_reports_about_devices_need_their_gate_unless_there_are_some() -> None:
-    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "p", "device": "d"}
+    result = {"request": "r", "driver": "gpu.example.com", "pool": "p", "device": "d"}
     report = {"driver": "gpu.example.com", "pool": "p", "device": "d"}
     status = {"status": {"allocation": {"devices": {"results": [result]}}, "devices": [report]}}
     async with before_and_after("DRAResourceClaimDeviceStatus") as (on, off):
         for name in ("new", "old"):
-            await on.create(CLAIMS, claim(name))
+            await on.create(CLAIMS, claim_document(name))
         dropped = await off.patch(f"{CLAIMS}/new/status", status)
         assert (dropped.code, "devices" in dropped.body["status"]) == (200, False)
         assert (await on.patch(f"{CLAIMS}/old/status", status)).code == 200

@@ -7,25 +7,21 @@ from typing import Any
 import pytest
 
 from tests.apiserver.admission.objects import ACCOUNTS, LEASES, MIRROR, NODES, disabled, node_user
-from tests.apiserver.calls import PODS, SLICES, Api, on_loop, pod, resource_slice, serving
-from tests.builders.documents import Plain
+from tests.apiserver.calls import PODS, SLICES, Api, on_loop, serving
+from tests.builders.documents import Plain, node_document, pod_document, slice_document
 
 A, B = node_user("node-a"), node_user("node-b")
 
 
-def node(name: str, **labels: str) -> Plain:
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
-
-
 def mirror(node_uid: str, **spec: Any) -> Plain:
-    made = pod("m", **{"nodeName": "node-a", **spec})
+    made = pod_document("m", {"nodeName": "node-a", **spec})
     owner = {"apiVersion": "v1", "kind": "Node", "name": "node-a", "uid": node_uid, "controller": True}
     made["metadata"] |= {"annotations": {MIRROR: "x"}, "ownerReferences": [owner]}
     return made
 
 
 async def running(api: Api, name: str = "p", node_name: str = "node-a") -> Plain:
-    made: Plain = (await api.create(PODS, pod(name, nodeName=node_name))).body
+    made: Plain = (await api.create(PODS, pod_document(name, {"nodeName": node_name}))).body
     return made
 
 
@@ -33,7 +29,7 @@ async def running(api: Api, name: str = "p", node_name: str = "node-a") -> Plain
 @on_loop
 async def test_a_node_creates_slices_of_its_own_only(spec: Plain) -> None:
     async with serving() as api:
-        made = resource_slice("s")
+        made = slice_document("s", "dev-0")
         del made["spec"]["nodeName"]
         made["spec"] |= spec
         answer = await api.create(SLICES, made, user=A)
@@ -42,13 +38,13 @@ async def test_a_node_creates_slices_of_its_own_only(spec: Plain) -> None:
             'resourceslices.resource.k8s.io "s" is forbidden: can only create ResourceSlice with the same NodeName as '
             "the requesting node"
         )
-        assert (await api.create(SLICES, resource_slice("own"), user=A)).code == 201
+        assert (await api.create(SLICES, slice_document("own", "dev-0"), user=A)).code == 201
 
 
 @on_loop
 async def test_deleting_a_collection_stops_at_slices_of_other_nodes() -> None:
     async with serving() as api:
-        await api.create(SLICES, resource_slice("s", node="node-b"))
+        await api.create(SLICES, slice_document("s", "dev-0", node="node-b"))
         answer = await api.delete(SLICES, user=A)
         assert answer.code == 403
         assert "can only delete ResourceSlice with the same NodeName as the requesting node" in answer.message
@@ -58,7 +54,7 @@ async def test_deleting_a_collection_stops_at_slices_of_other_nodes() -> None:
 @on_loop
 async def test_a_node_that_has_no_name_is_refused() -> None:
     async with serving() as api:
-        answer = await api.create(SLICES, resource_slice("s"), user=node_user(""))
+        answer = await api.create(SLICES, slice_document("s", "dev-0"), user=node_user(""))
         assert answer.code == 403
         assert 'could not determine node from user "system:node:"' in answer.message
 
@@ -66,7 +62,7 @@ async def test_a_node_that_has_no_name_is_refused() -> None:
 @on_loop
 async def test_a_node_changes_itself_only() -> None:
     async with serving() as api:
-        assert (await api.create(NODES, node("node-a"), user=A)).code == 201
+        assert (await api.create(NODES, node_document("node-a"), user=A)).code == 201
         answer = await api.patch(f"{NODES}/node-a", {"metadata": {"labels": {"a": "b"}}}, user=B)
         assert answer.message == 'nodes "node-a" is forbidden: node "node-b" is not allowed to modify node "node-a"'
 
@@ -88,8 +84,8 @@ async def test_a_node_changes_itself_only() -> None:
 @on_loop
 async def test_labels_that_draw_work_are_not_a_nodes_to_set(label: str, allowed: bool) -> None:
     async with serving() as api:
-        created = await api.create(NODES, node("node-a", **{label: "x"}), user=A)
-        await api.create(NODES, node("node-b"))
+        created = await api.create(NODES, node_document("node-a", **{label: "x"}), user=A)
+        await api.create(NODES, node_document("node-b"))
         changed = await api.patch(f"{NODES}/node-b", {"metadata": {"labels": {label: "x"}}}, user=B)
         if allowed:
             assert (created.code, changed.code) == (201, 200)
@@ -111,7 +107,7 @@ async def test_labels_that_draw_work_are_not_a_nodes_to_set(label: str, allowed:
 @on_loop
 async def test_a_node_keeps_its_taints_and_owners(change: Plain, why: str) -> None:
     async with serving() as api:
-        await api.create(NODES, node("node-a"))
+        await api.create(NODES, node_document("node-a"))
         answer = await api.patch(f"{NODES}/node-a", change, user=A)
         assert (answer.code, answer.message) == (403, f'nodes "node-a" is forbidden: node "node-a" {why}')
 
@@ -181,9 +177,9 @@ async def test_a_node_neither_changes_nor_resizes_pods() -> None:
 @on_loop
 async def test_a_node_creates_mirror_pods_of_its_own() -> None:
     async with serving() as api:
-        uid = (await api.create(NODES, node("node-a"))).body["metadata"]["uid"]
+        uid = (await api.create(NODES, node_document("node-a"))).body["metadata"]["uid"]
         assert (await api.create(PODS, mirror(uid), user=A)).code == 201
-        plain = await api.create(PODS, pod("p", nodeName="node-a"), user=A)
+        plain = await api.create(PODS, pod_document("p", {"nodeName": "node-a"}), user=A)
         assert plain.message.endswith(
             'pod does not have "kubernetes.io/config.mirror" annotation, node "node-a" can only create mirror pods'
         )
@@ -216,7 +212,7 @@ async def test_a_node_creates_mirror_pods_of_its_own() -> None:
 @on_loop
 async def test_a_mirror_pod_opens_nothing_to_its_node(spec: Plain, metadata: Plain, why: str) -> None:
     async with serving() as api:
-        uid = (await api.create(NODES, node("node-a"))).body["metadata"]["uid"]
+        uid = (await api.create(NODES, node_document("node-a"))).body["metadata"]["uid"]
         made = mirror(uid, **spec)
         made["metadata"] |= metadata
         answer = await api.create(PODS, made, user=A)
@@ -235,7 +231,7 @@ async def test_a_mirror_pod_opens_nothing_to_its_node(spec: Plain, metadata: Pla
 @on_loop
 async def test_a_mirror_pod_belongs_to_its_node(change: Plain, why: str) -> None:
     async with serving() as api:
-        uid = (await api.create(NODES, node("node-a"))).body["metadata"]["uid"]
+        uid = (await api.create(NODES, node_document("node-a"))).body["metadata"]["uid"]
         made = mirror(uid)
         made["metadata"]["ownerReferences"][0] |= change
         answer = await api.create(PODS, made, user=A)
@@ -268,9 +264,9 @@ async def test_a_node_has_one_lease() -> None:
 async def test_a_node_gets_tokens_for_its_pods_only(change: Plain | None, why: str) -> None:
     async with serving() as api:
         await api.create(ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
-        uid = (await api.create(PODS, pod("p", nodeName="node-a", serviceAccountName="default"))).body["metadata"][
-            "uid"
-        ]
+        uid = (await api.create(PODS, pod_document("p", {"nodeName": "node-a", "serviceAccountName": "default"}))).body[
+            "metadata"
+        ]["uid"]
         bound = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid}
         spec = {"boundObjectRef": bound | change} if change is not None else {}
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
@@ -295,6 +291,6 @@ async def test_nonsense_instead_of_a_token_request_is_refused(body: bytes) -> No
 @on_loop
 async def test_others_are_not_held_to_what_nodes_are_and_without_the_plugin_nobody_is() -> None:
     async with serving() as api:
-        assert (await api.create(SLICES, resource_slice("s", node="node-b"))).code == 201
+        assert (await api.create(SLICES, slice_document("s", "dev-0", node="node-b"))).code == 201
     async with serving(disabled("NodeRestriction")) as api:
-        assert (await api.create(SLICES, resource_slice("s", node="node-b"), user=A)).code == 201
+        assert (await api.create(SLICES, slice_document("s", "dev-0", node="node-b"), user=A)).code == 201

@@ -10,7 +10,7 @@ BASE = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default"
 POLICY = {"schedulingPolicy": {"gang": {"minCount": 2}}}
 
 
-def pod_group(template: str) -> dict[str, Any]:
+def group_from_template(template: str) -> dict[str, Any]:
     reference = {"workload": {"workloadName": "job", "podGroupTemplateName": template}}
     return {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
@@ -31,7 +31,7 @@ WORKLOAD = {
 @on_loop
 async def test_a_group_of_a_workload_that_is_not_there_is_refused() -> None:
     async with serving() as api:
-        answer = await api.create(f"{BASE}/podgroups", pod_group("workers"))
+        answer = await api.create(f"{BASE}/podgroups", group_from_template("workers"))
         assert (answer.code, answer.message) == (
             403,
             'podgroups.scheduling.k8s.io "group" is forbidden: PodGroup rejected: Workload "job" not found',
@@ -42,7 +42,7 @@ async def test_a_group_of_a_workload_that_is_not_there_is_refused() -> None:
 async def test_a_group_names_a_template_that_its_workload_has() -> None:
     async with serving() as api:
         assert (await api.create(f"{BASE}/workloads", WORKLOAD)).code == 201
-        answer = await api.create(f"{BASE}/podgroups", pod_group("nobody"))
+        answer = await api.create(f"{BASE}/podgroups", group_from_template("nobody"))
         assert answer.code == 403
         assert 'PodGroupTemplate "nobody" not found in Workload "job"' in answer.message
-        assert (await api.create(f"{BASE}/podgroups", pod_group("workers"))).code == 201
+        assert (await api.create(f"{BASE}/podgroups", group_from_template("workers"))).code == 201

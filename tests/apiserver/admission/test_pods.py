@@ -9,8 +9,8 @@ import pytest
 from drakit.apiserver import Settings
 from drakit.base.gates import FeatureGates
 from tests.apiserver.admission.objects import ACCOUNTS, MIRROR, PRIORITIES, disabled, enabled
-from tests.apiserver.calls import PODS, on_loop, pod, serving
-from tests.builders.documents import Plain
+from tests.apiserver.calls import PODS, on_loop, serving
+from tests.builders.documents import Plain, pod_document
 
 STRATEGIC = "application/strategic-merge-patch+json"
 
@@ -30,7 +30,7 @@ def account(name: str, **fields: Any) -> Plain:
 async def test_a_pod_gets_the_account_of_its_namespace_and_its_token() -> None:
     async with serving(enabled("ServiceAccount")) as api:
         await api.create(ACCOUNTS, account("default", imagePullSecrets=[{"name": "pull"}]))
-        spec = (await api.create(PODS, pod("a"))).body["spec"]
+        spec = (await api.create(PODS, pod_document("a"))).body["spec"]
         volume = spec["volumes"][0]
         assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("default", "default")
         assert spec["imagePullSecrets"] == [{"name": "pull"}]
@@ -53,7 +53,7 @@ async def test_who_wants_no_token_gets_none(where: str) -> None:
     async with serving(enabled("ServiceAccount")) as api:
         said = {"automountServiceAccountToken": False}
         await api.create(ACCOUNTS, account("default", **(said if where == "account" else {})))
-        spec = (await api.create(PODS, pod("a", **(said if where == "pod" else {})))).body["spec"]
+        spec = (await api.create(PODS, pod_document("a", said if where == "pod" else {}))).body["spec"]
         assert "volumes" not in spec
         assert spec["serviceAccountName"] == "default"
 
@@ -62,7 +62,7 @@ async def test_who_wants_no_token_gets_none(where: str) -> None:
 async def test_a_container_that_has_something_in_that_place_keeps_it() -> None:
     async with serving(enabled("ServiceAccount")) as api:
         await api.create(ACCOUNTS, account("default"))
-        made = pod("a", volumes=[{"name": "mine", "emptyDir": {}}])
+        made = pod_document("a", {"volumes": [{"name": "mine", "emptyDir": {}}]})
         mount = {"name": "mine", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
         made["spec"]["containers"][0]["volumeMounts"] = [mount]
         spec = (await api.create(PODS, made)).body["spec"]
@@ -72,7 +72,7 @@ async def test_a_container_that_has_something_in_that_place_keeps_it() -> None:
 @on_loop
 async def test_an_account_that_is_not_there_is_refused() -> None:
     async with serving(enabled("ServiceAccount")) as api:
-        answer = await api.create(PODS, pod("a", serviceAccountName="nobody"))
+        answer = await api.create(PODS, pod_document("a", {"serviceAccountName": "nobody"}))
         assert (answer.code, answer.message) == (
             403,
             'pods "a" is forbidden: error looking up service account default/nobody: serviceaccount "nobody" not found',
@@ -93,7 +93,7 @@ async def test_an_account_that_is_not_there_is_refused() -> None:
 @on_loop
 async def test_a_mirror_pod_has_no_identity(spec: Plain, why: str) -> None:
     async with serving(enabled("ServiceAccount")) as api:
-        made = pod("a", **spec)
+        made = pod_document("a", spec)
         made["metadata"]["annotations"] = {MIRROR: "x"}
         answer = await api.create(PODS, made)
         assert (answer.code, answer.message) == (403, f'pods "a" is forbidden: {why}')
@@ -102,14 +102,14 @@ async def test_a_mirror_pod_has_no_identity(spec: Plain, why: str) -> None:
 @on_loop
 async def test_accounts_are_left_alone_unless_asked_for() -> None:
     async with serving() as api:
-        assert "serviceAccountName" not in (await api.create(PODS, pod("a"))).body["spec"]
+        assert "serviceAccountName" not in (await api.create(PODS, pod_document("a"))).body["spec"]
 
 
 @on_loop
 async def test_the_default_class_gives_priority_and_policy_to_pods_without_a_class() -> None:
     async with serving() as api:
         await api.create(PRIORITIES, priority("usual", 7, globalDefault=True, preemptionPolicy="Never"))
-        spec = (await api.create(PODS, pod("a"))).body["spec"]
+        spec = (await api.create(PODS, pod_document("a"))).body["spec"]
         assert (spec["priorityClassName"], spec["priority"], spec["preemptionPolicy"]) == ("usual", 7, "Never")
 
 
@@ -149,21 +149,21 @@ async def test_there_is_one_default_class() -> None:
 @on_loop
 async def test_what_does_not_agree_with_the_class_is_refused(spec: Plain, why: str) -> None:
     async with serving() as api:
-        answer = await api.create(PODS, pod("a", **spec))
+        answer = await api.create(PODS, pod_document("a", spec))
         assert (answer.code, answer.message) == (403, f'pods "a" is forbidden: {why}')
 
 
 @on_loop
 async def test_the_classes_of_the_system_are_known_without_objects() -> None:
     async with serving() as api:
-        spec = (await api.create(PODS, pod("a", priorityClassName="system-node-critical"))).body["spec"]
+        spec = (await api.create(PODS, pod_document("a", {"priorityClassName": "system-node-critical"}))).body["spec"]
         assert spec["priority"] == 2_000_001_000
 
 
 @on_loop
 async def test_an_update_that_leaves_the_priority_out_keeps_it() -> None:
     async with serving() as api:
-        made = (await api.create(PODS, pod("a", priorityClassName="system-node-critical"))).body
+        made = (await api.create(PODS, pod_document("a", {"priorityClassName": "system-node-critical"}))).body
         for field in ("priority", "preemptionPolicy"):
             del made["spec"][field]
         answer = await api.update(f"{PODS}/a", {**made, "metadata": {**made["metadata"], "labels": {"a": "b"}}})
@@ -175,7 +175,7 @@ async def test_an_update_that_leaves_the_priority_out_keeps_it() -> None:
 async def test_a_pod_has_patience_for_bad_nodes_unless_it_says_otherwise() -> None:
     async with serving() as api:
         own = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
-        spec = (await api.create(PODS, pod("a", tolerations=[own]))).body["spec"]
+        spec = (await api.create(PODS, pod_document("a", {"tolerations": [own]}))).body["spec"]
         assert [each["key"] for each in spec["tolerations"]] == [
             "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable",
         ]  # fmt: skip
@@ -186,7 +186,7 @@ async def test_a_pod_has_patience_for_bad_nodes_unless_it_says_otherwise() -> No
 @on_loop
 async def test_a_pod_can_be_created_without_these_plugins() -> None:
     async with serving(disabled("Priority", "DefaultTolerationSeconds")) as api:
-        spec = (await api.create(PODS, pod("a"))).body["spec"]
+        spec = (await api.create(PODS, pod_document("a"))).body["spec"]
         assert "priority" not in spec
         assert "tolerations" not in spec
 
@@ -199,7 +199,7 @@ SHARE = [{"resourceClaimName": "c", "containers": ["main"], "resources": {"cpu":
 async def test_a_pod_with_a_share_of_the_node_from_claims_cannot_be_resized(shares: list[Plain], code: int) -> None:
     gates = FeatureGates.parse("DRANodeAllocatableResources=true")
     async with serving(Settings(gates=gates)) as api:
-        made = pod("a", resourceClaims=[{"name": "c", "resourceClaimName": "c"}])
+        made = pod_document("a", {"resourceClaims": [{"name": "c", "resourceClaimName": "c"}]})
         made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "claims": [{"name": "c"}]}
         await api.create(PODS, made)
         told = await api.patch(f"{PODS}/a/status", {"status": {"nodeAllocatableResourceClaimStatuses": shares}})

@@ -16,21 +16,8 @@ from drakit.apiserver.admission.criteria import expressions
 from drakit.apiserver.auth.audit import AuditLog
 from drakit.apiserver.auth.identities import account
 from tests.apiserver.admission.objects import BINDINGS, POLICIES, binding, disabled, enforce, labelled, policy
-from tests.apiserver.calls import (
-    CLAIMS,
-    CLASSES,
-    NAMESPACES,
-    PODS,
-    SLICES,
-    Api,
-    claim,
-    device_class,
-    on_loop,
-    pod,
-    resource_slice,
-    serving,
-)
-from tests.builders.documents import Plain
+from tests.apiserver.calls import CLAIMS, CLASSES, NAMESPACES, PODS, SLICES, Api, on_loop, serving
+from tests.builders.documents import Plain, claim_document, class_document, pod_document, slice_document
 
 DRIVER = Path(__file__).parents[3] / "examples" / "policies" / "driver-access.yaml"
 BETA = CLAIMS.replace("/v1/", "/v1beta1/")
@@ -56,8 +43,8 @@ def driver(node: str = "") -> User:
 async def test_the_policy_of_the_documents_keeps_a_driver_to_its_node() -> None:
     async with serving() as api:
         await apply_example(api)
-        assert (await api.create(SLICES, resource_slice("s"), user=driver("node-a"))).code == 201
-        other = await api.create(SLICES, resource_slice("t"), user=driver("node-b"))
+        assert (await api.create(SLICES, slice_document("s", "dev-0"), user=driver("node-a"))).code == 201
+        other = await api.create(SLICES, slice_document("t", "dev-0"), user=driver("node-b"))
         assert (other.code, other.body["reason"]) == (422, "Invalid")
         assert other.message == (
             "resourceslices.resource.k8s.io \"t\" is forbidden: ValidatingAdmissionPolicy 'gpu-driver-own-node' with "
@@ -74,7 +61,7 @@ async def test_the_policy_of_the_documents_keeps_a_driver_to_its_node() -> None:
 async def test_the_policy_holds_for_every_way_to_write(action: str) -> None:
     async with serving() as api:
         await apply_example(api)
-        made = (await api.create(SLICES, resource_slice("s"))).body
+        made = (await api.create(SLICES, slice_document("s", "dev-0"))).body
         labels = {"metadata": {"labels": {"a": "b"}}}
         user = driver("node-b")
         match action:
@@ -97,9 +84,9 @@ async def test_the_policy_holds_for_every_way_to_write(action: str) -> None:
 async def test_credentials_without_a_node_and_other_people_are_told_apart() -> None:
     async with serving() as api:
         await apply_example(api)
-        bare = await api.create(SLICES, resource_slice("s"), user=driver())
+        bare = await api.create(SLICES, slice_document("s", "dev-0"), user=driver())
         assert "the credentials name no node; use a token that is bound to the driver's pod" in bare.message
-        assert (await api.create(SLICES, resource_slice("s"), user=User(name="admin"))).code == 201
+        assert (await api.create(SLICES, slice_document("s", "dev-0"), user=User(name="admin"))).code == 201
 
 
 @pytest.mark.parametrize(
@@ -134,7 +121,7 @@ async def test_optional_fields_are_reached_as_drivers_policies_reach_them(user: 
     )
     async with serving() as api:
         await enforce(api, policy("p", *rules, resources=("resourceslices",), variables=variables))
-        made = resource_slice("s")
+        made = slice_document("s", "dev-0")
         del made["spec"]["nodeName"]
         made["spec"] |= spec
         answer = await api.create(SLICES, made, user=user)
@@ -148,11 +135,11 @@ async def test_optional_fields_are_reached_as_drivers_policies_reach_them(user: 
 async def test_a_policy_alone_does_nothing_and_its_binding_makes_it_hold_at_once() -> None:
     async with serving() as api:
         await api.create(POLICIES, policy("no", rule("false", message="never")))
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
         await api.create(BINDINGS, binding("b", "no"))
-        assert (await api.create(CLAIMS, claim("b"))).code == 422
+        assert (await api.create(CLAIMS, claim_document("b"))).code == 422
         await api.delete(f"{BINDINGS}/b")
-        assert (await api.create(CLAIMS, claim("b"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("b"))).code == 201
 
 
 @pytest.mark.parametrize(
@@ -172,7 +159,7 @@ async def test_a_policy_alone_does_nothing_and_its_binding_makes_it_hold_at_once
 async def test_a_refusal_says_what_its_author_wrote(validation: Plain, said: str) -> None:
     async with serving() as api:
         await enforce(api, policy("p", validation))
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         assert answer.message == (
             f"resourceclaims.resource.k8s.io \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p-b' "
             f"denied request: {said}"
@@ -186,7 +173,7 @@ async def test_a_refusal_says_what_its_author_wrote(validation: Plain, said: str
 async def test_a_reason_decides_the_code(reason: str | None, code: int) -> None:
     async with serving() as api:
         await enforce(api, policy("p", rule("false", **({"reason": reason} if reason else {}))))
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         assert (answer.code, answer.body["reason"]) == (code, reason or "Invalid")
 
 
@@ -194,7 +181,7 @@ async def test_a_reason_decides_the_code(reason: str | None, code: int) -> None:
 async def test_a_warning_lets_the_request_pass() -> None:
     async with serving() as api:
         await enforce(api, policy("p", rule("false", message="rather not")), "Warn", "Audit")
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         assert answer.code == 201
         assert answer.response.warnings == (
             "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'p-b': rather not",
@@ -206,7 +193,7 @@ async def test_the_first_refusal_is_told_and_policies_are_asked_by_name() -> Non
     async with serving() as api:
         await enforce(api, policy("b", rule("true"), rule("false", message="second")))
         await enforce(api, policy("a", rule("false", message="first"), rule("false", message="other")))
-        assert (await api.create(CLAIMS, claim("x"))).message.endswith("denied request: first")
+        assert (await api.create(CLAIMS, claim_document("x"))).message.endswith("denied request: first")
 
 
 @pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
@@ -225,7 +212,7 @@ async def test_an_expression_without_an_answer_refuses_or_is_passed_over(failure
                 made["spec"]["variables"] = [{"name": "v", "expression": broken}]
                 made["spec"]["validations"] = [rule("variables.v")]
         await enforce(api, made)
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         if failure_policy == "Ignore":
             assert answer.code == 201
         else:
@@ -246,7 +233,7 @@ async def test_a_condition_that_says_no_wins_over_one_that_fails() -> None:
             {"name": "no", "expression": "request.name == 'other'"},
         ]
         await enforce(api, policy("p", rule("false"), matchConditions=conditions))
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
 
 
 @on_loop
@@ -258,8 +245,8 @@ async def test_variables_see_those_before_them_and_are_computed_when_used() -> N
             {"name": "never", "expression": "object.spec.missing"},
         ]
         await enforce(api, policy("p", rule("variables.twice == 2 || variables.never == 1"), variables=variables))
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
-        twice = claim("b")
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
+        twice = claim_document("b")
         twice["spec"]["devices"]["requests"][0]["exactly"]["count"] = 2
         answer = await api.create(CLAIMS, twice)
         assert 'composited variable "never" fails to evaluate' in answer.message
@@ -289,7 +276,7 @@ async def test_expressions_see_the_request(expression: str) -> None:
     async with serving() as api:
         await enforce(api, policy("p", rule(expression)))
         user = User(name="alice", groups=("dev",), extra={"node": ("n1",)})
-        answer = await api.create(CLAIMS, claim("a"), user=user)
+        answer = await api.create(CLAIMS, claim_document("a"), user=user)
         assert answer.code == 201, answer.body
 
 
@@ -299,7 +286,7 @@ async def test_an_update_is_compared_with_what_was() -> None:
         await enforce(
             api, policy("p", rule("oldObject == null || object.metadata.labels == oldObject.metadata.labels"))
         )
-        await api.create(CLAIMS, claim("a", labels={"x": "1"}))
+        await api.create(CLAIMS, claim_document("a", labels={"x": "1"}))
         assert (await api.patch(f"{CLAIMS}/a", {"metadata": {"annotations": {"n": "1"}}})).code == 200
         assert (await api.patch(f"{CLAIMS}/a", {"metadata": {"labels": {"x": "2"}}})).code == 422
 
@@ -323,7 +310,7 @@ async def test_an_object_is_shown_in_a_version_that_the_policy_names(
         made["spec"]["matchConstraints"]["matchPolicy"] = match_policy
         made["spec"]["matchConstraints"]["resourceRules"][0]["apiVersions"] = versions
         await enforce(api, made)
-        sent = claim("a")
+        sent = claim_document("a")
         sent["apiVersion"] = "resource.k8s.io/v1beta1"
         sent["spec"]["devices"]["requests"] = [{"name": "gpu", "deviceClassName": "gpu.example.com"}]
         answer = await api.create(BETA, sent)
@@ -358,7 +345,7 @@ async def test_rules_choose_requests(change: Plain, concerned: bool) -> None:
         made = policy("p", rule("false"))
         made["spec"]["matchConstraints"]["resourceRules"][0] |= change
         await enforce(api, made)
-        assert ((await api.create(CLAIMS, claim("a"))).code == 422) is concerned
+        assert ((await api.create(CLAIMS, claim_document("a"))).code == 422) is concerned
 
 
 @on_loop
@@ -368,7 +355,10 @@ async def test_what_is_excluded_is_not_concerned() -> None:
         rules = made["spec"]["matchConstraints"]["resourceRules"]
         made["spec"]["matchConstraints"]["excludeResourceRules"] = [{**rules[0], "resourceNames": ["a"]}]
         await enforce(api, made)
-        assert ((await api.create(CLAIMS, claim("a"))).code, (await api.create(CLAIMS, claim("b"))).code) == (201, 422)
+        assert (
+            (await api.create(CLAIMS, claim_document("a"))).code,
+            (await api.create(CLAIMS, claim_document("b"))).code,
+        ) == (201, 422)
 
 
 @pytest.mark.parametrize("where", ["policy", "binding"])
@@ -385,9 +375,9 @@ async def test_selectors_choose_namespaces_and_objects(where: str) -> None:
             made["spec"]["matchConstraints"] |= criteria
         await enforce(api, made, **({"matchResources": criteria} if where == "binding" else {}))
         strict = CLAIMS.replace("/default/", "/strict/")
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
-        assert (await api.create(strict, claim("a"))).code == 422
-        assert (await api.create(strict, claim("a", labels={"free": "yes"}))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
+        assert (await api.create(strict, claim_document("a"))).code == 422
+        assert (await api.create(strict, claim_document("a", labels={"free": "yes"}))).code == 201
 
 
 @on_loop
@@ -407,7 +397,7 @@ async def test_subresources_and_objects_that_are_posted_below_others_have_rules_
         said = "request.subResource + ' ' + request.operation + ' ' + object.kind"
         made = policy("p", rule("false", messageExpression=said), resources=("pods/binding", "pods/status"))
         await enforce(api, made)
-        await api.create(PODS, pod("a"))
+        await api.create(PODS, pod_document("a"))
         target = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"}, "target": {"name": "n"}}
         bound = await api.create(f"{PODS}/a/binding", target)
         status = await api.patch(f"{PODS}/a/status", {"status": {"phase": "Running"}})
@@ -419,9 +409,9 @@ async def test_subresources_and_objects_that_are_posted_below_others_have_rules_
 async def test_policies_and_bindings_are_never_locked_by_policies() -> None:
     async with serving() as api:
         await enforce(api, policy("p", rule("false"), resources=("*/*",)))
-        assert (await api.create(CLASSES, device_class("c"))).code == 422
+        assert (await api.create(CLASSES, class_document("c", "true"))).code == 422
         assert (await api.delete(f"{BINDINGS}/p-b")).code == 200
-        assert (await api.create(CLASSES, device_class("c"))).code == 201
+        assert (await api.create(CLASSES, class_document("c", "true"))).code == 201
 
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -456,7 +446,7 @@ async def test_a_binding_hands_parameters_to_its_policy(reference: Plain, code: 
             policy("p", rule(most), paramKind={"apiVersion": "v1", "kind": "ConfigMap"}),
             paramRef={"parameterNotFoundAction": "Deny", **reference},
         )
-        two = claim("a")
+        two = claim_document("a")
         two["spec"]["devices"]["requests"][0]["exactly"]["count"] = 2
         answer = await api.create(CLAIMS, two)
         assert answer.code == code, answer.body
@@ -483,7 +473,7 @@ async def test_an_expression_that_costs_too_much_is_stopped() -> None:
     async with serving() as api:
         await enforce(api, policy("p", rule(nested(4))))
         many = {f"key{index}": "x" for index in range(20)}
-        answer = await api.create(CLAIMS, claim("a", annotations=many))
+        answer = await api.create(CLAIMS, claim_document("a", annotations=many))
         assert answer.code == 422
         assert "resulted in error: operation cancelled: actual cost limit exceeded" in answer.message
 
@@ -494,12 +484,12 @@ async def test_many_expressions_share_one_budget() -> None:
     async with serving() as api:
         await enforce(api, policy("p", *(rule(nested(2)) for _ in range(10))))
         many = {f"key{index}": "x" for index in range(20)}
-        answer = await api.create(CLAIMS, claim("a", annotations=many))
+        answer = await api.create(CLAIMS, claim_document("a", annotations=many))
         assert answer.code == 422
         assert answer.message.endswith(
             "validation failed due to running out of cost budget, no further validation rules will be run"
         )
-        assert (await api.create(CLAIMS, claim("b", annotations={"one": "x"}))).code == 201
+        assert (await api.create(CLAIMS, claim_document("b", annotations={"one": "x"}))).code == 201
 
 
 @pytest.mark.usefixtures("cheap")
@@ -509,7 +499,7 @@ async def test_what_takes_long_is_done_aside_and_comes_to_the_same() -> None:
         condition = {"name": "long", "expression": nested(2)}
         await enforce(api, policy("p", rule("false", message="no"), matchConditions=[condition]))
         many = {f"key{index}": "x" for index in range(20)}
-        assert (await api.create(CLAIMS, claim("a", annotations=many))).message.endswith("denied request: no")
+        assert (await api.create(CLAIMS, claim_document("a", annotations=many))).message.endswith("denied request: no")
 
 
 def audited(path: Path) -> Plain:
@@ -530,7 +520,7 @@ def test_what_policies_want_audited_is_in_the_log(tmp_path: Path) -> None:
         with AuditLog(log) as audit:
             async with serving(Settings(audit=audit)) as api:
                 await enforce(api, policy("p", rule("false", message="no"), auditAnnotations=annotations), "Audit")
-                assert (await api.create(CLAIMS, claim("a"), user=User(name="alice"))).code == 201
+                assert (await api.create(CLAIMS, claim_document("a"), user=User(name="alice"))).code == 201
 
     run()
     noted = audited(log)
@@ -545,4 +535,4 @@ def test_what_policies_want_audited_is_in_the_log(tmp_path: Path) -> None:
 async def test_without_the_plugin_no_policy_holds() -> None:
     async with serving(disabled("ValidatingAdmissionPolicy")) as api:
         await enforce(api, policy("p", rule("false")))
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201

@@ -13,14 +13,15 @@ from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.store import Conflict
 from tests.apiserver.admission.objects import QUOTAS, disabled, limit, used
 from tests.apiserver.admission.quota import COUNT, DEVICES, devices
-from tests.apiserver.calls import CLAIMS, CLASSES, PODS, Api, claim, device_class, on_loop, pod, serving
+from tests.apiserver.calls import CLAIMS, CLASSES, PODS, Api, on_loop, serving
+from tests.builders.documents import claim_document, class_document, pod_document
 
 EXPLICIT = "requests.example.com/gpu"
 IMPLICIT = "requests.deviceclass.resource.kubernetes.io/gpu.example.com"
 
 
 async def named_class(api: Api) -> None:
-    made = device_class("gpu.example.com")
+    made = class_document("gpu.example.com", "true")
     made["spec"]["extendedResourceName"] = "example.com/gpu"
     assert (await api.create(CLASSES, made)).code == 201
 
@@ -44,14 +45,14 @@ async def test_nothing_counts_until_somebody_has_counted() -> None:
     async with serving() as api:
         quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {COUNT: "0"}}}
         await api.create(QUOTAS, quota)
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
 
 
 @on_loop
 async def test_a_limit_whose_usage_is_not_known_refuses() -> None:
     async with serving() as api:
         await limit(api, {COUNT: "5"}, used={})
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         assert (answer.code, answer.message) == (
             403,
             f'resourceclaims.resource.k8s.io "a" is forbidden: status unknown for quota: q, resources: {COUNT}',
@@ -73,10 +74,10 @@ async def test_all_quotas_are_charged_or_none() -> None:
 async def test_a_dry_run_is_judged_and_charges_nothing() -> None:
     async with serving() as api:
         await limit(api, {COUNT: "1"})
-        assert (await api.create(CLAIMS, claim("a"), dryRun="All")).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"), dryRun="All")).code == 201
         assert await used(api) == {COUNT: "0"}
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
-        assert (await api.create(CLAIMS, claim("b"), dryRun="All")).code == 403
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("b"), dryRun="All")).code == 403
 
 
 @on_loop
@@ -91,7 +92,7 @@ async def test_what_is_invalid_is_told_before_the_quota_is_asked() -> None:
 async def test_an_update_that_uses_no_more_is_not_charged() -> None:
     async with serving() as api:
         await limit(api, {COUNT: "1", DEVICES: "1"})
-        await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
         assert (await api.patch(f"{CLAIMS}/a", {"metadata": {"labels": {"a": "b"}}})).code == 200
         assert await used(api) == {COUNT: "1", DEVICES: "1"}
 
@@ -110,7 +111,7 @@ async def test_the_claim_of_a_pods_extended_resources_is_not_charged_twice() -> 
     async with serving() as api:
         await named_class(api)
         await limit(api, {DEVICES: "9", EXPLICIT: "9", IMPLICIT: "9"})
-        made = pod("p")
+        made = pod_document("p")
         made["spec"]["containers"][0]["resources"] = {"limits": {"example.com/gpu": "1"}}
         uid = (await api.create(PODS, made)).body["metadata"]["uid"]
         owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": True}
@@ -126,7 +127,7 @@ async def test_the_claim_of_a_pods_extended_resources_is_not_charged_twice() -> 
 
 async def pod_asking(api: Api, name: str, resource: str) -> Plain:
     """A pod that asks for one device by a name, and the metadata of the claim that a scheduler makes for it."""
-    made = pod(name)
+    made = pod_document(name)
     made["spec"]["containers"][0]["resources"] = {"limits": {resource: "1"}}
     answer = await api.create(PODS, made)
     assert answer.code == 201
@@ -158,7 +159,7 @@ async def test_a_claim_that_only_says_it_is_a_pods_is_charged() -> None:
     async with serving() as api:
         await named_class(api)
         await limit(api, {EXPLICIT: "9"})
-        made = pod("p")
+        made = pod_document("p")
         made["spec"]["containers"][0]["resources"] = {"limits": {"example.com/gpu": "1"}}
         await api.create(PODS, made)
         owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "other", "controller": True}
@@ -174,13 +175,13 @@ async def test_a_claim_that_only_says_it_is_a_pods_is_charged() -> None:
 async def test_pods_are_held_to_what_they_ask_for() -> None:
     async with serving() as api:
         await limit(api, {"requests.cpu": "1", "pods": "5"})
-        silent = await api.create(PODS, pod("a"))
-        assert silent.message == 'pods "a" is forbidden: failed quota: q: must specify requests.cpu for: main'
-        asking = pod("b")
+        silent = await api.create(PODS, pod_document("a"))
+        assert silent.message == 'pods "a" is forbidden: failed quota: q: must specify requests.cpu for: ctr'
+        asking = pod_document("b")
         asking["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "600m"}}
         assert (await api.create(PODS, asking)).code == 201
         assert await used(api) == {"requests.cpu": "600m", "pods": "1"}
-        resize = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1100m"}}}]}}
+        resize = {"spec": {"containers": [{"name": "ctr", "resources": {"requests": {"cpu": "1100m"}}}]}}
         strategic = "application/strategic-merge-patch+json"
         answer = await api.patch(f"{PODS}/b/resize", resize, content=strategic)
         assert answer.code == 403
@@ -197,11 +198,11 @@ async def test_a_scope_is_about_pods() -> None:
         await api.create(QUOTAS, {**quota, "spec": {"hard": {"pods": "0"}, "scopes": ["BestEffort"]}})
         status = {"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}
         await api.patch(f"{QUOTAS}/q/status", status)
-        asking = pod("a")
+        asking = pod_document("a")
         asking["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
         assert (await api.create(PODS, asking)).code == 201
-        assert (await api.create(PODS, pod("b"))).code == 403
-        assert (await api.create(CLAIMS, claim("c"))).code == 201
+        assert (await api.create(PODS, pod_document("b"))).code == 403
+        assert (await api.create(CLAIMS, claim_document("c"))).code == 201
 
 
 @on_loop
@@ -223,7 +224,7 @@ async def test_a_crowd_never_gets_past_a_limit() -> None:
     async with serving() as api:
         await limit(api, {DEVICES: "20"}, name="a")
         await limit(api, {COUNT: "17"}, name="b")
-        answers = await asyncio.gather(*(api.create(CLAIMS, claim(f"c{index}")) for index in range(60)))
+        answers = await asyncio.gather(*(api.create(CLAIMS, claim_document(f"c{index}")) for index in range(60)))
         made = (await api.get(CLAIMS)).names
         assert sorted(each.code for each in answers) == [201] * 17 + [403] * 43
         assert len(made) == 17
@@ -253,7 +254,7 @@ async def test_a_quota_that_changes_meanwhile_is_looked_at_again(monkeypatch: py
         await limit(api, {COUNT: "2"})
         rival = Rival(api, "q", {"hard": {COUNT: "2"}, "used": {COUNT: "1"}}, times=1)
         monkeypatch.setattr(api.server.context.objects, "update", rival.update)
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
         assert await used(api) == {COUNT: "2"}
 
 
@@ -266,7 +267,7 @@ async def test_what_was_charged_is_given_back_when_another_quota_fills_up_meanwh
         await limit(api, {DEVICES: "5"}, name="b")
         rival = Rival(api, "b", {"hard": {DEVICES: "5"}, "used": {DEVICES: "5"}}, times=1)
         monkeypatch.setattr(api.server.context.objects, "update", rival.update)
-        assert (await api.create(CLAIMS, claim("x"))).code == 403
+        assert (await api.create(CLAIMS, claim_document("x"))).code == 403
         assert (await used(api, "a"), await used(api, "b")) == ({COUNT: "0"}, {DEVICES: "5"})
 
 
@@ -279,7 +280,7 @@ async def test_a_quota_that_never_holds_still_is_an_error_and_not_a_hole(monkeyp
             raise Conflict(await api.server.context.objects.store.get(old.key), 0)
 
         monkeypatch.setattr(api.server.context.objects, "update", conflicting)
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         assert (answer.code, (await api.get(CLAIMS)).names) == (500, [])
         assert "quotas of namespace default are changing too fast to be charged" in answer.message
 
@@ -288,4 +289,4 @@ async def test_a_quota_that_never_holds_still_is_an_error_and_not_a_hole(monkeyp
 async def test_without_the_plugin_nothing_is_limited() -> None:
     async with serving(disabled("ResourceQuota")) as api:
         await limit(api, {COUNT: "0"})
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201

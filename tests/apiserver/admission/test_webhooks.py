@@ -22,8 +22,8 @@ from drakit.apiserver.auth.certificates import Authority
 from drakit.apiserver.kinds.served import known_kind
 from tests.apiserver.admission.hooks import ALLOW, labelling, listening, ok, patch, register, webhook
 from tests.apiserver.admission.objects import PRIORITIES, VALIDATING, disabled
-from tests.apiserver.calls import CLAIMS, CLASSES, PODS, claim, device_class, on_loop, pod, serving
-from tests.builders.documents import Plain
+from tests.apiserver.calls import CLAIMS, CLASSES, PODS, on_loop, serving
+from tests.builders.documents import Plain, claim_document, class_document, pod_document
 
 CONFIGURATION = known_kind("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
 POD_RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
@@ -36,7 +36,7 @@ def impatient(seconds: float = 0.05, **options: Any) -> Settings:
 
 
 def configured(parameters: Plain) -> Plain:
-    made = claim("a")
+    made = claim_document("a")
     opaque = {"driver": "gpu.example.com", "parameters": parameters}
     made["spec"]["devices"]["config"] = [{"opaque": opaque}]
     return made
@@ -82,7 +82,7 @@ async def test_a_review_says_who_does_what_to_what() -> None:
     async with serving() as api, listening(lambda _: ALLOW) as hook:
         await register(api, webhook(hook.url, timeoutSeconds=7))
         user = User(name="alice", uid="u1", groups=("dev",), extra={"node": ("n1",)})
-        await api.create(CLAIMS, claim("a"), user=user)
+        await api.create(CLAIMS, claim_document("a"), user=user)
         await api.patch(f"{CLAIMS}/a", {"metadata": {"labels": {"x": "y"}}})
         await api.delete(f"{CLAIMS}/a")
         created, updated, deleted = hook.requests
@@ -117,7 +117,7 @@ async def test_a_refusal_is_never_a_success(status: Plain | None, code: int, sai
     refused = {"allowed": False, **({"status": status} if status else {})}
     async with serving() as api, listening(lambda _: refused) as hook:
         await register(api, webhook(hook.url))
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         assert (answer.code, answer.message) == (code, f'admission webhook "check.example.com" {said}')
         assert answer.body["status"] == "Failure"
 
@@ -205,7 +205,7 @@ async def test_a_webhook_that_fails_refuses_or_is_passed_over(respond: Any, said
     seconds = 0.05 if respond is silent else 30
     async with serving(impatient(seconds, max_answer=limit)) as api, listening(respond) as hook:
         await register(api, webhook(hook.url, failurePolicy=failure_policy))
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         if failure_policy == "Ignore":
             assert answer.code == 201, answer.body
             return
@@ -219,7 +219,7 @@ async def test_a_webhook_that_fails_refuses_or_is_passed_over(respond: Any, said
 async def test_a_connection_is_given_up_with_the_request() -> None:
     async with serving(impatient()) as api, listening(silent) as hook:
         await register(api, webhook(hook.url))
-        await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
         await asyncio.wait_for(hook.closed.wait(), 5)
 
 
@@ -229,7 +229,7 @@ async def test_nobody_at_the_address_is_a_failure() -> None:
         async with listening(lambda _: ALLOW) as hook:
             url = hook.url
         await register(api, webhook(url))
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         assert answer.code == 500
         assert f'failed to call webhook: Post "{url}?timeout=10s": dial tcp 127.0.0.1:' in answer.message
 
@@ -247,7 +247,7 @@ async def test_an_answer_may_come_in_pieces_or_end_with_the_connection(chunked: 
 
     async with serving() as api, listening(respond) as hook:
         await register(api, webhook(hook.url))
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         assert answer.code == 201, answer.body
 
 
@@ -271,9 +271,9 @@ def bundle(authority: Authority) -> str:
 async def test_a_webhook_is_reached_over_tls_if_it_can_be_trusted(authority: Authority) -> None:
     async with serving() as api, listening(lambda _: ALLOW, server_context(authority, "127.0.0.1")) as hook:
         await register(api, webhook(hook.url, clientConfig={"url": hook.url, "caBundle": bundle(authority)}))
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
         await register(api, webhook(hook.url), name="no-bundle")
-        answer = await api.create(CLAIMS, claim("b"))
+        answer = await api.create(CLAIMS, claim_document("b"))
         assert answer.code == 500
         assert "tls: CERTIFICATE_VERIFY_FAILED" in answer.message
 
@@ -282,7 +282,7 @@ async def test_a_webhook_is_reached_over_tls_if_it_can_be_trusted(authority: Aut
 async def test_a_webhook_must_be_who_it_is_called(authority: Authority) -> None:
     async with serving() as api, listening(lambda _: ALLOW, server_context(authority, "other.example.com")) as hook:
         await register(api, webhook(hook.url, clientConfig={"url": hook.url, "caBundle": bundle(authority)}))
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         assert "tls: CERTIFICATE_VERIFY_FAILED" in answer.message
 
 
@@ -292,7 +292,7 @@ async def test_a_service_needs_somebody_who_knows_where_it_is(authority: Authori
     config: Plain = {"service": service, "caBundle": bundle(authority)}
     async with serving() as api:
         await register(api, webhook("", clientConfig=config))
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         assert (
             'Post "https://svc.ns.svc:443/check?timeout=10s": service "ns/svc": this server is not part of a cluster '
             "network and reaches no services; use clientConfig.url" in answer.message
@@ -306,24 +306,24 @@ async def test_a_service_needs_somebody_who_knows_where_it_is(authority: Authori
 
         async with serving(Settings(caller=Caller(resolve=resolve))) as api:
             await register(api, webhook("", clientConfig=config))
-            assert (await api.create(CLAIMS, claim("a"))).code == 201
+            assert (await api.create(CLAIMS, claim_document("a"))).code == 201
             lost = {**config, "service": {**service, "name": "lost"}}
             await register(api, webhook("", clientConfig=lost), name="lost")
-            assert 'service "ns/lost": no endpoints' in (await api.create(CLAIMS, claim("b"))).message
+            assert 'service "ns/lost": no endpoints' in (await api.create(CLAIMS, claim_document("b"))).message
 
 
 @on_loop
 async def test_a_dry_run_reaches_only_webhooks_without_side_effects() -> None:
     async with serving() as api, listening(lambda _: ALLOW) as hook:
         await register(api, webhook(hook.url))
-        assert (await api.create(CLAIMS, claim("a"), dryRun="All")).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"), dryRun="All")).code == 201
         assert hook.requests[0]["dryRun"] is True
         objects = api.server.context.objects
         stored = await objects.get(CONFIGURATION, "", "hooks")
         document = json.loads(json.dumps(stored.document))
         document["webhooks"][0]["sideEffects"] = "Some"
         await objects.update(stored, document)
-        answer = await api.create(CLAIMS, claim("a"), dryRun="All")
+        answer = await api.create(CLAIMS, claim_document("a"), dryRun="All")
         assert (answer.code, answer.message) == (
             400, 'admission webhook "check.example.com" does not support dry run'
         )  # fmt: skip
@@ -346,7 +346,7 @@ async def test_a_dry_run_reaches_only_webhooks_without_side_effects() -> None:
 async def test_a_webhook_is_asked_about_what_concerns_it(fields: Plain, asked: bool) -> None:
     async with serving() as api, listening(lambda _: ALLOW) as hook:
         await register(api, webhook(hook.url, **fields))
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
         assert bool(hook.requests) is asked
 
 
@@ -356,7 +356,7 @@ async def test_a_condition_without_an_answer_refuses_or_skips_the_webhook(failur
     async with serving() as api, listening(lambda _: ALLOW) as hook:
         condition = {"name": "c", "expression": "object.spec.missing == 1"}
         await register(api, webhook(hook.url, matchConditions=[condition], failurePolicy=failure_policy))
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         assert answer.code == code
         assert not hook.requests
         if code == 403:
@@ -372,7 +372,7 @@ async def test_validating_webhooks_are_asked_at_the_same_time() -> None:
         listening(lambda _: ALLOW, before=both.wait) as two,
     ):
         await register(api, webhook(one.url), webhook(two.url, name="two.example.com"))
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         assert answer.code == 201, answer.body
 
 
@@ -381,7 +381,7 @@ async def test_of_several_refusals_the_first_in_order_is_told() -> None:
     refused = {"allowed": False, "status": {"message": "no"}}
     async with serving() as api, listening(lambda _: refused) as hook:
         await register(api, webhook(hook.url, name="b.example.com"), webhook(hook.url, name="a.example.com"))
-        answer = await api.create(CLAIMS, claim("a"))
+        answer = await api.create(CLAIMS, claim_document("a"))
         assert answer.message == 'admission webhook "b.example.com" denied the request: no'
         assert len(hook.requests) == 2
 
@@ -394,7 +394,7 @@ async def test_a_mutating_webhook_changes_what_is_stored() -> None:
     )
     async with serving() as api, listening(lambda _: patch(*operations)) as hook:
         await register(api, webhook(hook.url), mutating=True)
-        made = await api.create(CLAIMS, claim("a"))
+        made = await api.create(CLAIMS, claim_document("a"))
         assert made.code == 201, made.body
         stored = (await api.get(f"{CLAIMS}/a")).body
         assert stored["metadata"]["labels"] == {"by": "hook"}
@@ -406,11 +406,11 @@ async def test_what_a_mutating_webhook_makes_is_validated_and_prepared() -> None
     operation = {"op": "replace", "path": "/spec/devices/requests/0/exactly/count", "value": -1}
     async with serving() as api, listening(lambda _: patch(operation)) as hook:
         await register(api, webhook(hook.url), mutating=True)
-        assert (await api.create(CLAIMS, claim("a"))).code == 422
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 422
     status = {"op": "add", "path": "/status", "value": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]}}
     async with serving() as api, listening(lambda _: patch(status)) as hook:
         await register(api, webhook(hook.url, rules=[_rule("UPDATE")]), mutating=True)
-        await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
         updated = await api.patch(f"{CLAIMS}/a", {"metadata": {"labels": {"x": "y"}}})
         assert (updated.code, updated.body["status"]) == (200, {})
 
@@ -425,7 +425,7 @@ async def test_a_change_by_a_webhook_counts_for_the_generation() -> None:
     operation = {"op": "add", "path": "/spec/extendedResourceName", "value": "example.com/gpu"}
     async with serving() as api, listening(lambda _: patch(operation)) as hook:
         await register(api, webhook(hook.url, rules=[_rule("UPDATE")]), mutating=True)
-        await api.create(CLASSES, device_class("c"))
+        await api.create(CLASSES, class_document("c", "true"))
         updated = await api.patch(f"{CLASSES}/c", {"metadata": {"labels": {"x": "y"}}})
         assert updated.body["spec"]["extendedResourceName"] == "example.com/gpu"
         assert updated.body["metadata"]["generation"] == 2
@@ -437,7 +437,7 @@ async def test_a_webhook_sees_and_changes_the_version_that_it_knows() -> None:
     rule = {**_rule("CREATE"), "apiVersions": ["v1beta1"]}
     async with serving() as api, listening(lambda _: patch(operation)) as hook:
         await register(api, webhook(hook.url, rules=[rule]), mutating=True)
-        made = await api.create(CLAIMS, claim("a"))
+        made = await api.create(CLAIMS, claim_document("a"))
         assert hook.requests[0]["object"]["apiVersion"] == "resource.k8s.io/v1beta1"
         assert (hook.requests[0]["kind"]["version"], hook.requests[0]["requestKind"]["version"]) == ("v1beta1", "v1")
         assert made.body["spec"]["devices"]["requests"][0]["exactly"]["count"] == 2
@@ -471,7 +471,7 @@ async def test_a_webhook_sees_and_changes_the_version_that_it_knows() -> None:
 async def test_a_patch_that_makes_no_sense_is_a_failure(answer: Plain, said: str) -> None:
     async with serving() as api, listening(lambda _: answer) as hook:
         await register(api, webhook(hook.url), mutating=True)
-        refused = await api.create(CLAIMS, claim("a"))
+        refused = await api.create(CLAIMS, claim_document("a"))
         assert (refused.code, refused.body["reason"]) == (500, "InternalError")
         assert said in refused.message
 
@@ -485,7 +485,7 @@ async def test_what_only_the_server_sets_is_out_of_reach() -> None:
     )
     async with serving() as api, listening(lambda _: patch(*operations)) as hook:
         await register(api, webhook(hook.url), mutating=True)
-        metadata = (await api.create(CLASSES, device_class("c"))).body["metadata"]
+        metadata = (await api.create(CLASSES, class_document("c", "true"))).body["metadata"]
         assert (metadata["creationTimestamp"], metadata["generation"]) == ("2026-01-01T00:00:00Z", 1)
         assert "deletionTimestamp" not in metadata
 
@@ -494,7 +494,7 @@ async def test_what_only_the_server_sets_is_out_of_reach() -> None:
 async def test_a_deletion_cannot_be_patched() -> None:
     async with serving() as api, listening(labelling_unless_deleted) as hook:
         await register(api, webhook(hook.url, rules=[_rule("DELETE")]), mutating=True)
-        await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
         answer = await api.delete(f"{CLAIMS}/a")
         assert answer.code == 500
         assert "attempted to modify the object, which is not supported for this operation" in answer.message
@@ -524,7 +524,7 @@ async def test_who_wants_to_is_asked_again_after_others_changed_something(
             webhook(two.url, name="two.example.com", reinvocationPolicy=policies[1]),
             mutating=True,
         )
-        made = await api.create(CLAIMS, claim("a"))
+        made = await api.create(CLAIMS, claim_document("a"))
         assert made.body["metadata"]["labels"] == expected
 
 
@@ -539,7 +539,7 @@ async def test_built_in_plugins_look_again_at_what_webhooks_changed() -> None:
         await register(api, webhook(hook.url, rules=[POD_RULE]), mutating=True)
         high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 5}
         await api.create(PRIORITIES, high)
-        spec = (await api.create(PODS, pod("a"))).body["spec"]
+        spec = (await api.create(PODS, pod_document("a"))).body["spec"]
         assert (spec["priority"], len(spec["tolerations"])) == (5, 2)
         assert len(hook.requests) == 1
 
@@ -548,10 +548,10 @@ async def test_built_in_plugins_look_again_at_what_webhooks_changed() -> None:
 async def test_a_mutating_webhook_can_refuse_and_fail_like_any_other() -> None:
     async with serving(impatient()) as api, listening(lambda _: {"allowed": False}) as no, listening(silent) as slow:
         await register(api, webhook(no.url), mutating=True)
-        assert "denied the request without explanation" in (await api.create(CLAIMS, claim("a"))).message
+        assert "denied the request without explanation" in (await api.create(CLAIMS, claim_document("a"))).message
         await api.delete(VALIDATING.replace("validating", "mutating") + "/hooks")
         await register(api, webhook(slow.url, failurePolicy="Ignore"), mutating=True)
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
 
 
 @on_loop
@@ -559,9 +559,9 @@ async def test_configurations_of_webhooks_are_never_locked_by_webhooks() -> None
     everything = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
     async with serving() as api, listening(lambda _: {"allowed": False}) as hook:
         await register(api, webhook(hook.url, rules=[everything]))
-        assert (await api.create(CLAIMS, claim("a"))).code == 400
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 400
         assert (await api.delete(f"{VALIDATING}/hooks")).code == 200
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
 
 
 @on_loop
@@ -570,7 +570,7 @@ async def test_a_webhook_may_say_null_where_it_has_nothing_to_say() -> None:
     async with serving() as api, listening(lambda _: {"allowed": True, **empty}) as hook:
         await register(api, webhook(hook.url))
         await register(api, webhook(hook.url), mutating=True)
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
 
 
 @on_loop
@@ -578,7 +578,7 @@ async def test_warnings_without_end_are_cut() -> None:
     talkative = {"allowed": True, "warnings": ["x" * 5000] * 100}
     async with serving() as api, listening(lambda _: talkative) as hook:
         await register(api, webhook(hook.url))
-        warnings = (await api.create(CLAIMS, claim("a"))).response.warnings
+        warnings = (await api.create(CLAIMS, claim_document("a"))).response.warnings
         assert [len(text) for text in warnings] == [256] * 16
 
 
@@ -589,7 +589,7 @@ async def test_the_older_review_is_spoken_too() -> None:
 
     async with serving() as api, listening(older) as hook:
         await register(api, webhook(hook.url, admissionReviewVersions=["v9", "v1beta1"]))
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
 
 
 @on_loop
@@ -598,5 +598,5 @@ async def test_without_the_plugins_no_webhook_is_asked() -> None:
     async with serving(settings) as api, listening(lambda _: {"allowed": False}) as hook:
         await register(api, webhook(hook.url))
         await register(api, webhook(hook.url), mutating=True)
-        assert (await api.create(CLAIMS, claim("a"))).code == 201
+        assert (await api.create(CLAIMS, claim_document("a"))).code == 201
         assert not hook.requests

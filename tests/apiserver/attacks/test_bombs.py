@@ -12,25 +12,15 @@ import pytest
 from drakit.apiserver.admission import compilation as compiling
 from drakit.base.gates import FeatureGates
 from drakit.validation import judge_expression
-from tests.apiserver.calls import (
-    CLAIMS,
-    CLASSES,
-    PODS,
-    SLICES,
-    claim,
-    device_class,
-    on_loop,
-    pod,
-    resource_slice,
-    serving,
-)
+from tests.apiserver.calls import CLAIMS, CLASSES, PODS, SLICES, on_loop, serving
+from tests.builders.documents import claim_document, class_document, pod_document, slice_document
 
 Plain = dict[str, Any]
 EXPRESSION = "spec.devices.requests[0].exactly.selectors[0].cel.expression"
 
 
 def selecting(*expressions: str) -> Plain:
-    made = claim("bomb")
+    made = claim_document("bomb")
     selectors = [{"cel": {"expression": text}} for text in expressions]
     made["spec"]["devices"]["requests"][0]["exactly"]["selectors"] = selectors
     return made
@@ -84,7 +74,7 @@ async def test_who_sends_expressions_without_end_holds_up_nobody(monkeypatch: py
         selectors = [{"cel": {"expression": text}} for text in long]
         for path, sent in (
             (CLAIMS, selecting(*long)),
-            (CLASSES, {**device_class("bomb"), "spec": {"selectors": selectors}}),
+            (CLASSES, {**class_document("bomb", "true"), "spec": {"selectors": selectors}}),
         ):
             others_were_served.clear()
             task = asyncio.ensure_future(api.create(path, sent))
@@ -98,11 +88,14 @@ async def test_who_sends_expressions_without_end_holds_up_nobody(monkeypatch: py
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        (CLAIMS, claim("a", labels={f"!{n}": "" for n in range(20000)})),
-        (CLAIMS, claim("a", finalizers=[f"!{n}" for n in range(20000)])),
-        (CLAIMS, claim("a", ownerReferences=[{"kind": "Pod", "name": "p", "uid": "u", "controller": True}] * 5000)),
-        (SLICES, {**resource_slice("a"), "spec": {"devices": [{"name": "d"}] * 20000}}),
-        (PODS, pod("a", tolerations=[{"key": "!", "operator": "x"}] * 20000)),
+        (CLAIMS, claim_document("a", labels={f"!{n}": "" for n in range(20000)})),
+        (CLAIMS, claim_document("a", finalizers=[f"!{n}" for n in range(20000)])),
+        (
+            CLAIMS,
+            claim_document("a", ownerReferences=[{"kind": "Pod", "name": "p", "uid": "u", "controller": True}] * 5000),
+        ),
+        (SLICES, {**slice_document("a", "dev-0"), "spec": {"devices": [{"name": "d"}] * 20000}}),
+        (PODS, pod_document("a", {"tolerations": [{"key": "!", "operator": "x"}] * 20000})),
     ],
     ids=["labels", "finalizers", "owners", "devices", "tolerations"],
 )

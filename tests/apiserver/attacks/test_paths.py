@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.apiserver.auth.people import ADMIN, ALICE, grant, guarded, rule
-from tests.apiserver.calls import CLAIMS, NAMESPACES, claim, namespace, on_loop
+from tests.apiserver.calls import CLAIMS, NAMESPACES, namespace, on_loop
+from tests.builders.documents import claim_document
 
 V1 = "/apis/resource.k8s.io/v1"
 OTHER = f"{V1}/namespaces/other/resourceclaims"
@@ -54,7 +55,7 @@ def test_no_spelling_of_a_path_leads_around_the_rights(path: str) -> None:
         async with guarded() as api:
             await api.create(NAMESPACES, namespace("other"), user=ADMIN)
             for place, name in ((CLAIMS, "mine"), (OTHER, "theirs")):
-                assert (await api.create(place, claim(name), user=ADMIN)).code == 201
+                assert (await api.create(place, claim_document(name), user=ADMIN)).code == 201
             secret = {"metadata": {"name": "key"}, "stringData": {"a": "secret"}}
             await api.create(SECRETS, secret, user=ADMIN)
             await grant(api, "alice", rule("*", "resource.k8s.io", "resourceclaims resourceclaims/status"))
@@ -72,18 +73,18 @@ async def test_an_object_does_not_name_the_namespace_that_it_goes_to() -> None:
     async with guarded() as api:
         await api.create(NAMESPACES, namespace("other"), user=ADMIN)
         await grant(api, "alice", rule("create", "resource.k8s.io", "resourceclaims"))
-        assert (await api.create(CLAIMS, claim("a", namespace="other"), user=ALICE)).code == 400
-        assert (await api.create(OTHER, claim("a", namespace="default"), user=ALICE)).code == 403
+        assert (await api.create(CLAIMS, claim_document("a", namespace="other"), user=ALICE)).code == 400
+        assert (await api.create(OTHER, claim_document("a", namespace="default"), user=ALICE)).code == 403
         assert (await api.get(OTHER, user=ADMIN)).names == []
 
 
 @on_loop
 async def test_a_right_on_one_name_is_none_on_a_name_that_the_body_brings() -> None:
     async with guarded() as api:
-        await api.create(CLAIMS, claim("theirs"), user=ADMIN)
-        await api.create(CLAIMS, claim("mine"), user=ADMIN)
+        await api.create(CLAIMS, claim_document("theirs"), user=ADMIN)
+        await api.create(CLAIMS, claim_document("mine"), user=ADMIN)
         await grant(api, "alice", rule("get update patch delete", "resource.k8s.io", "resourceclaims", "mine"))
-        assert (await api.update(f"{CLAIMS}/mine", claim("theirs"), user=ALICE)).code == 400
+        assert (await api.update(f"{CLAIMS}/mine", claim_document("theirs"), user=ALICE)).code == 400
         assert (await api.patch(f"{CLAIMS}/mine", {"metadata": {"name": "theirs"}}, user=ALICE)).code in (400, 422)
         assert (await api.delete(f"{CLAIMS}/theirs", user=ALICE)).code == 403
         assert (await api.delete(CLAIMS, user=ALICE, fieldSelector="metadata.name=theirs")).code == 403

@@ -11,7 +11,8 @@ from typing import Any
 
 from drakit.apiserver.auth.audit import AuditLog
 from tests.apiserver.auth.people import ADMIN, ALICE, guarded
-from tests.apiserver.calls import CLAIMS, Api, claim, on_loop
+from tests.apiserver.calls import CLAIMS, Api, on_loop
+from tests.builders.documents import claim_document
 
 
 @asynccontextmanager
@@ -31,7 +32,7 @@ def test_a_line_tells_user_object_decision_and_code(tmp_path: Path) -> None:
     @on_loop
     async def run() -> None:
         async with audited(log) as api:
-            await api.create(CLAIMS, claim("train"), user=ADMIN, headers={"user-agent": "kubectl"})
+            await api.create(CLAIMS, claim_document("train"), user=ADMIN, headers={"user-agent": "kubectl"})
             await api.delete(f"{CLAIMS}/train", user=ALICE)
 
     run()
@@ -70,7 +71,7 @@ def test_tokens_and_bodies_stay_out_of_the_log(tmp_path: Path) -> None:
     @on_loop
     async def run() -> None:
         async with audited(log) as api:
-            await api.create(CLAIMS, claim("hidden-name"), headers={"authorization": "Bearer very-secret"})
+            await api.create(CLAIMS, claim_document("hidden-name"), headers={"authorization": "Bearer very-secret"})
             secret = {"kind": "Secret", "metadata": {"name": "s"}, "stringData": {"password": "hunter2"}}
             await api.create("/api/v1/namespaces/default/secrets", secret, user=ADMIN)
 

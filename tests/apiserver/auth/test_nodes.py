@@ -8,7 +8,8 @@ from drakit.api.exchange import User
 from drakit.apiserver.auth import identities
 from drakit.apiserver.auth.nodes.authorizer import node_of
 from tests.apiserver.auth.people import ADMIN, NODE_A, NODE_B, guarded
-from tests.apiserver.calls import CLAIMS, CLASSES, PODS, SLICES, Api, claim, on_loop, pod, resource_slice
+from tests.apiserver.calls import CLAIMS, CLASSES, PODS, SLICES, Api, on_loop
+from tests.builders.documents import claim_document, pod_document, slice_document
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -19,7 +20,7 @@ UNRELATED = "no relationship found between node 'node-a' and this object"
 
 
 async def run_pod(api: Api, name: str, node: str = "node-a", **spec: Any) -> None:
-    answer = await api.create(PODS, pod(name, nodeName=node, **spec), user=ADMIN)
+    answer = await api.create(PODS, pod_document(name, {"nodeName": node, **spec}), user=ADMIN)
     assert answer.code == 201, answer.body
 
 
@@ -33,7 +34,7 @@ def test_a_node_is_known_by_name_and_group_together() -> None:
 async def test_a_node_reads_the_claims_of_its_pods() -> None:
     async with guarded() as api:
         for name in ("mine", "theirs"):
-            await api.create(CLAIMS, claim(name), user=ADMIN)
+            await api.create(CLAIMS, claim_document(name), user=ADMIN)
         await run_pod(api, "p", resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
         assert (await api.get(f"{CLAIMS}/mine", user=NODE_A)).code == 200
         assert (await api.get(f"{CLAIMS}/mine", user=NODE_B)).code == 403
@@ -47,7 +48,7 @@ async def test_a_node_reads_the_claims_of_its_pods() -> None:
 @on_loop
 async def test_a_claim_of_a_template_is_reached_when_the_status_names_it() -> None:
     async with guarded() as api:
-        await api.create(CLAIMS, claim("p-gpu-x1"), user=ADMIN)
+        await api.create(CLAIMS, claim_document("p-gpu-x1"), user=ADMIN)
         await run_pod(api, "p", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpus"}])
         assert (await api.get(f"{CLAIMS}/p-gpu-x1", user=NODE_A)).code == 403
         status = {"status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu-x1"}]}}
@@ -58,7 +59,7 @@ async def test_a_claim_of_a_template_is_reached_when_the_status_names_it() -> No
 @on_loop
 async def test_a_node_never_writes_the_status_of_a_claim() -> None:
     async with guarded() as api:
-        await api.create(CLAIMS, claim("mine"), user=ADMIN)
+        await api.create(CLAIMS, claim_document("mine"), user=ADMIN)
         await run_pod(api, "p", resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
         assert (await api.patch(f"{CLAIMS}/mine/status", {"status": {}}, user=NODE_A)).code == 403
 
@@ -66,9 +67,9 @@ async def test_a_node_never_writes_the_status_of_a_claim() -> None:
 @on_loop
 async def test_a_node_writes_its_own_slices_only() -> None:
     async with guarded() as api:
-        assert (await api.create(SLICES, resource_slice("own"), user=NODE_A)).code == 201
-        assert (await api.create(SLICES, resource_slice("other", node="node-b"), user=NODE_A)).code == 403
-        await api.create(SLICES, resource_slice("other", node="node-b"), user=ADMIN)
+        assert (await api.create(SLICES, slice_document("own", "dev-0"), user=NODE_A)).code == 201
+        assert (await api.create(SLICES, slice_document("other", "dev-0", node="node-b"), user=NODE_A)).code == 403
+        await api.create(SLICES, slice_document("other", "dev-0", node="node-b"), user=ADMIN)
         change = {"metadata": {"labels": {"a": "b"}}}
         assert (await api.patch(f"{SLICES}/own", change, user=NODE_A)).code == 200
         for method, path in (("GET", "other"), ("DELETE", "other"), ("GET", "none")):
@@ -119,7 +120,7 @@ async def test_a_node_reads_the_secrets_and_maps_that_its_pods_mount() -> None:
 async def test_a_mirror_pod_opens_nothing() -> None:
     async with guarded() as api:
         await api.create(SECRETS, {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"}}, user=ADMIN)
-        mirror = pod("m", nodeName="node-a", volumes=[{"name": "v", "secret": {"secretName": "s"}}])
+        mirror = pod_document("m", {"nodeName": "node-a", "volumes": [{"name": "v", "secret": {"secretName": "s"}}]})
         mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
         await api.create(PODS, mirror, user=ADMIN)
         assert (await api.get(f"{SECRETS}/s", user=NODE_A)).code == 403

@@ -22,7 +22,8 @@ from tests.apiserver.auth.people import (
     role,
     rule,
 )
-from tests.apiserver.calls import CLAIMS, CLASSES, NAMESPACES, claim, namespace, on_loop
+from tests.apiserver.calls import CLAIMS, CLASSES, NAMESPACES, namespace, on_loop
+from tests.builders.documents import claim_document
 
 READ_CLAIMS = rule("get list watch", "resource.k8s.io", "resourceclaims")
 
@@ -40,7 +41,7 @@ async def test_a_right_counts_from_the_moment_it_is_granted_and_no_longer_than_i
 @on_loop
 async def test_who_may_not_see_a_name_does_not_learn_whether_it_exists() -> None:
     async with guarded() as api:
-        await api.create(CLAIMS, claim("secret-project"), user=ADMIN)
+        await api.create(CLAIMS, claim_document("secret-project"), user=ADMIN)
         there = await api.get(f"{CLAIMS}/secret-project", user=ALICE)
         not_there = await api.get(f"{CLAIMS}/other-project", user=ALICE)
         assert there.code == not_there.code == 403
@@ -52,7 +53,7 @@ async def test_who_may_not_see_a_name_does_not_learn_whether_it_exists() -> None
 async def test_a_right_on_a_name_covers_the_list_of_that_name() -> None:
     async with guarded() as api:
         await grant(api, "alice", rule("get list watch", "resource.k8s.io", "resourceclaims", "mine"))
-        await api.create(CLAIMS, claim("mine"), user=ADMIN)
+        await api.create(CLAIMS, claim_document("mine"), user=ADMIN)
         assert (await api.get(CLAIMS, user=ALICE)).code == 403
         found = await api.get(CLAIMS, user=ALICE, fieldSelector="metadata.name=mine")
         assert found.names == ["mine"]

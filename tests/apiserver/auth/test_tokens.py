@@ -14,7 +14,8 @@ from drakit.apiserver.auth.tokens.serviceaccounts import new_key
 from drakit.apiserver.serving.composition import ISSUER
 from tests.apiserver.auth.bearers import ACCOUNTS, account, code, token
 from tests.apiserver.auth.people import ADMIN, ALICE, Plain, grant, guarded, rule
-from tests.apiserver.calls import CLAIMS, NAMESPACES, PODS, Api, namespace, on_loop, pod
+from tests.apiserver.calls import CLAIMS, NAMESPACES, PODS, Api, namespace, on_loop
+from tests.builders.documents import pod_document
 
 REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 
@@ -117,7 +118,9 @@ async def test_a_token_bound_to_a_pod_ends_with_it_and_tells_pod_and_node() -> N
     async with guarded() as api:
         await account(api)
         node = await api.create("/api/v1/nodes", {"kind": "Node", "metadata": {"name": "node-a"}}, user=ADMIN)
-        made = await api.create(PODS, pod("p", nodeName="node-a", serviceAccountName="bot"), user=ADMIN)
+        made = await api.create(
+            PODS, pod_document("p", {"nodeName": "node-a", "serviceAccountName": "bot"}), user=ADMIN
+        )
         bearer = await token(api, boundObjectRef={"kind": "Pod", "apiVersion": "v1", "name": "p"})
         user = (await review(api, bearer))["user"]
         extra = {key.removeprefix("authentication.kubernetes.io/"): value for key, value in user["extra"].items()}
@@ -134,7 +137,7 @@ async def test_a_token_bound_to_a_pod_ends_with_it_and_tells_pod_and_node() -> N
 async def test_a_pod_that_is_ending_keeps_its_token_for_a_moment() -> None:
     async with guarded() as api:
         await account(api)
-        await api.create(PODS, pod("p", nodeName="node-a", serviceAccountName="bot"), user=ADMIN)
+        await api.create(PODS, pod_document("p", {"nodeName": "node-a", "serviceAccountName": "bot"}), user=ADMIN)
         bearer = await token(api, boundObjectRef={"kind": "Pod", "apiVersion": "v1", "name": "p"})
         await api.delete(f"{PODS}/p", user=ADMIN, gracePeriodSeconds="30")
         assert await code(api, bearer) == 201
@@ -177,7 +180,7 @@ def test_a_token_that_cannot_be_is_refused(spec: Plain, expected: int) -> None:
     async def run() -> None:
         async with guarded() as api:
             await account(api)
-            await api.create(PODS, pod("other"), user=ADMIN)
+            await api.create(PODS, pod_document("other"), user=ADMIN)
             await api.create("/api/v1/nodes", {"kind": "Node", "metadata": {"name": "n"}}, user=ADMIN)
             answer = await api.create(f"{ACCOUNTS}/bot/token", {"spec": spec}, user=ADMIN)
             assert answer.code == expected, answer.body

@@ -8,7 +8,8 @@ import pytest
 
 from drakit.apiserver import Settings
 from drakit.base.errors import UsageError
-from tests.apiserver.calls import CLAIMS, claim, on_loop, serving
+from tests.apiserver.calls import CLAIMS, on_loop, serving
+from tests.builders.documents import claim_document
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
@@ -80,7 +81,7 @@ async def test_methods_have_their_places() -> None:
             ("DELETE", "/api/v1/namespaces"),
             ("POST", f"{CLAIMS}/a/status"),
         ):
-            assert (await api.send(method, path, claim("a"))).code == 405, (method, path)
+            assert (await api.send(method, path, claim_document("a"))).code == 405, (method, path)
         assert (await api.get(f"{CLAIMS}/a/binding")).code == 404
 
 
@@ -99,7 +100,7 @@ async def test_health_is_one_word_or_a_list() -> None:
 @on_loop
 async def test_metrics_count_requests_by_what_they_were_for() -> None:
     async with serving() as api:
-        await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
         page = (await api.get("/metrics")).body
         assert (
             'apiserver_request_total{code="201",group="resource.k8s.io",resource="resourceclaims",scope="namespace",'
@@ -111,7 +112,7 @@ async def test_metrics_count_requests_by_what_they_were_for() -> None:
 
 @on_loop
 async def test_metrics_name_verbs_as_dashboards_of_kubernetes_do() -> None:
-    applied = {**claim("a"), "kind": "ResourceClaim"}
+    applied = {**claim_document("a"), "kind": "ResourceClaim"}
     async with serving() as api:
         await api.patch(f"{CLAIMS}/a", applied, content="application/apply-patch+yaml", fieldManager="m")
         await api.patch(f"{CLAIMS}/a", {"metadata": {"labels": {"a": "b"}}})

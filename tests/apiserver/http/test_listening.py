@@ -20,7 +20,8 @@ from drakit.apiserver.http import listener as listening
 from drakit.apiserver.http.asgi import Application
 from drakit.apiserver.http.listener import HEADER_BYTES, Listener, Protocol, Security, bind
 from drakit.base.clock import RealClock
-from tests.apiserver.calls import CLAIMS, Api, claim, on_loop, serving
+from tests.apiserver.calls import CLAIMS, Api, on_loop, serving
+from tests.builders.documents import claim_document
 
 WHO = b"POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n"
 
@@ -145,7 +146,7 @@ async def go_on(writer: asyncio.StreamWriter) -> None:
 
 @on_loop
 async def test_requests_follow_each_other_on_one_connection() -> None:
-    body = json.dumps(claim("a")).encode()
+    body = json.dumps(claim_document("a")).encode()
     async with serving() as api, on_socket(api) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         head = f"POST {CLAIMS} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"

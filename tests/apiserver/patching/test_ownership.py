@@ -54,7 +54,7 @@ class Model:
             self.labels[key] = value
 
 
-def device_class(labels: dict[str, str]) -> dict[str, Any]:
+def labelled_class(labels: dict[str, str]) -> dict[str, Any]:
     metadata = {"name": "c", **({"labels": labels} if labels else {})}
     return {"apiVersion": V1, "kind": "DeviceClass", "metadata": metadata}
 
@@ -75,7 +75,7 @@ def owners_of(document: dict[str, Any]) -> dict[str, set[str]]:
 
 
 def start(labels: dict[str, str] | None = None) -> dict[str, Any]:
-    document = {**device_class(labels or {}), "spec": {"extendedResourceName": "a/b"}}
+    document = {**labelled_class(labels or {}), "spec": {"extendedResourceName": "a/b"}}
     stored = update(CLASSES, None, document, manager="creator", now=NOW)
     return {**stored, "metadata": {**stored["metadata"], "uid": "u"}}
 
@@ -87,7 +87,7 @@ def write(live: dict[str, Any], action: str, manager: str, labels: dict[str, str
         return update(CLASSES, live, new, manager=manager, now=NOW)
     try:
         force = action == "force"
-        return written(CLASSES.apply(live, device_class(labels), manager=manager, now=NOW, force=force))
+        return written(CLASSES.apply(live, labelled_class(labels), manager=manager, now=NOW, force=force))
     except ApiError:
         return None
 
@@ -111,8 +111,8 @@ def test_any_sequence_of_writes_gives_the_owners_of_the_model(steps: list[tuple[
 @given(LABELS, LABELS)
 def test_an_apply_can_be_repeated_and_taken_back(before: dict[str, str], applied: dict[str, str]) -> None:
     live = start(before)
-    once = CLASSES.apply(live, device_class(applied), manager="me", now=NOW, force=True)
-    assert CLASSES.apply(once, device_class(applied), manager="me", now=NOW) == once
-    gone = CLASSES.apply(once, device_class({}), manager="me", now=NOW)
+    once = CLASSES.apply(live, labelled_class(applied), manager="me", now=NOW, force=True)
+    assert CLASSES.apply(once, labelled_class(applied), manager="me", now=NOW) == once
+    gone = CLASSES.apply(once, labelled_class({}), manager="me", now=NOW)
     kept = {key: value for key, value in before.items() if applied.get(key, value) == value}
     assert (gone["metadata"].get("labels") or {}) == kept

@@ -10,6 +10,7 @@ from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.patching import FieldTracker, manager_name, read_applied
 from tests.apiserver.patching.tracked import update
+from tests.builders.documents import claim_document, request_of
 
 V1 = "resource.k8s.io/v1"
 T0, T1, T2 = "2030-01-01T00:00:00Z", "2030-01-01T00:00:01Z", "2030-01-01T00:00:02Z"
@@ -24,10 +25,8 @@ def written(document: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def claim(*, version: str = V1, **metadata: Any) -> dict[str, Any]:
-    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
-    spec = {"devices": {"requests": [request]}}
-    return {"apiVersion": version, "kind": "ResourceClaim", "metadata": {"name": "c", **metadata}, "spec": spec}
+def claim_in(version: str = V1, **metadata: Any) -> dict[str, Any]:
+    return claim_document("c", request_of("r", "gpu"), api=version, **metadata)
 
 
 def labelled(**labels: str) -> dict[str, Any]:
@@ -40,7 +39,7 @@ def reserved(*uids: str, name: str = "p") -> dict[str, Any]:
 
 
 def created(document: dict[str, Any] | None = None, *, manager: str = "creator") -> dict[str, Any]:
-    stored = update(CLAIMS, None, written(document or claim()), manager=manager, now=T0)
+    stored = update(CLAIMS, None, written(document or claim_in()), manager=manager, now=T0)
     stored["metadata"]["uid"] = "u"
     return stored
 
@@ -52,7 +51,7 @@ def owners(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_creator_owns_what_it_sets() -> None:
-    (entry,) = created(claim(labels={"a": "1"}))["metadata"]["managedFields"]
+    (entry,) = created(claim_in(labels={"a": "1"}))["metadata"]["managedFields"]
     assert entry == {
         "manager": "creator",
         "operation": "Update",
@@ -76,7 +75,7 @@ def test_a_pods_containers_are_owned_by_name_and_their_ports_by_number_and_proto
 
 
 def test_an_update_takes_what_it_changes_and_nothing_else() -> None:
-    live = created(claim(labels={"a": "1", "b": "1"}))
+    live = created(claim_in(labels={"a": "1", "b": "1"}))
     new = {**live, "metadata": {**live["metadata"], "labels": {"a": "2", "b": "1"}}}
     after = owners(update(CLAIMS, live, new, manager="editor", now=T1))
     assert after["editor"] == {"f:metadata": {"f:labels": {"f:a": {}}}}
@@ -84,7 +83,7 @@ def test_an_update_takes_what_it_changes_and_nothing_else() -> None:
 
 
 def test_a_second_update_adds_to_the_managers_entry_and_renews_its_time() -> None:
-    live = created(claim(labels={"a": "1"}))
+    live = created(claim_in(labels={"a": "1"}))
     new = {**live, "metadata": {**live["metadata"], "labels": {"a": "1", "b": "2"}}}
     (entry,) = update(CLAIMS, live, new, manager="creator", now=T1)["metadata"]["managedFields"]
     assert entry["time"] == T1
@@ -92,7 +91,7 @@ def test_a_second_update_adds_to_the_managers_entry_and_renews_its_time() -> Non
 
 
 def test_what_is_removed_belongs_to_nobody() -> None:
-    live = created(claim(labels={"a": "1"}))
+    live = created(claim_in(labels={"a": "1"}))
     bare = {**live, "metadata": {key: each for key, each in live["metadata"].items() if key != "labels"}}
     after = update(CLAIMS, live, bare, manager="editor", now=T1)
     assert owners(after) == {"creator": {"f:spec": {"f:devices": {"f:requests": {}}}}}
@@ -105,7 +104,7 @@ def test_a_write_that_changes_nothing_keeps_times() -> None:
 
 def test_a_client_that_knows_no_managed_fields_does_not_lose_them() -> None:
     live = created()
-    assert update(CLAIMS, live, written(claim(uid="u")), manager="old", now=T1) == live
+    assert update(CLAIMS, live, written(claim_in(uid="u")), manager="old", now=T1) == live
 
 
 @pytest.mark.parametrize("entries", [[], [{}]])
@@ -116,7 +115,7 @@ def test_managed_fields_are_forgotten_on_demand(entries: list[Any]) -> None:
 
 
 def test_an_object_without_managed_fields_is_not_tracked_until_somebody_applies() -> None:
-    live = written(claim(uid="u"))
+    live = written(claim_in(uid="u"))
     changed = {**live, "metadata": {**live["metadata"], "labels": {"a": "1"}}}
     assert "managedFields" not in update(CLAIMS, live, changed, manager="x", now=T1)["metadata"]
     after = owners(CLAIMS.apply(live, labelled(a="1"), manager="me", now=T1))
@@ -155,7 +154,7 @@ def test_ten_updaters_are_kept_and_the_oldest_become_ancient() -> None:
 
 
 def test_apply_creates_and_owns_exactly_what_it_says() -> None:
-    result = CLAIMS.apply(None, {**claim(), **labelled(a="1")}, manager="me", now=T0)
+    result = CLAIMS.apply(None, {**claim_in(), **labelled(a="1")}, manager="me", now=T0)
     assert result["metadata"]["labels"] == {"a": "1"}
     (entry,) = result["metadata"]["managedFields"]
     assert (entry["operation"], entry["time"]) == ("Apply", T0)
@@ -201,7 +200,7 @@ def test_a_conflict_names_owner_and_field() -> None:
 
 
 def test_several_conflicts_are_listed_by_owner() -> None:
-    live = CLAIMS.apply(created(claim(labels={"u": "0"})), labelled(a="1", b="1"), manager="me", now=T1)
+    live = CLAIMS.apply(created(claim_in(labels={"u": "0"})), labelled(a="1", b="1"), manager="me", now=T1)
     assert conflict(live, labelled(a="2", b="2", u="2")).status.message == (
         'Apply failed with 3 conflicts: conflicts with "creator" using resource.k8s.io/v1:\n- .metadata.labels.u\n'
         'conflicts with "me":\n- .metadata.labels.a\n- .metadata.labels.b'
@@ -250,15 +249,15 @@ def test_applied_elements_keep_the_order_of_the_apply() -> None:
 
 
 def test_owners_in_another_version_are_asked_in_theirs() -> None:
-    flat = claim(version="resource.k8s.io/v1beta1", labels={"a": "1"})
+    flat = claim_in(version="resource.k8s.io/v1beta1", labels={"a": "1"})
     flat["spec"] = {"devices": {"requests": [{"name": "r", "deviceClassName": "gpu"}]}}
     beta = FieldTracker("resource.k8s.io/v1beta1", "ResourceClaim")
     live = beta.apply(None, flat, manager="old", now=T0)
-    current = {**claim(labels={"a": "1"}, uid="u"), "status": {}}
+    current = {**claim_in(labels={"a": "1"}, uid="u"), "status": {}}
     current["metadata"]["managedFields"] = live["metadata"]["managedFields"]
     answer = conflict(current, labelled(a="2")).status
     assert answer.message == 'Apply failed with 1 conflict: conflict with "old": .metadata.labels.a'
-    after = CLAIMS.apply(current, claim(), manager="old", now=T2)
+    after = CLAIMS.apply(current, claim_in(), manager="old", now=T2)
     assert not after["metadata"].get("labels")
     assert after["metadata"]["managedFields"][0]["apiVersion"] == V1
 
@@ -266,7 +265,7 @@ def test_owners_in_another_version_are_asked_in_theirs() -> None:
 def test_kubectl_takes_over_what_its_client_side_apply_has_set() -> None:
     annotation = "kubectl.kubernetes.io/last-applied-configuration"
     text = '{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"c","labels":{"a":"1"}}}'
-    live = created(claim(labels={"a": "1"}, annotations={annotation: text}), manager="kubectl-client-side-apply")
+    live = created(claim_in(labels={"a": "1"}, annotations={annotation: text}), manager="kubectl-client-side-apply")
     after = CLAIMS.apply(live, labelled(a="2"), manager="kubectl", now=T1)
     assert after["metadata"]["labels"] == {"a": "2"}
     assert '"labels":{"a":"2"}' in after["metadata"]["annotations"][annotation]

@@ -16,28 +16,18 @@ from drakit.apiserver import Server, Settings, build_server
 from drakit.client import CLAIMS, PODS, SERVICE_ACCOUNTS, Client, InProcess
 from drakit.store import MemoryStore, RecordPage
 from tests.apiserver.calls import on_loop
+from tests.builders.documents import claim_document, pod_document, request_of
 
 Plain = dict[str, Any]
 
 
-def pod(name: str, **spec: Any) -> Plain:
+def pod_with_ports(name: str, **spec: Any) -> Plain:
     containers = [{"name": "main", "image": "pause", "args": ["a"], "ports": [{"containerPort": 80}]}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"containers": containers, **spec},
-    }
+    return pod_document(name, {"containers": containers, **spec}, namespace="default")
 
 
-def claim(name: str, count: int = 1) -> Plain:
-    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": count}}
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"devices": {"requests": [request]}},
-    }
+def claim_for(name: str, count: int = 1) -> Plain:
+    return claim_document(name, request_of("gpu", count=count), namespace="default")
 
 
 class EncodedValues:
@@ -79,7 +69,7 @@ async def test_the_second_pod_of_a_template_is_as_the_first() -> None:
     async with MemoryStore() as store:
         client = Client(InProcess(await build_server(store)))
         for name in ("a", "b"):
-            await client.create(pod(name))
+            await client.create(pod_with_ports(name))
         one, two = await stored(client, "a"), await stored(client, "b")
         assert one["spec"] == two["spec"]
         assert one["spec"]["containers"][0]["ports"] == [{"containerPort": 80, "protocol": "TCP"}]
@@ -90,10 +80,10 @@ async def test_the_second_pod_of_a_template_is_as_the_first() -> None:
 async def test_what_a_client_does_to_its_document_afterwards_changes_no_pod() -> None:
     async with MemoryStore() as store:
         client = Client(InProcess(await build_server(store)))
-        sent = pod("a")
+        sent = pod_with_ports("a")
         await client.create(sent)
         sent["spec"]["containers"][0]["args"].append("b")
-        await client.create(pod("b"))
+        await client.create(pod_with_ports("b"))
         assert (await stored(client, "b"))["spec"]["containers"][0]["args"] == ["a"]
 
 
@@ -105,7 +95,7 @@ async def test_what_admission_and_writes_add_to_one_pod_is_not_in_the_next() -> 
         if found is None:
             await client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
         for name in ("a", "b", "c"):
-            made = await client.create(pod(name))
+            made = await client.create(pod_with_ports(name))
             await client.patch(made, {"spec": {"activeDeadlineSeconds": 5}})
         for name in ("a", "b", "c"):
             spec = (await stored(client, name))["spec"]
@@ -120,7 +110,7 @@ async def test_an_unknown_field_is_told_of_each_time() -> None:
         told: list[str] = []
         client = Client(InProcess(await build_server(store)), on_warning=told.append)
         for name in ("a", "b"):
-            await client.create(pod(name, colour="red"))
+            await client.create(pod_with_ports(name, colour="red"))
         assert told == ['unknown field "spec.colour"'] * 2
 
 
@@ -128,7 +118,7 @@ async def test_an_unknown_field_is_told_of_each_time() -> None:
 async def test_a_struct_that_shares_its_spec_with_the_stored_claim_changes_only_what_it_changes() -> None:
     async with MemoryStore() as store:
         client = Client(InProcess(await build_server(store)))
-        made = await client.create(claim("c"))
+        made = await client.create(claim_for("c"))
         before = store_value(await store.list("/registry/resource.k8s.io/resourceclaims/"))
         await client.update(replace(made, metadata=replace(made.metadata, finalizers=("example.com/f",))))
         after = store_value(await store.list("/registry/resource.k8s.io/resourceclaims/"))
@@ -142,10 +132,10 @@ async def test_a_struct_that_shares_its_spec_with_the_stored_claim_changes_only_
 async def test_server_and_allocator_encode_the_spec_of_a_template_once_per_claim(encoded: EncodedValues) -> None:
     async with MemoryStore() as store:
         client = Client(InProcess(await build_server(store)))
-        made = [await client.create(claim(name)) for name in ("a", "b")]
+        made = [await client.create(claim_for(name)) for name in ("a", "b")]
         known = signature(made[0].spec.devices, {})
         encoded.count()
-        third = await client.create(claim("c"))
+        third = await client.create(claim_for("c"))
         assert signature(third.spec.devices, {}) == known
         assert encoded.count() == 1  # what the client sent, to find the shared one
         assert third.spec is made[1].spec
@@ -156,7 +146,7 @@ async def test_an_object_without_a_spec_shares_none() -> None:
     async with MemoryStore() as store:
         client = Client(InProcess(await build_server(store)))
         for name in ("a", "b"):
-            document = claim(name)
+            document = claim_for(name)
             del document["spec"]
             assert (await client.create(document)).spec.devices.requests == ()
         assert specs.SPECS.find(CLAIMS.kind, b"null") is None
@@ -168,8 +158,8 @@ async def test_claims_that_differ_in_one_number_have_specs_of_their_own() -> Non
         server = await build_server(store)
         client = Client(InProcess(server))
         for count in (1, 2):
-            await post(server, claim(f"sent-{count}", count))
-            await client.create(claim(f"handed-{count}", count))
+            await post(server, claim_for(f"sent-{count}", count))
+            await client.create(claim_for(f"handed-{count}", count))
         found = {each.metadata.name: each.spec.devices for each in (await client.list(CLAIMS)).items}
         assert found["sent-1"] == found["handed-1"]
         assert found["sent-2"] == found["handed-2"]

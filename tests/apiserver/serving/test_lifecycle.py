@@ -15,7 +15,8 @@ from drakit.apiserver.serving import access
 from drakit.base.errors import Unavailable
 from drakit.base.gates import FeatureGates
 from drakit.store import MemoryStore
-from tests.apiserver.calls import ALL_CLAIMS, CLAIMS, claim, on_loop
+from tests.apiserver.calls import ALL_CLAIMS, CLAIMS, on_loop
+from tests.builders.documents import claim_document
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 
@@ -42,7 +43,7 @@ async def use(server: Server) -> asyncio.Task[list[str]]:
     assert (await ask(server, "POST", ACCOUNTS, {"metadata": {"name": "robot"}})).code == 201
     assert (await ask(server, "POST", f"{ACCOUNTS}/robot/token", {"spec": {}})).code == 201
     watching = asyncio.create_task(events_of(server))
-    assert (await ask(server, "POST", CLAIMS, claim("a"))).code == 201
+    assert (await ask(server, "POST", CLAIMS, claim_document("a"))).code == 201
     for _ in range(20):
         await asyncio.sleep(0)
     return watching
@@ -81,7 +82,7 @@ async def test_a_closed_server_answers_503_and_starts_nothing() -> None:
 @on_loop
 async def test_the_threads_for_expressions_end_with_the_server() -> None:
     longest = " || ".join(["device.driver == 'a'"] * 400)
-    body = claim("large")
+    body = claim_document("large")
     exactly = body["spec"]["devices"]["requests"][0]["exactly"]
     exactly["selectors"] = [{"cel": {"expression": longest}}]
     async with MemoryStore() as store:

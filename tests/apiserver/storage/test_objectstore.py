@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind, find_kind
 from drakit.apiserver.storage.objects import storage_form
 from drakit.apiserver.storage.objectstore import SUPERSEDED, ObjectStore, key_of
 from drakit.store import MemoryStore
-from tests.apiserver.calls import claim, on_loop
+from tests.apiserver.calls import on_loop
+from tests.builders.documents import claim_document
 
 
 def claims() -> Kind:
@@ -16,8 +19,8 @@ def claims() -> Kind:
     return kind
 
 
-def stored(name: str, **metadata: str) -> Plain:
-    return claim(name, namespace="default", **metadata)
+def stored(name: str, **metadata: Any) -> Plain:
+    return claim_document(name, namespace="default", **metadata)
 
 
 @on_loop

@@ -79,7 +79,7 @@ def container(**parts: Any) -> dict[str, Any]:
     return {"name": "c", "ready": False, "restartCount": 0, "state": {}, **parts}
 
 
-def pod(status: dict[str, Any], spec: dict[str, Any] | None = None, **metadata: Any) -> list[Any]:
+def pod_cells(status: dict[str, Any], spec: dict[str, Any] | None = None, **metadata: Any) -> list[Any]:
     document = item(spec={"containers": [{"name": "c"}], **(spec or {})}, status=status)
     document["metadata"] |= metadata
     (row,) = render("Pod", [document], now=NOW)["rows"]
@@ -118,16 +118,16 @@ RUNNING = {"running": {"startedAt": CREATED}}
     ],
 )
 def test_a_pods_status_sums_up_its_containers(status: dict[str, Any], ready: str, shown: str) -> None:
-    assert pod(status)[1:3] == [ready, shown]
+    assert pod_cells(status)[1:3] == [ready, shown]
 
 
 def test_a_pod_that_initializes_says_how_far_it_is() -> None:
     done = container(name="a", state={"terminated": {"exitCode": 0}})
     spec = {"initContainers": [{"name": "a"}, {"name": "b"}]}
     status = {"phase": "Pending", "initContainerStatuses": [done, container(name="b", state=RUNNING)]}
-    assert pod(status, spec)[2] == "Init:1/2"
+    assert pod_cells(status, spec)[2] == "Init:1/2"
     failed = container(name="b", state={"terminated": {"exitCode": 1, "reason": "Error"}}, restartCount=2)
-    assert pod({**status, "initContainerStatuses": [done, failed]}, spec)[2:4] == ["Init:Error", "2"]
+    assert pod_cells({**status, "initContainerStatuses": [done, failed]}, spec)[2:4] == ["Init:Error", "2"]
 
 
 def test_sidecars_count_as_containers() -> None:
@@ -135,32 +135,32 @@ def test_sidecars_count_as_containers() -> None:
     sidecar = container(name="s", ready=True, started=True, state=RUNNING, restartCount=1)
     main = container(ready=True, state=RUNNING)
     status = {"phase": "Running", "initContainerStatuses": [sidecar], "containerStatuses": [main]}
-    assert pod(status, spec)[1:4] == ["2/2", "Running", "1"]
+    assert pod_cells(status, spec)[1:4] == ["2/2", "Running", "1"]
 
 
 def test_restarts_say_when_the_last_was() -> None:
     restarted = container(
         restartCount=2, lastState={"terminated": {"finishedAt": "2030-01-01T00:05:00Z"}}, state=RUNNING
     )
-    assert pod({"phase": "Running", "containerStatuses": [restarted]})[3] == "2 (3s ago)"
+    assert pod_cells({"phase": "Running", "containerStatuses": [restarted]})[3] == "2 (3s ago)"
 
 
 def test_a_completed_container_beside_a_running_one_leaves_the_pod_running_or_not_ready() -> None:
     completed = container(state={"terminated": {"exitCode": 0, "reason": "Completed"}})
     both = {"phase": "Running", "containerStatuses": [completed, container(name="d", ready=True, state=RUNNING)]}
-    assert pod(both)[2] == "NotReady"
-    assert pod({**both, "conditions": [{"type": "Ready", "status": "True"}]})[2] == "Running"
+    assert pod_cells(both)[2] == "NotReady"
+    assert pod_cells({**both, "conditions": [{"type": "Ready", "status": "True"}]})[2] == "Running"
 
 
 def test_a_pod_that_is_being_deleted_is_terminating() -> None:
-    assert pod({"phase": "Running"}, deletionTimestamp=CREATED)[2] == "Terminating"
-    assert pod({"phase": "Succeeded"}, deletionTimestamp=CREATED)[2] == "Succeeded"
+    assert pod_cells({"phase": "Running"}, deletionTimestamp=CREATED)[2] == "Terminating"
+    assert pod_cells({"phase": "Succeeded"}, deletionTimestamp=CREATED)[2] == "Succeeded"
 
 
 def test_wide_cells_of_a_pod() -> None:
     spec = {"nodeName": "n", "readinessGates": [{"conditionType": "a"}, {"conditionType": "b"}]}
     status = {"podIPs": [{"ip": "10.0.0.1"}], "conditions": [{"type": "a", "status": "True"}]}
-    assert pod(status, spec)[5:] == ["10.0.0.1", "n", "<none>", "1/2"]
+    assert pod_cells(status, spec)[5:] == ["10.0.0.1", "n", "<none>", "1/2"]
 
 
 def test_a_pod_that_has_ended_says_so_in_its_row() -> None:

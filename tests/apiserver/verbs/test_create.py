@@ -6,24 +6,16 @@ import pytest
 
 from drakit.api import DeviceClaim, DeviceRequest, ExactDeviceRequest, ObjectMeta, ResourceClaim, ResourceClaimSpec
 from drakit.api.exchange import OneObject, Request
-from tests.apiserver.calls import (
-    CLAIMS,
-    CLASSES,
-    NAMESPACES,
-    PODS,
-    claim,
-    device_class,
-    namespace,
-    on_loop,
-    pod,
-    serving,
-)
+from tests.apiserver.calls import CLAIMS, CLASSES, NAMESPACES, PODS, namespace, on_loop, serving
+from tests.builders.documents import claim_document, class_document, pod_document
 
 
 @on_loop
 async def test_a_new_object_gets_what_only_the_server_sets() -> None:
     async with serving() as api:
-        sent = device_class("gpu", uid="mine", generation=9, creationTimestamp="2001-01-01T00:00:00Z", selfLink="/x")
+        sent = class_document(
+            "gpu", "true", uid="mine", generation=9, creationTimestamp="2001-01-01T00:00:00Z", selfLink="/x"
+        )
         made = await api.create(CLASSES, sent)
         metadata = made.body["metadata"]
         assert made.code == 201
@@ -37,7 +29,7 @@ async def test_a_new_object_gets_what_only_the_server_sets() -> None:
 @on_loop
 async def test_defaults_and_status_are_in_the_answer_and_in_the_store() -> None:
     async with serving() as api:
-        made = await api.create(CLAIMS, {**claim("a"), "status": {"reservedFor": [{"resource": "pods"}]}})
+        made = await api.create(CLAIMS, {**claim_document("a"), "status": {"reservedFor": [{"resource": "pods"}]}})
         read = await api.get(f"{CLAIMS}/a")
         assert made.body["spec"]["devices"]["requests"][0]["exactly"]["count"] == 1
         assert made.body["status"] == {}
@@ -47,8 +39,8 @@ async def test_defaults_and_status_are_in_the_answer_and_in_the_store() -> None:
 @on_loop
 async def test_a_name_that_is_taken_is_a_conflict() -> None:
     async with serving() as api:
-        await api.create(CLAIMS, claim("a"))
-        again = await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
+        again = await api.create(CLAIMS, claim_document("a"))
         assert (again.code, again.body["reason"]) == (409, "AlreadyExists")
         assert again.message == 'resourceclaims.resource.k8s.io "a" already exists'
 
@@ -56,7 +48,7 @@ async def test_a_name_that_is_taken_is_a_conflict() -> None:
 @on_loop
 async def test_a_generated_name_begins_with_what_was_asked_and_fits() -> None:
     async with serving() as api:
-        sent = claim("")
+        sent = claim_document("")
         sent["metadata"] = {"generateName": "x" * 70 + "-"}
         names = [(await api.create(CLAIMS, sent)).body["metadata"]["name"] for _ in range(3)]
         assert all(len(name) == 63 and name.startswith("x" * 58) for name in names)
@@ -66,17 +58,17 @@ async def test_a_generated_name_begins_with_what_was_asked_and_fits() -> None:
 @on_loop
 async def test_a_dry_run_answers_like_a_create_and_stores_nothing() -> None:
     async with serving() as api:
-        made = await api.create(CLAIMS, claim("a"), dryRun="All")
+        made = await api.create(CLAIMS, claim_document("a"), dryRun="All")
         assert made.code == 201
         assert "resourceVersion" not in made.body["metadata"]
         assert (await api.get(f"{CLAIMS}/a")).code == 404
-        await api.create(CLAIMS, claim("a"))
-        assert (await api.create(CLAIMS, claim("a"), dryRun="All")).code == 409
+        await api.create(CLAIMS, claim_document("a"))
+        assert (await api.create(CLAIMS, claim_document("a"), dryRun="All")).code == 409
 
 
 @on_loop
 async def test_an_unknown_field_is_refused_told_or_ignored() -> None:
-    sent = {**claim("a"), "extra": 1}
+    sent = {**claim_document("a"), "extra": 1}
     async with serving() as api:
         strict = await api.create(CLAIMS, sent, fieldValidation="Strict")
         assert strict.code == 400
@@ -90,7 +82,9 @@ async def test_an_unknown_field_is_refused_told_or_ignored() -> None:
 
 @on_loop
 async def test_a_pod_is_kept_whole_with_fields_that_nobody_here_models() -> None:
-    sent = pod("p", hostAliases=[{"ip": "10.0.0.1", "hostnames": ["a"]}], dnsConfig={"options": [{"name": "ndots"}]})
+    sent = pod_document(
+        "p", {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["a"]}], "dnsConfig": {"options": [{"name": "ndots"}]}}
+    )
     sent["spec"]["containers"][0]["lifecycle"] = {"preStop": {"sleep": {"seconds": 3}}}
     async with serving() as api:
         await api.create(PODS, sent)
@@ -104,7 +98,7 @@ async def test_a_pod_is_kept_whole_with_fields_that_nobody_here_models() -> None
 async def test_a_namespace_that_is_not_there_takes_nothing() -> None:
     async with serving() as api:
         path = CLAIMS.replace("default", "nowhere")
-        refused = await api.create(path, claim("a"))
+        refused = await api.create(path, claim_document("a"))
         assert (refused.code, refused.message) == (404, 'namespaces "nowhere" not found')
 
 
@@ -113,7 +107,7 @@ async def test_a_namespace_that_is_being_deleted_takes_nothing_new() -> None:
     async with serving() as api:
         await api.create(NAMESPACES, namespace("team"))
         await api.delete(f"{NAMESPACES}/team")
-        refused = await api.create(CLAIMS.replace("default", "team"), claim("a"))
+        refused = await api.create(CLAIMS.replace("default", "team"), claim_document("a"))
         assert refused.code == 403
         assert refused.body["details"]["causes"][0]["reason"] == "NamespaceTerminating"
 
@@ -134,7 +128,7 @@ def test_what_does_not_fit_the_path_is_a_bad_request(change: dict[str, object], 
     @on_loop
     async def run() -> None:
         async with serving() as api:
-            refused = await api.create(CLAIMS, {**claim("a"), **change})
+            refused = await api.create(CLAIMS, {**claim_document("a"), **change})
             assert refused.code == 400
             assert said in refused.message
 
@@ -144,7 +138,7 @@ def test_what_does_not_fit_the_path_is_a_bad_request(change: dict[str, object], 
 @on_loop
 async def test_kind_and_version_may_be_left_out() -> None:
     async with serving() as api:
-        sent = {key: value for key, value in claim("a").items() if key not in ("kind", "apiVersion")}
+        sent = {key: value for key, value in claim_document("a").items() if key not in ("kind", "apiVersion")}
         assert (await api.create(CLAIMS, sent)).code == 201
 
 
@@ -181,7 +175,7 @@ async def test_yaml_is_another_way_to_write_a_body() -> None:
 @on_loop
 async def test_a_pod_gets_priority_tolerations_and_a_first_status() -> None:
     async with serving() as api:
-        made = (await api.create(PODS, pod("p"))).body
+        made = (await api.create(PODS, pod_document("p"))).body
         assert made["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
         assert made["spec"]["priority"] == 0
         assert [each["key"].rpartition("/")[2] for each in made["spec"]["tolerations"]] == ["not-ready", "unreachable"]
@@ -193,9 +187,9 @@ async def test_a_priority_class_gives_pods_its_value_and_its_policy() -> None:
     high = {"metadata": {"name": "high"}, "value": 1000, "preemptionPolicy": "Never"}
     async with serving() as api:
         assert (await api.create(classes, high)).code == 201
-        spec = (await api.create(PODS, pod("p", priorityClassName="high"))).body["spec"]
+        spec = (await api.create(PODS, pod_document("p", {"priorityClassName": "high"}))).body["spec"]
         assert (spec["priority"], spec["preemptionPolicy"]) == (1000, "Never")
-        refused = await api.create(PODS, pod("q", priorityClassName="none"))
+        refused = await api.create(PODS, pod_document("q", {"priorityClassName": "none"}))
         assert (refused.code, refused.message) == (
             403, 'pods "q" is forbidden: no PriorityClass with name none was found'
         )  # fmt: skip
@@ -204,7 +198,7 @@ async def test_a_priority_class_gives_pods_its_value_and_its_policy() -> None:
 @on_loop
 async def test_managers_of_fields_are_written_down() -> None:
     async with serving() as api:
-        made = await api.create(CLASSES, device_class("gpu"), fieldManager="tester")
+        made = await api.create(CLASSES, class_document("gpu", "true"), fieldManager="tester")
         (entry,) = made.body["metadata"]["managedFields"]
         assert (entry["manager"], entry["operation"]) == ("tester", "Update")
         assert entry["fieldsV1"] == {"f:spec": {"f:selectors": {}}}

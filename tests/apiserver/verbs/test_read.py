@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.calls import (
-    ALL_CLAIMS,
-    CLAIMS,
-    NAMESPACES,
-    PODS,
-    SLICES,
-    TABLE,
-    Api,
-    claim,
-    namespace,
-    on_loop,
-    pod,
-    resource_slice,
-    serving,
-)
+from tests.apiserver.calls import ALL_CLAIMS, CLAIMS, NAMESPACES, PODS, SLICES, TABLE, Api, namespace, on_loop, serving
+from tests.builders.documents import claim_document, pod_document, slice_document
 
 
 async def fill(api: Api, count: int) -> None:
     for number in range(count):
-        made = await api.create(CLAIMS, claim(f"c{number}", labels={"parity": "odd" if number % 2 else "even"}))
+        made = await api.create(
+            CLAIMS, claim_document(f"c{number}", labels={"parity": "odd" if number % 2 else "even"})
+        )
         assert made.code == 201
 
 
@@ -44,7 +33,7 @@ async def test_pages_go_on_where_they_stopped_and_see_nothing_that_came_later() 
         await fill(api, 5)
         first = await api.get(CLAIMS, limit="2")
         assert (first.names, first.body["metadata"]["remainingItemCount"]) == (["c0", "c1"], 3)
-        await api.create(CLAIMS, claim("c00-late"))
+        await api.create(CLAIMS, claim_document("c00-late"))
         await api.delete(f"{CLAIMS}/c3")
         second = await api.get(CLAIMS, limit="2", **{"continue": first.body["metadata"]["continue"]})
         last = await api.get(CLAIMS, **{"continue": second.body["metadata"]["continue"]})
@@ -92,7 +81,7 @@ async def test_a_revision_that_is_forgotten_is_expired_and_a_list_may_go_on_from
         await fill(api, 3)
         first = await api.get(CLAIMS, limit="1")
         for _ in range(20):
-            await api.create(CLAIMS, claim("x"))
+            await api.create(CLAIMS, claim_document("x"))
             await api.delete(f"{CLAIMS}/x")
         exact = await api.get(CLAIMS, resourceVersion=first.version, resourceVersionMatch="Exact")
         assert (exact.code, exact.body["reason"]) == (410, "Expired")
@@ -110,7 +99,7 @@ async def test_slices_are_selected_by_driver_and_node() -> None:
             ("b", "x.example.com", "n2"),
             ("c", "y.example.com", "n1"),
         ):
-            assert (await api.create(SLICES, resource_slice(name, driver, node))).code == 201
+            assert (await api.create(SLICES, slice_document(name, "dev-0", driver=driver, node=node))).code == 201
         assert (await api.get(SLICES, fieldSelector="spec.driver=x.example.com")).names == ["a", "b"]
         assert (await api.get(SLICES, fieldSelector="spec.nodeName=n1,spec.driver!=y.example.com")).names == ["a"]
         assert (await api.get(SLICES, fieldSelector="metadata.name=b")).names == ["b"]
@@ -122,8 +111,8 @@ async def test_slices_are_selected_by_driver_and_node() -> None:
 async def test_all_namespaces_are_listed_together_and_can_be_told_apart() -> None:
     async with serving() as api:
         await api.create(NAMESPACES, namespace("team"))
-        await api.create(CLAIMS, claim("a"))
-        await api.create(CLAIMS.replace("default", "team"), claim("b"))
+        await api.create(CLAIMS, claim_document("a"))
+        await api.create(CLAIMS.replace("default", "team"), claim_document("b"))
         assert (await api.get(ALL_CLAIMS)).names == ["a", "b"]
         assert (await api.get(ALL_CLAIMS, fieldSelector="metadata.namespace=team")).names == ["b"]
         assert (await api.get(ALL_CLAIMS, fieldSelector="metadata.namespace=team,metadata.name=a")).names == []
@@ -173,7 +162,7 @@ def test_options_that_make_no_sense_together_are_invalid(query: dict[str, str]) 
 @on_loop
 async def test_an_object_reads_the_same_in_every_version_but_for_its_shape() -> None:
     async with serving() as api:
-        await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
         old = await api.get(CLAIMS.replace("/v1/", "/v1beta1/") + "/a")
         assert old.body["apiVersion"] == "resource.k8s.io/v1beta1"
         assert old.body["spec"]["devices"]["requests"][0]["deviceClassName"] == "gpu.example.com"
@@ -188,13 +177,13 @@ async def test_an_object_reads_the_same_in_every_version_but_for_its_shape() -> 
 @on_loop
 async def test_a_table_shows_columns_and_the_metadata_of_each_row() -> None:
     async with serving() as api:
-        await api.create(PODS, pod("p"))
+        await api.create(PODS, pod_document("p"))
         table = (await api.get(PODS, accept=TABLE)).body
         assert [column["name"] for column in table["columnDefinitions"]][:3] == ["Name", "Ready", "Status"]
         assert table["rows"][0]["cells"][:3] == ["p", "0/1", "Pending"]
         assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
         one = (await api.get(f"{PODS}/p", accept=TABLE, includeObject="Object")).body
-        assert one["rows"][0]["object"]["spec"]["containers"][0]["name"] == "main"
+        assert one["rows"][0]["object"]["spec"]["containers"][0]["name"] == "ctr"
         assert (await api.get(f"{PODS}/p", accept=TABLE, includeObject="Bad")).code == 400
 
 

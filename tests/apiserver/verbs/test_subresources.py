@@ -8,7 +8,8 @@ import pytest
 
 from drakit.api.exchange import User
 from drakit.apiserver.auth.authentication import AUTHENTICATED
-from tests.apiserver.calls import MERGE, PODS, Api, on_loop, pod, serving
+from tests.apiserver.calls import MERGE, PODS, Api, on_loop, serving
+from tests.builders.documents import pod_document
 
 BINDING = {
     "apiVersion": "v1",
@@ -24,7 +25,7 @@ JSON_PATCH = "application/json-patch+json"
 @on_loop
 async def test_a_bound_pod_has_a_node_and_is_scheduled() -> None:
     async with serving() as api:
-        await api.create(PODS, pod("p"))
+        await api.create(PODS, pod_document("p"))
         done = await api.create(f"{PODS}/p/binding", BINDING)
         assert (done.code, done.body["status"]) == (201, "Success")
         bound = (await api.get(f"{PODS}/p")).body
@@ -42,10 +43,10 @@ async def test_a_bound_pod_has_a_node_and_is_scheduled() -> None:
 @on_loop
 async def test_only_the_pod_that_was_meant_is_bound_and_only_to_a_node() -> None:
     async with serving() as api:
-        await api.create(PODS, pod("p", schedulingGates=[{"name": "wait"}]))
+        await api.create(PODS, pod_document("p", {"schedulingGates": [{"name": "wait"}]}))
         gated = await api.create(f"{PODS}/p/binding", BINDING)
         assert "schedulingGates" in gated.message
-        await api.create(PODS, pod("q"))
+        await api.create(PODS, pod_document("q"))
         other = {**BINDING, "metadata": {"name": "q", "uid": "someone-else"}}
         assert (await api.create(f"{PODS}/q/binding", other)).code == 409
         named = {**BINDING, "metadata": {"name": "q"}}
@@ -79,7 +80,7 @@ def test_a_body_of_another_form_is_a_bad_request_and_changes_nothing(place: str,
     @on_loop
     async def run() -> None:
         async with serving() as api:
-            await api.create(PODS, pod("p"))
+            await api.create(PODS, pod_document("p"))
             await replica_set(api)
             target = place.rpartition("/")[0]
             before = (await api.get(target)).body
@@ -94,7 +95,7 @@ def test_a_body_of_another_form_is_a_bad_request_and_changes_nothing(place: str,
 async def test_an_eviction_deletes() -> None:
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
     async with serving() as api:
-        await api.create(PODS, pod("p", nodeName="node-a"))
+        await api.create(PODS, pod_document("p", {"nodeName": "node-a"}))
         options = {"deleteOptions": {"gracePeriodSeconds": 3}}
         assert (await api.create(f"{PODS}/p/eviction", {**eviction, **options})).code == 201
         assert (await api.get(f"{PODS}/p")).body["metadata"]["deletionGracePeriodSeconds"] == 3
@@ -104,25 +105,25 @@ async def test_an_eviction_deletes() -> None:
 @on_loop
 async def test_a_resize_changes_what_containers_ask_for_and_nothing_else() -> None:
     async with serving() as api:
-        small = pod("p")
+        small = pod_document("p")
         small["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
         await api.create(PODS, small)
         change = {
             "metadata": {"labels": {"no": "no"}},
             "spec": {
                 "nodeName": "no",
-                "containers": [{"name": "main", "image": "no", "resources": {"requests": {"cpu": "2"}}}],
+                "containers": [{"name": "ctr", "image": "no", "resources": {"requests": {"cpu": "2"}}}],
             },
         }
         resized = await api.patch(f"{PODS}/p/resize", change, content="application/strategic-merge-patch+json")
         assert resized.code == 200, resized.body
         container = resized.body["spec"]["containers"][0]
         assert container["resources"] == {"requests": {"cpu": "2"}}
-        assert container["image"] == "registry.example.com/app:1"
+        assert container["image"] == "img"
         assert "labels" not in resized.body["metadata"]
         assert resized.body["metadata"]["generation"] == 2
         limits = {"cpu": "2", "memory": "1Gi"}
-        held = {"spec": {"containers": [{"name": "main", "resources": {"limits": limits, "requests": limits}}]}}
+        held = {"spec": {"containers": [{"name": "ctr", "resources": {"limits": limits, "requests": limits}}]}}
         refused = await api.patch(f"{PODS}/p/resize", held, content="application/strategic-merge-patch+json")
         assert refused.code == 422
         assert "QOS Class may not change" in refused.message
@@ -131,7 +132,7 @@ async def test_a_resize_changes_what_containers_ask_for_and_nothing_else() -> No
 @on_loop
 async def test_ephemeral_containers_are_added_through_their_own_door() -> None:
     async with serving() as api:
-        await api.create(PODS, pod("p"))
+        await api.create(PODS, pod_document("p"))
         change = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox"}]}}
         added = await api.patch(f"{PODS}/p/ephemeralcontainers", change)
         assert added.code == 200, added.body
@@ -146,13 +147,13 @@ async def test_ephemeral_containers_are_added_through_their_own_door() -> None:
 async def test_logs_of_a_pod_need_a_node() -> None:
     async with serving() as api:
         assert (await api.get(f"{PODS}/p/log")).code == 404
-        await api.create(PODS, pod("p"))
+        await api.create(PODS, pod_document("p"))
         assert (await api.get(f"{PODS}/p/log")).code == 503
 
 
 async def replica_set(api: Api) -> None:
     labels = {"app": "web"}
-    template = {"metadata": {"labels": labels}, "spec": pod("x")["spec"]}
+    template = {"metadata": {"labels": labels}, "spec": pod_document("x")["spec"]}
     spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
     made = await api.create(SETS, {"metadata": {"name": "web"}, "spec": spec})
     assert made.code == 201, made.body

@@ -9,7 +9,8 @@ from unittest.mock import patch
 from drakit.api.exchange import EventStream, Request
 from drakit.apiserver.storage import objects
 from drakit.store.contract import DEFAULT_BUFFER
-from tests.apiserver.calls import ALL_CLAIMS, CLAIMS, PODS, TABLE, Api, claim, on_loop, pod, serving, take, told
+from tests.apiserver.calls import ALL_CLAIMS, CLAIMS, PODS, TABLE, Api, on_loop, serving, take, told
+from tests.builders.documents import claim_document, pod_document
 
 
 async def revision(api: Api) -> str:
@@ -19,11 +20,11 @@ async def revision(api: Api) -> str:
 @on_loop
 async def test_a_watch_tells_what_happens_after_its_revision() -> None:
     async with serving() as api:
-        await api.create(CLAIMS, claim("before"))
+        await api.create(CLAIMS, claim_document("before"))
         stream = await api.watch(CLAIMS, resourceVersion=await revision(api))
-        await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
         await api.patch(f"{CLAIMS}/a", {"metadata": {"labels": {"x": "y"}}})
-        await api.create(PODS, pod("other-kind"))
+        await api.create(PODS, pod_document("other-kind"))
         gone = await api.delete(f"{CLAIMS}/a")
         events = await take(stream.events(), 3)
         assert told(events) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
@@ -36,7 +37,7 @@ async def test_a_watch_tells_what_happens_after_its_revision() -> None:
 async def test_a_watch_without_a_revision_begins_with_what_there_is() -> None:
     async with serving() as api:
         for name in ("a", "b"):
-            await api.create(CLAIMS, claim(name))
+            await api.create(CLAIMS, claim_document(name))
         for start in ({}, {"resourceVersion": "0"}):
             stream = await api.watch(CLAIMS, **start)
             assert told(await take(stream.events(), 2)) == [("ADDED", "a"), ("ADDED", "b")]
@@ -46,7 +47,7 @@ async def test_a_watch_without_a_revision_begins_with_what_there_is() -> None:
 @on_loop
 async def test_what_enters_a_selection_is_added_and_what_leaves_it_is_deleted() -> None:
     async with serving() as api:
-        await api.create(CLAIMS, claim("a", labels={"team": "red"}))
+        await api.create(CLAIMS, claim_document("a", labels={"team": "red"}))
         stream = await api.watch(CLAIMS, labelSelector="team=red", resourceVersion=await revision(api))
         events = stream.events()
         left = await api.patch(f"{CLAIMS}/a", {"metadata": {"labels": {"team": "blue"}}})
@@ -66,7 +67,7 @@ async def test_a_watch_of_one_name_sees_no_other_that_begins_like_it() -> None:
         start = await revision(api)
         stream = await api.watch(CLAIMS, fieldSelector="metadata.name=a", resourceVersion=start)
         for name in ("a", "ab"):
-            await api.create(CLAIMS, claim(name))
+            await api.create(CLAIMS, claim_document(name))
         await api.delete(f"{CLAIMS}/ab")
         await api.delete(f"{CLAIMS}/a")
         assert told(await take(stream.events(), 2)) == [("ADDED", "a"), ("DELETED", "a")]
@@ -76,7 +77,7 @@ async def test_a_watch_of_one_name_sees_no_other_that_begins_like_it() -> None:
 @on_loop
 async def test_a_streaming_list_ends_with_a_bookmark_that_says_so() -> None:
     async with serving() as api:
-        await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
         options = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
         stream = await api.watch(CLAIMS, **options)
         lines = stream.lines()
@@ -85,7 +86,7 @@ async def test_a_streaming_list_ends_with_a_bookmark_that_says_so() -> None:
         assert mark["type"] == "BOOKMARK"
         assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
         assert mark["object"]["metadata"]["resourceVersion"] == await revision(api)
-        await api.create(CLAIMS, claim("b"))
+        await api.create(CLAIMS, claim_document("b"))
         assert json.loads(await anext(lines))["object"]["metadata"]["name"] == "b"
         await stream.close()
 
@@ -97,7 +98,7 @@ async def test_an_idle_watch_gets_a_bookmark_a_minute_and_ends_in_time() -> None
             CLAIMS, resourceVersion=await revision(api), allowWatchBookmarks="true", timeoutSeconds="100"
         )
         reading = asyncio.ensure_future(_all(stream))
-        await api.create(PODS, pod("elsewhere"))
+        await api.create(PODS, pod_document("elsewhere"))
         await api.clock.run_for(120)
         events = [json.loads(line) for line in await reading]
         assert [event["type"] for event in events] == ["BOOKMARK", "BOOKMARK"]
@@ -127,7 +128,7 @@ async def test_a_revision_that_is_forgotten_is_an_error_event() -> None:
     async with serving(history=3) as api:
         old = await revision(api)
         for name in "abcdefgh":
-            await api.create(CLAIMS, claim(name))
+            await api.create(CLAIMS, claim_document(name))
         for start in (old, "1"):
             stream = await api.watch(CLAIMS, resourceVersion=start)
             (event,) = [json.loads(line) for line in await _all(stream)]
@@ -140,7 +141,7 @@ async def test_a_revision_from_the_future_is_waited_for_and_a_list_of_it_is_an_e
         future = str(int(await revision(api)) + 2)
         stream = await api.watch(CLAIMS, resourceVersion=future)
         for name in ("one", "two", "three"):
-            await api.create(CLAIMS, claim(name))
+            await api.create(CLAIMS, claim_document(name))
         assert told(await take(stream.events(), 1)) == [("ADDED", "three")]
         await stream.close()
         options = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
@@ -165,7 +166,7 @@ async def test_an_event_is_encoded_once_for_all_who_watch() -> None:
     async with serving() as api:
         start = await revision(api)
         streams = [(await api.watch(CLAIMS, resourceVersion=start)) for _ in range(20)]
-        await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
         lines = [await anext(stream.lines()) for stream in streams]
         assert all(line is lines[0] for line in lines)
         for stream in streams:
@@ -175,7 +176,7 @@ async def test_an_event_is_encoded_once_for_all_who_watch() -> None:
 @on_loop
 async def test_an_object_is_decoded_once_for_all_who_read() -> None:
     async with serving() as api:
-        await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
         with patch.object(objects, "decode_document", side_effect=AssertionError("decoded again")):
             for _ in range(3):
                 assert (await api.get(CLAIMS, labelSelector="!x")).names == ["a"]
@@ -186,7 +187,7 @@ async def test_an_object_is_decoded_once_for_all_who_read() -> None:
 async def test_a_watch_in_another_version_and_over_all_namespaces() -> None:
     async with serving() as api:
         stream = await api.watch(ALL_CLAIMS.replace("/v1/", "/v1beta1/"), resourceVersion=await revision(api))
-        await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
         event = json.loads(await anext(stream.lines()))
         assert event["object"]["apiVersion"] == "resource.k8s.io/v1beta1"
         assert "exactly" not in event["object"]["spec"]["devices"]["requests"][0]
@@ -197,7 +198,7 @@ async def test_a_watch_in_another_version_and_over_all_namespaces() -> None:
 async def test_the_first_table_of_a_watch_has_the_columns() -> None:
     async with serving() as api:
         for name in ("a", "b"):
-            await api.create(CLAIMS, claim(name))
+            await api.create(CLAIMS, claim_document(name))
         request = Request(method="GET", path=CLAIMS, query=(("watch", "1"),), headers={"accept": TABLE})
         content = (await api.server.handle(request)).content
         assert isinstance(content, EventStream)
@@ -231,7 +232,7 @@ async def test_a_bookmark_has_the_kind_that_the_client_asked_for() -> None:
 @on_loop
 async def test_the_old_watch_path_still_watches() -> None:
     async with serving() as api:
-        await api.create(CLAIMS, claim("a"))
+        await api.create(CLAIMS, claim_document("a"))
         request = Request(method="GET", path="/apis/resource.k8s.io/v1/watch/namespaces/default/resourceclaims/a")
         content = (await api.server.handle(request)).content
         assert isinstance(content, EventStream)

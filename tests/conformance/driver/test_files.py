@@ -75,7 +75,7 @@ def test_what_a_runtime_would_not_take_is_told_with_its_place(tmp_path: Path, sp
     assert said in told
 
 
-def claim() -> ResourceClaim:
+def allocated_claim() -> ResourceClaim:
     result = DeviceRequestAllocationResult(request="gpu/large", driver=DRIVER, pool="node", device="gpu-0")
     allocation = AllocationResult(devices=DeviceAllocationResult(results=(result,)))
     return ResourceClaim(
@@ -98,7 +98,7 @@ def check(directory: Path, *documents: Any, request: str = "gpu", options: tuple
     file = directory / "metadata.json"
     file.write_text("\n".join(map(json.dumps, documents)))
     inside = f"/var/run/kubernetes.io/dra-device-attributes/resourceclaims/train/{request}/{DRIVER}-metadata.json"
-    return list(check_metadata_file(MetadataMount(file, inside, options), claim(), DRIVER))
+    return list(check_metadata_file(MetadataMount(file, inside, options), allocated_claim(), DRIVER))
 
 
 def test_a_stream_of_versions_is_good_when_one_of_them_is_known(tmp_path: Path) -> None:

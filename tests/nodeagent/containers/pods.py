@@ -12,7 +12,9 @@ from drakit.nodeagent.containers.sources import BoundToken, Data
 from drakit.nodeagent.runtimes.contract import PodIdentity
 
 
-def pod(*containers: Mapping[str, Any], metadata: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+def stored_pod(
+    *containers: Mapping[str, Any], metadata: Mapping[str, Any] | None = None, **spec: Any
+) -> dict[str, Any]:
     return {
         "metadata": {"name": "web", "namespace": "shop", "uid": "u-1"} | dict(metadata or {}),
         "spec": {"containers": list(containers) or [container()], "nodeName": "node-a"} | spec,

@@ -12,7 +12,7 @@ from drakit.nodeagent.containers.config import ContainerSettings, container_conf
 from drakit.nodeagent.containers.documents import identity
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.runtimes.contract import BindMount, ContainerConfig, ContainerRole, RuntimeRefusal
-from tests.nodeagent.containers.pods import Objects, container, pod
+from tests.nodeagent.containers.pods import Objects, container, stored_pod
 
 
 def config(base: Path, whole: dict[str, Any], subject: dict[str, Any], **changes: Any) -> ContainerConfig:
@@ -36,7 +36,7 @@ def test_everything_of_a_container_arrives(tmp_path: Path) -> None:
         resources={"limits": {"cpu": "1"}},
         lifecycle={"stopSignal": "SIGUSR1"},
     )
-    whole = pod(subject, securityContext={"runAsUser": 5, "runAsGroup": 6})
+    whole = stored_pod(subject, securityContext={"runAsUser": 5, "runAsGroup": 6})
     found = config(tmp_path, whole, subject, cdi_devices=["v/c=a"], attempt=2)
     assert (found.pod, found.name, found.attempt, found.role) == (identity(whole), "main", 2, ContainerRole.MAIN)
     assert (found.command, found.args, found.working_dir) == (["run", "fast"], ["--pod=web", "$(MODE)"], "/work")
@@ -47,27 +47,27 @@ def test_everything_of_a_container_arrives(tmp_path: Path) -> None:
 
 def test_init_containers_and_sidecars_are_told_apart(tmp_path: Path) -> None:
     inits = [container("first"), container("proxy", restartPolicy="Always")]
-    whole = pod(initContainers=inits)
+    whole = stored_pod(initContainers=inits)
     assert [config(tmp_path, whole, subject).role for subject in inits] == [ContainerRole.INIT, ContainerRole.SIDECAR]
 
 
 def test_a_container_may_leave_last_words_where_its_spec_says(tmp_path: Path) -> None:
     subject = container(terminationMessagePath="/tmp/last", terminationMessagePolicy="FallbackToLogsOnError")
-    found = config(tmp_path, pod(subject), subject)
+    found = config(tmp_path, stored_pod(subject), subject)
     mount = found.mounts[-1]
     assert (mount.container_path, mount.needed, mount.host_path) == ("/tmp/last", False, found.termination_file)
     assert Path(mount.host_path).exists()
     assert found.log_on_error
-    assert config(tmp_path, pod(container()), container()).mounts[-1].container_path == "/dev/termination-log"
+    assert config(tmp_path, stored_pod(container()), container()).mounts[-1].container_path == "/dev/termination-log"
 
 
 @pytest.mark.parametrize("context", [{"runAsNonRoot": True}, {"runAsNonRoot": True, "runAsUser": 0}])
 def test_a_container_that_must_not_be_root_needs_a_user(tmp_path: Path, context: dict[str, Any]) -> None:
     subject = container(securityContext=context)
     with pytest.raises(RuntimeRefusal, match='container "main" has runAsNonRoot and') as refusal:
-        config(tmp_path, pod(subject), subject)
+        config(tmp_path, stored_pod(subject), subject)
     assert refusal.value.reason == "CreateContainerConfigError"
 
 
 def test_logs_are_where_a_kubelet_has_them(tmp_path: Path) -> None:
-    assert log_directory(tmp_path, identity(pod())) == tmp_path / "shop_web_u-1"
+    assert log_directory(tmp_path, identity(stored_pod())) == tmp_path / "shop_web_u-1"

@@ -16,7 +16,7 @@ from drakit.nodeagent.containers.handlers import HandlerRunner, HandlerTarget
 from drakit.nodeagent.containers.hooks import end_container, grace_period, run_post_start
 from drakit.nodeagent.runtimes.contract import ExecResult, PodIdentity
 from drakit.nodeagent.runtimes.simulated import SimulatedRuntime
-from tests.nodeagent.containers.pods import container, pod
+from tests.nodeagent.containers.pods import container, stored_pod
 
 EXEC = {"exec": {"command": ["hook"]}}
 
@@ -113,10 +113,10 @@ def test_a_failed_post_start_hook_is_told() -> None:
 
 
 def test_whose_grace_period_counts() -> None:
-    assert grace_period(pod()) == 30
-    assert grace_period(pod(terminationGracePeriodSeconds=5)) == 5
-    assert grace_period(pod(terminationGracePeriodSeconds=5), probe_grace=9) == 9
-    deleted = pod(terminationGracePeriodSeconds=5, metadata={"deletionGracePeriodSeconds": 0})
+    assert grace_period(stored_pod()) == 30
+    assert grace_period(stored_pod(terminationGracePeriodSeconds=5)) == 5
+    assert grace_period(stored_pod(terminationGracePeriodSeconds=5), probe_grace=9) == 9
+    deleted = stored_pod(terminationGracePeriodSeconds=5, metadata={"deletionGracePeriodSeconds": 0})
     assert grace_period(deleted, probe_grace=9) == 0
 
 

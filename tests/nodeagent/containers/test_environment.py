@@ -11,13 +11,13 @@ from drakit.nodeagent.containers.environment import ContainerEnvironment, enviro
 from drakit.nodeagent.containers.expansion import expand
 from drakit.nodeagent.containers.failures import ConfigUnavailable
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
-from tests.nodeagent.containers.pods import Objects, container, pod
+from tests.nodeagent.containers.pods import Objects, container, stored_pod
 
 NODE = NodeFacts(host_ips=("10.0.0.1", "fd00::1"), pod_ips=("10.1.0.7",), allocatable={"cpu": "3500m", "memory": "8Gi"})
 
 
 def environment(subject: dict[str, Any], *, objects: Objects | None = None, **changes: Any) -> ContainerEnvironment:
-    whole = pod(subject, **changes)
+    whole = stored_pod(subject, **changes)
     return asyncio.run(environment_of(whole, subject, objects=objects or Objects(), node=NODE))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from drakit.nodeagent.containers.limits import container_limits, pod_cgroup_limits, qos_class
 from drakit.nodeagent.runtimes.contract import NO_LIMITS
-from tests.nodeagent.containers.pods import container, pod
+from tests.nodeagent.containers.pods import container, stored_pod
 
 GIB = 1 << 30
 BOTH = {"cpu": "1", "memory": "1Gi"}
@@ -33,35 +33,35 @@ def limited(
     ],
 )
 def test_quality_of_service_comes_from_the_containers(containers: list[dict[str, Any]], expected: str) -> None:
-    assert qos_class(pod(*containers)) == expected
+    assert qos_class(stored_pod(*containers)) == expected
 
 
 def test_the_pods_own_resources_come_first() -> None:
-    assert qos_class(pod(container(), resources={"limits": BOTH})) == "Guaranteed"
-    assert qos_class(pod(limited(BOTH), resources={"requests": {"cpu": "1"}})) == "Burstable"
+    assert qos_class(stored_pod(container(), resources={"limits": BOTH})) == "Guaranteed"
+    assert qos_class(stored_pod(limited(BOTH), resources={"requests": {"cpu": "1"}})) == "Burstable"
 
 
 def test_cpu_and_memory_become_weight_quota_and_limit() -> None:
     subject = limited({"cpu": "1500m", "memory": "64Mi"}, {"cpu": "250m"})
-    limits = container_limits(pod(subject), subject)
+    limits = container_limits(stored_pod(subject), subject)
     assert (limits.cpu_shares, limits.cpu_quota, limits.cpu_period) == (256, 150_000, 100_000)
     assert (limits.memory_bytes, limits.needs_cgroup) == (64 << 20, True)
 
 
 def test_what_the_pod_itself_names_is_for_all_its_containers() -> None:
     limits = pod_cgroup_limits(
-        pod(container(), resources={"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}})
+        stored_pod(container(), resources={"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}})
     )
     assert (limits.cpu_shares, limits.cpu_quota, limits.memory_bytes) == (1024, 200_000, GIB)
-    assert pod_cgroup_limits(pod(limited(BOTH))) == NO_LIMITS
+    assert pod_cgroup_limits(stored_pod(limited(BOTH))) == NO_LIMITS
 
 
 def test_without_any_the_weight_is_the_least() -> None:
     subject = container()
-    limits = container_limits(pod(subject), subject)
+    limits = container_limits(stored_pod(subject), subject)
     assert (limits.cpu_shares, limits.cpu_quota, limits.memory_bytes, limits.needs_cgroup) == (2, 0, 0, False)
     tiny = limited({"cpu": "1m"})
-    assert container_limits(pod(tiny), tiny).cpu_quota == 1000
+    assert container_limits(stored_pod(tiny), tiny).cpu_quota == 1000
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ def test_without_any_the_weight_is_the_least() -> None:
     ],
 )
 def test_oom_scores(subject: dict[str, Any], spec: dict[str, Any], expected: int) -> None:
-    assert container_limits(pod(subject, **spec), subject, node_memory=8 * GIB).oom_score_adj == expected
+    assert container_limits(stored_pod(subject, **spec), subject, node_memory=8 * GIB).oom_score_adj == expected
 
 
 def test_a_sidecar_is_not_killed_before_those_it_serves() -> None:
     sidecar = limited(requests={"memory": "1Mi"}, name="proxy", restartPolicy="Always")
-    whole = pod(limited(requests={"memory": "4Gi"}), initContainers=[sidecar])
+    whole = stored_pod(limited(requests={"memory": "4Gi"}), initContainers=[sidecar])
     assert container_limits(whole, sidecar, node_memory=8 * GIB).oom_score_adj == 500
 
 
 def test_claims_count_only_behind_the_switch() -> None:
     subject = limited({"memory": "1Gi"}, {"cpu": "1", "memory": "1Gi"})
-    whole = pod(subject, container("other"))
+    whole = stored_pod(subject, container("other"))
     whole["status"] = {
         "nodeAllocatableResourceClaimStatuses": [
             {"resourceClaimName": "a", "containers": ["main"], "resources": {"cpu": "1", "memory": "1Gi"}},

@@ -16,7 +16,7 @@ from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.mounts import mounts_of
 from drakit.nodeagent.containers.volumes import VolumeStore
 from drakit.nodeagent.runtimes.contract import BindMount, RuntimeRefusal
-from tests.nodeagent.containers.pods import Objects, container, pod
+from tests.nodeagent.containers.pods import Objects, container, stored_pod
 
 
 class Scene:
@@ -26,11 +26,11 @@ class Scene:
         self.store = VolumeStore(base / "pods", objects=self.objects, clock=self.clock, memory_root=base / "memory")
 
     def set_up(self, *volumes: dict[str, Any], **changes: Any) -> dict[str, Path]:
-        whole = pod(volumes=list(volumes), serviceAccountName="robot", **changes)
+        whole = stored_pod(volumes=list(volumes), serviceAccountName="robot", **changes)
         return asyncio.run(self.store.set_up(whole, NodeFacts()))
 
     def refresh(self, *volumes: dict[str, Any], **changes: Any) -> bool:
-        whole = pod(volumes=list(volumes), serviceAccountName="robot", **changes)
+        whole = stored_pod(volumes=list(volumes), serviceAccountName="robot", **changes)
         return asyncio.run(self.store.refresh(whole, NodeFacts()))
 
 
@@ -73,7 +73,7 @@ def test_nothing_of_a_pod_is_left_after_its_end(scene: Scene, tmp_path: Path) ->
 def test_memory_is_shared_memory_by_default_and_apart_for_each_store(tmp_path: Path) -> None:
     if not os.access("/dev/shm", os.W_OK):
         pytest.skip("this machine has no /dev/shm")
-    whole = pod(volumes=[{"name": "fast", "emptyDir": {"medium": "Memory"}}])
+    whole = stored_pod(volumes=[{"name": "fast", "emptyDir": {"medium": "Memory"}}])
     stores = [VolumeStore(tmp_path / name, objects=Objects(), clock=FakeClock()) for name in ("a", "b")]
     places = [asyncio.run(store.set_up(whole, NodeFacts()))["fast"] for store in stores]
     assert places[0] != places[1]
@@ -190,7 +190,7 @@ def test_labels_of_a_downward_volume_follow_the_pod(scene: Scene) -> None:
 def test_resources_of_a_named_container_in_a_downward_volume(scene: Scene) -> None:
     reference = {"containerName": "main", "resource": "limits.cpu", "divisor": "1m"}
     volume = {"name": "v", "downwardAPI": {"items": [{"path": "cpu", "resourceFieldRef": reference}]}}
-    whole = pod(container(resources={"limits": {"cpu": "2"}}), volumes=[volume])
+    whole = stored_pod(container(resources={"limits": {"cpu": "2"}}), volumes=[volume])
     path = asyncio.run(scene.store.set_up(whole, NodeFacts()))["v"]
     assert files(path) == {"cpu": "2000"}
 

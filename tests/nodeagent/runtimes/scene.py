@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 from drakit.base.clock import RealClock
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
@@ -21,17 +20,9 @@ from drakit.nodeagent.runtimes.contract import (
     SandboxConfig,
 )
 from drakit.nodeagent.runtimes.process import ProcessRuntime
+from tests.builders.loop import on_loop as on_loop
 
-P = ParamSpec("P")
 POD = PodIdentity(uid="8d4f6a2e", namespace="default", name="web")
-
-
-def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        asyncio.run(test(*args, **kwargs))
-
-    return run
 
 
 def process_runtime(base: Path, **changes: Any) -> ProcessRuntime:

@@ -190,7 +190,7 @@ class Machine:
             raise RuntimeFailure(f"connect to port {port}: {error.strerror or error}") from None
 
 
-def pod_document(**changes: Any) -> dict[str, Any]:
+def running_pod(**changes: Any) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -224,7 +224,7 @@ class Node:
         self.authority = Authority(directory / "pki", now)
         self.stranger = Authority(directory / "other-pki", now)
         self.machine = Machine()
-        self.pods = Pods(pod_document())
+        self.pods = Pods(running_pod())
         self.log = directory / "0.log"
         self.url = ""
 

@@ -11,7 +11,7 @@ from drakit.base.clock import FakeClock
 from drakit.nodeagent.runtimes.contract import ContainerState
 from drakit.nodeagent.server.logfiles import BLOCK
 from tests.client.servers import on_loop, turns
-from tests.nodeagent.server.hosts import Node, a_node, came_true, pod_document, record
+from tests.nodeagent.server.hosts import Node, a_node, came_true, record, running_pod
 
 PATH = "/containerLogs/default/web/main"
 
@@ -64,7 +64,7 @@ async def test_while_a_restart_is_awaited_the_last_attempt_is_the_one_before_too
             node.machine.add("main", ContainerState.EXITED, path, attempt=attempt)
         last = {"terminated": {"containerID": "machine://main-1", "exitCode": 1}}
         waiting = {"name": "main", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": last}
-        node.pods.documents = [pod_document(status={"containerStatuses": [waiting]})]
+        node.pods.documents = [running_pod(status={"containerStatuses": [waiting]})]
         assert await get(node, previous="true") == (200, "second\n")
         assert await get(node) == (200, "second\n")
 
@@ -110,7 +110,7 @@ async def test_what_cannot_be_read_is_told(tmp_path: Path, path: str, code: int,
 async def test_a_container_that_waits_has_no_log_and_says_why(tmp_path: Path, reason: str, words: str) -> None:
     waiting = {"containerStatuses": [{"name": "main", "state": {"waiting": {"reason": reason}}}]}
     async with a_node(tmp_path) as node:
-        node.pods.documents = [pod_document(status=waiting)]
+        node.pods.documents = [running_pod(status=waiting)]
         assert await get(node) == (400, f'container "main" in pod "web" is waiting to start: {words}')
 
 

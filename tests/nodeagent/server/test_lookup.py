@@ -7,13 +7,14 @@ import asyncio
 from drakit.client import PODS
 from drakit.informers import Informer
 from drakit.nodeagent.server import CachedPods
-from tests.client.servers import in_process, on_loop, pod
+from tests.builders.documents import pod_document
+from tests.client.servers import in_process, on_loop
 
 
 @on_loop
 async def test_the_pods_of_an_informer_are_whole_documents() -> None:
     async with in_process() as client:
-        await client.create(pod("web"))
+        await client.create(pod_document("web", namespace="default"))
         informer = Informer(client, PODS)
         following = asyncio.create_task(informer.run())
         await informer.wait_synced()

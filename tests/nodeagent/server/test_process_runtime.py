@@ -12,7 +12,7 @@ from pathlib import Path
 from drakit.nodeagent.runtimes.process import ProcessRuntime
 from tests.nodeagent.runtimes.scene import POD as SCENE_POD
 from tests.nodeagent.runtimes.scene import end, on_loop, process_runtime, remove_all, shell, start
-from tests.nodeagent.server.hosts import Node, a_node, gathered, pod_document, run_command
+from tests.nodeagent.server.hosts import Node, a_node, gathered, run_command, running_pod
 from tests.nodeagent.server.portforward import tunnel
 
 LOGS = "/containerLogs/default/web/main"
@@ -24,7 +24,7 @@ async def a_machine(directory: Path) -> AsyncIterator[tuple[Node, ProcessRuntime
         try:
             async with a_node(directory, runtime=runtime) as node:
                 metadata = {"name": SCENE_POD.name, "namespace": SCENE_POD.namespace, "uid": SCENE_POD.uid}
-                node.pods.documents = [pod_document(metadata=metadata)]
+                node.pods.documents = [running_pod(metadata=metadata)]
                 yield node, runtime
         finally:
             await remove_all(runtime)

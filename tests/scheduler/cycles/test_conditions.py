@@ -13,14 +13,14 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 EARLIER = "2026-01-01T00:00:00Z"
 
 
-def pod(*, nominated_node_name: str = "", **condition: Any) -> Pod:
+def pod_with_condition(*, nominated_node_name: str = "", **condition: Any) -> Pod:
     known = (PodCondition(type="PodScheduled", **condition),) if condition else ()
     status = PodStatus(conditions=known, nominated_node_name=nominated_node_name)
     return Pod(metadata=ObjectMeta(name="p", generation=2), status=status)
 
 
 def test_the_condition_says_why_and_of_which_generation() -> None:
-    assert not_scheduled(pod(), "Unschedulable", "full", NOW) == {
+    assert not_scheduled(pod_with_condition(), "Unschedulable", "full", NOW) == {
         "status": {
             "conditions": [
                 {
@@ -33,22 +33,24 @@ def test_the_condition_says_why_and_of_which_generation() -> None:
 
 
 def test_what_is_said_already_is_not_written_again() -> None:
-    said = pod(status="False", reason="Unschedulable", message="full", observed_generation=2)
+    said = pod_with_condition(status="False", reason="Unschedulable", message="full", observed_generation=2)
     assert not_scheduled(said, "Unschedulable", "full", NOW) is None
 
 
 def test_another_message_keeps_the_time_since_which_it_is_so() -> None:
-    said = pod(status="False", reason="Unschedulable", message="full", last_transition_time=EARLIER)
+    said = pod_with_condition(status="False", reason="Unschedulable", message="full", last_transition_time=EARLIER)
     patch = not_scheduled(said, "Unschedulable", "fuller", NOW)
     assert patch is not None
     assert patch["status"]["conditions"][0]["lastTransitionTime"] == EARLIER
 
 
 def test_a_nomination_is_taken_back() -> None:
-    said = pod(nominated_node_name="a", status="False", reason="Unschedulable", message="full", observed_generation=2)
+    said = pod_with_condition(
+        nominated_node_name="a", status="False", reason="Unschedulable", message="full", observed_generation=2
+    )
     assert not_scheduled(said, "Unschedulable", "full", NOW) == {"status": {"nominatedNodeName": None}}
 
 
 def test_a_nomination_is_written_once() -> None:
-    assert nominated(pod(), "a") == {"status": {"nominatedNodeName": "a"}}
-    assert nominated(pod(nominated_node_name="a"), "a") is None
+    assert nominated(pod_with_condition(), "a") == {"status": {"nominatedNodeName": "a"}}
+    assert nominated(pod_with_condition(nominated_node_name="a"), "a") is None

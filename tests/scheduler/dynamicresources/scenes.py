@@ -9,7 +9,6 @@ from typing import Any
 from drakit.api.objects.claims import ResourceClaim
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS
-from tests.builders import manifests
 from tests.builders.documents import CLASS, DRIVER, Plain
 from tests.builders.podmanifests import by_name, device_class, node, pod, resource_slice
 from tests.builders.schedulercluster import SchedulingCluster, scheduling
@@ -31,15 +30,6 @@ async def scene(*devices: str, gates: FeatureGates = GATES, **options: Any) -> A
 def user(name: str, claim: str = "c", **others: Any) -> Plain:
     """A pod that uses a claim."""
     return pod(name, claims=[by_name(claim)], **others)
-
-
-def claim(name: str = "c", *requests: Plain, **spec: Any) -> Plain:
-    """A claim; by default for one device."""
-    made = manifests.claim(name)
-    if requests:
-        made["spec"]["devices"]["requests"] = list(requests)
-    made["spec"]["devices"].update(spec)
-    return made
 
 
 def exactly(name: str = "r", **fields: Any) -> Plain:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from drakit.client import CLAIMS, NAMESPACES, PODS, STRATEGIC
+from tests.builders.manifests import claim
 from tests.builders.podmanifests import by_name, by_template, device_class, node, pod, resource_slice, template
 from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.scenes import (
-    claim,
     devices_of,
     exactly,
     message_of,

@@ -10,11 +10,11 @@ from drakit.scheduler.config.args import DynamicResourcesArgs
 from drakit.scheduler.dynamicresources import DynamicResources
 from drakit.scheduler.plugins import MAKERS
 from tests.builders.documents import DRIVER
+from tests.builders.manifests import claim
 from tests.builders.schedulercluster import SchedulingCluster, on_loop
 from tests.scheduler.dynamicresources.bindingconditions import attachable, condition, report
 from tests.scheduler.dynamicresources.scenes import (
     bare_slice,
-    claim,
     devices_of,
     exactly,
     message_of,

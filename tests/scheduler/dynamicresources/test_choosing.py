@@ -13,6 +13,7 @@ from drakit.scheduler.config import default_configuration
 from drakit.scheduler.config.args import DynamicResourcesArgs
 from drakit.scheduler.dynamicresources import DynamicResources, PluginContext, explain
 from drakit.scheduler.framework import NodeInfo
+from tests.builders.manifests import claim
 from tests.builders.podmanifests import node, resource_slice
 from tests.builders.schedulercluster import SchedulingCluster, on_loop
 from tests.scheduler.dynamicresources.choosing import Plugins
@@ -20,7 +21,6 @@ from tests.scheduler.dynamicresources.scenes import (
     GATES,
     Plain,
     bare_slice,
-    claim,
     devices_of,
     exactly,
     first_of,

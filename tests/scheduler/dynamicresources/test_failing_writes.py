@@ -9,6 +9,7 @@ import pytest
 
 from drakit.api.exchange import Request, Response
 from drakit.client import CLAIMS, PODS
+from tests.builders.manifests import claim
 from tests.builders.podmanifests import device_class, node, resource_slice
 from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop
 from tests.scheduler.dynamicresources.faults import (
@@ -23,16 +24,7 @@ from tests.scheduler.dynamicresources.faults import (
     unsent,
     well,
 )
-from tests.scheduler.dynamicresources.scenes import (
-    GATES,
-    claim,
-    devices_of,
-    message_of,
-    refused,
-    stored,
-    user,
-    users_of,
-)
+from tests.scheduler.dynamicresources.scenes import GATES, devices_of, message_of, refused, stored, user, users_of
 
 FAULTS: dict[str, Fault] = {
     "conflict": answer(409, "Conflict"),

@@ -8,11 +8,11 @@ import pytest
 
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, POD_GROUPS, PODS
-from tests.builders.manifests import pod_group
+from tests.builders.manifests import claim, pod_group
 from tests.builders.podmanifests import by_template, device_class, node, pod, resource_slice, template
 from tests.builders.schedulercluster import cluster, on_loop
 from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer, held, on_claim_status
-from tests.scheduler.dynamicresources.scenes import by_name, claim, devices_of, scene, stored, users_of
+from tests.scheduler.dynamicresources.scenes import by_name, devices_of, scene, stored, users_of
 
 GATES = FeatureGates.of({"GenericWorkload": True, "DRAWorkloadResourceClaims": True})
 

@@ -18,7 +18,9 @@ from tests.scheduler.dynamicresources.choosing import Plugins
 from tests.scheduler.dynamicresources.scenes import Plain, scene, user
 
 
-def claim(name: str = "c", version: int = 1, *, device: str = "", finalizer: str = "", users: int = 0) -> ResourceClaim:
+def claim_at(
+    name: str = "c", version: int = 1, *, device: str = "", finalizer: str = "", users: int = 0
+) -> ResourceClaim:
     plain = manifest(name, uid=f"uid-{name}", resourceVersion=str(version))
     if finalizer:
         plain["metadata"]["finalizers"] = [finalizer]
@@ -51,24 +53,24 @@ def asking(plugins: Plugins, *known: ResourceClaim) -> Asking:
 async def test_the_own_claim_wakes_a_pod_when_it_comes_and_when_its_status_changes() -> None:
     plugins, p = Plugins(), read_pod(user("p"))
     async with scene(makers=plugins.makers, controllers=()):
-        after = asking(plugins, claim()).hints.after_claim
-        assert after(p, None, claim()) is Hint.QUEUE
-        assert after(p, claim(), claim(device="d0")) is Hint.QUEUE
-        assert after(p, claim(device="d0", users=256), claim(device="d0", users=255)) is Hint.QUEUE
-        assert after(p, claim(), claim(finalizer="example.com/x")) is Hint.SKIP
+        after = asking(plugins, claim_at()).hints.after_claim
+        assert after(p, None, claim_at()) is Hint.QUEUE
+        assert after(p, claim_at(), claim_at(device="d0")) is Hint.QUEUE
+        assert after(p, claim_at(device="d0", users=256), claim_at(device="d0", users=255)) is Hint.QUEUE
+        assert after(p, claim_at(), claim_at(finalizer="example.com/x")) is Hint.SKIP
 
 
 @on_loop
 async def test_a_claim_of_others_wakes_a_pod_only_when_it_lets_go_of_devices() -> None:
     plugins, p = Plugins(), read_pod(user("p"))
     async with scene(makers=plugins.makers, controllers=()):
-        after = asking(plugins, claim()).hints.after_claim
-        assert after(p, None, claim("o")) is Hint.SKIP
-        assert after(p, claim("o"), claim("o", device="d0")) is Hint.SKIP
-        assert after(p, claim("o", device="d0", users=1), claim("o", device="d0")) is Hint.SKIP
-        assert after(p, claim("o", device="d0"), claim("o")) is Hint.QUEUE
-        assert after(p, claim("o", device="d0"), None) is Hint.QUEUE
-        assert after(p, claim("o"), None) is Hint.SKIP
+        after = asking(plugins, claim_at()).hints.after_claim
+        assert after(p, None, claim_at("o")) is Hint.SKIP
+        assert after(p, claim_at("o"), claim_at("o", device="d0")) is Hint.SKIP
+        assert after(p, claim_at("o", device="d0", users=1), claim_at("o", device="d0")) is Hint.SKIP
+        assert after(p, claim_at("o", device="d0"), claim_at("o")) is Hint.QUEUE
+        assert after(p, claim_at("o", device="d0"), None) is Hint.QUEUE
+        assert after(p, claim_at("o"), None) is Hint.SKIP
 
 
 @on_loop
@@ -76,7 +78,7 @@ async def test_a_pod_whose_claims_are_not_there_is_woken_by_nobody_elses() -> No
     plugins, p = Plugins(), read_pod(user("p"))
     async with scene(makers=plugins.makers, controllers=()):
         after = asking(plugins).hints.after_claim
-        assert after(p, claim("o", device="d0"), claim("o")) is Hint.SKIP
+        assert after(p, claim_at("o", device="d0"), claim_at("o")) is Hint.SKIP
 
 
 @on_loop
@@ -100,7 +102,7 @@ async def test_a_pod_is_woken_when_all_of_its_claims_are_recorded_and_there() ->
 async def test_a_pod_that_could_not_be_bound_wakes_others_and_one_that_ran_does_not() -> None:
     plugins, p = Plugins(), read_pod(user("p"))
     async with scene(makers=plugins.makers, controllers=()):
-        ask = asking(plugins, claim())
+        ask = asking(plugins, claim_at())
         gone = read_pod(pod("gone"), "uid-gone")
         assert ask.hints.after_pod_gone(p, gone, None) is Hint.SKIP
         ask.plugin.context.given_back["uid-gone"] = None

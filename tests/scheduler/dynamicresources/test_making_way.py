@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, POD_GROUPS, PODS, SLICES
-from tests.builders.manifests import allocation, consumer, pod_group
+from tests.builders.manifests import allocation, claim, consumer, pod_group
 from tests.builders.podmanifests import node, resource_slice
 from tests.builders.schedulercluster import SchedulingCluster, on_loop
 from tests.scheduler.dynamicresources.scenes import (
     NOT_AVAILABLE,
     by_name,
-    claim,
     devices_of,
     pod,
     refused,

@@ -12,13 +12,13 @@ from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, CLASSES, PODS, SLICES, TAINT_RULES
 from drakit.scheduler.framework import CycleState, PluginStatus
 from tests.builders.documents import DRIVER
+from tests.builders.manifests import claim
 from tests.builders.podmanifests import by_template, node, pod, resource_slice, template
 from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.choosing import Plugins
 from tests.scheduler.dynamicresources.scenes import (
     NOT_AVAILABLE,
     Plain,
-    claim,
     devices_of,
     exactly,
     first_of,

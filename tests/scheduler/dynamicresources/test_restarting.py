@@ -5,18 +5,9 @@ from __future__ import annotations
 import pytest
 
 from drakit.client import CLAIMS
+from tests.builders.manifests import claim
 from tests.builders.schedulercluster import SchedulingCluster, on_loop
-from tests.scheduler.dynamicresources.scenes import (
-    Plain,
-    by_name,
-    claim,
-    devices_of,
-    exactly,
-    pod,
-    scene,
-    user,
-    users_of,
-)
+from tests.scheduler.dynamicresources.scenes import Plain, by_name, devices_of, exactly, pod, scene, user, users_of
 
 OBJECTS: list[Plain] = [
     claim("a", exactly(count=2)),

@@ -9,7 +9,7 @@ import pytest
 from drakit.client import CLAIMS, PODS, InProcess
 from tests.builders.cluster import Fatal
 from tests.builders.documents import DRIVER
-from tests.builders.manifests import allocation
+from tests.builders.manifests import allocation, claim
 from tests.builders.podmanifests import device_class, node, resource_slice
 from tests.builders.schedulercluster import cluster, on_loop
 from tests.scheduler.dynamicresources.faults import another_scheduler
@@ -17,7 +17,6 @@ from tests.scheduler.dynamicresources.scenes import (
     GATES,
     Plain,
     bare_slice,
-    claim,
     devices_of,
     exactly,
     message_of,

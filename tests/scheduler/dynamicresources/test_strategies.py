@@ -9,19 +9,10 @@ import pytest
 
 from drakit.scheduler.config import SchedulerConfiguration, load_configuration
 from drakit.scheduler.dynamicresources.points.score import score_left
+from tests.builders.manifests import claim
 from tests.builders.podmanifests import device_class
 from tests.builders.schedulercluster import SchedulingCluster, on_loop, scheduling
-from tests.scheduler.dynamicresources.scenes import (
-    GATES,
-    by_name,
-    claim,
-    exactly,
-    first_of,
-    node,
-    pod,
-    resource_slice,
-    user,
-)
+from tests.scheduler.dynamicresources.scenes import GATES, by_name, exactly, first_of, node, pod, resource_slice, user
 
 
 def strategy(name: str) -> SchedulerConfiguration:

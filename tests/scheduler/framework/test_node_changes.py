@@ -12,7 +12,7 @@ from drakit.scheduler.framework import Action
 from drakit.scheduler.framework.changes import node_change
 
 
-def node(**parts: Any) -> Node:
+def node_with(**parts: Any) -> Node:
     return from_plain(Node, {"metadata": {"name": "a"}, **parts})
 
 
@@ -27,19 +27,19 @@ BEAT, NEXT = "2026-01-01T00:00:00Z", "2026-01-01T00:00:10Z"
 @pytest.mark.parametrize(
     ("old", "new", "change"),
     [
-        (node(), node(), Action(0)),
-        (node(), node(spec={"taints": [TAINT]}), Action.UPDATE_NODE_TAINTS),
-        (node(spec={"unschedulable": True}), node(), Action.UPDATE_NODE_TAINTS),
-        (node(), node(spec={"unschedulable": True}), Action(0)),
-        (node(), node(status={"allocatable": {"cpu": "1"}}), Action.UPDATE_NODE_ALLOCATABLE),
-        (node(), node(status={"capacity": {"cpu": "1"}}), Action(0)),
-        (node(), node(metadata={"name": "a", "labels": {"x": "y"}}), Action.UPDATE_NODE_LABELS),
-        (node(), node(metadata={"name": "a", "annotations": {"x": "y"}}), Action.UPDATE_NODE_ANNOTATIONS),
-        (node(status=ready("True", BEAT)), node(status=ready("True", NEXT)), Action(0)),
-        (node(status=ready("True", BEAT)), node(status=ready("False", BEAT)), Action.UPDATE_NODE_CONDITION),
+        (node_with(), node_with(), Action(0)),
+        (node_with(), node_with(spec={"taints": [TAINT]}), Action.UPDATE_NODE_TAINTS),
+        (node_with(spec={"unschedulable": True}), node_with(), Action.UPDATE_NODE_TAINTS),
+        (node_with(), node_with(spec={"unschedulable": True}), Action(0)),
+        (node_with(), node_with(status={"allocatable": {"cpu": "1"}}), Action.UPDATE_NODE_ALLOCATABLE),
+        (node_with(), node_with(status={"capacity": {"cpu": "1"}}), Action(0)),
+        (node_with(), node_with(metadata={"name": "a", "labels": {"x": "y"}}), Action.UPDATE_NODE_LABELS),
+        (node_with(), node_with(metadata={"name": "a", "annotations": {"x": "y"}}), Action.UPDATE_NODE_ANNOTATIONS),
+        (node_with(status=ready("True", BEAT)), node_with(status=ready("True", NEXT)), Action(0)),
+        (node_with(status=ready("True", BEAT)), node_with(status=ready("False", BEAT)), Action.UPDATE_NODE_CONDITION),
         (
-            node(),
-            node(metadata={"name": "a", "labels": {"x": "y"}}, spec={"taints": [TAINT]}),
+            node_with(),
+            node_with(metadata={"name": "a", "labels": {"x": "y"}}, spec={"taints": [TAINT]}),
             Action.UPDATE_NODE_TAINTS | Action.UPDATE_NODE_LABELS,
         ),
     ],

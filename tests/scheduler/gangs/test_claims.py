@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from drakit.client import CLAIMS, POD_GROUPS, PODS
 from tests.builders.documents import Plain
+from tests.builders.manifests import claim
 from tests.builders.podmanifests import by_template, device_class, node, pod, resource_slice, template
 from tests.builders.schedulercluster import on_loop, scheduling
-from tests.scheduler.dynamicresources.scenes import by_name, claim, devices_of, scene, stored, users_of
+from tests.scheduler.dynamicresources.scenes import by_name, devices_of, scene, stored, users_of
 from tests.scheduler.gangs.scenes import GATES, gang, member, members, named, placed
 
 

@@ -10,11 +10,11 @@ import pytest
 from drakit.api.exchange import Request
 from drakit.client import POD_GROUPS, PODS
 from drakit.scheduler.framework import SUCCESS, PluginStatus
-from tests.builders.manifests import pod_group
+from tests.builders.manifests import claim, pod_group
 from tests.builders.podmanifests import device_class, node, pod, resource_slice
 from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop
 from tests.scheduler.dynamicresources.faults import Unreliable, another_scheduler, answer, held
-from tests.scheduler.dynamicresources.scenes import by_name, claim, devices_of, message_of, users_of
+from tests.scheduler.dynamicresources.scenes import by_name, devices_of, message_of, users_of
 from tests.scheduler.gangs.scenes import GATES, gang, member, members, named, placed, scheduled, with_cpus
 from tests.scheduler.stubborn import Stubborn
 

@@ -21,7 +21,7 @@ NODE_ADDED = ClusterEvent(EventResource.NODE, Action.ADD)
 CLAIM_CHANGED = ClusterEvent(EventResource.CLAIM, Action.UPDATE)
 
 
-def pod(name: str, *, priority: int | None = None, gate: str = "", **status: Any) -> Partial[Pod]:
+def queued_pod(name: str, *, priority: int | None = None, gate: str = "", **status: Any) -> Partial[Pod]:
     spec: dict[str, Any] = {"containers": [{"name": "main"}], "schedulerName": SCHEDULER}
     if priority is not None:
         spec["priority"] = priority
@@ -107,7 +107,7 @@ def names(made: SchedulingQueue) -> list[str]:
 
 def refused(made: SchedulingQueue, name: str, *plugins: str, pending: Sequence[str] = ()) -> QueuedPod:
     """Add a pod and let an attempt at it fail."""
-    made.add(pod(name))
+    made.add(queued_pod(name))
     queued = made.take([f"uid-{name}"])[0]
     made.put_back(queued, unschedulable=plugins, pending=pending)
     return queued

@@ -15,9 +15,9 @@ from tests.scheduler.queue.pods import (
     FIT,
     NODE_ADDED,
     names,
-    pod,
     popped,
     queue,
+    queued_pod,
     refused,
     where,
 )
@@ -64,7 +64,7 @@ def test_a_pod_whose_backoff_is_over_is_active_as_soon_as_it_is_woken() -> None:
 def test_errors_back_off_by_their_own_count_which_a_refusal_resets() -> None:
     clock = FakeClock()
     made = queue(clock)
-    made.add(pod("a"))
+    made.add(queued_pod("a"))
     for plugins, wait in (([FIT], 1), ([FIT], 2), ([], 1), ([], 2), ([FIT], 4), ([], 1)):
         queued = made.take(["uid-a"])[0]
         made.put_back(queued, unschedulable=plugins)
@@ -75,7 +75,7 @@ def test_errors_back_off_by_their_own_count_which_a_refusal_resets() -> None:
 def test_an_error_is_tried_again_after_backoff_without_any_event(plugins: list[str]) -> None:
     clock = FakeClock()
     made = queue(clock)
-    made.add(pod("a"))
+    made.add(queued_pod("a"))
     made.put_back(popped(made), unschedulable=plugins, error=True)
     assert where(made, "a") == "backoff"
     clock.advance(0.99)
@@ -89,7 +89,7 @@ def test_with_nothing_else_to_do_a_woken_pod_is_tried_before_its_time_but_not_a_
     refused(made, "failed")
     refused(made, "woken", FIT)
     made.move(NODE_ADDED, None, "node")
-    made.add(pod("new"))
+    made.add(queued_pod("new"))
     assert names(made) == ["new", "woken"]
     assert where(made, "failed") == "backoff"
 
@@ -98,7 +98,7 @@ def test_of_pods_that_are_woken_together_the_most_important_is_tried_first_thoug
     clock = FakeClock()
     made = queue(clock, pop_early=True)
     for name, priority in (("low", 0), ("high", 2), ("middle", 1)):
-        made.add(pod(name, priority=priority))
+        made.add(queued_pod(name, priority=priority))
         made.put_back(made.take([f"uid-{name}"])[0], unschedulable=[FIT])
         clock.advance(0.01)
     made.move(NODE_ADDED, None, "node")
@@ -109,7 +109,7 @@ def test_a_pod_whose_time_comes_much_later_is_not_tried_early_before_others_what
     clock = FakeClock()
     made = queue(clock, pop_early=True)
     for name, priority in (("low", 0), ("high", 2)):
-        made.add(pod(name, priority=priority))
+        made.add(queued_pod(name, priority=priority))
         made.put_back(made.take([f"uid-{name}"])[0], unschedulable=[FIT])
         clock.advance(0.9)
     made.put_back(made.take(["uid-high"])[0], unschedulable=[FIT])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from drakit.api.objects.pods import Pod
 from drakit.base.clock import FakeClock
 from drakit.scheduler.framework import SUCCESS, Action, ClusterEvent, EventResource, PluginStatus
-from tests.scheduler.queue.pods import FIT, GATES, NODE_ADDED, RecordedMetrics, names, pod, queue, refused, where
+from tests.scheduler.queue.pods import FIT, GATES, NODE_ADDED, RecordedMetrics, names, queue, queued_pod, refused, where
 
 GROUP_ADDED = ClusterEvent(EventResource.POD_GROUP, Action.ADD)
 
@@ -24,19 +24,19 @@ class Gate:
 
 def test_a_gated_pod_stays_outside_until_its_gate_is_removed() -> None:
     made = queue()
-    made.add(pod("a", gate="quota"))
+    made.add(queued_pod("a", gate="quota"))
     assert where(made, "a") == "gated"
     assert names(made) == []
-    made.update(pod("a", gate="quota"), pod("a", gate="other"))
+    made.update(queued_pod("a", gate="quota"), queued_pod("a", gate="other"))
     assert where(made, "a") == "gated"
-    made.update(pod("a", gate="other"), pod("a"))
+    made.update(queued_pod("a", gate="other"), queued_pod("a"))
     assert names(made) == ["a"]
 
 
 def test_a_gate_is_asked_again_on_events_that_its_plugin_hopes_for_and_no_others() -> None:
     gate = Gate("a")
     made = queue(pre_enqueue=gate)
-    made.add(pod("a"))
+    made.add(queued_pod("a"))
     gate.closed.clear()
     asked = gate.asked
     made.move(NODE_ADDED, None, "node")
@@ -48,7 +48,7 @@ def test_a_gate_is_asked_again_on_events_that_its_plugin_hopes_for_and_no_others
 
 def test_a_gate_that_stays_closed_keeps_the_pod() -> None:
     made = queue(pre_enqueue=Gate("a"))
-    made.add(pod("a"))
+    made.add(queued_pod("a"))
     made.move(GROUP_ADDED, None, ["a"])
     assert where(made, "a") == "gated"
     assert made.take(["uid-a"]) == []
@@ -57,7 +57,7 @@ def test_a_gate_that_stays_closed_keeps_the_pod() -> None:
 def test_a_gate_that_nobody_opened_by_an_event_is_asked_again_after_five_minutes() -> None:
     clock, gate = FakeClock(), Gate("a")
     made = queue(clock, pre_enqueue=gate)
-    made.add(pod("a"))
+    made.add(queued_pod("a"))
     clock.advance(300)
     made.flush()
     assert where(made, "a") == "gated"
@@ -78,7 +78,7 @@ def test_a_refused_pod_that_is_woken_while_its_gate_is_closed_becomes_gated() ->
     made.move(NODE_ADDED, None, "node")
     assert where(made, "a") == "gated"
     gate.closed.clear()
-    made.update(pod("a"), pod("a"))
+    made.update(queued_pod("a"), queued_pod("a"))
     assert where(made, "a") == "backoff"
     clock.advance(1)
     assert names(made) == ["a"]
@@ -93,7 +93,7 @@ def test_a_gate_that_fails_keeps_the_pod_outside_and_is_asked_again_by_any_event
         return SUCCESS
 
     made = queue(pre_enqueue=gate)
-    made.add(pod("a"))
+    made.add(queued_pod("a"))
     assert where(made, "a") == "gated"
     broken.clear()
     made.move(NODE_ADDED, None, "node")
@@ -103,11 +103,11 @@ def test_a_gate_that_fails_keeps_the_pod_outside_and_is_asked_again_by_any_event
 def test_metrics_say_who_came_where_why_and_because_of_which_plugin_pods_wait() -> None:
     metrics = RecordedMetrics()
     made = queue(metrics=metrics, pop_early=True)
-    made.add(pod("gated", gate="g"))
+    made.add(queued_pod("gated", gate="g"))
     refused(made, "a", FIT)
     assert metrics.refused == {(GATES, "default-scheduler"): 1, (FIT, "default-scheduler"): 1}
     made.move(NODE_ADDED, None, "node")
-    made.update(pod("gated", gate="g"), pod("gated"))
+    made.update(queued_pod("gated", gate="g"), queued_pod("gated"))
     assert sorted(names(made)) == ["a", "gated"]
     assert set(metrics.refused.values()) == {0}
     assert metrics.came["active", "UnscheduledPodAdd"] == 1
@@ -120,7 +120,7 @@ def test_metrics_say_who_came_where_why_and_because_of_which_plugin_pods_wait() 
 def test_deleting_a_pod_takes_it_from_the_metrics() -> None:
     metrics = RecordedMetrics()
     made = queue(metrics=metrics)
-    made.add(pod("gated", gate="g"))
+    made.add(queued_pod("gated", gate="g"))
     refused(made, "a", FIT)
     made.delete("uid-a")
     made.delete("uid-gated")
@@ -130,9 +130,9 @@ def test_deleting_a_pod_takes_it_from_the_metrics() -> None:
 def test_a_pod_that_stays_where_it_is_does_not_come_in_again() -> None:
     metrics = RecordedMetrics()
     made = queue(metrics=metrics)
-    made.add(pod("gated", gate="g"))
+    made.add(queued_pod("gated", gate="g"))
     refused(made, "a", FIT)
     before = dict(metrics.came)
-    made.update(pod("a"), pod("a", phase="Pending"))
-    made.update(pod("gated", gate="g"), pod("gated", gate="h"))
+    made.update(queued_pod("a"), queued_pod("a", phase="Pending"))
+    made.update(queued_pod("gated", gate="g"), queued_pod("gated", gate="h"))
     assert metrics.came == before

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tests.scheduler.queue.pods import FIT, pod, queue, refused
+from tests.scheduler.queue.pods import FIT, queue, queued_pod, refused
 
 
 def test_pods_that_are_taken_are_in_flight_like_popped_ones() -> None:
     made = queue()
     refused(made, "waits", FIT)
     refused(made, "backs-off")
-    made.add(pod("active"))
-    made.add(pod("gated", gate="g"))
+    made.add(queued_pod("active"))
+    made.add(queued_pod("gated", gate="g"))
     uids = [f"uid-{name}" for name in ("waits", "backs-off", "active", "gated", "unknown")]
     taken = made.take(uids)
     assert [each.uid for each in taken] == uids[:3]

@@ -15,9 +15,9 @@ from tests.scheduler.queue.pods import (
     FIT,
     NODE_ADDED,
     named,
-    pod,
     popped,
     queue,
+    queued_pod,
     refused,
     where,
 )
@@ -78,7 +78,7 @@ def test_only_pods_in_the_scope_of_a_change_are_asked() -> None:
     made = queue(interests={CLAIMS: [Interest(CLAIM_CHANGED, hint, scope)]})
     refused(made, "a", CLAIMS)
     refused(made, "b", CLAIMS)
-    made.update(pod("b"), pod("b", **WITH_CLAIM))
+    made.update(queued_pod("b"), queued_pod("b", **WITH_CLAIM))
     made.move(CLAIM_CHANGED, None, "gpu-1")
     made.move(CLAIM_CHANGED, None, "gpu-2")
     assert asked == ["b"]
@@ -133,7 +133,7 @@ def test_when_anything_may_have_changed_all_pods_wake_and_nobody_is_asked() -> N
 def test_an_update_that_cannot_help_leaves_a_pod_where_it_is_in_its_newest_form() -> None:
     made = queue()
     refused(made, "a", CLAIMS)
-    made.update(pod("a"), pod("a", priority=3))
+    made.update(queued_pod("a"), queued_pod("a", priority=3))
     assert where(made, "a") == "unschedulable"
     queued = made.get("uid-a")
     assert queued is not None
@@ -145,14 +145,14 @@ def test_an_update_that_a_plugin_hopes_for_wakes_the_pod() -> None:
     refused(made, "a", CLAIMS)
     refused(made, "b", pending=[CLAIMS])
     for name in "ab":
-        made.update(pod(name), pod(name, **WITH_CLAIM))
+        made.update(queued_pod(name), queued_pod(name, **WITH_CLAIM))
     assert (where(made, "a"), where(made, "b")) == ("backoff", "active")
 
 
 def test_an_event_during_an_attempt_is_looked_at_when_the_pod_is_put_back() -> None:
     made = queue()
     for name in ("helped", "other", "awaiting"):
-        made.add(pod(name))
+        made.add(queued_pod(name))
     helped, other, awaiting = popped(made), popped(made), popped(made)
     made.move(CLAIM_CHANGED, None, ["helped", "awaiting"])
     made.move(NODE_ADDED, None, "node")
@@ -164,10 +164,10 @@ def test_an_event_during_an_attempt_is_looked_at_when_the_pod_is_put_back() -> N
 
 def test_an_event_before_an_attempt_does_not_count_for_it() -> None:
     made = queue()
-    made.add(pod("early"))
+    made.add(queued_pod("early"))
     early = popped(made)
     made.move(NODE_ADDED, None, "node")
-    made.add(pod("late"))
+    made.add(queued_pod("late"))
     late = popped(made)
     made.put_back(late, unschedulable=[FIT])
     made.put_back(early, unschedulable=[FIT])
@@ -176,10 +176,10 @@ def test_an_event_before_an_attempt_does_not_count_for_it() -> None:
 
 def test_an_update_during_an_attempt_counts_for_that_pod_alone_and_is_kept() -> None:
     made = queue()
-    made.add(pod("a"))
-    made.add(pod("b"))
+    made.add(queued_pod("a"))
+    made.add(queued_pod("b"))
     a, b = popped(made), popped(made)
-    made.update(pod("a"), pod("a", **WITH_CLAIM))
+    made.update(queued_pod("a"), queued_pod("a", **WITH_CLAIM))
     assert not a.pod.view.status.resource_claim_statuses  # the attempt goes on with what it began with
     made.put_back(a, unschedulable=[CLAIMS])
     made.put_back(b, unschedulable=[CLAIMS])
@@ -189,7 +189,7 @@ def test_an_update_during_an_attempt_counts_for_that_pod_alone_and_is_kept() -> 
 
 def test_a_pod_that_is_deleted_during_its_attempt_is_not_put_back() -> None:
     made = queue()
-    made.add(pod("a"))
+    made.add(queued_pod("a"))
     queued = popped(made)
     made.delete("uid-a")
     made.put_back(queued, unschedulable=[FIT])
@@ -199,10 +199,10 @@ def test_a_pod_that_is_deleted_during_its_attempt_is_not_put_back() -> None:
 
 def test_a_pod_that_comes_back_during_its_attempt_is_put_back() -> None:
     made = queue()
-    made.add(pod("a"))
+    made.add(queued_pod("a"))
     queued = popped(made)
     made.delete("uid-a")
-    made.add(pod("a", priority=4))
+    made.add(queued_pod("a", priority=4))
     assert made.pop_now() is None  # never two attempts at one pod
     made.put_back(queued, error=True)
     assert where(made, "a") == "backoff"
@@ -211,7 +211,7 @@ def test_a_pod_that_comes_back_during_its_attempt_is_put_back() -> None:
 
 def test_put_back_of_a_pod_that_is_done_changes_nothing() -> None:
     made = queue()
-    made.add(pod("a"))
+    made.add(queued_pod("a"))
     queued = popped(made)
     made.done("uid-a")
     made.put_back(queued, unschedulable=[FIT])
@@ -221,7 +221,7 @@ def test_put_back_of_a_pod_that_is_done_changes_nothing() -> None:
 def test_events_are_kept_only_as_long_as_a_pod_is_in_flight_that_may_need_them() -> None:
     made = queue()
     for name in "abc":
-        made.add(pod(name))
+        made.add(queued_pod(name))
     made.move(NODE_ADDED, None, 0)
     a = popped(made)
     made.move(NODE_ADDED, None, 1)

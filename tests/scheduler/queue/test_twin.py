@@ -23,7 +23,7 @@ from drakit.scheduler.framework import (
 from drakit.scheduler.framework.changes import pod_change
 from drakit.scheduler.framework.events import EVERYTHING
 from drakit.scheduler.queue import QueuedPod
-from tests.scheduler.queue.pods import RecordedMetrics, pod, queue
+from tests.scheduler.queue.pods import RecordedMetrics, queue, queued_pod
 
 NAMES = st.sampled_from("abc")
 PLUGINS = st.sets(st.sampled_from(["Fit", "Claims", "Gate", "Unknown"]), max_size=2)
@@ -132,7 +132,7 @@ class QueueAndTwin(RuleBasedStateMachine):
 
     @rule(name=NAMES, priority=st.integers(0, 2))
     def add(self, name: str, priority: int) -> None:
-        form = pod(name, priority=priority)
+        form = queued_pod(name, priority=priority)
         twin = self.twins.get(name)
         if twin is not None:
             self.changed(twin, form)
@@ -149,7 +149,7 @@ class QueueAndTwin(RuleBasedStateMachine):
         status: dict[str, Any] = (
             {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": claim}]} if claim else {}
         )
-        form = pod(name, priority=priority, **status)
+        form = queued_pod(name, priority=priority, **status)
         old = twin.form
         self.changed(twin, form)
         self.queue.update(old, form)

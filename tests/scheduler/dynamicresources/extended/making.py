@@ -22,14 +22,14 @@ def container(name: str, requests: Mapping[str, str], *, sidecar: bool = False) 
     )
 
 
-def pod(*containers: Container, init: tuple[Container, ...] = (), name: str = "p") -> Pod:
+def asking_pod(*containers: Container, init: tuple[Container, ...] = (), name: str = "p") -> Pod:
     return Pod(
         metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}"),
         spec=PodSpec(containers=containers, init_containers=init),
     )
 
 
-def node(name: str, **allocatable: str) -> NodeInfo:
+def node_with(name: str, **allocatable: str) -> NodeInfo:
     """`gpu` and `nic` stand for the resources of these names."""
     known = {"gpu": GPU, "nic": NIC}
     amounts = {known.get(each, each): Quantity.parse(amount) for each, amount in allocatable.items()}

@@ -7,7 +7,7 @@ import pytest
 from drakit.api import to_plain
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, PODS
-from tests.builders.manifests import pod_group
+from tests.builders.manifests import claim, pod_group
 from tests.builders.podmanifests import node, pod, resource_slice
 from tests.builders.schedulercluster import SchedulingCluster, on_loop
 from tests.scheduler.dynamicresources import scenes
@@ -94,7 +94,7 @@ async def test_a_node_where_a_better_alternative_and_the_extended_resource_fit_i
         choosing["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": "c"}]
         choosing["spec"]["containers"][0]["resources"]["claims"] = [{"name": "c"}]
         more = resource_slice("more", "e0", "e1", "e2", "e3", node="node-2", pool="more")
-        await it.create(node("node-2"), more, scenes.claim("c", first_of("r", three=3, two=2)), choosing)
+        await it.create(node("node-2"), more, claim("c", first_of("r", three=3, two=2)), choosing)
         assert await it.node_of("p") == "node-2"
         assert await scenes.devices_of(it) == ["e0", "e1", "e2"]
         assert devices_of(await the_claim(it)) == ["e3"]

@@ -6,52 +6,52 @@ from drakit.api import DeviceClass, DeviceClassSpec, DeviceSelector, ObjectMeta
 from drakit.scheduler.dynamicresources.extended.hints import asked_of, claim_helps, class_helps, node_helps
 from drakit.scheduler.dynamicresources.extended.requests import variant_of
 from drakit.scheduler.dynamicresources.extended.special import special_claim
-from tests.scheduler.dynamicresources.extended.making import GPU, NIC, container, node, pod
+from tests.scheduler.dynamicresources.extended.making import GPU, NIC, asking_pod, container, node_with
 
-POD = pod(container("c", {GPU: "1", "cpu": "1"}))
-IMPLICIT = pod(container("c", {"deviceclass.resource.kubernetes.io/gpu-class": "1"}))
+POD = asking_pod(container("c", {GPU: "1", "cpu": "1"}))
+IMPLICIT = asking_pod(container("c", {"deviceclass.resource.kubernetes.io/gpu-class": "1"}))
 
 
-def device_class(resource: str | None = GPU, name: str = "gpu-class") -> DeviceClass:
+def backing_class(resource: str | None = GPU, name: str = "gpu-class") -> DeviceClass:
     return DeviceClass(metadata=ObjectMeta(name=name), spec=DeviceClassSpec(extended_resource_name=resource))
 
 
 def test_a_pod_asks_for_extended_resources_in_any_container_and_for_more_than_nothing() -> None:
     init = (container("i", {NIC: "1"}), container("z", {"example.com/zero": "0"}))
-    assert asked_of(pod(container("c", {GPU: "1", "cpu": "1"}), init=init)) == (GPU, NIC)
-    assert asked_of(pod(container("c", {"cpu": "1", "memory": "1Gi"}))) == ()
+    assert asked_of(asking_pod(container("c", {GPU: "1", "cpu": "1"}), init=init)) == (GPU, NIC)
+    assert asked_of(asking_pod(container("c", {"cpu": "1", "memory": "1Gi"}))) == ()
 
 
 def test_a_new_class_helps_who_asks_for_its_explicit_or_implicit_name() -> None:
-    assert class_helps(POD, None, device_class())
-    assert class_helps(IMPLICIT, None, device_class(None))
-    assert not class_helps(POD, None, device_class(NIC))
-    assert not class_helps(POD, None, device_class(None))
+    assert class_helps(POD, None, backing_class())
+    assert class_helps(IMPLICIT, None, backing_class(None))
+    assert not class_helps(POD, None, backing_class(NIC))
+    assert not class_helps(POD, None, backing_class(None))
 
 
 def test_a_class_that_takes_the_name_helps() -> None:
-    assert class_helps(POD, device_class(None), device_class())
+    assert class_helps(POD, backing_class(None), backing_class())
 
 
 def test_a_class_that_selects_other_devices_helps() -> None:
-    new = device_class()
+    new = backing_class()
     new = replace(new, spec=replace(new.spec, selectors=(DeviceSelector(),)))
-    assert class_helps(POD, device_class(), new)
-    assert class_helps(IMPLICIT, device_class(), new)
+    assert class_helps(POD, backing_class(), new)
+    assert class_helps(IMPLICIT, backing_class(), new)
 
 
 def test_a_class_that_leaves_the_name_to_an_older_one_helps() -> None:
-    assert class_helps(POD, device_class(), device_class(None))
-    assert class_helps(POD, device_class(), None)
+    assert class_helps(POD, backing_class(), backing_class(None))
+    assert class_helps(POD, backing_class(), None)
 
 
 def test_a_class_that_stays_the_same_helps_nobody() -> None:
-    relabelled = replace(device_class(), metadata=ObjectMeta(name="gpu-class", labels={"a": "b"}))
-    assert not class_helps(POD, device_class(), relabelled)
+    relabelled = replace(backing_class(), metadata=ObjectMeta(name="gpu-class", labels={"a": "b"}))
+    assert not class_helps(POD, backing_class(), relabelled)
 
 
 def test_a_node_helps_when_what_it_advertises_of_the_resource_changes() -> None:
-    bare, plugin, other = node("a").node, node("a", gpu="1").node, node("a", nic="1").node
+    bare, plugin, other = node_with("a").node, node_with("a", gpu="1").node, node_with("a", nic="1").node
     assert node_helps(POD, bare, plugin)
     assert node_helps(POD, plugin, bare)
     assert node_helps(POD, None, plugin)

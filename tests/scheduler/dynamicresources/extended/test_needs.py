@@ -13,10 +13,10 @@ from drakit.scheduler.dynamicresources.extended.special import (
     to_create,
 )
 from drakit.scheduler.framework import Code, NodeInfo
-from tests.scheduler.dynamicresources.extended.making import GPU, NIC, container, node, pod
+from tests.scheduler.dynamicresources.extended.making import GPU, NIC, asking_pod, container, node_with
 
 CLASSES = {GPU: "gpu-class", NIC: "nic-class"}
-BOTH = pod(container("c", {GPU: "1", NIC: "1"}))
+BOTH = asking_pod(container("c", {GPU: "1", NIC: "1"}))
 
 
 def need(of: Pod = BOTH, *, stored: ResourceClaim | None = None, others: tuple[str, ...] = ()) -> Need:
@@ -41,7 +41,13 @@ def names(nodes: list[NodeInfo]) -> list[str]:
 
 
 def test_nodes_are_grouped_by_the_resources_that_they_advertise() -> None:
-    nodes = [node("dra-1"), node("gpus", gpu="4"), node("nics", nic="4"), node("all", gpu="4", nic="4"), node("dra-2")]
+    nodes = [
+        node_with("dra-1"),
+        node_with("gpus", gpu="4"),
+        node_with("nics", nic="4"),
+        node_with("all", gpu="4", nic="4"),
+        node_with("dra-2"),
+    ]
     refused, groups = need().split(nodes)
     assert refused == {}
     found = {tuple(names(list(group.nodes))): requests(group.claim) for group in groups}
@@ -55,24 +61,24 @@ def test_nodes_are_grouped_by_the_resources_that_they_advertise() -> None:
 
 def test_nodes_alike_share_one_claim_also_when_they_are_asked_about_later() -> None:
     asked = need()
-    (first,), (second,) = asked.split([node("a")])[1], asked.split([node("b")])[1]
+    (first,), (second,) = asked.split([node_with("a")])[1], asked.split([node_with("b")])[1]
     assert first.claim is second.claim
     assert first.claim is not None
 
 
 def test_a_node_that_advertises_zero_is_served_by_devices() -> None:
-    ((group,)) = need().split([node("a", gpu="0", nic="1")])[1]
+    ((group,)) = need().split([node_with("a", gpu="0", nic="1")])[1]
     assert requests(group.claim) == ["gpu-class"]
 
 
 def test_a_node_that_provides_everything_needs_no_claim() -> None:
-    (group,) = need().split([node("a", gpu="1", nic="1")])[1]
+    (group,) = need().split([node_with("a", gpu="1", nic="1")])[1]
     assert group.claim is None
     assert group.mappings == ()
 
 
 def test_a_resource_that_neither_node_nor_class_provides_refuses_the_node() -> None:
-    refused, groups = need(others=(NIC,)).split([node("a"), node("b", nic="0")])
+    refused, groups = need(others=(NIC,)).split([node_with("a"), node_with("b", nic="0")])
     assert {name: (status.code, status.message) for name, status in refused.items()} == {
         "a": (Code.UNRESOLVABLE, "cannot fit resource")
     }
@@ -84,8 +90,8 @@ def test_no_nodes_are_no_groups() -> None:
 
 
 def test_more_devices_than_a_claim_may_have_refuse_the_nodes_that_have_no_own() -> None:
-    refused, groups = need(pod(container("a", {GPU: "20"}), container("b", {GPU: "13"}))).split(
-        [node("dra"), node("plugin", gpu="64")]
+    refused, groups = need(asking_pod(container("a", {GPU: "20"}), container("b", {GPU: "13"}))).split(
+        [node_with("dra"), node_with("plugin", gpu="64")]
     )
     assert {name: (status.code, status.message) for name, status in refused.items()} == {
         "dra": (
@@ -97,13 +103,15 @@ def test_more_devices_than_a_claim_may_have_refuse_the_nodes_that_have_no_own() 
 
 
 def test_as_many_devices_as_a_claim_may_have_are_fine() -> None:
-    refused, _ = need(pod(container("a", {GPU: "32"}))).split([node("dra")])
+    refused, _ = need(asking_pod(container("a", {GPU: "32"}))).split([node_with("dra")])
     assert refused == {}
 
 
 def test_the_claim_of_an_earlier_attempt_serves_the_nodes_for_which_it_was_made() -> None:
     stored = stored_claim(BOTH, nic="nic-class")
-    refused, groups = need(stored=stored).split([node("dra"), node("gpus", gpu="1"), node("all", gpu="1", nic="1")])
+    refused, groups = need(stored=stored).split(
+        [node_with("dra"), node_with("gpus", gpu="1"), node_with("all", gpu="1", nic="1")]
+    )
     assert {name: status.message for name, status in refused.items()} == dict.fromkeys(
         ("dra", "all"), "cannot schedule extended resource claim"
     )
@@ -113,17 +121,17 @@ def test_the_claim_of_an_earlier_attempt_serves_the_nodes_for_which_it_was_made(
 
 
 def test_the_claim_of_an_earlier_attempt_serves_nobody_when_the_class_changed_or_it_is_being_deleted() -> None:
-    of = pod(container("c", {GPU: "1"}))
+    of = asking_pod(container("c", {GPU: "1"}))
     other_class = stored_claim(of, gpu="old-class")
     going = stored_claim(of, gpu="gpu-class")
     going = replace(going, metadata=replace(going.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
     for stored in (other_class, going):
-        assert set(need(of, stored=stored).split([node("dra")])[0]) == {"dra"}
+        assert set(need(of, stored=stored).split([node_with("dra")])[0]) == {"dra"}
 
 
 def test_a_claim_that_asks_for_nothing_serves_nobody() -> None:
     empty = stored_claim(BOTH)
-    assert set(need(stored=empty).split([node("all", gpu="1", nic="1"), node("dra")])[0]) == {"all", "dra"}
+    assert set(need(stored=empty).split([node_with("all", gpu="1", nic="1"), node_with("dra")])[0]) == {"all", "dra"}
 
 
 def test_the_special_claim_is_the_pods_own() -> None:

@@ -112,8 +112,8 @@ async def test_what_is_remembered_of_a_pod_goes_with_it() -> None:
 async def test_others_learn_which_resources_devices_provide() -> None:
     async with bench() as it:
         handle = it.context.handle.extended_resources
-        assert handle.is_backed_by_class(GPU, making.node("a"))
-        assert handle.is_backed_by_class(GPU, making.node("a", gpu="0"))
-        assert not handle.is_backed_by_class(GPU, making.node("a", gpu="1"))
-        assert not handle.is_backed_by_class("example.com/other", making.node("a"))
-        assert handle.totals("example.com/other", making.node("a")) == (0, 0)
+        assert handle.is_backed_by_class(GPU, making.node_with("a"))
+        assert handle.is_backed_by_class(GPU, making.node_with("a", gpu="0"))
+        assert not handle.is_backed_by_class(GPU, making.node_with("a", gpu="1"))
+        assert not handle.is_backed_by_class("example.com/other", making.node_with("a"))
+        assert handle.totals("example.com/other", making.node_with("a")) == (0, 0)

@@ -12,7 +12,7 @@ from drakit.scheduler.dynamicresources.nodeallocatable import Accounting, contai
 from drakit.scheduler.dynamicresources.nodeallocatable.devices import MappedDevices
 from drakit.scheduler.dynamicresources.state.needs import ClaimCharge
 from drakit.scheduler.framework import NodeInfo
-from tests.allocator.objects import GPU, cluster
+from tests.builders.objects import GPU, inventory_of, pod_of
 
 Plain = dict[str, Any]
 ON = FeatureGates.only(["DRANodeAllocatableResources"])
@@ -34,7 +34,7 @@ def capacity(**amounts: str) -> Plain:
     return {"capacity": {name: {"value": amount} for name, amount in amounts.items()}}
 
 
-def device(**fields: Any) -> Device:
+def mapped_device(**fields: Any) -> Device:
     return from_plain(Device, {"name": "d", **fields})
 
 
@@ -44,14 +44,14 @@ def result(**consumed: str) -> DeviceRequestAllocationResult:
 
 
 def mapped(*slices: ResourceSlice) -> tuple[Inventory, MappedDevices]:
-    inventory = cluster(*slices)
+    inventory = inventory_of(*slices)
     devices = MappedDevices(inventory)
     for each in slices:
         devices.put_slice(each)
     return inventory, devices
 
 
-def node(name: str = "node-a", **allocatable: str) -> NodeInfo:
+def node_info(name: str = "node-a", **allocatable: str) -> NodeInfo:
     given = {resource.replace("_", "-"): amount for resource, amount in allocatable.items()}
     return NodeInfo(from_plain(Node, {"metadata": {"name": name}, "status": {"allocatable": given}}))
 
@@ -60,18 +60,14 @@ def container(name: str = "c", *claims: str, **requests: str) -> Plain:
     return {"name": name, "resources": {"requests": requests, "claims": [{"name": claim} for claim in claims]}}
 
 
-def pod(*containers: Plain, name: str = "pod", claims: tuple[str, ...] = (), taken: Any = None, **spec: Any) -> Pod:
+def charging_pod(
+    *containers: Plain, name: str = "pod", claims: tuple[str, ...] = (), taken: Any = None, **spec: Any
+) -> Pod:
     """With claims of the same names as its entries; `taken` by claim is what its status says."""
     entries = [{"name": claim, "resourceClaimName": claim} for claim in claims]
     statuses = [{"resourceClaimName": claim, "resources": amounts} for claim, amounts in (taken or {}).items()]
-    return from_plain(
-        Pod,
-        {
-            "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
-            "spec": {"containers": list(containers), "resourceClaims": entries, **spec},
-            "status": {"nodeAllocatableResourceClaimStatuses": statuses},
-        },
-    )
+    status = {"nodeAllocatableResourceClaimStatuses": statuses}
+    return pod_of(*containers, name=name, status=status, resourceClaims=entries, **spec)
 
 
 def uses(of: Pod, *claims: ResourceClaim) -> list[ClaimCharge]:
@@ -95,7 +91,7 @@ class Nodes(list[NodeInfo]):
 
 
 def accounting(*slices: ResourceSlice, nodes: Nodes | None = None, gates: FeatureGates = ON) -> Accounting:
-    made = Accounting(cluster(*slices), nodes if nodes is not None else Nodes(), gates)
+    made = Accounting(inventory_of(*slices), nodes if nodes is not None else Nodes(), gates)
     for each in slices:
         made.devices.put_slice(each)
     return made

@@ -8,6 +8,8 @@ from typing import Any
 
 from drakit.api import to_plain
 from drakit.base.gates import FeatureGates
+from tests.builders.documents import pod_document, request_of
+from tests.builders.manifests import claim
 from tests.builders.podmanifests import device_class, node, resource_slice
 from tests.builders.schedulercluster import SchedulingCluster, scheduling
 
@@ -50,16 +52,11 @@ def socket(**amounts: str) -> Plain:
     )
 
 
-def claim(name: str, count: int = 1, *, of: str = "cpu", **amounts: str) -> Plain:
+def capacity_claim(name: str, count: int = 1, *, of: str = "cpu", **amounts: str) -> Plain:
     """`amounts` of capacity, as `cpu` and `memory`."""
-    asked: Plain = {"deviceClassName": of, "count": count}
-    if amounts:
-        asked["capacity"] = {"requests": {f"dra.example.com/{each}": amount for each, amount in amounts.items()}}
-    return {
-        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"devices": {"requests": [{"name": "r", "exactly": asked}]}},
-    }  # fmt: skip
+    requests = {f"dra.example.com/{each}": amount for each, amount in amounts.items()}
+    capacity: Plain = {"capacity": {"requests": requests}} if amounts else {}
+    return claim(name, request_of("r", of, count=count, **capacity))
 
 
 def container(name: str = "ctr", *claims: str, **requests: str) -> Plain:
@@ -67,14 +64,12 @@ def container(name: str = "ctr", *claims: str, **requests: str) -> Plain:
     return {"name": name, "image": "img", "resources": resources}
 
 
-def pod(name: str, *containers: Plain, claims: tuple[str, ...] = (), **spec: Any) -> Plain:
+def charging_pod(name: str, *containers: Plain, claims: tuple[str, ...] = (), **spec: Any) -> Plain:
     """By default with one container that uses all of its claims, which have the names of the pod's entries."""
     entries = [{"name": each, "resourceClaimName": each} for each in claims]
     made = {"restartPolicy": "Never", "containers": list(containers) or [container("ctr", *claims)], **spec}
-    return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
-        "spec": {**made, "resourceClaims": [*entries, *spec.get("resourceClaims", ())]},
-    }  # fmt: skip
+    asked = [*entries, *spec.get("resourceClaims", ())]
+    return pod_document(name, {**made, "resourceClaims": asked}, namespace="default")
 
 
 async def taken(it: SchedulingCluster, name: str) -> list[Plain]:

@@ -11,11 +11,11 @@ from drakit.allocator import Allocator
 from drakit.scheduler.dynamicresources.nodeallocatable.charges import refuse_overcharged
 from drakit.scheduler.dynamicresources.state.needs import PodNeeds, Variant
 from drakit.scheduler.framework import PluginStatus
-from tests.allocator.objects import claim, device, exactly, held, slice_of
-from tests.scheduler.dynamicresources.nodeallocatable.objects import accounting, container, node, pod
+from tests.builders.objects import claim_of, device, exactly, held, slice_of
+from tests.scheduler.dynamicresources.nodeallocatable.objects import accounting, charging_pod, container, node_info
 
 Plain = dict[str, Any]
-ASKED = pod(container("c", "claim", cpu="500m"), claims=("claim",))
+ASKED = charging_pod(container("c", "claim", cpu="500m"), claims=("claim",))
 mappings = st.sampled_from(
     [{}, {"cpu": {"allocationMultiplier": "1"}}, {"cpu": {"allocationMultiplier": "3"}}, {"cpu": {"capacityKey": "x"}}]
 )
@@ -37,11 +37,11 @@ clusters = st.lists(machines, min_size=1, max_size=2).flatmap(
 def test_nodes_alike_get_the_verdict_that_each_would_get_alone(cluster: list[Any], count: int) -> None:
     books = accounting(*(_published(at, shapes) for at, (shapes, _, _) in enumerate(cluster)))
     inventory = books.devices._inventory
-    nodes = [node(f"n{at}", cpu=str(cpus)) for at, (_, _, cpus) in enumerate(cluster)]
+    nodes = [node_info(f"n{at}", cpu=str(cpus)) for at, (_, _, cpus) in enumerate(cluster)]
     for at, (_, used, _) in enumerate(cluster):
         inventory.put_node(nodes[at].node)
         inventory.put_claim(held(f"other{at}", *(f"d{each}" for each in range(used)), pool=f"n{at}"))
-    wanted = claim(exactly("r", count), name="claim")
+    wanted = claim_of(exactly("r", count), name="claim")
     allocator = Allocator(inventory, [wanted])
     fitting = [each for each in nodes if each.name in {*allocator.suitable([each.name for each in nodes])}]
     together, apart = _refused(books, wanted, allocator, fitting), dict[str, PluginStatus]()

@@ -11,7 +11,7 @@ from drakit.scheduler.dynamicresources.nodeallocatable.amounts import CannotCoun
 from tests.scheduler.dynamicresources.nodeallocatable.objects import (
     by_capacity,
     capacity,
-    device,
+    mapped_device,
     per_device,
     quantity,
     result,
@@ -20,48 +20,48 @@ from tests.scheduler.dynamicresources.nodeallocatable.objects import (
 
 
 def test_a_device_takes_its_multiplier_of_each_resource() -> None:
-    found = device_amounts(device(**per_device(cpu="2", memory="8Gi")), result())
+    found = device_amounts(mapped_device(**per_device(cpu="2", memory="8Gi")), result())
     assert texts(found) == {"cpu": "2", "memory": "8Gi"}
 
 
 def test_a_device_without_multiplier_takes_one() -> None:
-    assert texts(device_amounts(device(nodeAllocatableResourceMappings={"cpu": {}}), result())) == {"cpu": "1"}
+    assert texts(device_amounts(mapped_device(nodeAllocatableResourceMappings={"cpu": {}}), result())) == {"cpu": "1"}
 
 
 def test_a_device_takes_the_capacity_that_is_consumed_of_it() -> None:
-    socket = device(**capacity(cpu="128", memory="256Gi"), **by_capacity(cpu="cpu", memory="memory"))
+    socket = mapped_device(**capacity(cpu="128", memory="256Gi"), **by_capacity(cpu="cpu", memory="memory"))
     assert texts(device_amounts(socket, result(cpu="4", memory="8Gi"))) == {"cpu": "4", "memory": "8Gi"}
 
 
 def test_consumed_capacity_is_multiplied() -> None:
-    cores = device(**capacity(cores="64"), **by_capacity("2", cpu="cores"))
+    cores = mapped_device(**capacity(cores="64"), **by_capacity("2", cpu="cores"))
     assert texts(device_amounts(cores, result(cores="8"))) == {"cpu": "16"}
     assert texts(device_amounts(cores, result(cores="500m"))) == {"cpu": "1"}
 
 
 def test_a_partition_without_consumed_capacity_takes_all_its_capacity() -> None:
-    cache = device(**capacity(cpu="8"), **by_capacity(cpu="cpu"))
+    cache = mapped_device(**capacity(cpu="8"), **by_capacity(cpu="cpu"))
     assert texts(device_amounts(cache, result())) == {"cpu": "8"}
-    assert texts(device_amounts(device(**capacity(cpu="8"), **by_capacity("500m", cpu="cpu")), result())) == {
+    assert texts(device_amounts(mapped_device(**capacity(cpu="8"), **by_capacity("500m", cpu="cpu")), result())) == {
         "cpu": "4"
     }
 
 
 def test_a_capacity_that_is_no_part_of_the_allocation_takes_nothing() -> None:
-    socket = device(**capacity(cpu="8", memory="8Gi"), **by_capacity(cpu="cpu", memory="memory"))
+    socket = mapped_device(**capacity(cpu="8", memory="8Gi"), **by_capacity(cpu="cpu", memory="memory"))
     assert texts(device_amounts(socket, result(cpu="1"))) == {"cpu": "1"}
 
 
 def test_a_capacity_that_the_device_has_no_more_cannot_be_counted() -> None:
     with pytest.raises(CannotCount) as told:
-        device_amounts(device(**by_capacity(cpu="cores")), result())
+        device_amounts(mapped_device(**by_capacity(cpu="cores")), result())
     assert str(told.value) == (
         "ConsumedCapacity is nil, but Capacity key 'cores' is set in NodeAllocatableResourceMappings for resource cpu"
     )
 
 
 def test_a_device_without_mappings_takes_nothing() -> None:
-    assert device_amounts(device(**capacity(cpu="8")), result(cpu="8")) == {}
+    assert device_amounts(mapped_device(**capacity(cpu="8")), result(cpu="8")) == {}
 
 
 @pytest.mark.parametrize(

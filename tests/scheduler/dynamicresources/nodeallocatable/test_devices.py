@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drakit.api import ResourceSlice
 from drakit.scheduler.dynamicresources.nodeallocatable.devices import NOTHING, MappedDevices
-from tests.allocator.objects import GPU, cluster, device, slice_of
+from tests.builders.objects import GPU, device, inventory_of, slice_of
 from tests.scheduler.dynamicresources.nodeallocatable.objects import mapped, per_device
 
 
@@ -74,4 +74,4 @@ def test_the_newest_generation_tells_what_a_device_takes() -> None:
 
 def test_devices_of_pools_without_mappings_are_found_too() -> None:
     plain = slice_of(device("d"))
-    assert MappedDevices(cluster(plain)).find(GPU, "pool", "d") is plain.spec.devices[0]
+    assert MappedDevices(inventory_of(plain)).find(GPU, "pool", "d") is plain.spec.devices[0]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from drakit.scheduler.dynamicresources.nodeallocatable import interests
 from drakit.scheduler.framework import Action, ClusterEvent, EventResource, Hint
-from tests.scheduler.dynamicresources.nodeallocatable.objects import container, pod
+from tests.scheduler.dynamicresources.nodeallocatable.objects import charging_pod, container
 
-WAITING = pod(container("c", "claim"), name="waiting", claims=("claim",))
+WAITING = charging_pod(container("c", "claim"), name="waiting", claims=("claim",))
 HINT = interests()[0].hint
 
 
@@ -16,22 +16,22 @@ def hint(waiting: object, old: object, new: object = None) -> Hint:
 
 
 def test_a_pod_that_leaves_wakes_others_but_not_itself() -> None:
-    assert hint(WAITING, pod(container(cpu="1"), name="gone")) is Hint.QUEUE
-    assert hint(WAITING, pod(container(cpu="1"), name="waiting")) is Hint.SKIP
+    assert hint(WAITING, charging_pod(container(cpu="1"), name="gone")) is Hint.QUEUE
+    assert hint(WAITING, charging_pod(container(cpu="1"), name="waiting")) is Hint.SKIP
 
 
 def test_a_pod_that_took_something_through_a_claim_alone_wakes_others() -> None:
-    assert hint(WAITING, pod(container(), name="gone", taken={"c": {"memory": "1Gi"}})) is Hint.QUEUE
+    assert hint(WAITING, charging_pod(container(), name="gone", taken={"c": {"memory": "1Gi"}})) is Hint.QUEUE
 
 
 def test_a_pod_that_took_nothing_wakes_nobody() -> None:
-    assert hint(WAITING, pod(container(), name="gone")) is Hint.SKIP
+    assert hint(WAITING, charging_pod(container(), name="gone")) is Hint.SKIP
     extended = {"name": "c", "resources": {"requests": {"example.com/gpu": "1"}}}
-    assert hint(WAITING, pod(extended, name="gone")) is Hint.SKIP
+    assert hint(WAITING, charging_pod(extended, name="gone")) is Hint.SKIP
 
 
 def test_a_pod_that_asks_for_less_wakes_others() -> None:
-    before, after = pod(container(cpu="2"), name="big"), pod(container(cpu="1"), name="big")
+    before, after = charging_pod(container(cpu="2"), name="big"), charging_pod(container(cpu="1"), name="big")
     assert hint(WAITING, before, after) is Hint.QUEUE
     assert hint(WAITING, after, before) is Hint.SKIP
 

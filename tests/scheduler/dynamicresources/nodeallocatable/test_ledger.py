@@ -13,12 +13,18 @@ from hypothesis import strategies as st
 from drakit.api import Pod
 from drakit.scheduler.dynamicresources.nodeallocatable import with_statuses
 from drakit.scheduler.framework import NodeInfo
-from tests.allocator.objects import device, held, slice_of
-from tests.scheduler.dynamicresources.nodeallocatable.objects import accounting, container, node, pod, uses
+from tests.builders.objects import device, held, slice_of
+from tests.scheduler.dynamicresources.nodeallocatable.objects import (
+    accounting,
+    charging_pod,
+    container,
+    node_info,
+    uses,
+)
 
 Plain = dict[str, Any]
 NANO = 10**9
-NODE = node(cpu="12", memory="12")
+NODE = node_info(cpu="12", memory="12")
 milli = st.integers(1, 4000)
 
 
@@ -80,7 +86,7 @@ def written(asked: Plain, number: int) -> tuple[Pod, list[Any]]:
     names = tuple(f"p{number}-claim{each}" for each in range(len(asked["claims"])))
     containers = [container(f"c{index}", *names, **requests) for index, requests in enumerate(asked["containers"])]
     claims = [_claim(name, claimed) for name, claimed in zip(names, asked["claims"], strict=True)]
-    return pod(*containers, name=f"p{number}", claims=names), claims
+    return charging_pod(*containers, name=f"p{number}", claims=names), claims
 
 
 def _claim(name: str, claimed: list[tuple[Plain, Plain]]) -> Any:

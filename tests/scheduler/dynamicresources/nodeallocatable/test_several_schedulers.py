@@ -7,17 +7,25 @@ import pytest
 from drakit.client import CLAIMS
 from tests.builders.podmanifests import device_class, node
 from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop
-from tests.scheduler.dynamicresources.nodeallocatable.scenes import CPU, GATES, claim, cores, message_of, pod, taken
+from tests.scheduler.dynamicresources.nodeallocatable.scenes import (
+    CPU,
+    GATES,
+    capacity_claim,
+    charging_pod,
+    cores,
+    message_of,
+    taken,
+)
 from tests.scheduler.dynamicresources.scenes import Plain, users_of
 from tests.scheduler.dynamicresources.several_schedulers import race
 
 
 def of(scheduler: str, name: str) -> Plain:
-    return pod(name, claims=("c",), schedulerName=scheduler)
+    return charging_pod(name, claims=("c",), schedulerName=scheduler)
 
 
 async def furnish(it: SchedulingCluster, *, allocated: bool) -> None:
-    await it.create(device_class("cpu", CPU), node("node-1"), cores(2), claim("c"))
+    await it.create(device_class("cpu", CPU), node("node-1"), cores(2), capacity_claim("c"))
     if allocated:
         result = {"request": "r", "driver": CPU, "pool": f"{CPU}-node-1", "device": "cpu0"}
         await it.set_status(CLAIMS, "c", {"allocation": {"devices": {"results": [result]}}})

@@ -7,10 +7,10 @@ from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.nodeallocatable.scenes import (
     GPU,
     Plain,
-    claim,
+    capacity_claim,
+    charging_pod,
     container,
     message_of,
-    pod,
     published,
     requested,
     scene,
@@ -25,10 +25,12 @@ LARGE = {"cpu": "64", "memory": "128Gi"}
 @on_loop
 async def test_standard_and_device_requests_of_cpu_and_memory_add_up() -> None:
     async with scene(socket(cpu="128", memory="256Gi"), room=LARGE) as it:
-        await it.create(claim("cpu-mem-claim", cpu="4", memory="8Gi"))
+        await it.create(capacity_claim("cpu-mem-claim", cpu="4", memory="8Gi"))
         first = container("my-app1", "my-cpu-mem-claim", cpu="100m", memory="100Mi")
         entry = {"name": "my-cpu-mem-claim", "resourceClaimName": "cpu-mem-claim"}
-        await it.create(pod("dra-pod", first, container("my-app2", "my-cpu-mem-claim"), resourceClaims=[entry]))
+        await it.create(
+            charging_pod("dra-pod", first, container("my-app2", "my-cpu-mem-claim"), resourceClaims=[entry])
+        )
         assert await it.node_of("dra-pod") == "node-1"
         assert await taken(it, "dra-pod") == [
             {
@@ -55,7 +57,7 @@ def fungible() -> Plain:
 
 def fungible_pod(name: str) -> Plain:
     entry = {"name": "gpu-or-cpu", "resourceClaimTemplateName": "gpu-or-cpu-template"}
-    return pod(name, container("my-app", "gpu-or-cpu", cpu="1", memory="1Gi"), resourceClaims=[entry])
+    return charging_pod(name, container("my-app", "gpu-or-cpu", cpu="1", memory="1Gi"), resourceClaims=[entry])
 
 
 @on_loop
@@ -96,12 +98,12 @@ def auxiliary() -> Plain:
 @on_loop
 async def test_cpus_of_devices_and_what_an_accelerator_needs_beside_it_add_up() -> None:
     async with scene(socket(cpu="128"), auxiliary(), room=LARGE) as it:
-        await it.create(claim("cpu-claim", cpu="10"), claim("gpu-claim", of="gpu"))
+        await it.create(capacity_claim("cpu-claim", cpu="10"), capacity_claim("gpu-claim", of="gpu"))
         apps = [
             container("my-app1", "cpu-claim", "gpu-claim", cpu="100m", memory="1Gi"),
             container("my-app2", "cpu-claim", "gpu-claim", cpu="200m", memory="2Gi"),
         ]
-        await it.create(pod("combined-dra-pod", *apps, claims=("cpu-claim", "gpu-claim")))
+        await it.create(charging_pod("combined-dra-pod", *apps, claims=("cpu-claim", "gpu-claim")))
         both = ["my-app1", "my-app2"]
         assert await taken(it, "combined-dra-pod") == [
             {"resourceClaimName": "cpu-claim", "containers": both, "resources": {"cpu": "10"}},
@@ -112,7 +114,7 @@ async def test_cpus_of_devices_and_what_an_accelerator_needs_beside_it_add_up() 
 
 def budgeted(name: str, cpu: str) -> Plain:
     amounts = {"cpu": cpu, "memory": "10Gi"}
-    return pod(
+    return charging_pod(
         name,
         container("my-app1", "cpu-req-10-cpus"),
         container("my-app2", "cpu-req-10-cpus"),
@@ -126,7 +128,7 @@ def budgeted(name: str, cpu: str) -> Plain:
 @on_loop
 async def test_the_budget_of_a_pod_covers_a_claim_that_its_containers_share() -> None:
     async with scene(socket(cpu="128"), room=LARGE) as it:
-        await it.create(claim("cpu-req-10-cpus", cpu="10"))
+        await it.create(capacity_claim("cpu-req-10-cpus", cpu="10"))
         await it.create(budgeted("dra-pod-with-plr-besteffort-sidecars", "11"))
         [status] = await taken(it, "dra-pod-with-plr-besteffort-sidecars")
         assert (status["containers"], status["resources"]) == (["my-app1", "my-app2"], {"cpu": "10"})
@@ -136,7 +138,7 @@ async def test_the_budget_of_a_pod_covers_a_claim_that_its_containers_share() ->
 @on_loop
 async def test_a_budget_that_does_not_cover_the_claim_is_refused() -> None:
     async with scene(socket(cpu="128"), room=LARGE) as it:
-        await it.create(claim("cpu-req-10-cpus", cpu="10"))
+        await it.create(capacity_claim("cpu-req-10-cpus", cpu="10"))
         await it.create(budgeted("small", "9"))
         assert (await message_of(it, "small")).startswith(
             "0/1 nodes are available: 1 pod level request for cpu is insufficient to cover the aggregated container "

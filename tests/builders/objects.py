@@ -1,12 +1,13 @@
-"""Short ways to write devices, slices, classes and claims in tests."""
+"""Decoded devices, slices, classes, claims and nodes, and an inventory of them, for tests without a server."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from drakit.allocator import Allocated, Allocation, Inventory, allocate
-from drakit.api import DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceSlice, from_plain
+from drakit.allocator import Inventory
+from drakit.api import DeviceClass, DeviceTaintRule, Node, Pod, ResourceClaim, ResourceSlice, from_plain
 from drakit.base.gates import FeatureGates
+from tests.builders.documents import claim_document, request_of
 
 Plain = dict[str, Any]
 GPU = "gpu.example.com"
@@ -63,10 +64,15 @@ def _asked(count: int, selectors: tuple[str, ...], fields: Plain) -> Plain:
     return asked
 
 
-def claim(*requests: Plain, name: str = "claim", constraints: Any = (), config: Any = ()) -> ResourceClaim:
+def claim_of(*requests: Plain, name: str = "claim", constraints: Any = (), config: Any = ()) -> ResourceClaim:
     meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
     devices = {"requests": list(requests), "constraints": list(constraints), "config": list(config)}
     return from_plain(ResourceClaim, {"metadata": meta, "spec": {"devices": devices}})
+
+
+def claim_to_send(name: str, *, namespace: str = "default", **labels: str) -> ResourceClaim:
+    """As a client sends it: without what a server fills in."""
+    return from_plain(ResourceClaim, claim_document(name, request_of("gpu"), namespace=namespace, labels=labels))
 
 
 def held(name: str, *devices: str, pool: str = "pool", **fields: Any) -> ResourceClaim:
@@ -76,20 +82,26 @@ def held(name: str, *devices: str, pool: str = "pool", **fields: Any) -> Resourc
     return from_plain(ResourceClaim, {"metadata": meta, "status": {"allocation": {"devices": {"results": results}}}})
 
 
-def node(name: str = "node-a", **labels: str) -> Node:
+def node_of(name: str = "node-a", **labels: str) -> Node:
     return from_plain(Node, {"metadata": {"name": name, "labels": labels}})
 
 
-def rule(name: str, selector: Plain | None, **taint: str) -> DeviceTaintRule:
+def pod_of(*containers: Plain, name: str = "pod", init: Any = (), status: Plain | None = None, **spec: Any) -> Pod:
+    made = {"containers": list(containers), "initContainers": list(init), **spec}
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    return from_plain(Pod, {"metadata": meta, "spec": made, "status": status or {}})
+
+
+def taint_rule(name: str, selector: Plain | None, **taint: str) -> DeviceTaintRule:
     spec: Plain = {"taint": {"key": "broken", "effect": "NoSchedule", **taint}}
     if selector is not None:
         spec["deviceSelector"] = selector
     return from_plain(DeviceTaintRule, {"metadata": {"name": name}, "spec": spec})
 
 
-def cluster(*slices: ResourceSlice, used: Any = (), gates: FeatureGates = ALL_ON, classes: Any = ()) -> Inventory:
+def inventory_of(*slices: ResourceSlice, used: Any = (), gates: FeatureGates = ALL_ON, classes: Any = ()) -> Inventory:
     inventory = Inventory(gates)
-    inventory.put_node(node())
+    inventory.put_node(node_of())
     for each in slices:
         inventory.put_slice(each)
     for each in classes or [class_of()]:
@@ -97,22 +109,3 @@ def cluster(*slices: ResourceSlice, used: Any = (), gates: FeatureGates = ALL_ON
     for each in used:
         inventory.put_claim(each)
     return inventory
-
-
-def run(inventory: Inventory, *claims: ResourceClaim, node: str = "node-a", explain: bool = False) -> Allocation:
-    return allocate(inventory, node, claims, new_uid=lambda: "share", explain=explain)
-
-
-def names(got: Allocation) -> list[str] | None:
-    """The devices of all claims in order; None when there is no allocation."""
-    if not isinstance(got, Allocated):
-        return None
-    return [each.device for allocation in got.allocations for each in allocation.devices.results]
-
-
-def picked(inventory: Inventory, *claims: ResourceClaim, node: str = "node-a") -> list[str] | None:
-    return names(run(inventory, *claims, node=node))
-
-
-def gates_without(*names: str) -> FeatureGates:
-    return FeatureGates.only(ALL_ON.on - set(names))
