@@ -40,8 +40,8 @@ class WillingDriver(ScriptedDriver):
         self.last = about.get("request")
         super().log(method, **about)
 
-    async def answer(self, row: Plain | None, limit: float) -> Any:
-        del row
+    async def answer(self, row: Plain | None, limit: float, *, late: bool = False) -> Any:
+        del row, late
         request = self.last
         await self._wait(self.delay, limit)
         if self.failures:

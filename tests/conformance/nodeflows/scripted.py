@@ -26,6 +26,8 @@ from tests.conformance.nodeflows.names import Uids
 Plain = dict[str, Any]
 _LEAST = 0.001
 """Seconds that every answer takes: who calls in the same moment has called before the first answer."""
+_TOO_LATE = 3.0
+_DIALOGUE = ("GetInfo", "NotifyRegistrationStatus")
 _HEALTH = {"HEALTHY": "Healthy", "UNHEALTHY": "Unhealthy"}
 
 
@@ -74,6 +76,14 @@ class ScriptedDriver:
             return None
         return rows[min(index, len(rows) - 1)]
 
+    def is_unheard(self, row: Plain) -> bool:
+        """Whether GetInfo was answered well and nothing came of it: the answer came too late."""
+        if "grpc" in (row.get("answer") or {}) or "answered_after_s" in row:
+            return False
+        place = next(index for index, each in enumerate(self._script) if each is row)
+        later = (each["method"] for each in self._script[place + 1 :])
+        return next((each for each in later if each in _DIALOGUE), "GetInfo") == "GetInfo"
+
     def log(self, method: str, **about: Any) -> None:
         self._stage.log(Call(method, self.name, self.instance, **about))
 
@@ -115,11 +125,11 @@ class ScriptedDriver:
         for stream in self.streams:
             stream.put_nowait(error)
 
-    async def answer(self, row: Plain | None, limit: float) -> Any:
+    async def answer(self, row: Plain | None, limit: float, *, late: bool = False) -> Any:
         """Wait as long as the recorded driver did; raise what it raised."""
         uids = self._stage.uids
         answer = uids.real((row or {}).get("answer") or {})
-        taken = float((row or {}).get("answered_after_s") or 0.0)
+        taken = float((row or {}).get("answered_after_s") or (_TOO_LATE if late else 0.0))
         if (row or {}).get("client_cancelled_after_s"):
             taken = max(taken, limit + 0.1)
         await self._wait(max(taken, _LEAST), limit)
@@ -167,7 +177,7 @@ class ScriptedRegistration:
             raise PluginCallFailed("Unavailable", dial)
         row = driver.next_row("GetInfo")
         driver.log("GetInfo")
-        answer = await driver.answer(row, 1e9) if row else {}
+        answer = await driver.answer(row, 1e9, late=row is not None and driver.is_unheard(row)) if row else {}
         return PluginInfo(
             answer.get("type", driver.type),
             answer.get("name", driver.name),
