@@ -19,7 +19,7 @@ from random import Random
 import aiohttp
 from prometheus_client import CollectorRegistry
 
-from drakit.api import Partial, Pod
+from drakit.api import Partial, Pod, ResourceClaim
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import DrakitError
 from drakit.client import PODS, Client
@@ -29,6 +29,7 @@ from drakit.nodeagent.claims.checkpoint import Checkpoint, CheckpointDamaged
 from drakit.nodeagent.claims.preparation import ClaimPreparation
 from drakit.nodeagent.claims.rebuild import rebuild
 from drakit.nodeagent.claims.records import ClaimRecords
+from drakit.nodeagent.claims.waits import ClaimWaits
 from drakit.nodeagent.containers.backoff import RestartBackoff
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.handlers import HandlerRunner
@@ -124,6 +125,7 @@ class NodeAgent:
         self.handlers: dict[str, PluginHandler] = {PLUGIN_TYPE: self.drivers}
         self._slices = SliceRemoval(client, settings.node, self.clock, self._random)
         self._writer = StatusWriter(client, self.clock)
+        self._waits = ClaimWaits(client, self.clock)
         self._fit = NodeFit(lambda: self.state.amounts()[1], gates)
         self._workers: PodWorkers | None = None
         self._ready = asyncio.Event()
@@ -131,13 +133,20 @@ class NodeAgent:
 
     # For whoever starts it
 
+    def on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        """A claim has changed; for a process that has a cache of them. Others need not call this."""
+        claim = new or old
+        if claim is not None:
+            metadata = claim.metadata
+            self._waits.tell(metadata.namespace, metadata.name, metadata.resource_version if new is not None else "")
+
     async def run(self) -> None:
         """Until stopped or cancelled."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.runtime)
             self.settings.paths.make()
             damaged = self._load()
-            for each in (self._slices, self.health, self._writer, self.drivers):
+            for each in (self._slices, self.health, self._writer, self.drivers, self._waits):
                 stack.push_async_callback(each.stop)
             session = await stack.enter_async_context(aiohttp.ClientSession())
             self._workers = await self._make_workers(session)
@@ -237,6 +246,7 @@ class NodeAgent:
             runtime=self.runtime,
             runtime_name=about.name,
             preparation=self.preparation,
+            waits=self._waits,
             health=HealthView(
                 self.records,
                 self.health.of,

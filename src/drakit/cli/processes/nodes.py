@@ -29,7 +29,7 @@ from drakit.base.errors import DrakitError, Unavailable
 from drakit.cli.processes.agent import PagesOf, make_agent
 from drakit.cli.processes.components import Component, Embedded, Surroundings
 from drakit.cli.processes.diagnostics import bind_port
-from drakit.client import Client
+from drakit.client import CLAIMS, Client
 from drakit.driverkit import Driver, KubeletPlugin, PluginSettings
 from drakit.drivers import DRIVERS, load_profile
 from drakit.drivers.profiles import YAML_LOADER
@@ -186,6 +186,8 @@ class EmbeddedNode:
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:
+            # The process has a cache of claims: a node alone has to read those that it waits for.
+            stack.callback(self._around.informers.of(CLAIMS).subscribe(self._agent.on_claim))
             agent = asyncio.create_task(self._agent.run(), name=self._name)
             stack.push_async_callback(self._end, agent)
             ready = asyncio.create_task(self._agent.wait_ready())

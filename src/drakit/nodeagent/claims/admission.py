@@ -27,10 +27,15 @@ from drakit.api.podclaims import (
 from drakit.base.errors import DrakitError, Retryable
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, Client
+from drakit.nodeagent.claims.waits import SeenClaim
 
 
 class ClaimRefused(Retryable):
-    """The pod may not use one of its claims, now."""
+    """The pod may not use one of its claims, now. `claim` is the one that would have to change, where there is one."""
+
+    def __init__(self, message: str, *, claim: SeenClaim | None = None) -> None:
+        super().__init__(message)
+        self.claim = claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,8 @@ class ClaimAdmission:
         try:
             return await self._client.get(CLAIMS, name, namespace=pod.metadata.namespace)
         except DrakitError as error:
-            raise ClaimRefused(f"fetch ResourceClaim {name}: {error}") from None
+            absent = SeenClaim(pod.metadata.namespace, name)
+            raise ClaimRefused(f"fetch ResourceClaim {name}: {error}", claim=absent) from None
 
     def _check_owner(self, claim: ResourceClaim, pod: Pod) -> None:
         if is_made_for_pod(claim, pod, groups=self._groups):
@@ -90,7 +96,8 @@ class ClaimAdmission:
         namespace = pod.metadata.namespace
         raise ClaimRefused(
             f"ResourceClaim {namespace}/{claim.metadata.name} was not created for Pod "
-            f"{namespace}/{pod.metadata.name} ({cause})"
+            f"{namespace}/{pod.metadata.name} ({cause})",
+            claim=seen(claim),
         )
 
     def _check_use(self, claim: ResourceClaim, pod: Pod) -> None:
@@ -98,8 +105,14 @@ class ClaimAdmission:
             return
         raise ClaimRefused(
             f"pod {pod.metadata.name} ({pod.metadata.uid}) is not allowed to use "
-            f"ResourceClaim {claim.metadata.name} ({claim.metadata.uid})"
+            f"ResourceClaim {claim.metadata.name} ({claim.metadata.uid})",
+            claim=seen(claim),
         )
+
+
+def seen(claim: ResourceClaim) -> SeenClaim:
+    metadata = claim.metadata
+    return SeenClaim(metadata.namespace, metadata.name, metadata.resource_version)
 
 
 def drivers_of(claim: ResourceClaim) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from drakit.base.errors import DrakitError, Retryable
 from drakit.nodeagent.claims.admission import AdmittedClaim, ClaimAdmission, ClaimRefused
 from drakit.nodeagent.claims.checkpoint import Checkpoint
 from drakit.nodeagent.claims.records import ClaimRecord, ClaimRecords
+from drakit.nodeagent.claims.waits import SeenClaim
 from drakit.nodeagent.metrics import AgentMetrics
 from drakit.nodeagent.plugins.contract import ClaimIdentity, PluginCallFailed, PrepareAnswers
 
@@ -30,7 +31,14 @@ log = logging.getLogger("drakit.nodeagent")
 
 
 class PreparationFailed(Retryable):
-    """The claims of a pod are not ready; the text begins with the operation, as a kubelet says it."""
+    """The claims of a pod are not ready; the text begins with the operation, as a kubelet says it.
+
+    `claim` is the one whose change would help, where it is that.
+    """
+
+    def __init__(self, message: str, *, claim: SeenClaim | None = None) -> None:
+        super().__init__(message)
+        self.claim = claim
 
 
 class DriverCalls(Protocol):
@@ -72,7 +80,7 @@ class ClaimPreparation:
             await work
             failed = False
         except DrakitError as error:
-            raise PreparationFailed(f"{words}: {error}") from None
+            raise PreparationFailed(f"{words}: {error}", claim=getattr(error, "claim", None)) from None
         finally:
             seconds = self._clock.monotonic() - start
             self._metrics.observe_operation(operation, failed=failed, seconds=seconds)

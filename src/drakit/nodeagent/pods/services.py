@@ -13,6 +13,7 @@ from pathlib import Path
 from drakit.api import Partial, Pod
 from drakit.base.clock import Clock
 from drakit.nodeagent.claims.preparation import ClaimPreparation
+from drakit.nodeagent.claims.waits import ClaimWaits
 from drakit.nodeagent.containers.backoff import RestartBackoff
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.handlers import HandlerRunner
@@ -49,6 +50,7 @@ class PodServices:
     runtime: Runtime
     runtime_name: str
     preparation: ClaimPreparation
+    waits: ClaimWaits
     health: HealthView
     writer: StatusWriter
     events: EventLog

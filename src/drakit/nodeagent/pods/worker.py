@@ -146,6 +146,7 @@ class PodWorker:
                 wait = await self._look()
                 await self._pause(wait)
         finally:
+            self._services.waits.end(self.identity.uid)
             await self._probes.stop()
 
     async def _look(self) -> float | None:
@@ -174,6 +175,7 @@ class PodWorker:
                     each.cancel()
                 await asyncio.gather(alarm, word, return_exceptions=True)
         self._retry.pending = False
+        self._services.waits.end(self.identity.uid)
 
     # A pod that should run
 
@@ -226,12 +228,8 @@ class PodWorker:
             self._memory.volumes = await services.volumes.set_up(self._known.document, services.node())
         except (MountFailed, VolumeRefused) as error:
             return self._wait_for("FailedMount", str(error), view)
-        try:
-            await services.preparation.prepare(self._known.view)
-        except PreparationFailed as error:
-            return self._wait_for(
-                "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {error}", view
-            )
+        if (wait := await self._prepare(view)) is not None:
+            return wait
         try:
             await services.runtime.run_sandbox(self._sandbox(attempt))
         except DrakitError as error:
@@ -243,6 +241,17 @@ class PodWorker:
         # What a driver has prepared is used, also when the pod was deleted meanwhile: the end comes with the next look.
         steps = self._plan(view)
         return await self._start_all(steps.start, view) if steps.start else AGAIN
+
+    async def _prepare(self, view: RuntimeView) -> float | None:
+        """None when the claims are ready; else seconds until the next try."""
+        try:
+            await self._services.preparation.prepare(self._known.view)
+        except PreparationFailed as error:
+            if error.claim is not None:
+                self._services.waits.begin(self.identity.uid, error.claim, self.wake)
+            message = f"Failed to prepare dynamic resources: {error}"
+            return self._wait_for("FailedPrepareDynamicResources", message, view)
+        return None
 
     def _sandbox(self, attempt: int) -> SandboxConfig:
         metadata = self._known.document["metadata"]
@@ -266,13 +275,9 @@ class PodWorker:
         return self._retry.failed()
 
     async def _start_all(self, containers: list[Container], view: RuntimeView) -> float | None:
-        if needs_preparation(self._services.preparation.records, self._known.view):
-            try:
-                await self._services.preparation.prepare(self._known.view)
-            except PreparationFailed as error:
-                return self._wait_for(
-                    "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {error}", view
-                )
+        again = needs_preparation(self._services.preparation.records, self._known.view)
+        if again and (wait := await self._prepare(view)) is not None:
+            return wait
         if not self._memory.volumes:
             self._memory.volumes = await self._services.volumes.set_up(self._known.document, self._services.node())
         waits: list[float] = []
