@@ -33,7 +33,7 @@ ORDER = {
     "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles, plugins → dynamicresources, queue → cache, metrics, podgroups, writers → framework → config",  # noqa: E501
     "scheduler/dynamicresources": "plugin → hints, explanation → extended → points → nodeallocatable → state",
     "nodeagent": "agent → server, settings → node, podresources → pods → claims, devices → plugins → containers → metrics, runtimes → files",  # noqa: E501
-    "nodeagent/containers": "config, hooks, probes, volumes → environment, handlers, hostpaths, limits, mounts, projections → backoff, deadlines, expansion, fieldrefs, grpchealth, payloads, sources → documents, failures",  # noqa: E501
+    "nodeagent/containers": "config, hooks, logrotation, probes, volumes → environment, handlers, hostpaths, limits, mounts, projections → backoff, deadlines, expansion, fieldrefs, grpchealth, payloads, sources → documents, failures",  # noqa: E501
     "nodeagent/runtimes": "cri, crun, process, simulated → supervised → behaviours, bytepipes, cdi, cgroups, changes, forwards, lastwords → contract, shim",  # noqa: E501
     "driverkit": "entry, project → plugin → serving, slices → calls → conditions, driver, state → claims, health, pools → cdi, config, metadata, sysfs",  # noqa: E501
     "driverkit/calls": "binder, sweep → lifecycle → answers, artifacts, meter, reader, statuses → inventory",

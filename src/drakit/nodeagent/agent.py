@@ -33,6 +33,7 @@ from drakit.nodeagent.claims.waits import ClaimWaits
 from drakit.nodeagent.containers.backoff import RestartBackoff
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.handlers import HandlerRunner
+from drakit.nodeagent.containers.logrotation import LogRotation
 from drakit.nodeagent.containers.sources import ClientObjects
 from drakit.nodeagent.containers.volumes import VolumeStore
 from drakit.nodeagent.devices.allocation import DeviceAllocation
@@ -301,6 +302,8 @@ class NodeAgent:
         works = [self.events.run(), self.pods.run(), self._follow_runtime()]
         if self.settings.registers:
             works.append(self.node.run())
+        if self.settings.logs is not None:
+            works.append(LogRotation(self.runtime, self.clock, self.settings.logs).run())
         tasks = [asyncio.create_task(work) for work in works]
         try:
             await self.pods.wait_synced()
@@ -374,7 +377,8 @@ class NodeAgent:
             worker = self.workers.find(victim.metadata.uid)
             if worker is not None:
                 self.events.about_pod(worker.identity, WARNING, "Preempting", message)
-                worker.evict(NodeEviction("Preempting", message))
+                why = "Pod was preempted by Kubelet to accommodate a critical pod."
+                worker.evict(NodeEviction("Preempting", message, disruption=why))
 
 
 async def _end(*tasks: asyncio.Task[None] | asyncio.Task[bool]) -> None:

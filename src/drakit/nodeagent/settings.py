@@ -9,6 +9,7 @@ from typing import Any
 
 from drakit.base.gates import FeatureGates
 from drakit.base.quantity import Quantity
+from drakit.nodeagent.containers.logrotation import LogBounds
 from drakit.nodeagent.node.facts import MachineFacts
 
 
@@ -58,5 +59,7 @@ class AgentSettings:
     shutdown_grace: float = 0.0
     shutdown_grace_critical: float = 0.0
     serves_device_plugins: bool = True
+    logs: LogBounds | None = None
+    """How large logs may grow; none where no container writes any."""
     registers: bool = True
     """Whether the agent makes its Node object; without, somebody else does."""

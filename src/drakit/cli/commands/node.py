@@ -24,6 +24,7 @@ from drakit.apiserver.auth.certificates import Authority
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
+from drakit.base.quantity import Quantity, QuantityError
 from drakit.cli.flags import options
 from drakit.cli.flags.access import access_of
 from drakit.cli.flags.groups import FlagGroup, ReachFlags, with_groups
@@ -33,6 +34,7 @@ from drakit.cli.processes.logs import log_to_stderr, note_warning
 from drakit.cli.processes.runner import ComponentRun, fulfil
 from drakit.client import Access, Client
 from drakit.client.transport.http import Http
+from drakit.nodeagent.containers.logrotation import LogBounds
 from drakit.nodeagent.node.facts import DEFAULT_PODS, parse_reserved, this_machine
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
 from drakit.nodeagent.runtimes.cgroups import Cgroups
@@ -127,6 +129,12 @@ class NodeFlags(FlagGroup, frozen=True, kw_only=True):
     node_ip: Annotated[str, typer.Option(help="The node's address.")] = "127.0.0.1"
     node_labels: Annotated[str, typer.Option(help="name=value,… of the node's own labels.")] = ""
     max_pods: Annotated[int, typer.Option(min=1, help="How many pods the node takes.")] = DEFAULT_PODS
+    container_log_max_size: Annotated[
+        str, typer.Option(help="How large a container's log grows before it is rotated.")
+    ] = "10Mi"
+    container_log_max_files: Annotated[
+        int, typer.Option(min=2, help="How many files of a container's log are kept.")
+    ] = 5
     system_reserved: Annotated[str, typer.Option(help="cpu=…,memory=… for the machine itself.")] = ""
     kube_reserved: Annotated[str, typer.Option(help="cpu=…,memory=… for the node agent.")] = ""
     shutdown_grace_period: Annotated[
@@ -142,6 +150,15 @@ class NodeFlags(FlagGroup, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         return (self.node_name or socket.gethostname()).lower()
+
+    def log_bounds(self) -> LogBounds:
+        try:
+            size = Quantity.parse(self.container_log_max_size).value
+        except QuantityError as error:
+            raise UsageError(f"--container-log-max-size: {self.container_log_max_size!r}: {error}") from None
+        if size <= 0:
+            raise UsageError(f"--container-log-max-size: {self.container_log_max_size!r} must be more than zero")
+        return LogBounds(size, self.container_log_max_files)
 
     def labels(self) -> dict[str, str]:
         pairs = [each.partition("=") for each in options.names(self.node_labels)]
@@ -189,6 +206,7 @@ def _settings(about: NodeFlags, paths: AgentPaths, gates: FeatureGates) -> Agent
         system_reserved=parse_reserved(about.system_reserved, "--system-reserved"),
         kube_reserved=parse_reserved(about.kube_reserved, "--kube-reserved"),
         labels=about.labels(),
+        logs=about.log_bounds(),
         limits_with_claims=about.limits_with_claims,
         shutdown_grace=about.shutdown_grace_period,
         shutdown_grace_critical=about.shutdown_grace_period_critical_pods,

@@ -33,6 +33,7 @@ from drakit.client import CLAIMS, Client
 from drakit.driverkit import Driver, KubeletPlugin, PluginSettings
 from drakit.drivers import DRIVERS, load_profile
 from drakit.drivers.profiles import YAML_LOADER
+from drakit.nodeagent.containers.logrotation import LogBounds
 from drakit.nodeagent.node.facts import this_machine
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
 from drakit.nodeagent.runtimes.cgroups import Cgroups
@@ -167,6 +168,7 @@ class EmbeddedNode:
             paths=AgentPaths.below(self._root),
             machine=this_machine(self._root),
             gates=self._around.gates,
+            logs=LogBounds(),
             labels={"topology.kubernetes.io/zone": ZONES[number % len(ZONES)], **load_profile("fabric").node_labels},
         )
 

@@ -22,7 +22,7 @@ def spec_of(pod: Document) -> Document:
 
 
 def all_containers(pod: Document) -> Iterator[tuple[Document, ContainerRole]]:
-    """Init containers and sidecars in their order, then the regular ones."""
+    """Init containers and sidecars in their order, then the regular ones: all that may ask for resources."""
     for container in spec_of(pod).get("initContainers") or ():
         yield container, ContainerRole.SIDECAR if container.get("restartPolicy") == "Always" else ContainerRole.INIT
     for container in spec_of(pod).get("containers") or ():
@@ -30,7 +30,17 @@ def all_containers(pod: Document) -> Iterator[tuple[Document, ContainerRole]]:
 
 
 def container_named(pod: Document, name: str) -> Document | None:
-    return next((container for container, _ in all_containers(pod) if container["name"] == name), None)
+    """Of all kinds, ephemeral ones too."""
+    every = (*(each for each, _ in all_containers(pod)), *(spec_of(pod).get("ephemeralContainers") or ()))
+    return next((container for container in every if container["name"] == name), None)
+
+
+def field_of(pod: Document, name: str) -> str:
+    """The field of the spec that lists the container; one that is listed nowhere counts as a regular one."""
+    for field in ("initContainers", "ephemeralContainers"):
+        if any(container["name"] == name for container in spec_of(pod).get(field) or ()):
+            return field
+    return "containers"
 
 
 def resources_of(container: Document, which: str) -> Mapping[str, Any]:

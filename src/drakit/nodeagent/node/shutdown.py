@@ -33,7 +33,7 @@ def _is_critical(worker: PodWorker) -> bool:
 
 async def _end(workers: Sequence[PodWorker], clock: Clock, seconds: float) -> None:
     for worker in workers:
-        worker.evict(NodeEviction(REASON, MESSAGE, grace=_grace(worker, seconds)))
+        worker.evict(NodeEviction(REASON, MESSAGE, grace=_grace(worker, seconds), disruption=MESSAGE))
     limit = clock.monotonic() + seconds
     while any(not worker.over for worker in workers) and clock.monotonic() < limit:
         await clock.sleep(_LOOK_SECONDS)

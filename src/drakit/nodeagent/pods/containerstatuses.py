@@ -76,6 +76,13 @@ def init_container_statuses(pod: Pod, document: Document, facts: ContainerFacts)
     return [_status(pod, each, old.get(each.name), facts, init=True) for each in pod.spec.init_containers]
 
 
+def ephemeral_container_statuses(pod: Pod, document: Document, facts: ContainerFacts) -> list[Plain]:
+    """In the order of the spec. Whether one is ready is of no interest to anybody."""
+    old = _by_name(document, "ephemeralContainerStatuses")
+    made = [_status(pod, each, old.get(each.name), facts) for each in pod.spec.ephemeral_containers]
+    return [{**each, "ready": False} for each in made]
+
+
 def _by_name(document: Document, key: str) -> dict[str, Document]:
     return {status["name"]: status for status in (document.get("status") or {}).get(key) or ()}
 

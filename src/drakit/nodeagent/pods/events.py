@@ -50,8 +50,9 @@ class EventLog:
         self._wake = asyncio.Event()
 
     def about_pod(
-        self, pod: PodIdentity, type_: str, reason: str, message: str, *, container: str = "", init: bool = False
+        self, pod: PodIdentity, type_: str, reason: str, message: str, *, container: str = "", field: str = "containers"
     ) -> None:
+        """`field` is the one of the pod's spec that lists the container."""
         involved = {
             "kind": "Pod",
             "apiVersion": "v1",
@@ -60,7 +61,7 @@ class EventLog:
             "uid": pod.uid,
         }
         if container:
-            involved["fieldPath"] = f"spec.{'initContainers' if init else 'containers'}{{{container}}}"
+            involved["fieldPath"] = f"spec.{field}{{{container}}}"
         self._tell(_Told(involved, type_, reason, message))
 
     def about_node(self, type_: str, reason: str, message: str) -> None:

@@ -27,7 +27,8 @@ def plan(pod: Pod, view: RuntimeView, *, is_started: Callable[[str], bool]) -> P
     if view.ready_sandbox is None:
         latest = view.latest_sandbox
         return PodPlan(sandbox=0 if latest is None else latest.attempt + 1)
-    steps = PodPlan()
+    # Somebody wants to look inside: not even an init container that hangs may hold that up. They never run twice.
+    steps = PodPlan(start=[each for each in pod.spec.ephemeral_containers if _is_new(each, view)])
     for container in pod.spec.init_containers:
         if not _pass(pod, container, view, steps, is_started):
             return steps
@@ -67,6 +68,11 @@ def _is_beyond(pod: Pod, view: RuntimeView) -> bool:
         each.name in names and each.sandbox_id == sandbox.id and each.state is not ContainerState.CREATED
         for each in view.containers
     )
+
+
+def _is_new(container: Container, view: RuntimeView) -> bool:
+    latest = view.latest(container.name)
+    return latest is None or latest.state is ContainerState.CREATED
 
 
 def _should_start(pod: Pod, container: Container, view: RuntimeView) -> bool:

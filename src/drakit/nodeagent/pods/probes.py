@@ -7,10 +7,9 @@ Out: which of them are not started or not ready, which have failed; a word to th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from drakit.base.clock import Clock
-from drakit.nodeagent.containers.documents import Document, container_named, identity
+from drakit.nodeagent.containers.documents import Document, container_named, field_of, identity
 from drakit.nodeagent.containers.handlers import HandlerRunner, HandlerTarget
 from drakit.nodeagent.containers.probes import ContainerProbes, ProbeFailure
 from drakit.nodeagent.pods.events import WARNING, EventLog
@@ -56,7 +55,6 @@ class PodProbes:
     async def _begin(self, document: Document, info: ContainerInfo, view: RuntimeView) -> None:
         container = container_named(document, info.name) or {}
         sandbox = view.ready_sandbox
-        init = any(each["name"] == info.name for each in _init_containers(document))
         pod = identity(document)
         probes = ContainerProbes(
             HandlerTarget(info.id, container, sandbox.ip if sandbox is not None else ""),
@@ -64,7 +62,7 @@ class PodProbes:
             clock=self._clock,
             on_change=self._on_change,
             on_event=lambda reason, message: self._events.about_pod(
-                pod, WARNING, reason, message, container=info.name, init=init
+                pod, WARNING, reason, message, container=info.name, field=field_of(document, info.name)
             ),
         )
         self._running[info.id] = (info.name, probes)
@@ -78,7 +76,3 @@ class PodProbes:
 def _has_probes(document: Document, name: str) -> bool:
     container = container_named(document, name)
     return container is not None and any(container.get(probe) for probe in _PROBES)
-
-
-def _init_containers(document: Document) -> Any:
-    return (document.get("spec") or {}).get("initContainers") or ()

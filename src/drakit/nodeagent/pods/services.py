@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from drakit.api import Partial, Pod
 from drakit.base.clock import Clock
@@ -40,6 +41,18 @@ class NodeEviction:
     reason: str
     message: str
     grace: float | None = None
+    disruption: str = ""
+    """What the condition DisruptionTarget says; without it there is no such condition."""
+
+    def status(self) -> dict[str, Any]:
+        """What the last status of the pod says of it."""
+        return {"reason": self.reason, "message": self.message}
+
+    def conditions(self) -> list[dict[str, Any]]:
+        if not self.disruption:
+            return []
+        about = {"reason": "TerminationByKubelet", "message": self.disruption}
+        return [{"type": "DisruptionTarget", "status": "True", **about}]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from drakit.base.errors import DrakitError, Retryable
 from drakit.nodeagent.claims.devices import ClaimUnknown, cdi_ids
 from drakit.nodeagent.claims.records import ClaimRecords
 from drakit.nodeagent.containers.config import ContainerSettings, container_config
-from drakit.nodeagent.containers.documents import container_named, identity
+from drakit.nodeagent.containers.documents import container_named, field_of, identity
 from drakit.nodeagent.containers.failures import ConfigUnavailable, HookFailed, MountFailed, VolumeRefused
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.handlers import HandlerRunner, HandlerTarget
@@ -31,6 +31,12 @@ from drakit.nodeagent.pods.events import NORMAL, WARNING, EventLog
 from drakit.nodeagent.runtimes.contract import ContainerConfig, ImageUnavailable, Runtime, RuntimeRefusal, SandboxInfo
 
 Document = Mapping[str, Any]
+_KINDS = {
+    "containers": "container",
+    "initContainers": "init_container",
+    "ephemeralContainers": "ephemeral_container",
+}
+"""As the kubelet's metrics of starts call them."""
 
 
 class StartFailed(Retryable):
@@ -50,10 +56,6 @@ class Start:
     attempt: int
     volumes: Mapping[str, Path]
     node: NodeFacts
-
-    @property
-    def init(self) -> bool:
-        return any(each.name == self.container.name for each in self.pod.spec.init_containers)
 
 
 class ContainerStarts:
@@ -89,7 +91,7 @@ class ContainerStarts:
 
     async def start(self, start: Start) -> str:
         """The container's id. Raise StartFailed."""
-        kind = "init_container" if start.init else "container"
+        kind = _KINDS[field_of(start.document, start.container.name)]
         try:
             container_id = await self._start(start)
         except StartFailed as failure:
@@ -174,7 +176,8 @@ class ContainerStarts:
 
     def _tell(self, start: Start, type_: str, reason: str, message: str) -> None:
         pod = identity(start.document)
-        self._events.about_pod(pod, type_, reason, message, container=start.container.name, init=start.init)
+        name = start.container.name
+        self._events.about_pod(pod, type_, reason, message, container=name, field=field_of(start.document, name))
 
     def _document(self, start: Start) -> Document:
         found = container_named(start.document, start.container.name)

@@ -19,6 +19,7 @@ from drakit.nodeagent.pods.containerstatuses import (
     ContainerFacts,
     HealthView,
     container_statuses,
+    ephemeral_container_statuses,
     init_container_statuses,
     lost,
 )
@@ -33,6 +34,8 @@ class PodStatusFacts:
     health: HealthView
     host_ip: str = ""
     start_time: str = ""
+    evicted: bool = False
+    """The node ends the pod: it has failed, whatever its containers say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def build_status(pod: Pod, document: Mapping[str, Any], facts: PodStatusFacts, *
     init = init_container_statuses(pod, document, facts.containers)
     containers = container_statuses(pod, document, facts.containers, facts.health)
     sandbox = facts.containers.view.ready_sandbox
-    phase = phase_of(pod, init, containers, ended=ended)
+    phase = FAILED if ended and facts.evicted else phase_of(pod, init, containers, ended=ended)
     conditions = conditions_of(pod, phase, init, containers, sandbox_ready=sandbox is not None)
     require_gates(document, conditions)
     status: Plain = {
@@ -58,6 +61,8 @@ def build_status(pod: Pod, document: Mapping[str, Any], facts: PodStatusFacts, *
     }
     if init:
         status["initContainerStatuses"] = init
+    if ephemeral := ephemeral_container_statuses(pod, document, facts.containers):
+        status["ephemeralContainerStatuses"] = ephemeral
     if facts.start_time:
         status["startTime"] = facts.start_time
     if facts.host_ip:
@@ -80,7 +85,7 @@ def _shown(phase: str, pod: Pod) -> str:
 def _close(pod: Pod, status: Plain) -> None:
     """A pod that is over has no container that waits, and a terminal phase."""
     if _has_initialized(pod, status):
-        for each in status["containerStatuses"]:
+        for each in (*status["containerStatuses"], *status.get("ephemeralContainerStatuses", ())):
             if "terminated" not in each["state"]:
                 each["state"] = {"terminated": lost("terminated")}
     if status["phase"] not in TERMINAL:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from drakit.api import Partial, Pod, is_sidecar
-from drakit.nodeagent.containers.documents import container_named
+from drakit.nodeagent.containers.documents import container_named, field_of
 from drakit.nodeagent.containers.handlers import HandlerTarget
 from drakit.nodeagent.containers.hooks import LEAST_GRACE, end_container
 from drakit.nodeagent.pods.events import NORMAL, WARNING
@@ -54,5 +54,5 @@ class ContainerStops:
         )
 
     def _tell(self, container: str, type_: str, reason: str, message: str) -> None:
-        init = self._pod is not None and any(each.name == container for each in self._pod.view.spec.init_containers)
-        self._services.events.about_pod(self._identity, type_, reason, message, container=container, init=init)
+        field = field_of(self._pod.document, container) if self._pod is not None else "containers"
+        self._services.events.about_pod(self._identity, type_, reason, message, container=container, field=field)

@@ -13,23 +13,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from drakit.api import Container, Partial, Pod
-from drakit.api.text.times import format_time
+from drakit.api.text.times import format_time, parse_time
 from drakit.base.errors import DrakitError
 from drakit.nodeagent.claims.devices import needs_preparation
 from drakit.nodeagent.claims.preparation import PreparationFailed
 from drakit.nodeagent.containers.config import log_directory
-from drakit.nodeagent.containers.documents import identity
+from drakit.nodeagent.containers.documents import field_of, identity
 from drakit.nodeagent.containers.failures import MountFailed, VolumeRefused
 from drakit.nodeagent.containers.hooks import LEAST_GRACE, grace_period
 from drakit.nodeagent.containers.limits import pod_cgroup_limits
 from drakit.nodeagent.pods.containerstatuses import ContainerFacts, Waiting
 from drakit.nodeagent.pods.events import NORMAL, WARNING
-from drakit.nodeagent.pods.phases import FAILED, TERMINAL
+from drakit.nodeagent.pods.phases import TERMINAL
 from drakit.nodeagent.pods.plan import PodPlan, next_attempt, plan, restarts
 from drakit.nodeagent.pods.probes import PodProbes
 from drakit.nodeagent.pods.retry import Retry
@@ -65,6 +66,7 @@ class _Memory:
 
 AGAIN = 0.0
 NEVER = None
+PAST_DEADLINE = NodeEviction("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 
 
 class PodWorker:
@@ -152,7 +154,7 @@ class PodWorker:
     async def _look(self) -> float | None:
         """Do what is to be done now; seconds until the next look, none for: when something changes."""
         try:
-            wait = await (self._end() if self.is_ending else self._sync())
+            wait = await (self._end() if self.is_ending else self._sync_until_deadline())
         except DrakitError as error:
             log.warning("pod %s/%s: %s", self.identity.namespace, self.identity.name, error)
             return self._retry.failed()
@@ -178,6 +180,26 @@ class PodWorker:
         self._services.waits.end(self.identity.uid)
 
     # A pod that should run
+
+    async def _sync_until_deadline(self) -> float | None:
+        wait = await self._sync()
+        left = self._active_seconds_left()
+        if left is None or self.is_ending:
+            return wait
+        if left > 0:
+            return left if wait is NEVER else min(wait, left)
+        self._services.events.about_pod(self.identity, NORMAL, PAST_DEADLINE.reason, PAST_DEADLINE.message)
+        self.evict(PAST_DEADLINE)
+        return AGAIN
+
+    def _active_seconds_left(self) -> float | None:
+        """Of the time that the pod may be active, from its start time; none without a limit."""
+        limit = self._known.view.spec.active_deadline_seconds
+        last = self._services.writer.last(self.identity.uid) or self._known.document.get("status") or {}
+        if limit is None or not last.get("startTime"):
+            return None
+        started = parse_time(last["startTime"])
+        return limit - (self._services.clock.now() - started).total_seconds()
 
     async def _sync(self) -> float | None:
         view = await self._view()
@@ -395,8 +417,8 @@ class PodWorker:
         if self._speaks:
             status = self._build(view, ended=True).status
             if self._eviction is not None:
-                reason, message = self._eviction.reason, self._eviction.message
-                status |= {"phase": FAILED, "reason": reason, "message": message}
+                status |= self._eviction.status()
+                status["conditions"] += self._eviction.conditions()
             self._put(status)
         self._services.volumes.tear_down(self.identity.uid)
         self._services.backoff.forget(self.identity.uid)
@@ -410,6 +432,8 @@ class PodWorker:
                 await self._services.writer.delete(self.pod)
             for sandbox in (await self._view()).sandboxes:
                 await self._services.runtime.remove_sandbox(sandbox.id)
+            logs = log_directory(self._services.log_root, self.identity)
+            await asyncio.to_thread(shutil.rmtree, logs, ignore_errors=True)
             self._services.writer.forget(self.identity.uid)
             self._cleared = True
         return NEVER
@@ -445,13 +469,17 @@ class PodWorker:
         node = self._services.node()
         host_ip = node.host_ips[0] if node.host_ips else ""
         return build_status(
-            self._known.view, document, PodStatusFacts(facts, self._services.health, host_ip), ended=ended
+            self._known.view,
+            document,
+            PodStatusFacts(facts, self._services.health, host_ip, evicted=self._eviction is not None),
+            ended=ended,
         )
 
     def _shown_waiting(self, view: RuntimeView) -> dict[str, Waiting]:
         """Reasons of containers that are to run, and do not."""
         shown = {}
-        for container in (*self._known.view.spec.init_containers, *self._known.view.spec.containers):
+        spec = self._known.view.spec
+        for container in (*spec.init_containers, *spec.containers, *spec.ephemeral_containers):
             latest, waiting = view.latest(container.name), self._memory.waiting.get(container.name)
             ended = latest is not None and latest.state is ContainerState.EXITED
             if waiting is not None and (not ended or (latest and restarts(self._known.view, container, latest))):
@@ -459,8 +487,8 @@ class PodWorker:
         return shown
 
     def _tell(self, container: str, type_: str, reason: str, message: str) -> None:
-        init = self.pod is not None and any(each.name == container for each in self.pod.view.spec.init_containers)
-        self._services.events.about_pod(self.identity, type_, reason, message, container=container, init=init)
+        field = field_of(self.pod.document, container) if self.pod is not None else "containers"
+        self._services.events.about_pod(self.identity, type_, reason, message, container=container, field=field)
 
 
 def identity_of(pod: Partial[Pod]) -> PodIdentity:

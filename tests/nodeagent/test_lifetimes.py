@@ -1,0 +1,116 @@
+"""Pods that may not be active for ever, and containers that somebody adds to look inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drakit.client import PODS
+from tests.conformance.nodeflows.stage import NAMESPACE
+from tests.nodeagent.scene import Scene, on_loop, scene
+
+Plain = dict[str, Any]
+
+
+@on_loop
+async def test_a_pod_ends_when_its_active_deadline_is_over_and_lets_its_claim_go() -> None:
+    async with scene() as it:
+        await it.driver()
+        await it.pod(activeDeadlineSeconds=30)
+        await it.claim(pod="pod")
+        await it.bind()
+        await it.it.run_for(29.0)
+        assert it.state()["phase"] == "Running"
+        await it.it.run_for(2.0)
+        message = "Pod was active on the node longer than the specified deadline"
+        assert (it.state()["phase"], it.state()["reason"], it.state()["message"]) == (
+            "Failed",
+            "DeadlineExceeded",
+            message,
+        )
+        ready = next(each for each in it.state()["conditions"] if each["type"] == "Ready")
+        assert (ready["status"], ready["reason"]) == ("False", "PodFailed")
+        assert it.events("DeadlineExceeded") == [message]
+        assert it.calls() == ["prepare", "unprepare"]
+
+
+@on_loop
+async def test_the_active_deadline_counts_on_while_the_agent_is_away_and_for_a_pod_that_waits() -> None:
+    async with scene() as it:
+        await it.pod(activeDeadlineSeconds=30)
+        await it.claim(pod="pod")
+        await it.bind()
+        await it.it.run_for(10.0)
+        await it.it.stop_agent()
+        it.it.clock.advance(15.0)
+        await it.it.start_agent()
+        await it.it.run_for(4.0)
+        assert it.state()["phase"] == "Pending"
+        await it.it.run_for(2.0)
+        assert it.state()["reason"] == "DeadlineExceeded"
+        assert it.calls() == []
+
+
+async def debug(it: Scene, name: str, **about: Any) -> None:
+    found = await it.it.client.get(PODS, "pod", namespace=NAMESPACE)
+    known = found.document["spec"].get("ephemeralContainers") or []
+    added = {"name": name, "image": "busybox", "command": ["sh"], "terminationMessagePolicy": "File", **about}
+    change = {"spec": {"ephemeralContainers": [*known, added]}}
+    await it.it.client.patch(found, change, subresource="ephemeralcontainers")
+    await it.it.settle()
+
+
+async def ephemeral(it: Scene) -> list[Plain]:
+    found = await it.it.client.get(PODS, "pod", namespace=NAMESPACE)
+    return list(found.document["status"].get("ephemeralContainerStatuses") or ())
+
+
+@on_loop
+async def test_an_ephemeral_container_starts_in_the_running_pod_without_its_devices() -> None:
+    async with scene() as it:
+        await it.driver()
+        await it.start()
+        await debug(it, "debugger")
+        made = [each for each in it.it.cri if each.container == "debugger"]
+        assert [each.method for each in made] == ["CreateContainer", "StartContainer"]
+        assert made[0].about["CDI_devices"] == []
+        (status,) = await ephemeral(it)
+        assert "running" in status["state"]
+        assert it.calls() == ["prepare"]
+        paths = {each[4] for each in it.it.events if each[2] == "Started"}
+        assert "spec.ephemeralContainers{debugger}" in paths
+
+
+@on_loop
+async def test_an_ephemeral_container_runs_once_and_does_not_keep_the_pod() -> None:
+    async with scene() as it:
+        await it.driver()
+        await it.start()
+        await debug(it, "one")
+        it.it.runtime.exit(3, pod="pod", name="one")
+        await it.it.run_for(60.0)
+        await debug(it, "two")
+        first, second = await ephemeral(it)
+        assert first["state"]["terminated"]["exitCode"] == 3
+        assert first["restartCount"] == 0
+        assert "running" in second["state"]
+        assert it.state()["phase"] == "Running"
+        await it.restart()
+        assert sum(each.method == "StartContainer" for each in it.it.cri) == 3
+        await it.delete()
+        await it.it.run_for(5.0)
+        assert it.it.deleted == ["pod"]
+        stopped = {each.container for each in it.it.cri if each.method == "StopContainer"}
+        assert stopped == {"main", "two"}
+
+
+@on_loop
+async def test_an_ephemeral_container_starts_beside_an_init_container_that_hangs() -> None:
+    async with scene() as it:
+        await it.driver()
+        init = [{"name": "slow", "image": "busybox", "command": ["sleep", "inf"]}]
+        await it.pod(initContainers=init)
+        await it.claim(pod="pod")
+        await it.bind()
+        await debug(it, "debugger")
+        assert it.it.runtime.running("pod", "debugger") is not None
+        assert it.it.runtime.running("pod", "main") is None
