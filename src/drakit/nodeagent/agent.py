@@ -33,6 +33,7 @@ from drakit.nodeagent.claims.waits import ClaimWaits
 from drakit.nodeagent.containers.backoff import RestartBackoff
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.handlers import HandlerRunner
+from drakit.nodeagent.containers.limits import BEST_EFFORT, qos_class
 from drakit.nodeagent.containers.logrotation import LogRotation
 from drakit.nodeagent.containers.sources import ClientObjects
 from drakit.nodeagent.containers.volumes import VolumeStore
@@ -41,7 +42,9 @@ from drakit.nodeagent.devices.registration import DevicePlugins
 from drakit.nodeagent.metrics import AgentMetrics
 from drakit.nodeagent.node.facts import allocatable_of
 from drakit.nodeagent.node.object import NodeObject, NodeState
+from drakit.nodeagent.node.pressure import NodePressure, PressureParts
 from drakit.nodeagent.node.shutdown import NOT_READY, end_pods
+from drakit.nodeagent.node.usage import MachineReader, ThisMachine
 from drakit.nodeagent.plugins.channels import GrpcDialer
 from drakit.nodeagent.plugins.contract import Dialer
 from drakit.nodeagent.plugins.directory import RegistryDirectory, SocketDirectory
@@ -57,6 +60,7 @@ from drakit.nodeagent.pods.events import WARNING, EventLog
 from drakit.nodeagent.pods.feed import PodFeed
 from drakit.nodeagent.pods.services import NodeEviction, PodServices, Rejection
 from drakit.nodeagent.pods.starts import ContainerStarts
+from drakit.nodeagent.pods.worker import PodWorker
 from drakit.nodeagent.pods.workers import PodWorkers
 from drakit.nodeagent.pods.writer import StatusWriter
 from drakit.nodeagent.runtimes.contract import PodIdentity, Runtime
@@ -82,8 +86,9 @@ class NodeAgent:
         random: Random | None = None,
         flush: Callable[[int], None] = os.fsync,
         server: Callable[[NodeAgent], AbstractAsyncContextManager[object]] | None = None,
+        usage: MachineReader | None = None,
     ) -> None:
-        """`server` makes what is served as long as the agent runs: logs, exec, pages."""
+        """`server` makes what is served as long as the agent runs: logs, exec, pages. `usage` measures the machine."""
         self._server = server
         self.settings = settings
         self.clock: Clock = clock or RealClock()
@@ -128,6 +133,7 @@ class NodeAgent:
         self._writer = StatusWriter(client, self.clock)
         self._waits = ClaimWaits(client, self.clock)
         self._fit = NodeFit(lambda: self.state.amounts()[1], gates)
+        self._pressure = self._make_pressure(usage or ThisMachine(settings.paths.root))
         self._workers: PodWorkers | None = None
         self._ready = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -210,6 +216,9 @@ class NodeAgent:
             extended=self._extended,
         )
 
+    def _all_workers(self) -> Sequence[PodWorker]:
+        return self.workers.all()
+
     def _living_pods(self) -> Sequence[Pod]:
         return [each.view for each in self.workers.active()]
 
@@ -270,6 +279,20 @@ class NodeAgent:
         self.health.on_change.append(self._on_health)
         return PodWorkers(services)
 
+    def _make_pressure(self, reader: MachineReader) -> NodePressure:
+        settings = self.settings
+        parts = PressureParts(
+            self.state,
+            self.node.changed,
+            self._all_workers,
+            self.runtime,
+            self.events,
+            self.metrics,
+            settings.paths.pods,
+            with_claims=settings.limits_with_claims,
+        )
+        return NodePressure(settings.eviction_hard, reader, self.clock, parts)
+
     def _node_facts(self) -> NodeFacts:
         _, allocatable = self.state.amounts()
         return NodeFacts(
@@ -302,6 +325,8 @@ class NodeAgent:
         works = [self.events.run(), self.pods.run(), self._follow_runtime()]
         if self.settings.registers:
             works.append(self.node.run())
+        if self.settings.eviction_hard:
+            works.append(self._pressure.run())
         if self.settings.logs is not None:
             works.append(LogRotation(self.runtime, self.clock, self.settings.logs).run())
         tasks = [asyncio.create_task(work) for work in works]
@@ -360,6 +385,9 @@ class NodeAgent:
     def _admit(self, pod: Partial[Pod]) -> Rejection | None:
         if self.state.shutting_down:
             return Rejection("NodeShutdown", "Pod was rejected as the node is shutting down.")
+        best_effort = (pod.view.status.qos_class or qos_class(pod.document)) == BEST_EFFORT
+        if (refusal := self._pressure.refusal(pod.view, best_effort=best_effort)) is not None:
+            return refusal
         others = [each.view for each in self.workers.active() if each.view.metadata.uid != pod.view.metadata.uid]
         shortages = self._fit.shortages(pod.view, others)
         if not shortages:

@@ -29,3 +29,15 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o600, flush: Flush
         flush(directory)
     finally:
         os.close(directory)
+
+
+def tree_size(directory: Path) -> int:
+    """Bytes that the files below take on the disk."""
+    total = 0
+    for place, _, names in os.walk(directory, onerror=lambda _: None):
+        for name in names:
+            try:
+                total += (Path(place) / name).lstat().st_blocks * 512
+            except OSError:
+                continue  # it has gone meanwhile
+    return total

@@ -65,6 +65,16 @@ class AgentMetrics:
             registry=registry,
         )
 
+        self._evictions = Counter(
+            "kubelet_evictions",
+            "[ALPHA] Cumulative number of pod evictions by eviction signal",
+            ("eviction_signal",),
+            registry=registry,
+        )
+
+    def evicted(self, signal: str) -> None:
+        self._evictions.labels(signal).inc()
+
     def observe_call(self, driver: str, method: str, code: str, seconds: float) -> None:
         self._calls.labels(driver, method, code).observe(seconds)
 

@@ -11,6 +11,7 @@ from drakit.base.gates import FeatureGates
 from drakit.base.quantity import Quantity
 from drakit.nodeagent.containers.logrotation import LogBounds
 from drakit.nodeagent.node.facts import MachineFacts
+from drakit.nodeagent.node.thresholds import Threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class AgentSettings:
     shutdown_grace: float = 0.0
     shutdown_grace_critical: float = 0.0
     serves_device_plugins: bool = True
+    eviction_hard: tuple[Threshold, ...] = ()
+    """When the node is short of something and ends pods; empty for never."""
     logs: LogBounds | None = None
     """How large logs may grow; none where no container writes any."""
     registers: bool = True

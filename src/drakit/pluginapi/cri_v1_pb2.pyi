@@ -1951,6 +1951,136 @@ class ContainerEventResponse(_message.Message):
 Global___ContainerEventResponse: _TypeAlias = ContainerEventResponse  # noqa: Y015
 
 @_typing.final
+class ContainerStatsRequest(_message.Message):
+    """-- what containers take"""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTAINER_ID_FIELD_NUMBER: _builtins.int
+    container_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        container_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContainerStatsRequest: _TypeAlias = ContainerStatsRequest  # noqa: Y015
+
+@_typing.final
+class UInt64Value(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    value: _builtins.int
+    def __init__(
+        self,
+        *,
+        value: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UInt64Value: _TypeAlias = UInt64Value  # noqa: Y015
+
+@_typing.final
+class MemoryUsage(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
+    WORKING_SET_BYTES_FIELD_NUMBER: _builtins.int
+    timestamp: _builtins.int
+    @_builtins.property
+    def working_set_bytes(self) -> Global___UInt64Value: ...
+    def __init__(
+        self,
+        *,
+        timestamp: _builtins.int = ...,
+        working_set_bytes: Global___UInt64Value | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["working_set_bytes", b"working_set_bytes"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["timestamp", b"timestamp", "working_set_bytes", b"working_set_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemoryUsage: _TypeAlias = MemoryUsage  # noqa: Y015
+
+@_typing.final
+class FilesystemUsage(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
+    USED_BYTES_FIELD_NUMBER: _builtins.int
+    timestamp: _builtins.int
+    @_builtins.property
+    def used_bytes(self) -> Global___UInt64Value: ...
+    def __init__(
+        self,
+        *,
+        timestamp: _builtins.int = ...,
+        used_bytes: Global___UInt64Value | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["used_bytes", b"used_bytes"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["timestamp", b"timestamp", "used_bytes", b"used_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FilesystemUsage: _TypeAlias = FilesystemUsage  # noqa: Y015
+
+@_typing.final
+class ContainerStats(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMORY_FIELD_NUMBER: _builtins.int
+    WRITABLE_LAYER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def memory(self) -> Global___MemoryUsage: ...
+    @_builtins.property
+    def writable_layer(self) -> Global___FilesystemUsage: ...
+    def __init__(
+        self,
+        *,
+        memory: Global___MemoryUsage | None = ...,
+        writable_layer: Global___FilesystemUsage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory", "writable_layer", b"writable_layer"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory", "writable_layer", b"writable_layer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContainerStats: _TypeAlias = ContainerStats  # noqa: Y015
+
+@_typing.final
+class ContainerStatsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def stats(self) -> Global___ContainerStats: ...
+    def __init__(
+        self,
+        *,
+        stats: Global___ContainerStats | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["stats", b"stats"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["stats", b"stats"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContainerStatsResponse: _TypeAlias = ContainerStatsResponse  # noqa: Y015
+
+@_typing.final
 class ImageStatusRequest(_message.Message):
     """-- images"""
 

@@ -99,6 +99,11 @@ class RuntimeServiceStub:
                 request_serializer=drakit_dot_pluginapi_dot_cri__v1__pb2.ContainerStatusRequest.SerializeToString,
                 response_deserializer=drakit_dot_pluginapi_dot_cri__v1__pb2.ContainerStatusResponse.FromString,
                 _registered_method=True)
+        self.ContainerStats = channel.unary_unary(
+                '/runtime.v1.RuntimeService/ContainerStats',
+                request_serializer=drakit_dot_pluginapi_dot_cri__v1__pb2.ContainerStatsRequest.SerializeToString,
+                response_deserializer=drakit_dot_pluginapi_dot_cri__v1__pb2.ContainerStatsResponse.FromString,
+                _registered_method=True)
         self.ReopenContainerLog = channel.unary_unary(
                 '/runtime.v1.RuntimeService/ReopenContainerLog',
                 request_serializer=drakit_dot_pluginapi_dot_cri__v1__pb2.ReopenContainerLogRequest.SerializeToString,
@@ -212,6 +217,12 @@ class RuntimeServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ContainerStats(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ReopenContainerLog(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -315,6 +326,11 @@ def add_RuntimeServiceServicer_to_server(servicer, server):
                     servicer.ContainerStatus,
                     request_deserializer=drakit_dot_pluginapi_dot_cri__v1__pb2.ContainerStatusRequest.FromString,
                     response_serializer=drakit_dot_pluginapi_dot_cri__v1__pb2.ContainerStatusResponse.SerializeToString,
+            ),
+            'ContainerStats': grpc.unary_unary_rpc_method_handler(
+                    servicer.ContainerStats,
+                    request_deserializer=drakit_dot_pluginapi_dot_cri__v1__pb2.ContainerStatsRequest.FromString,
+                    response_serializer=drakit_dot_pluginapi_dot_cri__v1__pb2.ContainerStatsResponse.SerializeToString,
             ),
             'ReopenContainerLog': grpc.unary_unary_rpc_method_handler(
                     servicer.ReopenContainerLog,
@@ -698,6 +714,33 @@ class RuntimeService:
             '/runtime.v1.RuntimeService/ContainerStatus',
             drakit_dot_pluginapi_dot_cri__v1__pb2.ContainerStatusRequest.SerializeToString,
             drakit_dot_pluginapi_dot_cri__v1__pb2.ContainerStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ContainerStats(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/runtime.v1.RuntimeService/ContainerStats',
+            drakit_dot_pluginapi_dot_cri__v1__pb2.ContainerStatsRequest.SerializeToString,
+            drakit_dot_pluginapi_dot_cri__v1__pb2.ContainerStatsResponse.FromString,
             options,
             channel_credentials,
             insecure,

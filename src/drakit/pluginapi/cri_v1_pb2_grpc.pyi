@@ -44,6 +44,7 @@ class RuntimeServiceStub:
     RemoveContainer: _grpc.UnaryUnaryMultiCallable[_cri_v1_pb2.RemoveContainerRequest, _cri_v1_pb2.RemoveContainerResponse]
     ListContainers: _grpc.UnaryUnaryMultiCallable[_cri_v1_pb2.ListContainersRequest, _cri_v1_pb2.ListContainersResponse]
     ContainerStatus: _grpc.UnaryUnaryMultiCallable[_cri_v1_pb2.ContainerStatusRequest, _cri_v1_pb2.ContainerStatusResponse]
+    ContainerStats: _grpc.UnaryUnaryMultiCallable[_cri_v1_pb2.ContainerStatsRequest, _cri_v1_pb2.ContainerStatsResponse]
     ReopenContainerLog: _grpc.UnaryUnaryMultiCallable[_cri_v1_pb2.ReopenContainerLogRequest, _cri_v1_pb2.ReopenContainerLogResponse]
     ExecSync: _grpc.UnaryUnaryMultiCallable[_cri_v1_pb2.ExecSyncRequest, _cri_v1_pb2.ExecSyncResponse]
     Exec: _grpc.UnaryUnaryMultiCallable[_cri_v1_pb2.ExecRequest, _cri_v1_pb2.ExecResponse]
@@ -67,6 +68,7 @@ class RuntimeServiceAsyncStub(RuntimeServiceStub):
     RemoveContainer: _aio.UnaryUnaryMultiCallable[_cri_v1_pb2.RemoveContainerRequest, _cri_v1_pb2.RemoveContainerResponse]  # type: ignore[assignment]
     ListContainers: _aio.UnaryUnaryMultiCallable[_cri_v1_pb2.ListContainersRequest, _cri_v1_pb2.ListContainersResponse]  # type: ignore[assignment]
     ContainerStatus: _aio.UnaryUnaryMultiCallable[_cri_v1_pb2.ContainerStatusRequest, _cri_v1_pb2.ContainerStatusResponse]  # type: ignore[assignment]
+    ContainerStats: _aio.UnaryUnaryMultiCallable[_cri_v1_pb2.ContainerStatsRequest, _cri_v1_pb2.ContainerStatsResponse]  # type: ignore[assignment]
     ReopenContainerLog: _aio.UnaryUnaryMultiCallable[_cri_v1_pb2.ReopenContainerLogRequest, _cri_v1_pb2.ReopenContainerLogResponse]  # type: ignore[assignment]
     ExecSync: _aio.UnaryUnaryMultiCallable[_cri_v1_pb2.ExecSyncRequest, _cri_v1_pb2.ExecSyncResponse]  # type: ignore[assignment]
     Exec: _aio.UnaryUnaryMultiCallable[_cri_v1_pb2.ExecRequest, _cri_v1_pb2.ExecResponse]  # type: ignore[assignment]
@@ -165,6 +167,13 @@ class RuntimeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _cri_v1_pb2.ContainerStatusRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_cri_v1_pb2.ContainerStatusResponse, _abc.Awaitable[_cri_v1_pb2.ContainerStatusResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ContainerStats(
+        self,
+        request: _cri_v1_pb2.ContainerStatsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_cri_v1_pb2.ContainerStatsResponse, _abc.Awaitable[_cri_v1_pb2.ContainerStatsResponse]]: ...
 
     @_abc_1.abstractmethod
     def ReopenContainerLog(

@@ -12,6 +12,7 @@ from drakit.nodeagent.runtimes.contract import (
     ContainerConfig,
     ContainerInfo,
     ContainerState,
+    ContainerUsage,
     RuntimeFailure,
     RuntimeVersion,
     SandboxConfig,
@@ -44,6 +45,8 @@ class ScriptedRuntime:
         self._numbers = iter(range(1, 10_000))
         self._changed: asyncio.Queue[str] = asyncio.Queue()
         self._ends: set[asyncio.Task[None]] = set()
+        self.usages: dict[str, ContainerUsage] = {}
+        """What each container of a pod takes, by the pod's name."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -129,6 +132,9 @@ class ScriptedRuntime:
 
     async def containers(self) -> list[ContainerInfo]:
         return list(self._containers.values())
+
+    async def usage(self, container_id: str) -> ContainerUsage:
+        return self.usages.get(self._containers[container_id].pod.name, ContainerUsage())
 
     async def changes(self) -> AsyncIterator[str]:
         while True:

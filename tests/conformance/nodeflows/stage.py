@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,6 +25,7 @@ from drakit.base.quantity import Quantity
 from drakit.client import CLAIMS, EVENTS, PODS, SLICES, Client, ConnectionFailed, InProcess
 from drakit.nodeagent.agent import NodeAgent
 from drakit.nodeagent.node.facts import MachineFacts
+from drakit.nodeagent.node.usage import MachineReader
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
 from drakit.store import MemoryStore
 from tests.builders.cluster import settings
@@ -97,6 +99,9 @@ class Stage:
         self.runtime = ScriptedRuntime(clock, self._log_cri, self._creation_failure)
         rows = [step["status"] for step in flow["steps"] if step.get("saw") == "pod status"]
         self._tells_reasons = not rows or any("reason" in row or "message" in row for row in rows)
+        self.changes: Plain = {}
+        """Settings of the agent that differ from the usual, from its next start on."""
+        self.usage: MachineReader | None = None
         self.dies_after = 0
         """The agent dies in the call of this number; zero for never."""
         self._handler = handler
@@ -137,13 +142,14 @@ class Stage:
         self.agent = NodeAgent(
             Client(self.line, clock=self.clock),
             self.runtime,
-            AgentSettings(NODE, paths, machine, self.gates, serves_device_plugins=False),
+            replace(AgentSettings(NODE, paths, machine, self.gates, serves_device_plugins=False), **self.changes),
             clock=self.clock,
             dialer=ScriptedDialer(self.drivers, self.directory),
             directory=self.directory,
             registry=self.registry,
             random=Random(1),
             flush=lambda _: None,
+            usage=self.usage,
         )
         self._task = asyncio.create_task(self.agent.run())
         await self.settle()

@@ -269,6 +269,13 @@ class CriServer(RuntimeServiceServicer, ImageServiceServicer):
         )
         return cri.ContainerStatusResponse(status=status)
 
+    async def ContainerStats(self, request: Any, context: Any) -> Any:
+        await self._record("ContainerStats", request, context)
+        found = await self._runtime.usage(request.container_id)
+        memory = cri.MemoryUsage(working_set_bytes=cri.UInt64Value(value=found.memory_bytes))
+        files = cri.FilesystemUsage(used_bytes=cri.UInt64Value(value=found.disk_bytes))
+        return cri.ContainerStatsResponse(stats=cri.ContainerStats(memory=memory, writable_layer=files))
+
     async def ReopenContainerLog(self, request: Any, context: Any) -> Any:
         await self._record("ReopenContainerLog", request, context)
         await self._runtime.reopen_log(request.container_id)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from drakit.base.clock import RealClock
+from drakit.base.errors import DrakitError
 from drakit.nodeagent.containers.config import ContainerSettings, container_config, log_directory
 from drakit.nodeagent.containers.documents import identity
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
@@ -23,7 +24,17 @@ from drakit.nodeagent.runtimes.cri import CriRuntime
 from drakit.nodeagent.runtimes.crun import CrunRuntime, ImageStore
 from tests.nodeagent.containers.pods import Objects
 from tests.nodeagent.runtimes.criserver import CriServer
-from tests.nodeagent.runtimes.scene import end, on_loop, output, process_runtime, remove_all, write_cdi
+from tests.nodeagent.runtimes.scene import (
+    end,
+    on_loop,
+    output,
+    process_runtime,
+    remove_all,
+    shell,
+    start,
+    write_cdi,
+    written,
+)
 
 METADATA = "/var/run/kubernetes.io/dra-device-attributes/resourceclaimtemplates/gpu/req/gpu.example.com-metadata.json"
 SCRIPT = (
@@ -104,3 +115,21 @@ async def test_a_pod_prints_its_device_and_reads_its_metadata(
     assert info.log_path == str(tmp_path / "logs" / "ml_train_0c9e" / "main" / "0.log")
     assert (paths["scratch"] / "file").read_text() == "kept\n"
     assert info.message == "goodbye\n"
+
+
+@pytest.mark.parametrize("name", ["process", "crun", "cri"])
+@on_loop
+async def test_what_a_container_takes_is_measured(name: str, tmp_path: Path, root_file_system: Path) -> None:
+    if name == "crun" and (shutil.which("crun") is None or os.geteuid() != 0):
+        pytest.skip("crun is not installed, or may not be used")
+    script = "d=0123456789abcdef; i=0; while [ $i -lt 19 ]; do d=$d$d; i=$((i+1)); done; echo ready; sleep 1000"
+    async with runtime_named(name, tmp_path, root_file_system) as runtime:
+        config = shell(script, image="tiny", log_path="main/0.log")
+        container = await start(runtime, tmp_path, config)
+        await written(runtime, container, "ready")
+        usage = await runtime.usage(container)
+        assert 8 * 1024 * 1024 <= usage.memory_bytes < 1024**3
+        assert usage.disk_bytes > 0
+        await runtime.stop_container(container, grace=1)
+        with pytest.raises(DrakitError):
+            await runtime.usage(container)

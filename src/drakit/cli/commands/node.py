@@ -36,6 +36,7 @@ from drakit.client import Access, Client
 from drakit.client.transport.http import Http
 from drakit.nodeagent.containers.logrotation import LogBounds
 from drakit.nodeagent.node.facts import DEFAULT_PODS, parse_reserved, this_machine
+from drakit.nodeagent.node.thresholds import DEFAULT_EVICTION_HARD, parse_thresholds
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
 from drakit.nodeagent.runtimes.cgroups import Cgroups
 from drakit.nodeagent.runtimes.contract import Runtime
@@ -129,6 +130,9 @@ class NodeFlags(FlagGroup, frozen=True, kw_only=True):
     node_ip: Annotated[str, typer.Option(help="The node's address.")] = "127.0.0.1"
     node_labels: Annotated[str, typer.Option(help="name=value,… of the node's own labels.")] = ""
     max_pods: Annotated[int, typer.Option(min=1, help="How many pods the node takes.")] = DEFAULT_PODS
+    eviction_hard: Annotated[str, typer.Option(help="signal<amount,… at which pods are evicted; empty for never.")] = (
+        DEFAULT_EVICTION_HARD
+    )
     container_log_max_size: Annotated[
         str, typer.Option(help="How large a container's log grows before it is rotated.")
     ] = "10Mi"
@@ -206,6 +210,7 @@ def _settings(about: NodeFlags, paths: AgentPaths, gates: FeatureGates) -> Agent
         system_reserved=parse_reserved(about.system_reserved, "--system-reserved"),
         kube_reserved=parse_reserved(about.kube_reserved, "--kube-reserved"),
         labels=about.labels(),
+        eviction_hard=parse_thresholds(about.eviction_hard, "--eviction-hard"),
         logs=about.log_bounds(),
         limits_with_claims=about.limits_with_claims,
         shutdown_grace=about.shutdown_grace_period,

@@ -1,7 +1,7 @@
 """Keep the logs of containers within bounds.
 
 In:  the containers that run, how large a log may grow, how many files of it are kept.
-Out: a log that is too large is renamed with the time (`0.log.20260101-100000`), and the container goes on in a new file;
+Out: a log that is too large is renamed with the time (`0.log.20260101-100000`), and a new one is begun;
      all but the newest of the renamed are compressed, the oldest go.
 """
 

@@ -34,6 +34,10 @@ _SUFFICIENT = {
     "DiskPressure": ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     "PIDPressure": ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
 }
+_SHORT = {
+    "MemoryPressure": ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+    "DiskPressure": ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+}
 Plain = dict[str, Any]
 
 
@@ -52,6 +56,8 @@ class NodeState:
     taints: tuple[Plain, ...] = ()
     devices: Callable[[], tuple[Mapping[str, Quantity], Mapping[str, Quantity]]] = lambda: ({}, {})
     """Capacity and allocatable of device plugins."""
+    pressures: frozenset[str] = frozenset()
+    """Conditions that say what the node is short of."""
     shutting_down: str = ""
     """Why the node takes no more pods; empty while it does."""
 
@@ -178,15 +184,17 @@ class NodeObject:
         }
 
     def _conditions(self) -> list[Plain]:
-        calm = [
-            {"type": type_, "status": "False", "reason": reason, "message": message}
-            for type_, (reason, message) in _SUFFICIENT.items()
-        ]
+        resources = []
+        for type_, sufficient in _SUFFICIENT.items():
+            short = type_ in self._state.pressures
+            reason, message = _SHORT[type_] if short else sufficient
+            status = "True" if short else "False"
+            resources.append({"type": type_, "status": status, "reason": reason, "message": message})
         if self._state.shutting_down:
             ready = {"status": "False", "reason": "KubeletNotReady", "message": self._state.shutting_down}
         else:
             ready = {"status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
-        return [*calm, {"type": "Ready", **ready}]
+        return [*resources, {"type": "Ready", **ready}]
 
     async def _beat(self) -> None:
         while True:

@@ -432,8 +432,7 @@ class PodWorker:
                 await self._services.writer.delete(self.pod)
             for sandbox in (await self._view()).sandboxes:
                 await self._services.runtime.remove_sandbox(sandbox.id)
-            logs = log_directory(self._services.log_root, self.identity)
-            await asyncio.to_thread(shutil.rmtree, logs, ignore_errors=True)
+            shutil.rmtree(log_directory(self._services.log_root, self.identity), ignore_errors=True)
             self._services.writer.forget(self.identity.uid)
             self._cleared = True
         return NEVER

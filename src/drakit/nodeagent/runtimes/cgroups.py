@@ -18,6 +18,7 @@ from drakit.nodeagent.runtimes.contract import NO_LIMITS, ContainerLimits, Limit
 
 _V1_CONTROLLERS = ("cpu", "memory", "pids")
 _V2_CONTROLLERS = ("cpu", "memory", "pids")
+_V1_MEMORY = ("memory.usage_in_bytes", "total_inactive_file")
 _TRIES, _TRY_AGAIN = 50, 0.02
 _SWAP = ("memory.memsw.limit_in_bytes", "memory.swap.max")
 
@@ -79,6 +80,18 @@ class Cgroups:
         for directory in self._directories(""):
             with contextlib.suppress(OSError):
                 directory.rmdir()
+
+    def memory_of(self, path: str) -> int | None:
+        """Bytes that the cgroup holds and that the kernel cannot take back at once; none without such a cgroup."""
+        now, cached = ("memory.current", "inactive_file") if self.version == 2 else _V1_MEMORY
+        for directory in self._directories(path):
+            try:
+                held = int((directory / now).read_text())
+                lines = [line.split() for line in (directory / "memory.stat").read_text().splitlines()]
+            except (OSError, ValueError):
+                continue  # another controller's, or none
+            return max(held - next((int(line[1]) for line in lines if line[0] == cached), 0), 0)
+        return None
 
     def _remove(self, path: str) -> bool:
         directories = self._directories(path)

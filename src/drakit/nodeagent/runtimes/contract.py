@@ -184,6 +184,17 @@ class ContainerConfig:
     """Kept by the runtime and handed back, e.g. a hash of the container's spec."""
 
 
+@dataclass(frozen=True, slots=True)
+class ContainerUsage:
+    """What a container takes: memory that the kernel cannot take back from it, and bytes of its own files."""
+
+    memory_bytes: int = 0
+    disk_bytes: int = 0
+
+    def of(self, resource: str) -> int:
+        return {"memory": self.memory_bytes, "ephemeral-storage": self.disk_bytes}.get(resource, 0)
+
+
 class SandboxState(StrEnum):
     READY = "ready"
     NOT_READY = "notready"
@@ -369,6 +380,10 @@ class Runtime(Protocol):
 
     async def attach(self, container_id: str, *, stdin: bool = False) -> ExecStreams:
         """What a running container writes from now on, and its stdin if it was made with one."""
+        ...
+
+    async def usage(self, container_id: str) -> ContainerUsage:
+        """What a running container takes now. Raises RuntimeFailure when it does not run."""
         ...
 
     async def reopen_log(self, container_id: str) -> None:

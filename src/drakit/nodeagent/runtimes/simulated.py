@@ -24,6 +24,7 @@ from drakit.nodeagent.runtimes.contract import (
     ContainerInfo,
     ContainerState,
     ContainerUnknown,
+    ContainerUsage,
     ExecResult,
     RuntimeFailure,
     RuntimeRefusal,
@@ -186,6 +187,11 @@ class SimulatedRuntime:
 
     async def attach(self, container_id: str, *, stdin: bool = False) -> NoReturn:  # noqa: ARG002
         self._refuse(container_id, "attach")
+
+    async def usage(self, container_id: str) -> ContainerUsage:
+        """Nothing: a simulated container has neither memory nor files."""
+        self._container(container_id)
+        return ContainerUsage()
 
     async def reopen_log(self, container_id: str) -> None:
         self._container(container_id)

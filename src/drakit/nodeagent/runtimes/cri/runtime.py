@@ -28,6 +28,7 @@ from drakit.nodeagent.runtimes.contract import (
     ContainerInfo,
     ContainerState,
     ContainerUnknown,
+    ContainerUsage,
     DeviceUnresolved,
     ExecResult,
     ExecStreams,
@@ -260,6 +261,11 @@ class CriRuntime:
         request = cri.AttachRequest(container_id=container_id, stdin=stdin, tty=tty, stdout=True, stderr=not tty)
         url = (await self._call(self._runtime.Attach, request)).url
         return SocketSession(await open_socket(self._session, url), stdin=stdin)
+
+    async def usage(self, container_id: str) -> ContainerUsage:
+        request = cri.ContainerStatsRequest(container_id=container_id)
+        stats = (await self._call(self._runtime.ContainerStats, request)).stats
+        return ContainerUsage(int(stats.memory.working_set_bytes.value), int(stats.writable_layer.used_bytes.value))
 
     async def reopen_log(self, container_id: str) -> None:
         request = cri.ReopenContainerLogRequest(container_id=container_id)

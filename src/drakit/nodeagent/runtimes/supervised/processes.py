@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from drakit.base.clock import Clock
@@ -37,6 +38,31 @@ class ProcessName:
         if self.is_alive:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 (os.killpg if group else os.kill)(self.pid, number)
+
+
+def tree_memory(pid: int) -> int:
+    """Bytes of memory that the descendants of a process hold; the process itself, a shim, does not count."""
+    total, waiting = 0, _children(pid)
+    while waiting:
+        child = waiting.pop()
+        total += _resident(child)
+        waiting += _children(child)
+    return total
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            found += [int(each) for each in file.read_text().split()]
+    return found
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return 0
 
 
 async def ended(process: ProcessName, clock: Clock) -> None:

@@ -22,6 +22,7 @@ import msgspec
 
 from drakit.base.clock import Clock
 from drakit.base.errors import DeadlineExceeded
+from drakit.nodeagent.files import tree_size
 from drakit.nodeagent.runtimes.cgroups import Cgroups
 from drakit.nodeagent.runtimes.changes import PodChanges
 from drakit.nodeagent.runtimes.contract import (
@@ -30,6 +31,7 @@ from drakit.nodeagent.runtimes.contract import (
     ContainerInfo,
     ContainerState,
     ContainerUnknown,
+    ContainerUsage,
     ExecResult,
     ExecStreams,
     RuntimeFailure,
@@ -46,7 +48,7 @@ from drakit.nodeagent.runtimes.supervised import records
 from drakit.nodeagent.runtimes.supervised.attachments import Attachment, reopen_log
 from drakit.nodeagent.runtimes.supervised.container import Supervised, signal_named, start_shim
 from drakit.nodeagent.runtimes.supervised.execs import ExecSession, TerminalSession
-from drakit.nodeagent.runtimes.supervised.processes import ProcessName, ended
+from drakit.nodeagent.runtimes.supervised.processes import ProcessName, ended, tree_memory
 from drakit.nodeagent.runtimes.supervised.records import ContainerRecord, ExitFile, RunningFile, SandboxRecord
 
 
@@ -294,6 +296,15 @@ class SupervisedRuntime:
     async def attach(self, container_id: str, *, stdin: bool = False) -> ExecStreams:
         container = self._running(container_id)
         return await Attachment.open(container.directory, stdin=stdin and container.record.config.stdin)
+
+    async def usage(self, container_id: str) -> ContainerUsage:
+        container = self._running(container_id)
+        memory = self._cgroups.memory_of(container.record.cgroup)
+        if memory is None and container.running is not None:
+            memory = await asyncio.to_thread(tree_memory, container.running.shim.pid)
+        places = (container.directory, Path(container.record.log_path).parent)
+        disk = sum([await asyncio.to_thread(tree_size, each) for each in places])
+        return ContainerUsage(memory or 0, disk)
 
     async def reopen_log(self, container_id: str) -> None:
         await reopen_log(self._running(container_id).directory)
