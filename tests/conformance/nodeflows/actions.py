@@ -1,8 +1,8 @@
 """What the recorder did, done again.
 
 In:  `do` steps, and those observations that are the recorder's own writes (claims, the scheduler's part of a status).
-Out: the same on the stage. An action that nobody knows is noted: what the recorder saw after it tells whether it
-     mattered, and the note says why where something differs.
+Out: the same on the stage. An action that nobody knows is judged by what the recorder saw after it: where that was
+     seen, it did not matter, and where nothing was seen, it is an error.
 """
 
 from __future__ import annotations

@@ -102,7 +102,10 @@ class Player:
     async def _step(self, step: Plain, ahead: Sequence[Plain]) -> None:
         if "do" in step:
             await self._pace(step)
+            known = len(self._actions.unknown)
             await self._actions.do(step)
+            if len(self._actions.unknown) > known and ("do" in ahead[0] if ahead else True):
+                self.problems.append(f"at {step['t']}: an unknown action of which nothing was seen: {step['do']}")
             return
         handler = _SAW.get(step["saw"])
         if handler is not None:
