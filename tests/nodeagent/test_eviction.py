@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drakit.api import Pod, from_plain
+from drakit.api import Pod
 from drakit.base.errors import UsageError
 from drakit.client import NODES, PODS
 from drakit.nodeagent.node.pressure import eviction_message, rank
@@ -25,6 +25,7 @@ from drakit.nodeagent.node.thresholds import (
 )
 from drakit.nodeagent.node.usage import PodUsage, ThisMachine
 from drakit.nodeagent.runtimes.contract import ContainerUsage
+from tests.builders.objects import pod_of
 from tests.conformance.nodeflows.stage import NAMESPACE, NODE
 from tests.nodeagent.scene import Scene, on_loop, scene
 
@@ -165,14 +166,17 @@ async def test_without_thresholds_nothing_is_evicted() -> None:
         assert it.state("large")["phase"] == "Running"
 
 
-def pod(name: str, *, request: str = "0", priority: int = 0, claim: str = "") -> Pod:
+def rated(name: str, *, request: str = "0", priority: int = 0, claim: str = "") -> Pod:
     status: dict[str, Any] = {}
     if claim:
         taken = {"resourceClaimName": "claim", "containers": ["main"], "resources": {"memory": claim}}
         status = {"nodeAllocatableResourceClaimStatuses": [taken]}
     container = {"name": "main", "image": "i", "resources": {"requests": {"memory": request}}}
-    spec = {"containers": [container], "priority": priority}
-    return from_plain(Pod, {"metadata": {"name": name, "uid": name}, "spec": spec, "status": status})
+    return pod_of(container, name=name, status=status, priority=priority)
+
+
+def using(pods: Sequence[Pod], memory: Sequence[int]) -> dict[str, PodUsage]:
+    return {pod.metadata.uid: PodUsage({"main": ContainerUsage(used)}) for pod, used in zip(pods, memory, strict=True)}
 
 
 def names(pods: Sequence[Pod]) -> list[str]:
@@ -181,18 +185,15 @@ def names(pods: Sequence[Pod]) -> list[str]:
 
 @pytest.mark.parametrize(("with_claims", "first"), [(False, "claimed"), (True, "plain")])
 def test_what_claims_give_counts_as_asked_for_behind_the_switch(with_claims: bool, first: str) -> None:
-    pods = [pod("claimed", request="100Mi", claim="400Mi"), pod("plain", request="100Mi")]
-    usages = {
-        "claimed": PodUsage({"main": ContainerUsage(450 * MI)}),
-        "plain": PodUsage({"main": ContainerUsage(200 * MI)}),
-    }
+    pods = [rated("claimed", request="100Mi", claim="400Mi"), rated("plain", request="100Mi")]
+    usages = using(pods, (450 * MI, 200 * MI))
     assert names(rank(pods, usages, "memory", with_claims=with_claims))[0] == first
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 2)), min_size=2, max_size=5))
 def test_nobody_goes_before_a_pod_that_deserves_it_more(rows: list[tuple[int, int, int]]) -> None:
-    pods = [pod(str(i), request=str(asked), priority=priority) for i, (_, asked, priority) in enumerate(rows)]
-    usages = {str(i): PodUsage({"main": ContainerUsage(used)}) for i, (used, _, _) in enumerate(rows)}
+    pods = [rated(str(i), request=str(asked), priority=priority) for i, (_, asked, priority) in enumerate(rows)]
+    usages = using(pods, [used for used, _, _ in rows])
     ranked = [int(name) for name in names(rank(pods, usages, "memory"))]
     for place, earlier in enumerate(ranked):
         for later in ranked[place + 1 :]:
@@ -232,7 +233,7 @@ def test_amounts_are_shown_as_a_kubelet_shows_them() -> None:
 
 def test_only_containers_above_their_request_are_named() -> None:
     threshold, observed = parse_thresholds("memory.available<100Mi", "f")[0], Observation(MI, GIB)
-    text = eviction_message(threshold, observed, pod("p", request="1Gi"), PodUsage({"main": ContainerUsage(MI)}))
+    text = eviction_message(threshold, observed, rated("p", request="1Gi"), PodUsage({"main": ContainerUsage(MI)}))
     assert text == "The node was low on resource: memory. Threshold quantity: 100Mi, available: 1Mi. "
 
 
