@@ -26,7 +26,7 @@ def content(name: str) -> dict[str, Any]:
 def _filled(value: Any) -> Any:
     if isinstance(value, dict):
         parts = {key: _filled(each) for key, each in value.items()}
-        return {key: each for key, each in parts.items() if each not in ("", 0, {}) or key == "replicas"}
+        return {key: each for key, each in parts.items() if each not in ("", 0, {}, None) or key == "replicas"}
     return [_filled(each) for each in value] if isinstance(value, list) else value
 
 
@@ -144,8 +144,6 @@ def test_json_may_be_in_the_envelope() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        envelope("v1", "Pod", b""),
-        envelope("v2", "Namespace", b""),
         envelope("v1", "Namespace", b"", encoding="gzip"),
         envelope("v1", "Namespace", b"", content="application/cbor"),
     ],
@@ -171,6 +169,12 @@ def test_what_nobody_sends_as_protobuf_is_unsupported(body: bytes) -> None:
 def test_malformed_messages_are_told(raw: bytes) -> None:
     with pytest.raises(DecodeError):
         decode_protobuf(envelope("v1", "Namespace", raw))
+
+
+def test_a_kind_that_nobody_knows_is_told() -> None:
+    for body in (envelope("v1", "Unheard", b""), envelope("v2", "Namespace", b"")):
+        with pytest.raises(DecodeError, match="no kind"):
+            decode_protobuf(body)
 
 
 def test_something_else_than_protobuf_is_told() -> None:

@@ -77,7 +77,7 @@ class Api:
         try:
             decoded = json.loads(text)
         except ValueError:
-            decoded = text.decode()
+            decoded = text.decode(errors="replace")
         return Answer(response.code, decoded, response)
 
     async def get(self, path: str, **options: Any) -> Answer:

@@ -62,6 +62,13 @@ def unsupported_media_type() -> ApiError:
     return ApiError(status.failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", StatusDetails()))
 
 
+def unknown_body_format() -> ApiError:
+    """A body in a form that no kind is read from. A patch of an unknown type gets the other message, as upstream."""
+    accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+    return ApiError(status.failure(415, "UnsupportedMediaType", message))
+
+
 def too_large(limit: int) -> ApiError:
     message = f"Request entity too large: limit is {limit}"
     return ApiError(status.failure(413, "RequestEntityTooLarge", message))

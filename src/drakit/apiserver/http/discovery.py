@@ -53,7 +53,7 @@ class Discovery:
             case ["apis"]:
                 return self._root(request, accept, self._groups, legacy=False)
             case ["apis", group] if group in self._announced:
-                negotiate(accept, objects=False)
+                negotiate(accept, objects=False, protobuf=True)
                 return Response(content=Document({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}))
             case ["api", version] if version in self._served:
                 return self._resources(version, accept)
@@ -65,7 +65,7 @@ class Discovery:
         return group in self._versions
 
     def _root(self, request: Request, accept: str, plain: Mapping[str, Any], *, legacy: bool) -> Response:
-        wanted = negotiate(accept, discovery=True, objects=False)
+        wanted = negotiate(accept, discovery=True, objects=False, protobuf=True)
         if wanted.transform != DISCOVERY_LIST:
             return Response(content=Document(plain))
         body, tag = self._legacy_aggregate if legacy else self._aggregate
@@ -75,7 +75,7 @@ class Discovery:
         return Response(content=Raw(body), content_type=wanted.content_type, headers=headers)
 
     def _resources(self, group_version: str, accept: str) -> Response:
-        negotiate(accept, objects=False)
+        negotiate(accept, objects=False, protobuf=True)
         resources = [entry for kind in self._kinds(group_version) for entry in _entries(kind)]
         return Response(
             content=Document(

@@ -1,6 +1,6 @@
 """Read what a client sends: from bytes to an object of the kind that the path names.
 
-In:  a body in JSON, YAML or, for a few kinds, protobuf; or an object, from a client in this process.
+In:  a body in JSON, YAML or protobuf; or an object, from a client in this process.
 Out: the object in its storage version with defaults, and warnings. 400 for what cannot be decoded.
 """
 
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from drakit.api.codec.documents import Decoded, Object, decode_plain, parse_documents, read_text, sharing, to_wire
+from drakit.api.codec.protobuf import CONTENT_TYPE as PROTOBUF
 from drakit.api.codec.protobuf import decode_protobuf
 from drakit.api.codec.specs import SPECS
 from drakit.api.exchange import Request
@@ -22,7 +23,7 @@ from drakit.api.registry import Kind, find_kind
 from drakit.api.schemas.compiler import shape_of
 from drakit.api.text.problems import Malformed
 from drakit.api.versions.defaults import set_defaults
-from drakit.apiserver.failures import ApiError, bad_request, too_large, unsupported_media_type
+from drakit.apiserver.failures import ApiError, bad_request, too_large, unknown_body_format
 from drakit.apiserver.kinds.events import CORE, GROUP_VERSION, to_core
 from drakit.apiserver.storage.objects import StoredObject
 from drakit.base import fields
@@ -31,7 +32,6 @@ from drakit.base.structs import Model
 
 T = TypeVar("T")
 MAX_BODY = 3 * 1024 * 1024
-PROTOBUF = "application/vnd.kubernetes.protobuf"
 _SYNTAX = {"": "json", "application/json": "json", "application/yaml": "yaml"}
 _NOTHING: Mapping[str, Any] = {}
 _HEAD = ("apiVersion", "kind", "metadata")
@@ -78,7 +78,7 @@ def read_body(request: Request, old: StoredObject | None = None) -> Any:
     if kind == PROTOBUF:
         return _protobuf(request.body)
     if kind not in _SYNTAX:
-        raise unsupported_media_type()
+        raise unknown_body_format()
     return parse_body(request.body, _SYNTAX[kind])
 
 
@@ -122,7 +122,7 @@ def _protobuf(body: bytes) -> Any:
     try:
         return decode_protobuf(body)
     except Unsupported:
-        raise unsupported_media_type() from None
+        raise unknown_body_format() from None
     except DecodeError as error:
         raise bad_request(str(error)) from None
 

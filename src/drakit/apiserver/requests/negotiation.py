@@ -1,7 +1,7 @@
 """Choose the representation that a client accepts.
 
 In:  the Accept header.
-Out: JSON, YAML, a Table, partial metadata or aggregated discovery. 406 if the client accepts none of them.
+Out: JSON, YAML, protobuf, a Table, partial metadata or aggregated discovery. 406 if the client accepts none of them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from drakit.api.codec.protobuf import CONTENT_TYPE as PROTOBUF
 from drakit.apiserver.failures import not_acceptable
 from drakit.base.memo import remember_short
 
@@ -48,12 +49,15 @@ PLAIN = Representation()
 
 
 @remember_short(256, longest=1024)
-def negotiate(accept: str, *, discovery: bool = False, objects: bool = True) -> Representation:
-    """The first available entry, by descending `q`. Tables are for objects, the discovery list for discovery."""
+def negotiate(accept: str, *, discovery: bool = False, objects: bool = True, protobuf: bool = False) -> Representation:
+    """The first available entry, by descending `q`.
+
+    Tables are for objects, the discovery list is for discovery. `protobuf` says that there is a message for the answer.
+    """
     if not accept:
         return PLAIN
     for media, parameters in _entries(accept):
-        found = _offer(media, parameters, discovery=discovery, objects=objects)
+        found = _offer(media, parameters, discovery=discovery, objects=objects, protobuf=protobuf)
         if found is not None:
             return found
     raise not_acceptable(AVAILABLE)
@@ -79,16 +83,26 @@ def _quality(parameters: dict[str, str]) -> float:
         return 0.0
 
 
-def _offer(media: str, parameters: dict[str, str], *, discovery: bool, objects: bool) -> Representation | None:
-    # Protobuf is announced in the 406 message, as upstream, and is not served here.
+def _offer(
+    media: str, parameters: dict[str, str], *, discovery: bool, objects: bool, protobuf: bool
+) -> Representation | None:
     if media in ("*/*", "application/*"):
         media = JSON
-    if media not in (JSON, YAML):
+    if media not in (JSON, YAML) and not (protobuf and media == PROTOBUF):
         return None
     transform, group, version = parameters.get("as", ""), parameters.get("g", ""), parameters.get("v", "")
     if not transform:
         return Representation(media)
-    if discovery and transform == DISCOVERY_LIST and group == "apidiscovery.k8s.io" and version == "v2":
+    if (
+        discovery
+        and media != PROTOBUF
+        and transform == DISCOVERY_LIST
+        and group == "apidiscovery.k8s.io"
+        and version == "v2"
+    ):
         return Representation(media, transform, group, version)
+    # A Table has cells of any type, and so no message.
+    if media == PROTOBUF and transform == "Table":
+        return None
     known = transform in _TRANSFORMS and group == "meta.k8s.io" and version in _META_VERSIONS
     return Representation(media, transform, group, version) if objects and known else None

@@ -44,6 +44,7 @@ from drakit.apiserver.serving.health import Health
 from drakit.apiserver.serving.shares import Limits, Shares
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.dispatch import Resources
+from drakit.apiserver.verbs.representation import in_accepted_form
 from drakit.base import fieldselectors
 from drakit.base.errors import UsageError
 
@@ -137,7 +138,7 @@ class Server:
             raise
         except Exception as error:
             # Warnings given so far go with the error, as upstream.
-            response = _failed(error, warnings)
+            response = in_accepted_form(_failed(error, warnings), request.headers.get("accept", ""))
         self._note(request, info, trail, response.code, begun)
         return response
 
@@ -212,8 +213,10 @@ class Server:
         """Answer a path that names no resource: discovery, health, version, metrics, OpenAPI."""
         if info.verb not in ("get", "head"):
             raise PageNotFound
-        answer = self._discovery.answer(request, self.address) or await self._health.answer(request)
-        if answer is not None:
+        found = self._discovery.answer(request, self.address)
+        if found is not None:
+            return in_accepted_form(found, request.headers.get("accept", ""))
+        if (answer := await self._health.answer(request)) is not None:
             return answer
         parts = [part for part in request.path.split("/") if part]
         match parts:

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from drakit.api.codec.protobuf import encode_envelope, encode_frame, encode_message
 from drakit.api.codec.specs import SPECS
 from drakit.api.exchange import OneObject
 from drakit.api.objects.meta import ObjectMeta
@@ -82,8 +83,8 @@ class StoredObject:
     """An object as one write stored it. Invariant: all that it hands out is of `revision`, and nobody changes it."""
 
     __slots__ = (
-        "_bodies", "_document", "_lines", "_owners", "_typed", "_value", "fields", "key", "kind", "revision",
-        "spaced_parameters",
+        "_bodies", "_document", "_lines", "_messages", "_owners", "_typed", "_value", "fields", "key", "kind",
+        "revision", "spaced_parameters",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +108,7 @@ class StoredObject:
         self._owners = precomputed.owners
         self._bodies: dict[str, bytes] = {}
         self._lines: dict[tuple[str, str], bytes] = {}
+        self._messages: dict[str, bytes] = {}
 
     @property
     def document(self) -> Plain:
@@ -191,6 +193,22 @@ class StoredObject:
             self._lines[version, event] = made
         return made
 
+    def message(self, version: str) -> bytes:
+        """The object in the protobuf form, with its length before it: as it stands in a list."""
+        made = self._messages.get(version)
+        if made is None:
+            group_version = self.kind.group_version(version)
+            made = encode_message(group_version, self.kind.kind, self.document_in(version))
+            self._messages[version] = made
+        return made
+
+    def encode_protobuf(self, version: str) -> bytes:
+        return encode_envelope(self.kind.group_version(version), self.kind.kind, self.message(version))
+
+    def frame(self, version: str, event: str) -> bytes:
+        """The object as an event of a watch in the protobuf form."""
+        return encode_frame(event, self.encode_protobuf(version))
+
     def _spliced(self) -> bytes:
         head = head_of(self.kind, self.kind.internal) + _METADATA
         # A value that somebody else wrote may begin in another way: then it is decoded and encoded again.
@@ -241,3 +259,6 @@ class ObjectContent(OneObject):
 
     def encode(self) -> bytes:
         return self.stored.encode(self.version) + b"\n"
+
+    def encode_protobuf(self) -> bytes:
+        return self.stored.encode_protobuf(self.version)

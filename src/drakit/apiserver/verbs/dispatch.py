@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from drakit.api.exchange import JSON, Response, StatusContent
+from drakit.api.codec.protobuf import has_message
+from drakit.api.exchange import Response
 from drakit.apiserver.admission.chain import CREATE
 from drakit.apiserver.auth.tokens import requests as tokenrequests
 from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens
@@ -77,7 +78,8 @@ class Resources:
         }
 
     async def handle(self, call: ApiCall) -> Response:
-        wanted = negotiate(call.request.headers.get("accept", ""))
+        protobuf = has_message(call.target.group_version, call.kind.kind)
+        wanted = negotiate(call.request.headers.get("accept", ""), protobuf=protobuf)
         presenter = Presenter(call, wanted, self._context.now)
         if call.kind.kind in REVIEWS:
             return await self._review(call, presenter)
@@ -93,7 +95,7 @@ class Resources:
         return presenter.object(await get(self._context, call))
 
     async def _list(self, call: ApiCall, presenter: Presenter) -> Response:
-        return presenter.list(await list_objects(self._context, call))
+        return await presenter.list(await list_objects(self._context, call))
 
     async def _watch(self, call: ApiCall, presenter: Presenter) -> Response:
         stream = await watch(self._context, call)
@@ -132,7 +134,7 @@ class Resources:
             return presenter.object(deleted.object)
         kind = call.kind
         details = StatusDetails(name=call.name, group=kind.group, kind=kind.plural, uid=deleted.object.uid)
-        return _success(200, details, call)
+        return _success(200, details, presenter)
 
     async def _delete_collection(self, call: ApiCall, presenter: Presenter) -> Response:
         """Delete what the selection finds, and answer with what was found."""
@@ -146,7 +148,7 @@ class Resources:
             for problem in await asyncio.gather(*deletions, return_exceptions=True):
                 if problem is not None:
                     raise problem
-        return presenter.list(found)
+        return await presenter.list(found)
 
     async def _review(self, call: ApiCall, presenter: Presenter) -> Response:
         sent = read_body(call.request)
@@ -157,13 +159,13 @@ class Resources:
         )  # fmt: skip
         return presenter.document(await self._reviewer.review(call, found.document, self._context.timestamp()), 201)
 
-    async def _bind(self, call: ApiCall, presenter: Presenter) -> Response:  # noqa: ARG002
+    async def _bind(self, call: ApiCall, presenter: Presenter) -> Response:
         await bind(self._context, call)
-        return _success(201, None, call)
+        return _success(201, None, presenter)
 
-    async def _evict(self, call: ApiCall, presenter: Presenter) -> Response:  # noqa: ARG002
+    async def _evict(self, call: ApiCall, presenter: Presenter) -> Response:
         await evict(self._context, call)
-        return _success(201, None, call)
+        return _success(201, None, presenter)
 
     async def _scale(self, call: ApiCall, presenter: Presenter) -> Response:
         if call.target.verb == "get":
@@ -201,7 +203,7 @@ class Resources:
         return response
 
 
-def _success(code: int, details: StatusDetails | None, call: ApiCall) -> Response:
+def _success(code: int, details: StatusDetails | None, presenter: Presenter) -> Response:
     done = Status(
         api_version="v1",
         metadata=ListMeta(),
@@ -209,4 +211,4 @@ def _success(code: int, details: StatusDetails | None, call: ApiCall) -> Respons
         details=details,
         code=0 if code == 200 else code,
     )
-    return Response(code=code, content=StatusContent(done), content_type=JSON, warnings=tuple(call.warnings))
+    return presenter.status(done, code)

@@ -6,10 +6,12 @@ Out: objects. All objects of a list are as of one revision. A long list comes in
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
 
+from drakit.api.codec.protobuf import encode_list
 from drakit.api.exchange import ManyObjects, OneObject
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError, bad_request, too_new
@@ -24,6 +26,8 @@ from drakit.store import Compacted, KeyNotFound, Record, RecordPage
 
 _CHUNK = 2_000
 """Records read at a time when a selection may leave few of them."""
+_ENCODED_TOGETHER = 50
+"""Messages encoded without a pause: a pod takes about 40 µs."""
 _TOO_OLD = "The resourceVersion for the provided list is too old."
 _CONTINUE_TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -53,6 +57,18 @@ class ListContent(ManyObjects):
         head = msgspec.json.encode({**start, "metadata": self.metadata})[:-1]
         version = self.version
         return b'%b,"items":[%b]}\n' % (head, b",".join([b"{" + stored.body(version) for stored in self.objects]))
+
+    def encode_protobuf(self) -> bytes:
+        kind, group_version = self.kind, self.kind.group_version(self.version)
+        items = [stored.message(self.version) for stored in self.objects]
+        return encode_list(group_version, kind.list_kind, msgspec.to_builtins(self.metadata), items)
+
+    async def make_messages(self) -> None:
+        """Make the messages of the objects, each once in its life, and let other requests in between."""
+        for start in range(0, len(self.objects), _ENCODED_TOGETHER):
+            for stored in self.objects[start : start + _ENCODED_TOGETHER]:
+                stored.message(self.version)
+            await asyncio.sleep(0)
 
 
 async def get(context: ServerContext, call: ApiCall) -> StoredObject:

@@ -1,7 +1,7 @@
 """Show objects in the form that the client accepts.
 
 In:  objects, lists and watches, and the negotiated representation.
-Out: responses with the objects themselves, a Table of them, or their metadata alone.
+Out: responses with the objects themselves, a Table of them, or their metadata alone; in JSON, YAML or protobuf.
 """
 
 from __future__ import annotations
@@ -12,17 +12,54 @@ from typing import Any
 
 import msgspec
 
-from drakit.api.exchange import JSON, Content, Document, OneObject, Raw, Response
+from drakit.api.codec.protobuf import CONTENT_TYPE as PROTOBUF
+from drakit.api.codec.protobuf import encode_frame, encode_protobuf
+from drakit.api.exchange import JSON, Content, Document, OneObject, Raw, Response, StatusContent
 from drakit.api.text.yamldump import dump_yaml
 from drakit.apiserver import tables
-from drakit.apiserver.requests.negotiation import YAML, Representation
+from drakit.apiserver.failures import ApiError
+from drakit.apiserver.requests.negotiation import YAML, Representation, negotiate
 from drakit.apiserver.storage.objects import ObjectContent, StoredObject
 from drakit.apiserver.verbs.context import ApiCall
 from drakit.apiserver.verbs.read import ListContent
-from drakit.apiserver.verbs.watch import ObjectStream
-from drakit.base.status import ListMeta
+from drakit.apiserver.verbs.watch import ObjectStream, encode_line
+from drakit.base.status import ListMeta, Status
 
-_WATCH_TYPE = "application/json"
+_WATCH_TYPES = {JSON: JSON, YAML: JSON, PROTOBUF: f"{PROTOBUF};stream=watch"}
+
+
+class ProtobufContent(Content):
+    """Another content in the protobuf form."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, content: ObjectContent | ListContent | Document | StatusContent) -> None:
+        self.content = content
+
+    def encode(self) -> bytes:
+        match self.content:
+            case Document():
+                return encode_protobuf(self.content.document)
+            case StatusContent():
+                return encode_protobuf(msgspec.to_builtins(self.content.status))
+            case content:
+                return content.encode_protobuf()
+
+
+def in_accepted_form(response: Response, accept: str) -> Response:
+    """A response with a Status or a document of discovery: in protobuf, if the client likes that best."""
+    content = response.content
+    if PROTOBUF not in accept or not isinstance(content, Document | StatusContent):
+        return response
+    try:
+        media_type = negotiate(accept, objects=False, protobuf=True).media_type
+    except ApiError:
+        return response
+    return _protobuf(response, content) if media_type == PROTOBUF else response
+
+
+def _protobuf(response: Response, content: ObjectContent | ListContent | Document | StatusContent) -> Response:
+    return msgspec.structs.replace(response, content=ProtobufContent(content), content_type=PROTOBUF)
 
 
 class Presenter:
@@ -39,8 +76,10 @@ class Presenter:
     def object(self, stored: StoredObject, code: int = 200) -> Response:
         return self._respond(self._shown(stored), code)
 
-    def list(self, found: ListContent) -> Response:
+    async def list(self, found: ListContent) -> Response:
         wanted = self._wanted
+        if wanted.media_type == PROTOBUF and not wanted.transform:
+            await found.make_messages()
         if wanted.transform == "Table":
             return self._respond(Document(self._table(found.objects, found.metadata)), 200)
         if wanted.metadata_only:
@@ -54,8 +93,16 @@ class Presenter:
         elif self._wanted.metadata_only:
             # Bookmarks must have the type of the events, or clients fail to decode them.
             mark: dict[str, object] = {"kind": "PartialObjectMetadata", "apiVersion": self._meta_version}
-            stream.encode_with(lambda type_, stored: _line(type_, self._metadata(stored)), mark)
-        return Response(content=stream, content_type=_WATCH_TYPE, warnings=tuple(self._call.warnings))
+            encode = self._encode_event
+            stream.encode_with(lambda type_, stored: encode(type_, self._metadata(stored)), mark)
+        elif self._wanted.media_type == PROTOBUF:
+            stream.encode_with(lambda type_, stored: stored.frame(self._call.version, type_))
+        stream.encode_documents_with(self._encode_event)
+        content_type = _WATCH_TYPES[self._wanted.media_type]
+        return Response(content=stream, content_type=content_type, warnings=tuple(self._call.warnings))
+
+    def status(self, done: Status, code: int) -> Response:
+        return self._respond(StatusContent(done), code)
 
     def document(self, document: Mapping[str, Any], code: int = 200) -> Response:
         """A response with something that is not stored: a review, a scale."""
@@ -65,7 +112,7 @@ class Presenter:
     def _meta_version(self) -> str:
         return f"meta.k8s.io/{self._wanted.version}"
 
-    def _shown(self, stored: StoredObject) -> Content:
+    def _shown(self, stored: StoredObject) -> ObjectContent | Document:
         if self._wanted.transform == "Table":
             meta = ListMeta(resource_version=str(stored.revision) if stored.revision else "")
             return Document(self._table([stored], meta))
@@ -73,8 +120,14 @@ class Presenter:
             return Document(self._metadata(stored))
         return ObjectContent(stored, self._call.version)
 
-    def _respond(self, content: Content, code: int) -> Response:
+    @property
+    def _encode_event(self) -> Callable[[str, Mapping[str, Any]], bytes]:
+        return _frame if self._wanted.media_type == PROTOBUF else encode_line
+
+    def _respond(self, content: ObjectContent | ListContent | Document | StatusContent, code: int) -> Response:
         warnings = tuple(self._call.warnings)
+        if self._wanted.media_type == PROTOBUF:
+            return _protobuf(Response(code=code, content=content, warnings=warnings), content)
         if self._wanted.media_type == YAML:
             return Response(code=code, content=_as_yaml(content), content_type=YAML, warnings=warnings)
         return Response(code=code, content=content, content_type=JSON, warnings=warnings)
@@ -98,7 +151,7 @@ class Presenter:
             nonlocal first
             table = self._table([stored], ListMeta(resource_version=str(stored.revision)), headers=first)
             first = False
-            return _line(type_, table)
+            return encode_line(type_, table)
 
         return encode
 
@@ -114,8 +167,8 @@ class Presenter:
         }
 
 
-def _line(type_: str, document: Mapping[str, Any]) -> bytes:
-    return msgspec.json.encode({"type": type_, "object": document}) + b"\n"
+def _frame(type_: str, document: Mapping[str, Any]) -> bytes:
+    return encode_frame(type_, encode_protobuf(document))
 
 
 def _as_yaml(content: Content) -> Content:

@@ -1,0 +1,89 @@
+"""The messages of the protobuf form: their fields with numbers, names and types.
+
+In:  `messages.json.gz`: message (`core.v1.Pod`) → rows `[number, JSON name, form, type]`, in the order of numbers.
+Out: fields by message, and the message of an apiVersion and kind.
+
+`form` is one (a value: it is on the wire even when it is empty), pointer (on the wire only if it is set), list, map
+(keys are text), or inline (its fields stand in the JSON object around it). `shown` marks fields that JSON shows even
+when they are empty. Types that are no messages: string, bytes, bool, int32, int64, time, microtime, duration,
+quantity, intorstring, raw (JSON in bytes) and texts (a message that is a list of strings in JSON).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+VALUE, POINTER, LIST, MAP, INLINE = "one", "pointer", "list", "map", "inline"
+META = "meta.v1."
+_META_KINDS = frozenset(
+    {
+        "APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "CreateOptions", "DeleteOptions", "GetOptions",
+        "ListOptions", "PartialObjectMetadata", "PartialObjectMetadataList", "PatchOptions", "Status", "UpdateOptions",
+        "WatchEvent",
+    }
+)  # fmt: skip
+"""Kinds that are of every group: an envelope may name any version with them."""
+
+
+class MessageField(NamedTuple):
+    number: int
+    name: str
+    form: str
+    type: str
+    shown: bool = False
+    """JSON shows the field even when it is empty."""
+    omits_zero: bool = False
+    """JSON leaves out a value that is zero although the field is a struct in Go."""
+
+
+@cache
+def messages() -> Mapping[str, Sequence[MessageField]]:
+    """The fields of every message, in the order of their numbers."""
+    packed = resources.files(__package__).joinpath("messages.json.gz").read_bytes()
+    rows = json.loads(gzip.decompress(packed))
+    found = {name: tuple(_field(row) for row in each) for name, each in rows.items()}
+    return found | _own(found)
+
+
+def message_of(api_version: str, kind: str) -> str | None:
+    """The message of a kind; None if it has none."""
+    group, _, version = api_version.rpartition("/")
+    name = f"{group.partition('.')[0] or 'core'}.{version}.{kind}"
+    if name in messages():
+        return name
+    return META + kind if kind in _META_KINDS else None
+
+
+def _field(row: Sequence[object]) -> MessageField:
+    number, name, form, type_, *marks = row
+    return MessageField(
+        int(str(number)), str(name), str(form), str(type_), shown="shown" in marks, omits_zero="omitzero" in marks
+    )
+
+
+def _own(found: Mapping[str, Sequence[MessageField]]) -> dict[str, Sequence[MessageField]]:
+    """What drakit serves beyond Kubernetes: see `drakit.api.schemas`. The numbers are those of older versions."""
+    own: dict[str, Sequence[MessageField]] = {}
+    for version in ("v1alpha3", "v1beta2"):
+        package = f"resource.{version}."
+        selector = found[package + "DeviceTaintSelector"]
+        by_class = MessageField(1, "deviceClassName", POINTER, "string")
+        by_expression = MessageField(5, "selectors", LIST, package + "DeviceSelector")
+        own[package + "DeviceTaintSelector"] = (by_class, *selector, by_expression)
+        for name in ("DeviceSelector", "CELDeviceSelector"):
+            rows = found["resource.v1." + name]
+            own[package + name] = tuple(each._replace(type=_moved(each.type, package)) for each in rows)
+    for name, rows in found.items():
+        if name.startswith(("resource.v1alpha3.ResourcePoolStatusRequest", "resource.v1alpha3.PoolStatus")):
+            moved = "resource.v1beta2."
+            own[_moved(name, moved)] = tuple(each._replace(type=_moved(each.type, moved)) for each in rows)
+    return own
+
+
+def _moved(type_: str, package: str) -> str:
+    return package + type_.rpartition(".")[2] if type_.startswith("resource.") else type_
