@@ -9,8 +9,8 @@ import pytest
 
 from drakit.api.codec.protobuf import decode_frames, decode_protobuf, encode_protobuf
 from drakit.api.exchange import EventStream, Request
-from tests.apiserver.calls import CLAIMS, NAMESPACES, PODS, SLICES, Answer, Api, claim, namespace, on_loop, pod, serving
-from tests.builders.documents import node_document, slice_document
+from tests.apiserver.calls import CLAIMS, NAMESPACES, PODS, SLICES, Answer, Api, namespace, on_loop, serving
+from tests.builders.documents import claim_document, node_document, pod_document, slice_document
 
 PB = "application/vnd.kubernetes.protobuf"
 NODES = "/api/v1/nodes"
@@ -32,7 +32,7 @@ async def test_objects_that_go_components_send_are_created() -> None:
     slice_ = {**slice_document("x", "gpu-0"), "metadata": {"generateName": "n1-"}}
     node = {**node_document("n1"), "status": {"capacity": {"cpu": "4"}}}
     async with serving() as api:
-        for path, body in ((SLICES, slice_), (NODES, node), (CLAIMS, claim("c")), (PODS, pod("p"))):
+        for path, body in ((SLICES, slice_), (NODES, node), (CLAIMS, claim_document("c")), (PODS, pod_document("p"))):
             answer = await protobuf(api, "POST", path, body)
             assert answer.response.code == 201, answer.body
             made = decoded(answer)
@@ -43,7 +43,7 @@ async def test_objects_that_go_components_send_are_created() -> None:
 @on_loop
 async def test_an_update_and_a_deletion_are_read() -> None:
     async with serving() as api:
-        made = decoded(await protobuf(api, "POST", CLAIMS, claim("c")))
+        made = decoded(await protobuf(api, "POST", CLAIMS, claim_document("c")))
         made["metadata"]["labels"] = {"a": "b"}
         assert decoded(await protobuf(api, "PUT", f"{CLAIMS}/c", made))["metadata"]["labels"] == {"a": "b"}
         options = {"kind": "DeleteOptions", "apiVersion": "resource.k8s.io/v1", "preconditions": {"uid": "other"}}
@@ -57,7 +57,7 @@ async def test_an_update_and_a_deletion_are_read() -> None:
 async def test_lists_metadata_and_errors_say_the_same_as_in_json() -> None:
     async with serving() as api:
         for name in ("a", "b"):
-            await api.create(PODS, pod(name))
+            await api.create(PODS, pod_document(name))
         paths = (PODS, f"{PODS}/a", f"{PODS}/none", f"{PODS}?", NAMESPACES, "/apis/nobody.example.com/v1/things")
         for path in paths[:5]:
             assert decoded(await api.get(path, accept=PB)) == (await api.get(path)).body
