@@ -58,7 +58,8 @@ def check_wheel(wheel: Path) -> None:
     check(metadata["Description-Content-Type"] == "text/markdown", "the long description is not Markdown")
     check(str(metadata.get_payload()).startswith("# drakit"), "the long description is not the README")
     check("Requires-Python" in metadata and "License-File" in metadata, "metadata lack Python's version or the license")
-    check("drakit = drakit.cli.main:run" in entries, "the command is not an entry point")
+    for entry in ("drakit = drakit.cli.main:run", "kubectl-dra = drakit.cli.main:run_plugin"):
+        check(entry in entries, f"{entry} is not an entry point")
 
 
 def check_sdist(sdist: Path) -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from drakit.api import Device, DeviceAttribute, NetworkDeviceData
 from drakit.base.errors import DecodeError, NotFound
-from drakit.cli.main import app, load
+from drakit.cli.main import application
 from drakit.driverkit import AllocatedClaim, PreparedDevice
 from drakit.driverkit.metadata import (
     DeviceInfo,
@@ -175,7 +175,7 @@ def test_an_application_finds_the_files_of_a_request(tmp_path: Path) -> None:
 
 def test_the_command_shows_the_devices_of_the_container(tmp_path: Path) -> None:
     put(tmp_path, "a", "led")
-    load(["device-metadata"])
+    app = application(["device-metadata"], ["device-metadata"])
     shown = CliRunner().invoke(app, ["device-metadata", "--directory", str(tmp_path)])
     assert shown.exit_code == 0
     assert "led-0" in shown.output

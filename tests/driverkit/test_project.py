@@ -20,7 +20,7 @@ from drakit.apiserver import Settings
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli.commands.driver import load_driver
-from drakit.cli.main import app, load
+from drakit.cli.main import application
 from drakit.client import CLAIMS, SLICES, Client, Forbidden, InProcess, Invalid
 from drakit.driverkit import AllocatedDevice
 from drakit.driverkit.conditions import apply_status, device_status
@@ -32,8 +32,9 @@ ACCOUNT = "system:serviceaccount:leds-driver:leds-driver"
 
 
 def test_the_command_writes_a_project_whose_tests_pass(tmp_path: Path) -> None:
-    load(["driver"])
-    made = CliRunner().invoke(app, ["driver", "new", "my-leds", "--directory", str(tmp_path / "x")])
+    made = CliRunner().invoke(
+        application(["driver"], ["driver"]), ["driver", "new", "my-leds", "--directory", str(tmp_path / "x")]
+    )
     assert made.exit_code == 0
     assert "drakit driver run my_leds_driver:MyLedsDriver" in made.output
     ran = subprocess.run(

@@ -1,4 +1,4 @@
-"""`drakit COMMAND`: put the commands together, turn errors into messages and exit codes.
+"""`drakit COMMAND` and `kubectl dra COMMAND`: put the commands together, turn errors into messages and exit codes.
 
 Exit codes: 0 done; 1 the answer is no (unsatisfiable, a finding, a case that differs); 2 the input or usage is wrong;
 3 something that is needed is not there right now; 130 interrupted.
@@ -7,8 +7,9 @@ Exit codes: 0 done; 1 the answer is no (unsatisfiable, a finding, a case that di
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Annotated
 
@@ -18,29 +19,26 @@ import drakit
 from drakit.base.errors import DrakitError, Retryable
 
 COMMANDS = {
-    "allocate": "drakit.cli.commands.allocate",
-    "apiserver": "drakit.cli.commands.apiserver",
-    "conformance": "drakit.cli.commands.conformance",
-    "controllers": "drakit.cli.commands.controllers",
-    "device-metadata": "drakit.cli.commands.device_metadata",
-    "demo": "drakit.cli.commands.demo",
-    "devices": "drakit.cli.commands.devices",
-    "driver": "drakit.cli.commands.driver",
-    "lint": "drakit.cli.commands.lint",
-    "node": "drakit.cli.commands.node",
-    "scheduler": "drakit.cli.commands.scheduler",
-    "up": "drakit.cli.commands.up",
+    "up": ("drakit.cli.commands.up", "Run a whole cluster in one process."),
+    "demo": ("drakit.cli.commands.demo", "Show each capability of DRA on a cluster of its own."),
+    "devices": ("drakit.cli.commands.devices", "What devices there are, who uses them, what is left."),
+    "allocate": ("drakit.cli.commands.allocate", "Which devices claims would get, or why none."),
+    "lint": ("drakit.cli.commands.lint", "Check manifests without a server."),
+    "driver": ("drakit.cli.commands.driver", "Run a DRA driver, or begin a new one."),
+    "conformance": ("drakit.cli.commands.conformance", "Judge a DRA driver over its real sockets."),
+    "device-metadata": ("drakit.cli.commands.device_metadata", "Show the devices of this container."),
+    "apiserver": ("drakit.cli.commands.apiserver", "Run the API server alone."),
+    "controllers": ("drakit.cli.commands.controllers", "Run the controllers for any API server."),
+    "scheduler": ("drakit.cli.commands.scheduler", "Run the scheduler for any API server."),
+    "node": ("drakit.cli.commands.node", "Run pods of any API server on this machine."),
 }
-"""Name of each command and the module whose function, or group of commands, of that name it is."""
+"""Name of each command, the module whose function or group of commands of that name it is, and what it is for."""
 
-app = typer.Typer(
-    name="drakit",
-    help="Kubernetes Dynamic Resource Allocation, whole, in Python.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+PLUGIN = ("devices", "allocate", "lint")
+"""What `kubectl dra` offers: all that one does with a cluster that is there."""
+
+_TEXT = "Kubernetes Dynamic Resource Allocation, whole, in Python."
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 def _show_version(wanted: bool) -> None:
@@ -49,33 +47,82 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def root(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
-    """Kubernetes Dynamic Resource Allocation, whole, in Python."""
+    """All commands together."""
 
 
-def load(arguments: Sequence[str]) -> None:
-    """Import the command that is asked for; all of them only when none is, to list them. The version needs none."""
-    if list(arguments) == ["--version"]:
-        return
-    wanted = [each for each in arguments if each in COMMANDS][:1] or list(COMMANDS)
-    for name in wanted:
-        found = getattr(import_module(COMMANDS[name]), name.replace("-", "_"))
+def application(arguments: Sequence[str], names: Sequence[str], *, title: str = "drakit") -> typer.Typer:
+    """The command that is asked for, with its flags; all others by name and purpose, without importing them."""
+    app = typer.Typer(
+        name=title,
+        help=_TEXT,
+        no_args_is_help=True,
+        # kubectl has a completion of its own for plugins.
+        add_completion=title != "kubectl dra",
+        pretty_exceptions_enable=False,
+        # Plain text: a table would cut the names of flags in a terminal of 80 columns.
+        rich_markup_mode=None,
+        context_settings=_SETTINGS,
+    )
+    app.callback()(root)
+    wanted = next((each for each in arguments if each in names), "")
+    for name in names:
+        module, purpose = COMMANDS[name]
+        if name != wanted:
+            app.command(name, short_help=purpose)(_unloaded)
+            continue
+        found = getattr(import_module(module), name.replace("-", "_"))
         if isinstance(found, typer.Typer):
-            app.add_typer(found, name=name)
+            app.add_typer(found, name=name, short_help=purpose)
         else:
-            app.command(name)(found)
+            app.command(name, short_help=purpose)(found)
+    return app
+
+
+def _unloaded() -> None:
+    """Stands for a command that nobody has asked for."""
+
+
+def words(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """What was typed; a shell that completes tells it in the environment."""
+    typed = environment.get("COMP_WORDS") or environment.get("_TYPER_COMPLETE_ARGS")
+    completing = any(name.endswith("_COMPLETE") for name in environment)
+    return typed.split()[1:] if completing and typed else list(arguments)
 
 
 def run() -> None:
-    """The entry point: a wrong input is a message and an exit code, never a traceback."""
+    """The entry point of `drakit`."""
+    _run(list(COMMANDS), "drakit")
+
+
+def run_plugin() -> None:
+    """The entry point of `kubectl-dra`, which kubectl finds on PATH and runs for `kubectl dra`."""
+    _run(PLUGIN, "kubectl dra")
+
+
+def complete_plugin() -> None:
+    """The entry point of `kubectl_complete-dra`, which kubectl asks for completions: lines, and then a directive.
+
+    The last argument is the word that is being typed. Directive 4 is: offer no files.
+    """
+    typed = shlex.join(["kubectl-dra", *sys.argv[1:-1]]) + f" {sys.argv[-1]}" if len(sys.argv) > 1 else "kubectl-dra "
+    os.environ.update(COMP_WORDS=typed, COMP_CWORD=str(len(sys.argv) - 1), _KUBECTL_DRA_COMPLETE="complete_bash")
+    try:
+        _run(PLUGIN, "kubectl-dra")
+    finally:
+        sys.stdout.write("\n:4\n")
+
+
+def _run(names: Sequence[str], title: str) -> None:
+    """A wrong input is a message and an exit code, never a traceback."""
     # Containers are started by fork and exec; gRPC's handlers for forks are of no use to them, and log each time.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-    load(sys.argv[1:])
     try:
-        app()
+        application(words(sys.argv[1:], os.environ), names, title=title)(prog_name=title)
     except DrakitError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(3 if isinstance(error, Retryable) else 2)

@@ -77,7 +77,7 @@ def conformance(
     kubeconfig: Annotated[Path | None, typer.Option(help="Use this cluster instead of a server of its own.")] = None,
     node_name: Annotated[str, typer.Option(help="The node that the driver is on.")] = "conformance",
     node_label: Annotated[list[str] | None, typer.Option(help="NAME=VALUE of the node that the suite makes.")] = None,
-    namespace: Annotated[str, typer.Option(help="Where claims are made.")] = "default",
+    namespace: Annotated[str, typer.Option("-n", "--namespace", help="Where claims are made.")] = "default",
     manifest: Annotated[list[Path] | None, typer.Option(help="Objects to create first: rights, classes.")] = None,
     service_account: Annotated[str, typer.Option(help="NAMESPACE/NAME that the driver acts as.")] = "",
     rule: Annotated[list[str] | None, typer.Option(help="Judge this rule only; may be repeated.")] = None,

@@ -34,15 +34,15 @@ from drakit.driverkit.entry import stop_signal
 from drakit.driverkit.project import Project, write_project
 from drakit.drivers import DRIVERS
 
-driver = typer.Typer(help="Run a DRA driver, or begin a new one.", no_args_is_help=True)
-driver.command("profile")(profiles.profile)
+driver = typer.Typer(help="Run a DRA driver, or begin a new one.", no_args_is_help=True, rich_markup_mode=None)
+driver.command("profile", short_help="Show what the driver of a machine publishes.")(profiles.profile)
 
 _PLUGIN_DIR = Path("/var/lib/kubelet/plugins")
 _REGISTRY_DIR = Path("/var/lib/kubelet/plugins_registry")
 _CDI_DIR = Path("/var/run/cdi")
 
 
-@driver.command()
+@driver.command(short_help="Run a driver until SIGTERM.")
 @with_groups
 def run(
     target: Annotated[str, typer.Argument(metavar="MODULE:CLASS", help="The driver's class.")],
@@ -65,7 +65,7 @@ def run(
     port: options.ShownPort = 0,
     verbosity: options.Verbosity = 2,
 ) -> None:
-    """Run a driver until SIGTERM: `drakit driver run mydriver:GpuDriver --node-name node-1`."""
+    """Run a driver of a Python class, or an example driver by its short name, until SIGTERM."""
     log_to_stderr(verbosity)
     made = load_driver(target, [*(setting or []), *([f"profile={profile}"] if profile else [])])
     if not node_name:
@@ -82,7 +82,7 @@ def run(
     asyncio.run(_serve(made, access, settings, bind_port(bind_address, port)))
 
 
-@driver.command()
+@driver.command(short_help="Write a new driver's project.")
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the project, such as leds.")],
     driver_name: Annotated[str, typer.Option(help="Of the driver; NAME.example.com by default.")] = "",

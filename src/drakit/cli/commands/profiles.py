@@ -16,12 +16,18 @@ import typer
 from drakit.api import Node, ObjectMeta, to_wire
 from drakit.api.text.yamldump import dump_yaml
 from drakit.base.structs import Model
+from drakit.cli.flags.completion import complete_profiles
 from drakit.cli.output.tables import print_table
 from drakit.drivers import DeviceProfile, load_profile, profile_names, profile_slices
 
 
 def profile(
-    name: Annotated[str, typer.Argument(help="A profile, or a file with one; all are listed without it.")] = "",
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A profile, or a file with one; all are listed without it.", autocompletion=complete_profiles
+        ),
+    ] = "",
     node_name: Annotated[list[str] | None, typer.Option(help="A node of this kind; may be repeated.")] = None,
     claims: Annotated[bool, typer.Option("--claims/--no-claims", help="Whether to show example claims.")] = True,
 ) -> None:

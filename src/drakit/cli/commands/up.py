@@ -43,7 +43,7 @@ class ClusterFlags(FlagGroup, frozen=True, kw_only=True):
     nodes: Annotated[
         int | None, typer.Option(min=0, max=100, help="Nodes with agents and drivers; 1 unless --cluster is given.")
     ] = None
-    profile: Annotated[str, typer.Option(help="The GPUs of each node, by the name of a device profile.")] = "gpu"
+    profile: options.Profile = "gpu"
     gpus: Annotated[int | None, typer.Option(min=1, help="How many of the profile's cards a node has.")] = None
     cluster: Annotated[
         Path | None, typer.Option(help="A file with templates of simulated nodes: thousands, if you like.")

@@ -30,12 +30,15 @@ def access_of(flags: ReachFlags, environment: Mapping[str, str] | None = None, c
         raise UsageError("--token-file, --client-certificate and --certificate-authority go with --master")
     if flags.kubeconfig is None and not flags.context and environment.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster(environment, clock=clock)
-    return load_kubeconfig(_files(flags, environment), flags.context, clock=clock, environment=environment)
+    return load_kubeconfig(
+        kubeconfig_files(flags.kubeconfig, environment), flags.context, clock=clock, environment=environment
+    )
 
 
-def _files(flags: ReachFlags, environment: Mapping[str, str]) -> list[Path]:
-    if flags.kubeconfig is not None:
-        return [flags.kubeconfig]
+def kubeconfig_files(given: Path | None, environment: Mapping[str, str]) -> list[Path]:
+    """The file that was given, else those that kubectl would read."""
+    if given is not None:
+        return [given]
     listed = [Path(each) for each in environment.get("KUBECONFIG", "").split(os.pathsep) if each]
     return listed or [Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config"]
 

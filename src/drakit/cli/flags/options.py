@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from drakit.cli.flags.completion import complete_contexts, complete_profiles, names_of
+
 Verbosity = Annotated[int, typer.Option("-v", "--v", min=0, max=7, help="How much to log, from 0 to 7 (bodies).")]
 BindAddress = Annotated[str, typer.Option(help="Address to listen on.")]
 SecurePort = Annotated[int, typer.Option("--secure-port", "--port", min=0, max=65535, help="Port; 0 is any free one.")]
@@ -29,7 +31,15 @@ DrakitWarnings = Annotated[
 ]
 RuntimeConfig = Annotated[str, typer.Option(help="group/version=bool,… also api/all, api/beta, api/alpha.")]
 ReadKubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Reach the server by this file.")]
-Context = Annotated[str, typer.Option(help="The context of the kubeconfig to use.")]
+Context = Annotated[str, typer.Option(help="The context of the kubeconfig to use.", autocompletion=complete_contexts)]
+Namespace = Annotated[
+    str,
+    typer.Option("-n", "--namespace", help="The namespace; else the context's.", autocompletion=names_of("NAMESPACES")),
+]
+AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="All namespaces.")]
+Profile = Annotated[
+    str, typer.Option(help="The GPUs of each node, by the name of a device profile.", autocompletion=complete_profiles)
+]
 Master = Annotated[str, typer.Option(help="Reach the server at this URL, with the next flags.")]
 TokenFile = Annotated[Path | None, typer.Option(help="A bearer token; read again as it changes.")]
 CertificateAuthority = Annotated[Path | None, typer.Option(help="The CA of the server's certificate.")]
