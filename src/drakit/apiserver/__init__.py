@@ -1,6 +1,6 @@
 """The API server: HTTP, discovery, authentication, authorization, admission, and everything a client can ask of it.
 
-`build_server` puts one together over a store; `Server.handle` answers a request; `listening` serves it on a socket.
+`build_server` puts one together over a store; `Server.handle` answers a request; `http.listener` serves it on a socket.
 """
 
 from drakit.apiserver.serving.composition import Settings, build_server

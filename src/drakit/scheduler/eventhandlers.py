@@ -142,7 +142,8 @@ class EventHandlers:
         self._queue.move(POD_ADDED, None, pod)
 
     def _free_assumed(self, uid: str) -> None:
-        """The pod goes while it is being bound: its place is free now; its binding will fail and undo the rest."""
+        """The pod is deleted while it is being bound: remove it from the cache now. Its binding fails and undoes the
+        rest."""
         assumed = self._cache.pod(uid)
         self._cache.forget(uid)
         self._queue.move(POD_GONE, assumed, None)

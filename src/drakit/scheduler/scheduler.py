@@ -130,7 +130,7 @@ class Scheduler:
         )
 
     async def run(self) -> None:
-        """Until stopped. Cancelled: at once, in the middle of whatever is under way."""
+        """Schedule pods until `stop`. Cancelling ends at once, in the middle of what is under way."""
         working = asyncio.ensure_future(self._work())
         stopped = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -160,7 +160,7 @@ class Scheduler:
         self._stopping.set()
 
     async def wait_ready(self) -> None:
-        """Until caches are filled, and pods are being placed."""
+        """Wait until caches are filled and pods are being placed."""
         await self._synced.wait()
 
     @property
@@ -205,7 +205,7 @@ class Scheduler:
             await self._failures.handle(profile, queued, state, outcome, began)
 
     def _is_done_with(self, pod: Pod) -> bool:
-        """A pod on its way out is not placed; one that is assumed has been, and was changed just before."""
+        """Whether to skip a pod from the queue: it is being deleted, or it is assumed and was updated just before."""
         if pod.metadata.deletion_timestamp:
             name = f"{pod.metadata.namespace}/{pod.metadata.name}"
             self._events.record(pod, WARNING, FAILED_SCHEDULING, f"skip schedule deleting pod: {name}")
@@ -229,7 +229,7 @@ class Scheduler:
         )
 
     def _give_up_place(self, pod: Pod, freed: bool) -> None:
-        """A pod waits for its node no more: what was kept for it there may help others."""
+        """A nomination ended: wake the pods that the freed place may help."""
         if freed:
             self.queue.move(POD_GONE, pod, None, exclude=pod.metadata.uid)
 
@@ -241,7 +241,7 @@ class Scheduler:
             await _end(tasks)
 
     def _follow(self) -> None:
-        """Values that are asked for when somebody reads the metrics."""
+        """Register gauges whose values are read at each scrape."""
         self._metrics.follow_queue(self.queue.pending)
         sizes: dict[str, Callable[[], float]] = {
             "nodes": lambda: len(self.cache),

@@ -46,7 +46,7 @@ class Writers:
         self._count = 0
 
     def later(self, uid: str, write: Write) -> None:
-        """Have it written, soon, after what was asked for before about the same pod."""
+        """Queue a write. Writes about one pod are made in order."""
         number = crc32(uid.encode()) % WRITERS
         self._queues[number].append(write)
         self._wanted[number].set()
@@ -56,11 +56,11 @@ class Writers:
             self._room.clear()
 
     async def room(self) -> None:
-        """Until there is room for more."""
+        """Wait until fewer than the limit are pending."""
         await self._room.wait()
 
     async def done(self) -> None:
-        """Until everything is written."""
+        """Wait until nothing is pending."""
         await self._idle.wait()
 
     @property

@@ -69,7 +69,7 @@ class RecordPage(msgspec.Struct, frozen=True):
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """Metrics for metrics and for people."""
+    """Sizes and counters of the store, for `/metrics` and logs."""
 
     revision: int
     compacted: int

@@ -5,7 +5,7 @@ Out: `read` gives the data without nulls, with canonical quantities and times, a
      field; a wrong type raises. `complete` gives the form that Kubernetes writes: what is empty is left out, what is
      always written is there.
 
-A shape is compiled from a schema (see `shaping`); that of an object with known fields is in `structshapes`. Places
+A shape is compiled from a schema (see `compiler`); that of an object with known fields is in `structshapes`. Places
 are linked tuples, rendered only when something is said.
 """
 

@@ -107,7 +107,7 @@ class Application:
     async def _open_body(
         self, response: Response, body: OpenBody, request: Request, scope: Message, receive: Receive, send: Send
     ) -> None:
-        """Readers may be as slow as they like: what they do not read is not fetched either."""
+        """Stream a body to a client that may read slowly: what it does not read is not fetched either."""
         if request.method == "HEAD":
             await body.close()
             await _send(msgspec.structs.replace(response, content=Raw(b"")), send, head=True)
@@ -273,7 +273,7 @@ def _switching(response: Response) -> bytes:
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:
-    """Let the client have what was sent, for a moment."""
+    """Close the connection. The client has a moment to read what was sent, then it is aborted."""
     writer.close()
     try:
         async with asyncio.timeout(CLOSE_SECONDS):

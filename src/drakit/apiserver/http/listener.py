@@ -134,12 +134,12 @@ class Protocol(HttpToolsProtocol):
         return reader, asyncio.StreamWriter(self.transport, protocol, reader, self.loop)
 
     def be_patient(self) -> None:
-        """The answer under way may be read as slowly as the client likes: a log in a pager."""
+        """Do not disconnect a client that reads this response slowly: a log that somebody reads in a pager."""
         self._patient = True
         self._end_stall()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """What may be upgraded is for the application to say; all else is answered as if nobody had asked."""
+        """Log nothing: the application decides about upgrades, and answers other requests as if none was asked for."""
 
     def on_message_begin(self) -> None:
         self._surplus = 0
@@ -161,7 +161,7 @@ class Protocol(HttpToolsProtocol):
         self._note_idle()
 
     def drop(self) -> None:
-        """Somebody else needs the room."""
+        """Close the connection: another one needs its place."""
         self.transport.abort()
 
     def _note_idle(self) -> None:
@@ -198,7 +198,7 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _leave(self) -> None:
-        """Count for nobody any more. Idempotent."""
+        """Remove the connection from the count of open ones. Idempotent."""
         counted, self.open_connections = self.open_connections, None
         if counted is not None:
             counted.busy(self.address, self)

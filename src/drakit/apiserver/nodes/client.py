@@ -38,7 +38,7 @@ class NodeUnreachable(Unavailable):
 
 
 class NodeFiles(msgspec.Struct, frozen=True):
-    """Whom to take for a node, and who the server is to it. Without a CA, those that the machine trusts."""
+    """The CA of the nodes, and the server's own certificate. Without a CA, those that the machine trusts."""
 
     authority: Path | None = None
     certificate: Pair | None = None
@@ -74,7 +74,7 @@ class NodeClient:
 
     @cached_property
     def _trusting(self) -> ssl.SSLContext:
-        """For a reader of logs who asks not to look at the node's certificate."""
+        """A TLS context that does not verify the node's certificate, for `insecureSkipTLSVerifyBackend`."""
         context = self._context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -152,7 +152,7 @@ class NodeResponse:
 
     @property
     def _delimited(self) -> bool:
-        """Whether something else than the end of the connection says where the body ends."""
+        """Whether the head says where the body ends. Otherwise it ends with the connection."""
         return "content-length" in self.headers or "transfer-encoding" in self.headers
 
     # What the parser tells

@@ -28,7 +28,7 @@ class NodeAddress(msgspec.Struct, frozen=True):
 
 
 def address_of(node: Mapping[str, Any]) -> NodeAddress:
-    """Raise an answer when the node tells no address."""
+    """Raise ApiError if the Node object has no address."""
     status = node.get("status") or {}
     known = [(each.get("type"), each.get("address")) for each in status.get("addresses") or ()]
     port = ((status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port") or 0

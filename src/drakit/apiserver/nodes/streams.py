@@ -41,7 +41,7 @@ class NodeTunnel(Tunnel):
         self.on_close: Callable[[], None] | None = None
 
     async def join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Until one side ends. What the node sent before its end has been handed on by then."""
+        """Copy in both directions until one side ends. What the node sent before its end was written to the client."""
         writer.write(self._answer.early)
         tasks = (
             asyncio.create_task(_carry(reader, self._answer.writer)),
@@ -62,7 +62,7 @@ class NodeTunnel(Tunnel):
 
 
 async def _carry(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """Waits for a target that does not read; a broken connection is an end like any other."""
+    """Copy one direction, no faster than the target reads. A broken connection counts as its end."""
     try:
         while data := await source.read(_PIECE):
             target.write(data)

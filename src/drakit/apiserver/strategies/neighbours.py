@@ -224,7 +224,7 @@ class SigningRequestStrategy(KindStrategy):
 
 
 def _kept(given: list[Plain], before: Any) -> list[Plain]:
-    """A decision in a status counts as it was made."""
+    """The given conditions, with stored approvals and denials unchanged: only `approval` may write those."""
     decided = {each.get("type"): each for each in before if each.get("type") in ("Approved", "Denied")}
     return [decided.get(each.get("type"), each) for each in given]
 

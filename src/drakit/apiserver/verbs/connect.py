@@ -103,7 +103,7 @@ class Connector:
         await require(self._context.authorizer, asked)
 
     async def _admit(self, call: ApiCall) -> None:
-        """Policies and webhooks have a say; what they see is the options, as an object."""
+        """Call admission with the options of the connection as the object: policies and webhooks may refuse."""
         sent = _options_document(call)
         change = call.change(CONNECT, call.name, new=None, old=None, dry_run=False, sent=sent)
         await self._context.admission.admit(change)
@@ -197,7 +197,7 @@ def _upgrade_headers(given: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _refused(answer: NodeResponse, call: ApiCall) -> ApiError:
-    """What the node said, as an answer of this server."""
+    """The node's error as a Status of this server."""
     try:
         text = await answer.text() or f"the node answered with code {answer.code}"
     except OSError as error:

@@ -1,7 +1,7 @@
 """The controller of claims: which changes concern which pods, groups and claims, and what is done about each.
 
 In:  pods, groups, templates, claims and nodes, as they change.
-Out: claims made (`generating`), reserved for pods with a node (`reserving`), released (`releasing`).
+Out: claims made from templates, reserved for pods that have a node, and released when nobody uses them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Evict pods from tainted devices.
 
-In:  pods, as `knowledge` calls for them.
-Out: at the moment that `judging` finds, an event, the condition DisruptionTarget, and the pod deleted; not faster than
+In:  pods that `state` reports as affected by a taint.
+Out: at the time that `rules` gives, an event, the condition DisruptionTarget, and the pod deleted; not faster than
      the rate limit allows. Rules are told which of their pods went.
 """
 

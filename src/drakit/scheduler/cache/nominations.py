@@ -3,8 +3,8 @@
 In:  what preemption decides; pods as informers see them, which after a restart tell what was decided before.
 Out: nodes as a pod sees them: with the pods of higher priority that are on their way there.
 
-A nomination ends when its pod is placed or gone, or when preemption finds another place or none. Pods of the same or of
-higher priority need not care.
+A nomination ends when its pod is placed or gone, or when preemption finds another place or none. It reserves nothing
+against pods of the same or of higher priority.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NominationListener = Callable[[Pod, bool], None]
 
 
 class Nomination(msgspec.Struct, frozen=True):
-    """`pod` is as it will be on its node."""
+    """`pod` has the nominated node as `spec.node_name`, and counts there like an assumed pod."""
 
     pod: Pod
 
@@ -48,7 +48,7 @@ class Nominations:
         return len(self._known)
 
     def on_end(self, listener: NominationListener) -> None:
-        """Be told when a nomination ends."""
+        """Register a callback for the end of a nomination."""
         self._listeners.append(listener)
 
     def put(self, pod: Pod) -> None:

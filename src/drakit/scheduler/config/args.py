@@ -30,7 +30,7 @@ CPU_AND_MEMORY = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
 
 
 class ShapePoint(Model):
-    """At that percentage of use, that score of 0 to 10; straight lines in between."""
+    """The score (0 to 10) at a utilization (0 to 100 percent). Between two points the score is interpolated."""
 
     utilization: int = 0
     score: int = 0

@@ -38,7 +38,7 @@ log = logging.getLogger("drakit.scheduler.config")
 
 
 def default_configuration(gates: FeatureGates | None = None) -> SchedulerConfiguration:
-    """What a scheduler does that is told nothing."""
+    """The configuration of a scheduler without a file."""
     return _build(WireConfiguration(), gates or FeatureGates.defaults(), [])
 
 

@@ -1,6 +1,6 @@
 """A scheduler's configuration as the scheduler reads it: checked, with all defaults filled in.
 
-In:  `loading` makes it of a file, `default_configuration` of nothing.
+In:  `loader` reads it from a file; `default_configuration` is the one without a file.
 Out: the scheduler makes the plugins of each profile (`plugins.profiles`).
 """
 
@@ -63,7 +63,7 @@ class ProfileConfig(msgspec.Struct, frozen=True):
         return tuple(dict.fromkeys((*repeated, *everywhere, *named)))
 
     def weight(self, name: str) -> int:
-        """What a score of this plugin counts; the point's own word is the last."""
+        """The weight of the plugin's score. A weight at the extension point overrides that of `multiPoint`."""
         for each in (self.points.get("score", NOTHING_SAID), self.multi_point):
             for use in each.enabled:
                 if use.name == name:

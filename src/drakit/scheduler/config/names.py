@@ -61,5 +61,5 @@ EVERYTHING = "*"
 
 
 def default_plugins(gates: FeatureGates) -> tuple[tuple[str, int], ...]:
-    """The plugins of a profile that says nothing about plugins."""
+    """The plugins of a profile that has no `plugins` field."""
     return DEFAULTS + tuple((name, 0) for name, gate in GATED.items() if gates.enabled(gate))

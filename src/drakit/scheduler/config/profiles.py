@@ -97,7 +97,7 @@ def _read_args(file: WirePluginConfig, gates: FeatureGates, path: Path, errors: 
 
 
 def _without_types(file: WirePluginConfig, path: Path, errors: Errors) -> Any:
-    """The args without saying what they are, which they may say only right."""
+    """The args without kind and apiVersion. If given, both must match the plugin."""
     if not isinstance(file.args, dict):
         return {} if file.args is None else file.args
     types = {"apiVersion": GROUP_VERSION, "kind": f"{file.name}Args"}
@@ -109,7 +109,7 @@ def _without_types(file: WirePluginConfig, path: Path, errors: Errors) -> Any:
 
 
 def _defaulted(args: Model) -> Model:
-    """No resources stands for cpu and memory, no weight for one."""
+    """Without resources, cpu and memory count; without a weight, it is one."""
     match args:
         case NodeResourcesFitArgs():
             strategy = args.scoring_strategy

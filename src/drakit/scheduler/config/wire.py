@@ -1,6 +1,6 @@
 """A KubeSchedulerConfiguration as it stands in a file: every field optional, times as text.
 
-`reading` turns text into these, `loading` makes a SchedulerConfiguration of them.
+`reader` decodes a file into these structs, `loader` converts them to a SchedulerConfiguration.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class Bindings:
         return failed(PluginStatus(Code.ERROR, (message,), error=status.error))
 
     async def _nominate(self, job: BindingJob) -> None:
-        """The binding waits for somebody: let the pod say which node it is going to, after why it did not before."""
+        """Write `nominatedNodeName` while PreBind waits for others, after the condition of the attempt before."""
         found = self._failures.current(job.state.pod) if job.queued.uid in self._waiting else None
         patch = nominated(found.view, job.node) if found is not None else None
         if found is not None and patch is not None:

@@ -21,7 +21,7 @@ StatusPatch = Mapping[str, Any]
 
 
 def not_scheduled(pod: Pod, reason: str, message: str, now: datetime, node: str = "") -> StatusPatch | None:
-    """Say that the pod could not be placed; it is nominated for that node, or for none any more."""
+    """The patch for a pod that could not be placed: its condition, and its nominated node (empty: none)."""
     status: dict[str, Any] = {}
     known = _condition(pod, POD_SCHEDULED)
     if known is None or _said(known) != ("False", reason, message, pod.metadata.generation):
@@ -43,14 +43,14 @@ def not_scheduled(pod: Pod, reason: str, message: str, now: datetime, node: str 
 
 
 def nominated(pod: Pod, node: str) -> StatusPatch | None:
-    """Say which node the pod waits to be bound to."""
+    """The patch that sets the nominated node."""
     if pod.status.nominated_node_name == node:
         return None
     return {"status": {"nominatedNodeName": node}}
 
 
 def not_nominated() -> StatusPatch:
-    """Say that the pod waits for no node any more."""
+    """The patch that removes the nominated node."""
     return {"status": {"nominatedNodeName": None}}
 
 

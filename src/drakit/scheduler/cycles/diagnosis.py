@@ -21,8 +21,8 @@ _NONE: frozenset[str] = frozenset()
 class SchedulingRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """How an attempt ended that placed nothing.
 
-    `can_help`: the plugins that act when nothing fits are asked, with `rejections`: nodes by name. `is_reserved`:
-    plugins have to give back what they reserved on `node`. `is_soon`: the pod is tried again after its backoff,
+    `can_help`: the plugins that act when nothing fits are asked, with `rejections`: nodes by name. `node` is set when
+    plugins have to unreserve there. `is_soon`: the pod is tried again after its backoff,
     whatever happens meanwhile.
     """
 
@@ -40,7 +40,7 @@ class SchedulingRefusal(msgspec.Struct, frozen=True, kw_only=True):
         return not self.status.is_rejected
 
     def with_help(self, help_: PluginStatus) -> SchedulingRefusal:
-        """And what became of the attempt to do something about it."""
+        """The same refusal with the result of PostFilter."""
         message = f"{self.message} {help_.message}" if help_.message else self.message
         return msgspec.structs.replace(self, message=message, is_soon=help_.code is Code.ERROR)
 

@@ -111,7 +111,7 @@ class Failures:
         return answer
 
     async def _write_condition(self, pod: Pod, reason: str, message: str) -> None:
-        """As the pod is now: what was written meanwhile counts."""
+        """Patch the pod as the informer has it now: somebody else may have written its status meanwhile."""
         current = self.current(pod)
         if current is None:
             return

@@ -106,7 +106,7 @@ class NodeSearch:
 def before_filter(
     profile: Profile, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
 ) -> tuple[frozenset[str] | None, frozenset[str]] | SchedulingRefusal:
-    """The only nodes that come into question (None: any), and the plugins that left out the others."""
+    """Run PreFilter: the only nodes that can work (None: any), and the plugins that excluded the others."""
     names: frozenset[str] | None = None
     restricting: set[str] = set()
     refusal: PluginStatus | None = None
@@ -133,7 +133,7 @@ def before_filter(
 def filter_nodes(
     profile: Profile, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
 ) -> dict[str, PluginStatus] | SchedulingRefusal:
-    """Those of the nodes that do not fit, each with what the first plugin said that refused it."""
+    """Run Filter: the nodes that do not fit, each with the status of the first plugin that refused it."""
     refused: dict[str, PluginStatus] = {}
     left = nodes
     for plugin in profile.filter:

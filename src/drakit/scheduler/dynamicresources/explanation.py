@@ -23,7 +23,7 @@ from drakit.scheduler.framework import NodeInfo
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """`fits`: nothing of the pod's claims speaks against the node. Else `message`, and `reasons` where there are."""
+    """`fits`: the pod's claims are allocated there, or can be. Otherwise `message` and `reasons` say why not."""
 
     fits: bool
     message: str = ""

@@ -120,7 +120,7 @@ class Hints:
 
 
 def _is_told(group: PodGroup) -> tuple[object, ...]:
-    """What of a group matters to the claims of its pods."""
+    """What decides about the claims that a group's pods can use: its identity and its claims."""
     return group.metadata.uid, group.spec.resource_claims, group.status.resource_claim_statuses
 
 

@@ -3,9 +3,9 @@
 In:  pods with claims, through the extension points of the framework.
 Out: claims that are allocated and reserved before their pod is bound.
 
-Each extension point is a module: `readiness` (pre_enqueue), `preparing` (pre_filter), `filtering`, `postfiltering`,
-`scoring`, `reserving`, `binding` (pre_bind, unreserve), `hints`. What they pass on about a pod is `needs.PodNeeds`.
-`supposing` and `holding` serve preemption.
+Each extension point is a module of `points`: `readiness` (pre_enqueue), `preparation` (pre_filter), `filter`,
+`postfilter`, `score`, `reservation` and `binding` (pre_bind, unreserve); `hints` has the queueing hints. They pass on a
+`state.needs.PodNeeds`. `state.claimusers` and `state.holds` serve preemption.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def node_change(old: Node, new: Node) -> Action:
 
 
 def _conditions(node: Node) -> dict[str, str]:
-    """Without the times of heartbeats."""
+    """The conditions without heartbeat times: these change every few seconds and help no pod."""
     return {each.type: each.status for each in node.status.conditions}
 
 
@@ -73,7 +73,7 @@ def _asks_for_less(old: Pod, new: Pod) -> bool:
 
 
 def _held(pod: Pod) -> tuple[object, ...]:
-    """What of the status counts for what the pod takes."""
+    """The parts of the status that decide how much of the node the pod takes."""
     status = pod.status
     started = (*status.container_statuses, *status.init_container_statuses)
     resizing = (status.resize, status.conditions) if started else ()

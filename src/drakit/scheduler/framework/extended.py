@@ -22,7 +22,7 @@ class ExtendedResources(Protocol):
 
 
 class NoDevices:
-    """Where devices provide nothing of the kind."""
+    """The answers of a cluster in which no class provides an extended resource."""
 
     def is_backed_by_class(self, *_: object) -> bool:
         return False

@@ -59,7 +59,7 @@ class Handle:
         self._without_devices: Handle | None = None
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
-        """What the plugins of that name have in common: one in the scheduler, however many profiles it has."""
+        """State that the plugins of this name share between all profiles. It is made on first use."""
         if name not in self._shared:
             self._shared[name] = make()
         found: T = self._shared[name]

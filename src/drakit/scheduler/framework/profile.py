@@ -45,5 +45,5 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     waits: tuple[WaitsBeforeBind, ...] = ()
 
     def with_post_filter(self, plugin: PostFilter) -> Profile:
-        """And that plugin, after all others."""
+        """The same profile with one more PostFilter plugin, at the end."""
         return msgspec.structs.replace(self, post_filter=(*self.post_filter, plugin))

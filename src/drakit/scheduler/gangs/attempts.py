@@ -148,7 +148,7 @@ class GroupAttempts:
             member.is_settled = True
 
     async def _place(self, profile: Profile, held: Round, turns: Sequence[Member]) -> None:
-        """One after the other, as long as it can be enough.
+        """Try members one after the other, until too few are left to reach the minimum.
 
         This gives up control only where a plugin refuses the node that was chosen, and finds something written by an
         earlier attempt to undo.

@@ -96,9 +96,9 @@ class Round(msgspec.Struct):
         return f"{head} {self.before + len(self.members)} of {self.least} can be tried"
 
     def give_way(self) -> SchedulingRefusal:
-        """What a member is told whose group does not run.
+        """The refusal of a member that had a node, when its group does not reach the minimum.
 
-        It waits for the same as those that were refused: what helps it to another node may leave its own to them.
+        It waits for the same plugins as the members that were refused: if it gets another node, its own may suit them.
         """
         plugins = frozenset[str]().union(*(refusal.plugins for _, refusal in self.refused))
         status = PluginStatus.unschedulable(self.message).by(GANG_SCHEDULING)

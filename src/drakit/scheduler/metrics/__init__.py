@@ -1,4 +1,4 @@
-"""SchedulerMetrics of the scheduler, under the names that kube-scheduler gives them.
+"""Metrics of the scheduler, under the names that kube-scheduler gives them.
 
 attempts     attempts, queue, cache, preemption
 podgroups    attempts at pod groups

@@ -108,7 +108,7 @@ class SchedulerMetrics:
         self._refused(plugin, profile).inc(change)
 
     def follow_queue(self, pending: Callable[[], Mapping[str, int]]) -> None:
-        """Values that are asked for when somebody reads the metrics."""
+        """Register gauges whose values are read at each scrape."""
         for part in pending():
             self._pending.labels(part).set_function(partial(_count, pending, part))
 

@@ -25,7 +25,7 @@ class DefaultBinder:
         self._client = client
 
     def interests(self) -> Sequence[Interest]:
-        """It refuses no pod: what fails is tried again anyway."""
+        """None: it refuses no pod, and a binding that fails is retried after the backoff."""
         return ()
 
     async def bind(self, state: CycleState, pod: Pod, node: str) -> PluginStatus:

@@ -81,7 +81,7 @@ class NodeResourcesFit:
         return self._asked.get(footprint, lambda: self._counted(footprint.asked))
 
     def _counted(self, amounts: Amounts) -> Asked:
-        """What must be there, in the order of the reasons: what a node is counted in, ignored resources left out."""
+        """The requests that a node is checked for, without ignored resources, in the order of the reasons."""
         plain = [name for name in PLAIN if amounts.get(name, 0) > 0]
         others = sorted(name for name, amount in amounts.items() if amount and name not in PLAIN and is_scalar(name))
         return tuple((name, amounts[name]) for name in (*plain, *others) if not self._is_ignored(name))

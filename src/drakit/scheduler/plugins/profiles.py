@@ -57,7 +57,7 @@ class Profiles:
         *,
         complete: Complete = lambda profile: profile,
     ) -> None:
-        """`complete` makes of a profile the one that is used."""
+        """`complete` may add to a profile: preemption."""
         shared = {name: _shared(maker) for name, maker in makers.items()}
         made = [make_profile(each, handle, makers=shared) for each in config.profiles]
         self._plain = {each.name: complete(each) for each in made}

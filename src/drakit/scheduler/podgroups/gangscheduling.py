@@ -52,7 +52,7 @@ class GangScheduling:
         return SUCCESS if self._groups.is_complete(key) else TOO_FEW
 
     def interests(self) -> Sequence[Interest]:
-        """Nobody is asked about a member that does not make its gang complete."""
+        """A new member wakes its gang only when it makes the gang complete."""
         if self._groups is None:
             return ()
         of_members, of_groups = EventScope(_own_group, self._joined), EventScope(_own_group, _came)
@@ -76,7 +76,7 @@ def _after_group(pod: Pod, old: PodGroup | None, new: PodGroup) -> Hint:
 
 
 def _came(old: PodGroup | None, new: PodGroup) -> list[Key]:
-    """A group that is new, or another one of that name: what it asks for never changes."""
+    """The group if it is new, or another one of the same name. What a group asks for never changes."""
     if old is not None and old.metadata.uid == new.metadata.uid:
         return []
     return [Key(new.metadata.namespace, new.metadata.name)]

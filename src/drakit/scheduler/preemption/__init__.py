@@ -1,9 +1,9 @@
 """Preemption: a pod of higher priority may have pods of lower priority evicted when it fits nowhere.
 
-nominations   pods that others made room for, and the nodes that they wait for
+trials        would the pod fit if some pods were gone?
 victims       the fewest pods of a node that have to go
 candidates    the node where that does least harm
-evicting      the writes: condition, deletion, event
+eviction      the writes: condition, deletion, event
 preemption    the last plugin that is asked when nothing fits
 
 Off unless a profile has `preemption: true` in the args of DynamicResources. kube-scheduler evicts nobody for devices.

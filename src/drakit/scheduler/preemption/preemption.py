@@ -132,7 +132,7 @@ class Preemption:
         return failure or _told(of_each(statuses, len(statuses)).message)
 
     def _in_turn(self, trial: Trial, rejections: Rejections) -> list[NodeInfo]:
-        """The nodes to look at, beginning with any: of many, not always the same ones come first."""
+        """The nodes from a random one on, so that not always the same ones are tried first."""
         nodes = trial.candidates(rejections) if trial.can_fit and not trial.fits_already() else []
         start = self._handle.random.randrange(len(nodes)) if nodes else 0
         return nodes[start:] + nodes[:start]
@@ -162,7 +162,7 @@ class Preemption:
         return SUCCESS
 
     def _nominate(self, pod: Pod, trial: Trial, chosen: Candidate) -> PluginStatus | None:
-        """Keep for the pod what those leave who go; a status when that cannot be."""
+        """Nominate the pod and hold what the victims leave for it; a status if a plugin cannot hold it."""
         uid = pod.metadata.uid
         if self._nominations.node_of(uid) not in ("", chosen.node):
             self._nominations.drop(uid)

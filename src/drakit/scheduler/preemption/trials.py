@@ -51,7 +51,7 @@ class Trial:
         ]
 
     def check(self, node: NodeInfo, gone: Sequence[Pod]) -> PluginStatus | None:
-        """Why the pod does not fit on the node without these pods; none when it does."""
+        """Why the pod would not fit on the node without these pods; None if it would."""
         state, changed = self.suppose(node, gone)
         refused = filter_nodes(self._profile, state, self._pod, [changed])
         return refused.status if isinstance(refused, SchedulingRefusal) else refused.get(node.name)

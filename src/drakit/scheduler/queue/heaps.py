@@ -26,7 +26,7 @@ class PodHeap:
         self._ticks = itertools.count()  # entries never compare equal, so pods are not compared
 
     def push(self, queued: QueuedPod, order: Any) -> None:
-        """Put the pod in; if it is in already, where it belongs now."""
+        """Add the pod. If it is in the heap, move it to its current place."""
         entry = (order, next(self._ticks), queued)
         self._current[queued.uid] = entry
         heapq.heappush(self._heap, entry)

@@ -75,7 +75,7 @@ class InFlightPods:
 
     @property
     def events(self) -> int:
-        """How many are kept."""
+        """How many events are kept."""
         return len(self._events)
 
     def __len__(self) -> int:

@@ -47,7 +47,7 @@ class Parts:
     def place(
         self, queued: QueuedPod, strategy: QueueingStrategy, now: float, why: str, *, was: Part = Part.OUTSIDE
     ) -> None:
-        """Put a pod that is outside where it belongs; `was` is where it has just been."""
+        """Add a pod to the part where it belongs; `was` is the part that it left."""
         if strategy is QueueingStrategy.SKIP or not self._may_enter(queued):
             self._wait(queued, why, stays=was in (Part.UNSCHEDULABLE, Part.GATED))
         elif strategy is QueueingStrategy.AFTER_BACKOFF and now < queued.backoff_until:

@@ -268,7 +268,7 @@ class SchedulingQueue:
             self._flights.record(_changed(old, new.view), old, new.view, target=queued.uid)
 
     def _update_waiting(self, queued: QueuedPod, old: Pod, new: Partial[Pod]) -> None:
-        """A gate is asked again whatever changed: that costs little, and nothing else would open it."""
+        """An update of a gated pod always runs PreEnqueue again: it is cheap, and no event would open the gate."""
         event = _changed(old, new.view)
         was = self._parts.withdraw(queued)
         queued.pod = new

@@ -50,7 +50,7 @@ class WaitingPods:
         queued.part = Part.OUTSIDE
 
     def plugins(self) -> list[str]:
-        """Those because of which any pod waits."""
+        """All plugins that some pod waits for."""
         return list(self._by_plugin)
 
     def concerned(self, plugin: str, scope: EventScope | None, old: Any, new: Any) -> Iterable[QueuedPod]:

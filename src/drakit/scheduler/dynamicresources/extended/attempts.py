@@ -62,7 +62,7 @@ class ExtendedAttempt:
         return [(self._variant(state, group), self._providing(group, refused)) for group in groups]
 
     def rank_nodes(self, state: PodNeeds, nodes: Sequence[NodeInfo]) -> list[int]:
-        """What each node is worth, not yet made comparable."""
+        """The raw score of each node, before normalization."""
         ranks: dict[str, int] = {}
         for variant, alike in self.groups(state, nodes, {}):
             ranks.update(zip((node.name for node in alike), rank_nodes(state, variant, alike), strict=True))
@@ -127,7 +127,7 @@ class ExtendedAttempt:
             self._context.claims.rename(need.flight, made)
 
     async def settle(self, state: PodNeeds) -> None:
-        """A pod that has no special claim in the end must not tell of one: an undoing may have failed. As `bind`."""
+        """Remove a stale special claim from the pod's status: undoing an earlier attempt may have failed. As `bind`."""
         if self._recorded and not any(need.special for need in state.needs):
             await self._extended.writing.clear(self.pod)
             self._recorded = False

@@ -60,7 +60,7 @@ class Backing:
 
 
 def _made(each: DeviceClass) -> str:
-    """Times of the API are of one form and one zone: as texts they compare as times."""
+    """The creation time as text: all times of the API have one form and zone, so texts compare as times do."""
     return each.metadata.creation_timestamp or ""
 
 

@@ -58,13 +58,13 @@ class Writing:
     async def record(
         self, pod: Pod, claim: ResourceClaim, mappings: tuple[ContainerExtendedResourceRequest, ...]
     ) -> None:
-        """Tell in the pod's status which claim it is, and who gets what of it. Raise DrakitError."""
+        """Write the special claim and its request mappings to the pod's status. Raise DrakitError."""
         status = PodExtendedResourceClaimStatus(request_mappings=mappings, resource_claim_name=claim.metadata.name)
         if pod.status.extended_resource_claim_status != status:
             await self._client.patch_status(pod, {FIELD: to_plain(status)})
 
     async def clear(self, pod: Pod) -> None:
-        """The pod's status tells of no claim any more; nor does a pod that is gone. Raise DrakitError."""
+        """Remove the special claim from the pod's status, if the pod still exists. Raise DrakitError."""
         with suppress(NotFound):
             await self._client.patch_status(pod, {FIELD: None})
 

@@ -52,12 +52,12 @@ class Charging:
             self.accounting.devices.remove_slice(metadata_of(old).name)
 
     def begin(self, needs: PodNeeds, pod: Pod) -> None:
-        """Once it is known which claims have their devices."""
+        """Start to account for the pod. Call it when the allocated claims are known."""
         if self.accounting.is_active:
             needs.charge = self.accounting.attempt(pod, _uses(needs))
 
     def charge(self, state: CycleState, needs: PodNeeds) -> PluginStatus:
-        """Once all claims have their devices. What an attempt before left in the pod goes."""
+        """Put the statuses into the assumed pod. Call it when all claims have devices; older statuses are replaced."""
         if not self.accounting.enabled:
             return SUCCESS
         try:

@@ -63,7 +63,7 @@ def renamed(statuses: Statuses, old: str, new: str) -> Statuses:
 
 
 def _claim_amounts(use: ClaimCharge, devices: MappedDevices) -> Amounts:
-    """Nothing, when none of the devices that are published takes something."""
+    """What the claim takes of the node; empty if no published device of it takes anything."""
     results = use.allocation.devices.results
     if not any(devices.in_pool(result.driver, result.pool) for result in results):
         return {}

@@ -77,7 +77,7 @@ async def wait_ready(context: PluginContext, state: PodNeeds, pod: Pod, node: st
 
 
 def _status(failure: DrakitError | None) -> str:
-    """How the wait ended: a label of the metrics."""
+    """The value of the metrics label `status`: how the wait ended."""
     match failure:
         case None:
             return "success"

@@ -73,7 +73,7 @@ def _can_be_used(context: PluginContext, claim: ResourceClaim, pod: Pod) -> bool
 
 
 def _is_broken(context: PluginContext, claim: ResourceClaim) -> bool:
-    """Whether an allocation has to go before a pod can be placed, wherever that is."""
+    """Whether the claim must be deallocated before any node can fit."""
     if context.binding_conditions and is_hopeless(claim, context.binding_timeout, context.clock.now()):
         return True
     return find_overlap(context.inventory, claim) is not None and not _is_running(context, claim)

@@ -43,7 +43,7 @@ def has_choices(state: PodNeeds) -> bool:
 
 
 def rank_nodes(state: PodNeeds, variant: Variant, nodes: Sequence[NodeInfo]) -> list[int]:
-    """What each node is worth, not yet made comparable."""
+    """The raw score of each node, before normalization."""
     fixed = sum(
         _worth(need.claim, {each.request for each in results_of(need.claim)})
         for need in state.needs

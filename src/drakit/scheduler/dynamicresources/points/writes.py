@@ -37,7 +37,7 @@ _FIRST_PAUSE = 0.01
 
 
 class _Undecided(CannotBind):
-    """It moved, or may have: to be read again."""
+    """The claim was changed, or may have been: read it again and decide anew."""
 
 
 async def store_claim(context: PluginContext, need: ClaimNeed, claim: ResourceClaim) -> ResourceClaim:
@@ -77,7 +77,7 @@ async def _write(context: PluginContext, need: ClaimNeed, claim: ResourceClaim) 
 
 
 def _check_consumer(context: PluginContext, namespace: str, consumer: ResourceClaimConsumerReference) -> None:
-    """A pod that is gone or over gets nothing more: nobody might take it back."""
+    """Raise CannotBind for a pod that was deleted or has ended: nobody would release what it gets."""
     if consumer.resource != "pods":
         return
     where = f'pod "{namespace}/{consumer.name}"'

@@ -140,7 +140,7 @@ class Claims:
             self._land(claim.metadata.uid)
 
     def forget(self, claim: ResourceClaim) -> None:
-        """A claim that we deleted."""
+        """Remove a claim that this scheduler deleted, before the informer sees it."""
         key = _key(claim)
         if self._assumed.get(key, claim).metadata.uid == claim.metadata.uid:
             self._assumed.pop(key, None)
@@ -168,7 +168,7 @@ class Claims:
             self._finish(flight)
 
     def rename(self, flight: InFlightAllocation, claim: ResourceClaim) -> None:
-        """The claim of a flight was made just now: it has its real uid."""
+        """Move an allocation in flight to the uid that the server gave the claim it just created."""
         # Begin under the new uid before ending under the old: the devices are at no time free.
         self._flights[claim.metadata.uid] = flight
         self._inventory.begin_allocation(claim, flight.allocation)

@@ -20,7 +20,7 @@ from drakit.scheduler.dynamicresources.state.context import PluginContext
 
 
 class ClaimUsers:
-    """Of all claims that have devices, at one moment. Not to be kept: nothing here follows what happens."""
+    """The users of all allocated claims, at one moment. Do not keep it: it does not follow later changes."""
 
     def __init__(self, context: PluginContext) -> None:
         self._context = context
@@ -59,7 +59,7 @@ class ClaimUsers:
 
     @cached_property
     def _over(self) -> set[str]:
-        """Pods that claims are still reserved for, though they are gone or have ended."""
+        """The uids of pods that are deleted or have ended, and that a claim is still reserved for."""
         return {
             consumer.uid
             for claim in self._claims

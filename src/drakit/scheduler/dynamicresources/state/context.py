@@ -70,11 +70,11 @@ class PluginContext:
             self.groups = handle.informers.of(POD_GROUPS)
 
     def seen_by(self, pod: Pod) -> PluginContext:
-        """The same, without the devices that are kept for others whom the pod need not care about."""
+        """The context in which devices count as free whose holds do not apply to this pod."""
         return self.on(self.holds.seen_by(pod))
 
     def on(self, inventory: Inventory) -> PluginContext:
-        """The same, on other devices."""
+        """The same context with another inventory."""
         if inventory is self.inventory:
             return self
         other = copy(self)
