@@ -27,8 +27,8 @@ def rule(effect: str = "NoExecute", *, name: str = "rule", **selector: Any) -> P
     }  # fmt: skip
 
 
-async def taint_slice(it: Cluster, device: int, taints: list[Plain]) -> None:
-    found = await it.client.get(SLICES, "s")
+async def taint_slice(it: Cluster, device: int, taints: list[Plain], *, name: str = "s") -> None:
+    found = await it.client.get(SLICES, name)
     steps = [{"op": "add", "path": f"/spec/devices/{device}/taints", "value": taints}]
     await it.client.patch(found, steps, kind="application/json-patch+json")
     await it.settle()

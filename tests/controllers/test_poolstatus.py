@@ -61,6 +61,26 @@ async def test_devices_are_counted_as_allocated_available_and_unavailable() -> N
 
 
 @on_loop
+async def test_a_device_whose_counters_are_drawn_by_others_is_not_available() -> None:
+    async with running() as it:
+        takes = [{"counterSet": "set", "counters": {"memory": {"value": "40Gi"}}}]
+        whole = [{"counterSet": "set", "counters": {"memory": {"value": "80Gi"}}}]
+        listed = [{"name": "whole", "consumesCounters": whole}, {"name": "half-0", "consumesCounters": takes}]
+        made = resource_slice("s", generation=1)
+        made["spec"]["pool"]["resourceSliceCount"] = 2
+        made["spec"]["devices"] = [*listed, {"name": "half-1", "consumesCounters": takes}]
+        counters = resource_slice("t", generation=1)
+        counters["spec"]["pool"]["resourceSliceCount"] = 2
+        del counters["spec"]["devices"]
+        counters["spec"]["sharedCounters"] = [{"name": "set", "counters": {"memory": {"value": "80Gi"}}}]
+        await it.create(made, counters, claim("c"))
+        await it.set_status(CLAIMS, "c", {"allocation": allocation("half-0")})
+        [pool] = (await answer(it)).pools
+        assert (pool.total_devices, pool.allocated_devices) == (3, 1)
+        assert (pool.available_devices, pool.unavailable_devices) == (1, 1)
+
+
+@on_loop
 async def test_a_pool_that_is_not_whole_has_an_error_and_no_counts() -> None:
     async with running() as it:
         await it.create(resource_slice("s", "d0", count=2))

@@ -5,10 +5,13 @@ Out: allocations that can be stored as they are, or the reasons why there are no
 """
 
 from drakit.allocator.allocation import Allocator, UnsuitableNode, allocate
+from drakit.allocator.inventory.capacity import short_name
 from drakit.allocator.inventory.contents import PoolProblem
+from drakit.allocator.inventory.devicetaints import current, repelling_taint, taints_of
 from drakit.allocator.inventory.inventory import Inventory
 from drakit.allocator.inventory.ledger import Holding, Ledger, PoolUse
 from drakit.allocator.inventory.pools import Pool, PoolKey, PoolView
+from drakit.allocator.inventory.shapes import CounterKey, counter_use
 from drakit.allocator.results.outcomes import (
     Allocated,
     Allocation,
@@ -38,6 +41,7 @@ __all__ = [
     "Allocator",
     "Cause",
     "ClaimReasons",
+    "CounterKey",
     "DeviceRefusal",
     "Holding",
     "Inventory",
@@ -58,5 +62,10 @@ __all__ = [
     "Unsatisfiable",
     "UnsuitableNode",
     "allocate",
+    "counter_use",
+    "current",
+    "repelling_taint",
+    "short_name",
+    "taints_of",
     "tell",
 ]

@@ -10,12 +10,12 @@ A pool that cannot be trusted (slices missing, or in disagreement) has a validat
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 import msgspec
 
-from drakit.allocator import Inventory, Pool
+from drakit.allocator import CounterKey, Inventory, Pool, counter_use, current, taints_of
 from drakit.api import (
     POOL_STATUS_LIMIT,
     Condition,
@@ -34,7 +34,6 @@ from drakit.base.errors import InvalidObject
 from drakit.base.taints import BLOCKING_EFFECTS
 from drakit.client import CLAIMS, CLASSES, POOL_STATUS_REQUESTS, SLICES, TAINT_RULES, Key, V
 from drakit.controllers.context import ControllerContext
-from drakit.controllers.eviction.deadlines import current, taints_of
 from drakit.informers import Informer, Result
 
 log = logging.getLogger("drakit.controllers")
@@ -148,14 +147,15 @@ def pool_status(inventory: Inventory, pool: Pool, used: set[tuple[str, str]]) ->
         return msgspec.structs.replace(status, validation_error=told)
     held = [each for each in names if (name, each) in used]
     free = [each for each in names if (name, each) not in used]
-    tainted = sum(is_tainted(inventory, pool, each) for each in free)
+    short = set(without_counters(inventory, slices, set(held)))
+    blocked = sum(each in short or is_tainted(inventory, pool, each) for each in free)
     return msgspec.structs.replace(
         status,
         resource_slice_count=len(slices),
         total_devices=len(names),
         allocated_devices=len(held),
-        available_devices=len(free) - tainted,
-        unavailable_devices=tainted,
+        available_devices=len(free) - blocked,
+        unavailable_devices=blocked,
     )
 
 
@@ -173,6 +173,22 @@ def problem(slices: list[ResourceSlice], names: Iterable[str]) -> str:
             return f"is invalid: duplicate device name {name}"
         seen.add(name)
     return ""
+
+
+def without_counters(inventory: Inventory, slices: list[ResourceSlice], held: set[str]) -> Iterator[str]:
+    """The devices for which the pool's counters do not suffice, when those are in use."""
+    left: dict[CounterKey, int] = {}
+    for each in slices:
+        for shared in each.spec.shared_counters:
+            left |= {(shared.name, name): counter.value.nanos for name, counter in shared.counters.items()}
+    needs = {device.name: counter_use(device) for each in slices for device in each.spec.devices}
+    for name in held:
+        for counter, amount in needs[name].items():
+            left[counter] = left.get(counter, 0) - amount
+    counted = inventory.gates.enabled("DRAPartitionableDevices")
+    for name, need in needs.items():
+        if need and (not counted or any(amount > left.get(counter, 0) for counter, amount in need.items())):
+            yield name
 
 
 def is_tainted(inventory: Inventory, pool: Pool, device: str) -> bool:

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
-from drakit.allocator import Pool, PoolUse
+from drakit.allocator import Pool, PoolUse, short_name
 from drakit.api import Device, DeviceAttribute, DeviceClass, Node, ResourceClaim, ResourceSlice
 from drakit.base.nodeselectors import matches
 from drakit.base.quantity import Quantity
@@ -130,11 +130,11 @@ class _Reader:
             device=device.name,
             node=device.node_name or each.spec.node_name or "",
             nodes=sum(_reaches(each, device, node) for node in self._nodes),
-            state=_state(device, use, counters, tainted=repelled),
+            state=_state(driver, device, use, counters, tainted=repelled),
             healthy=name not in self._unhealthy,
             classes=self._matching(driver, device),
             attributes={key: _text(value) for key, value in device.attributes.items()},
-            capacity=_capacity(device, use),
+            capacity=_capacity(driver, device, use),
             counters={key: counters[key].shown for key in _needs(device) if key in counters},
             taints=tuple(f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in taints),
             holders=(*self._holders(device, use), *self._admin.get(name, ())),
@@ -249,11 +249,11 @@ def _reaches(each: ResourceSlice, device: Device, node: Node) -> bool:
     return bool(place.all_nodes) or place.node_name == name
 
 
-def _state(device: Device, use: PoolUse, counters: Counters, *, tainted: bool) -> DeviceState:
+def _state(driver: str, device: Device, use: PoolUse, counters: Counters, *, tainted: bool) -> DeviceState:
     if device.name in use.dedicated:
         return DeviceState.USED
     if device.name in use.shares:
-        full = any(each.left == "0" for each in _capacity(device, use).values())
+        full = any(each.left == "0" for each in _capacity(driver, device, use).values())
         return DeviceState.USED if full else DeviceState.SHARED
     if tainted:
         return DeviceState.TAINTED
@@ -261,10 +261,13 @@ def _state(device: Device, use: PoolUse, counters: Counters, *, tainted: bool) -
     return DeviceState.BLOCKED if lacking else DeviceState.FREE
 
 
-def _capacity(device: Device, use: PoolUse) -> Mapping[str, Capacity]:
+def _capacity(driver: str, device: Device, use: PoolUse) -> Mapping[str, Capacity]:
     taken = use.shares.get(device.name, {})
     return {
-        name: Capacity(str(each.value), str(Quantity(each.value.nanos - taken.get(name, 0), each.value.format)))
+        name: Capacity(
+            str(each.value),
+            str(Quantity(each.value.nanos - taken.get(short_name(driver, name), 0), each.value.format)),
+        )
         for name, each in device.capacity.items()
     }
 

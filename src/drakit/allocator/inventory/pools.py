@@ -107,6 +107,11 @@ class Pool:
         return any(not each.spec.node_name for each in self.slices)
 
     @cached_property
+    def has_taints(self) -> bool:
+        """Whether a slice taints a device of its own; rules are not looked at."""
+        return any(device.taints for each in self.slices for device in each.spec.devices)
+
+    @cached_property
     def foreign(self) -> PoolView | None:
         """What a node sees that has no slice here: counters are seen from everywhere, devices are not."""
         seen = [each for each in self.slices if each.spec.node_name and self._announces(each)]

@@ -13,12 +13,13 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from drakit.allocator import taints_of
 from drakit.api import Condition, DeviceTaintRule, find_condition, results_of
 from drakit.api.text.times import format_time
 from drakit.base.taints import NO_EXECUTE, NONE
 from drakit.client import Client, Key
 from drakit.controllers.context import ControllerContext
-from drakit.controllers.eviction.deadlines import published_by, taints_of
+from drakit.controllers.eviction.deadlines import published_by
 from drakit.controllers.eviction.state import EvictionState
 from drakit.informers import Result
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from drakit.allocator import AllocationError, Allocator, NodeError, OutOfTime, SearchAnswer, SearchResult, Unsatisfiable
 from drakit.scheduler.dynamicresources.nodeallocatable.charges import refuse_overcharged
+from drakit.scheduler.dynamicresources.points.preparation import NOT_AVAILABLE
 from drakit.scheduler.dynamicresources.state.context import PluginContext
 from drakit.scheduler.dynamicresources.state.needs import PodNeeds, UsableNodes, Variant
 from drakit.scheduler.framework import NodeInfo, PluginStatus
 
-NOT_AVAILABLE = PluginStatus.unresolvable("resourceclaim not available on the node")
 TIMED_OUT = PluginStatus.unresolvable("timed out trying to allocate devices")
 Refused = dict[str, PluginStatus]
 
@@ -67,8 +67,8 @@ def _why(context: PluginContext, allocator: Allocator, node: str, answer: Search
 def _refuse_unavailable(state: PodNeeds, nodes: Sequence[NodeInfo], refused: Refused) -> None:
     """Leave out nodes that a claim's allocation does not reach. Such a claim stands in the way of a node that fits."""
     if state.broken:
-        state.unavailable |= state.broken if nodes else set()
-        refused.update((node.name, NOT_AVAILABLE) for node in nodes)
+        state.unavailable |= state.broken.keys() if nodes else set()
+        refused.update((node.name, next(iter(state.broken.values()))) for node in nodes)
     for position, need in enumerate(state.needs):
         allocation = need.claim.status.allocation or need.allocation
         if allocation is None or allocation.node_selector is None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drakit.allocator import Allocator
+from drakit.allocator import Allocator, repelling_taint
 from drakit.api.objects.claims import ResourceClaim
 from drakit.api.objects.pods import Pod
 from drakit.api.podclaims import is_reserved_for_pod
+from drakit.api.requests import results_of
 from drakit.client import PODS
 from drakit.scheduler.dynamicresources.points.readiness import refuse_requests
 from drakit.scheduler.dynamicresources.state.bindingconditions import is_hopeless
@@ -21,23 +22,24 @@ from drakit.scheduler.dynamicresources.state.overlaps import find_overlap
 from drakit.scheduler.framework import PluginStatus
 
 MAX_CONSUMERS = 256
+NOT_AVAILABLE = PluginStatus.unresolvable("resourceclaim not available on the node")
 IN_USE = PluginStatus.unresolvable("resourceclaim in use")
 
 
 def prepare(context: PluginContext, pod: Pod, state: PodNeeds) -> PluginStatus | None:
     """Find out what has to be allocated; a status when the pod has to wait."""
     positions: list[int] = []
-    broken: set[int] = set()
+    broken: dict[int, PluginStatus] = {}
     for position, need in enumerate(state.needs):
         refusal = _look_at(context, pod, need)
         if refusal is not None:
             return refusal
         if need.is_allocated:
-            if _is_broken(context, need.claim):
-                broken.add(position)
+            if why := _why_broken(context, need.claim):
+                broken[position] = why
         elif need.allocation is None and not need.special:
             positions.append(position)
-    state.broken = frozenset(broken)
+    state.broken = broken
     state.variant = make_variant(context, [state.needs[each].claim for each in positions], positions)
     return None
 
@@ -72,11 +74,20 @@ def _can_be_used(context: PluginContext, claim: ResourceClaim, pod: Pod) -> bool
     return is_reserved_for_pod(claim, pod, groups=context.groups is not None)
 
 
-def _is_broken(context: PluginContext, claim: ResourceClaim) -> bool:
-    """Whether the claim must be deallocated before any node can fit."""
+def _why_broken(context: PluginContext, claim: ResourceClaim) -> PluginStatus | None:
+    """Why the claim must be deallocated, or its devices change, before any node can fit."""
     if context.binding_conditions and is_hopeless(claim, context.binding_timeout, context.clock.now()):
-        return True
-    return find_overlap(context.inventory, claim) is not None and not _is_running(context, claim)
+        return NOT_AVAILABLE
+    if find_overlap(context.inventory, claim) is not None and not _is_running(context, claim):
+        return NOT_AVAILABLE
+    # A taint that came after the allocation holds for pods that come after it: whoever runs may stay, by its effect.
+    tainted = repelling_taint(context.inventory, results_of(claim))
+    if tainted is None:
+        return None
+    result, taint = tainted
+    where = f"{claim.metadata.namespace}/{claim.metadata.name}"
+    told = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+    return PluginStatus.unresolvable(f"device {result.device} of resourceclaim {where} has taint {told}")
 
 
 def _is_running(context: PluginContext, claim: ResourceClaim) -> bool:

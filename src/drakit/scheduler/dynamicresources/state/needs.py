@@ -9,7 +9,7 @@ on others, and the claim differs from group to group of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -109,7 +109,7 @@ class NodeCharges(Protocol):
 class PodNeeds:
     """`unavailable` are positions of allocated claims that kept the pod from a node which would do otherwise.
 
-    `broken` are positions of allocated claims that no node can use as they are.
+    `broken` are positions of allocated claims that no node can use as they are, each with why.
     """
 
     __slots__ = ("broken", "charge", "extended", "is_charged", "needs", "reserved", "unavailable", "variant")
@@ -117,7 +117,7 @@ class PodNeeds:
     def __init__(self, needs: Sequence[ClaimNeed] = ()) -> None:
         self.needs = list(needs)
         self.variant = Variant()
-        self.broken: frozenset[int] = frozenset()
+        self.broken: Mapping[int, PluginStatus] = {}
         self.unavailable: set[int] = set()
         self.reserved: Variant | None = None
         self.extended: ExtendedNeeds | None = None

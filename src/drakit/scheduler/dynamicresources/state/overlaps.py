@@ -10,7 +10,7 @@ gives up.
 
 from __future__ import annotations
 
-from drakit.allocator import Inventory
+from drakit.allocator import Inventory, short_name
 from drakit.api.objects.claims import DeviceRequestAllocationResult, ResourceClaim
 from drakit.api.requests import results_of
 
@@ -40,9 +40,8 @@ def _exceeds(inventory: Inventory, result: DeviceRequestAllocationResult) -> boo
         for device in each.spec.devices:
             if device.name == result.device:
                 return any(
-                    amount > device.capacity[name].value.nanos
-                    for name, amount in used.items()
-                    if name in device.capacity
+                    used.get(short_name(result.driver, name), 0) > each_capacity.value.nanos
+                    for name, each_capacity in device.capacity.items()
                 )
     return False
 
