@@ -71,6 +71,8 @@ class ObjectChange:
     """Notes for the audit log."""
     memory: dict[str, Any] = field(default_factory=dict)
     """State of plugins between the two rounds, by the name of the plugin."""
+    after: list[Callable[[], None]] = field(default_factory=list)
+    """Called when the write is over, however it ended: what plugins hold for it."""
     repeat: bool = False
     """Set by a plugin that changed the object so that all plugins must run once more."""
     repeated: bool = False
@@ -89,6 +91,12 @@ class ObjectChange:
         self.document[part] = mine
         return mine
 
+    def end(self) -> None:
+        """The write is over: it was stored, refused, or failed."""
+        for each in self.after:
+            each()
+        self.after.clear()
+
     def forbid(self, why: str) -> ApiError:
         return ApiError(status.forbidden(self.kind.plural, self.kind.group, self.name, why))
 
@@ -99,6 +107,12 @@ class AdmissionPlugin:
     name = ""
     default = True
     """Whether the plugin is enabled by default."""
+
+    async def start(self) -> None:
+        """Read what the plugin needs to know. Once, before the first request."""
+
+    async def stop(self) -> None:
+        """End what `start` began. Idempotent."""
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:  # noqa: ARG002
         """Whether the plugin may act on such changes. If not, it is never called for them."""
@@ -124,6 +138,14 @@ class Admission:
     def __init__(self, plugins: Sequence[AdmissionPlugin] = ()) -> None:
         self.plugins = tuple(plugins)
         self._asked: dict[tuple[str, ...], _PluginCalls] = {}
+
+    async def start(self) -> None:
+        for plugin in self.plugins:
+            await plugin.start()
+
+    async def stop(self) -> None:
+        for plugin in self.plugins:
+            await plugin.stop()
 
     async def admit(self, change: ObjectChange) -> None:
         """Call the plugins; all of them once more if one sets `repeat`."""

@@ -11,6 +11,7 @@ from random import Random
 
 from drakit.apiserver.admission.chain import AdmissionPlugin
 from drakit.apiserver.admission.criteria.worker import Worker
+from drakit.apiserver.admission.plugins.device_ownership import DeviceOwnership
 from drakit.apiserver.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from drakit.apiserver.admission.plugins.node_restriction import NodeRestriction
 from drakit.apiserver.admission.plugins.pod_groups import PodGroupWorkloadExists
@@ -44,6 +45,7 @@ def standard_plugins(
         DefaultTolerationSeconds(),
         PodResizeValidator(),
         PodGroupWorkloadExists(objects),
+        DeviceOwnership(objects),
         MutatingWebhooks(objects, caller, new_uid, worker, clock),
         ValidatingAdmissionPolicies(objects, worker),
         ValidatingWebhooks(objects, caller, new_uid, worker),

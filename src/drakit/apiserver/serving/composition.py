@@ -154,10 +154,12 @@ async def _prepare_store(store: Store, context: ServerContext, access: AccessCon
     await bootstrap(context)
     try:
         await access.start(context)
+        await context.admission.start()
         if fresh:
             # The first watch of a new cluster starts after these objects, as if they had always been there.
             await store.compact(await store.revision())
     except BaseException:
+        await context.admission.stop()
         await access.stop()
         raise
 

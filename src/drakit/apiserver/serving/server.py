@@ -112,6 +112,7 @@ class Server:
         """End watches, followers, role aggregation and worker threads. Idempotent. The store stays open."""
         self._closed = True
         await self._resources.close()
+        await self.context.admission.stop()
         await self._access.stop()
         for worker in self._workers:
             worker.close()

@@ -235,9 +235,12 @@ async def write_over(
     await context.admission.admit(change)
     _prepare_update(context, call, change, old, now)
     await rules.require(context.rules, change)
-    await context.admission.validate(change)
-    call.warnings.extend(call.strategy.warnings(new, old.document))
-    return await _store_update(context, call, old, change)
+    try:
+        await context.admission.validate(change)
+        call.warnings.extend(call.strategy.warnings(new, old.document))
+        return await _store_update(context, call, old, change)
+    finally:
+        change.end()
 
 
 def _carry_over(call: ApiCall, new: Plain, old: Mapping[str, Any]) -> None:

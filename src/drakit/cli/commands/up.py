@@ -33,7 +33,7 @@ from drakit.drivers.inventory import ClusterInventory, load_inventory
 from drakit.nodeagent.server import NodeCertificates
 
 _EVERY_GATE = "AllAlpha=true,AllBeta=true"
-_PLUGINS = ("ServiceAccount",)
+_PLUGINS = ("ServiceAccount", "DeviceOwnership")
 _EXAMPLE = Path("examples/gpu-pod.yaml")
 
 
