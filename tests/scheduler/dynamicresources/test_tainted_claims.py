@@ -6,10 +6,11 @@ import pytest
 
 from drakit.base.gates import FeatureGates
 from drakit.client import CLAIMS, PODS, TAINT_RULES
+from tests.builders.manifests import claim
 from tests.builders.podmanifests import resource_slice
 from tests.builders.schedulercluster import on_loop
 from tests.controllers.eviction import rule, taint_slice
-from tests.scheduler.dynamicresources.scenes import claim, devices_of, exactly, message_of, scene, user
+from tests.scheduler.dynamicresources.scenes import devices_of, exactly, message_of, scene, user
 
 RULES = FeatureGates.of({"DRADeviceTaintRules": True})
 
