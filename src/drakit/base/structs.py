@@ -13,7 +13,7 @@ import msgspec
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class ModelMeta(msgspec.StructMeta):
-    """msgspec inherits every option but `kw_only`; this inherits that one too, and tells type checkers of both."""
+    """A metaclass that passes `kw_only` on to subclasses: msgspec inherits every other option."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> ModelMeta:
         return super().__new__(mcs, name, bases, namespace, **{"kw_only": True, **options})

@@ -21,7 +21,7 @@ _BRIEF = 100
 
 
 def of_another(error: Invalid) -> Answered:
-    """A patch that names the uid of a predecessor is told that uids cannot change: that is a conflict."""
+    """Conflict, if the server refused a patch for the uid of an earlier object of that name; else the error itself."""
     moved = error.causes and all(cause.field == "metadata.uid" for cause in error.causes)
     return Conflict(error.status) if moved else error
 

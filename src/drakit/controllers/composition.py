@@ -90,7 +90,7 @@ class Controllers:
         self._begun = False
 
     async def run(self) -> None:
-        """Until cancelled: then at once, in the middle of whatever is under way."""
+        """Run until cancelled. Cancelling ends at once, in the middle of what is under way."""
         for component in self.components:
             if isinstance(component, NeedsPreparation):
                 await component.prepare()
@@ -106,12 +106,12 @@ class Controllers:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def wait_ready(self) -> None:
-        """Until caches are filled, and everything that they held in the beginning has been looked at once."""
+        """Wait until caches are filled and every object in them was reconciled once."""
         while not (self._begun and self.is_idle):
             await self._clock.sleep(_TICK)
 
     async def stop(self) -> None:
-        """What is under way may finish; then `run` ends."""
+        """Finish the reconciles under way; then `run` returns."""
         await asyncio.gather(*(loop.stop() for component in self.components for loop in component.loops))
 
     @property

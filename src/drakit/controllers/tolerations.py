@@ -31,7 +31,7 @@ def seconds_on_device(tolerations: Iterable[DeviceToleration], taint: DeviceTain
 
 
 def moment_after(since: str | None, seconds: int) -> datetime:
-    """When that many seconds are over; a time that nobody has told is long ago."""
+    """When that many seconds after `since` are over. Without `since`, that is long ago."""
     start = parse_time(since) if since else _LONG_AGO
     left = (_END_OF_TIME - start).total_seconds()
     return start + timedelta(seconds=max(seconds, 0)) if seconds < left else _END_OF_TIME

@@ -52,7 +52,7 @@ class HealthBoard:
         self._tell()
 
     def close(self) -> None:
-        """Nothing more is coming: readers may go."""
+        """End all readers: no more reports come."""
         self.closed = True
         self._tell()
 

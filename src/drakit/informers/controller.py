@@ -37,12 +37,12 @@ class Result(msgspec.Struct, frozen=True):
 
     @staticmethod
     def after(seconds: float) -> Result:
-        """Look again then, whether anything has happened or not."""
+        """Requeue after this time, even if nothing changes."""
         return Result(again_after=seconds)
 
     @staticmethod
     def retry() -> Result:
-        """Look again soon; later each time, until `done`."""
+        """Requeue with backoff, which grows until `done`."""
         return Result(again=True)
 
 

@@ -139,7 +139,7 @@ class Informer(Generic[T]):
             self._call(handler, old, new)
 
     def _call(self, handler: Handler[T], old: T | None, new: T | None) -> None:
-        """A handler that fails must not keep the others, or the cache, from going on."""
+        """Call a handler. If it raises, log it: other handlers and the cache must go on."""
         try:
             handler(old, new)
         except Exception:

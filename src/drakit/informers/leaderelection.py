@@ -141,7 +141,7 @@ class LeaderElector:
         return await self._bounded(self._acquire(), task) or False
 
     async def _bounded(self, doing: Coroutine[Any, Any, R], *others: asyncio.Future[None]) -> R | None:
-        """Do it, but give up at the deadline: a server that does not answer must not keep us leading."""
+        """Run a request, but not beyond the renew deadline: a server that does not answer must not keep us leading."""
         done = asyncio.ensure_future(doing)
         sleeping = asyncio.ensure_future(self._clock.sleep(self._left()))
         try:
@@ -154,7 +154,7 @@ class LeaderElector:
             await asyncio.gather(done, sleeping, return_exceptions=True)
 
     async def _stop(self, task: asyncio.Future[None]) -> None:
-        """Cancel the work and wait until it has ended; how it ended is somebody else's question."""
+        """Cancel the work and wait until it has ended. Its exceptions are not raised here."""
         if not task.done():
             task.cancel()
             await asyncio.wait((task,))
@@ -245,7 +245,7 @@ class LeaderElector:
         return {"holderIdentity": self.identity, "leaseDurationSeconds": -int(-self.timing.lease_duration // 1)}
 
     async def _release(self) -> None:
-        """Let the next one have it at once. Whoever cannot say so is waited for."""
+        """Give the lease back, so that another replica need not wait for it to expire. Failing to do so is no error."""
         if self._seen is None or self.leader != self.identity or self._left() <= 0:
             return
         document = self._renewal(self._seen)

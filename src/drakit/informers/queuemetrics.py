@@ -59,7 +59,7 @@ class WorkQueueMetrics:
         self._longest = families.longest.labels(name)
 
     def follow(self, depth: Callable[[], float], running: Callable[[], list[float]]) -> None:
-        """Metrics that are asked for when somebody looks; `running` gives the seconds of each key under way."""
+        """Register gauges that are read at each scrape; `running` gives the seconds of each key under way."""
         self._depth.set_function(depth)
         self._unfinished.set_function(lambda: sum(running()))
         self._longest.set_function(lambda: max(running(), default=0.0))

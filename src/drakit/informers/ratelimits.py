@@ -15,7 +15,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Bucket:
-    """So many per second, and a burst. A token may be taken ahead of its time: the taker waits for it."""
+    """A token bucket. A token may be taken before it is due: the taker waits for the returned time."""
 
     def __init__(self, clock: Clock, *, rate: float, burst: int) -> None:
         self._clock = clock
@@ -61,5 +61,5 @@ class RetryLimits(Generic[K]):
         return self._failures.get(key, 0)
 
     def forget(self, key: K) -> None:
-        """The key is done with, well or for good: the next failure is its first."""
+        """Reset the backoff of a key: its next failure counts as the first."""
         self._failures.pop(key, None)

@@ -50,15 +50,15 @@ class Sink(Protocol[T]):
     """What a reflector fills. Nothing here waits: the next event comes after the call."""
 
     def replace(self, objects: dict[Key, T]) -> None:
-        """This is all there is."""
+        """The complete state: objects that are not in it were deleted."""
         ...
 
     def put(self, obj: T) -> None:
-        """This is new, or newer."""
+        """An object was added or changed."""
         ...
 
     def remove(self, obj: T) -> None:
-        """This is gone; it was so at last."""
+        """An object was deleted; this is its last state."""
         ...
 
 
@@ -119,7 +119,7 @@ class Reflector(Generic[T]):
             await self._watch()
 
     async def _check_memory(self) -> None:
-        """After a failure: a server that is behind what it told us has lost its memory; we would wait for ever."""
+        """After a failure, check the server's revision. If it is behind ours, the server lost its data: list again."""
         current = await self._client.current_version(self.resource, namespace=self._scope.namespace)
         if current.isdigit() and self.version.isdigit() and int(current) < int(self.version):
             raise FutureVersion(failure(504, "Timeout", f"the server went back from {self.version} to {current}"))

@@ -60,7 +60,7 @@ class WorkQueue(Generic[K]):
             self._metrics.follow(self.__len__, self._running)
 
     def add(self, key: K) -> None:
-        """Have the key worked on; nothing when it waits already."""
+        """Add a key. It has no effect if the key waits already."""
         if self._closed or key in self._dirty:
             return
         self._dirty[key] = self._clock.monotonic()
@@ -91,7 +91,7 @@ class WorkQueue(Generic[K]):
         self.add_after(key, self._limits.when(key))
 
     def forget(self, key: K) -> None:
-        """The key is done with: its next failure counts as the first."""
+        """Reset the backoff of a key: its next failure counts as the first."""
         self._limits.forget(key)
 
     def failures(self, key: K) -> int:

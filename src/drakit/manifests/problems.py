@@ -46,7 +46,7 @@ class ManifestProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BadManifests(DecodeError):
-    """FileContents that cannot be used; `problems` holds all that is wrong with them."""
+    """Manifests that cannot be used; `problems` has everything that is wrong with them."""
 
     def __init__(self, problems: Iterable[ManifestProblem]) -> None:
         self.problems = tuple(problems)

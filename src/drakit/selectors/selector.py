@@ -61,14 +61,14 @@ class Selector:
         self.evaluate = self._function() or self.metered
 
     def _function(self) -> Callable[[BoundDevice], SelectorOutcome] | None:
-        """The fast way, when no device can make the expression cost more than it may."""
+        """The generated function, if no device can make the expression exceed the cost limit; else None."""
         if not self.program.within(COST_LIMIT):
             return None
         attribute = "device" if self.gates.list_attributes else "scalar_device"
         return self.program.function({"device": attribute}, Results(MATCH, NO_MATCH, _no_answer, self._failed))
 
     def _failed(self, error: Exception, bound: BoundDevice) -> SelectorOutcome:
-        """An error of the expression, or one of the fast way's own: then the counted steps give the answer."""
+        """The outcome of an error in generated code. If it is a limit of Python, the counted steps give the answer."""
         known = as_eval_error(error)
         return self.metered(bound) if known is None else SelectorOutcome(False, explained(known.message, bound))
 
@@ -112,7 +112,7 @@ def _hinted(lines: tuple[TraceLine, ...], bound: BoundDevice) -> tuple[TraceLine
 
 
 def refused(value: Value) -> str:
-    """Why a result is no answer."""
+    """The message for a result that is not a bool."""
     if isinstance(value, EvalError):
         return value.message
     name = type_name(value)

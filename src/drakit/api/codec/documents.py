@@ -328,7 +328,7 @@ def _places(text: str, index: int, paths: frozenset[str]) -> dict[str, list[tupl
 
 
 def _keys(text: str, paths: frozenset[str]) -> Iterator[tuple[int, str, int, int]]:
-    """Nothing when the text was read with the last of the stack, and cannot be read once more from here."""
+    """The positions of keys; empty if the text is nested so deeply that it cannot be read once more from here."""
     try:
         parse_json_documents(text)
         yield from jsontext.key_positions(text, paths)

@@ -60,7 +60,7 @@ class Reread(Generic[V]):
 
 
 class Fixed:
-    """A token or password, a certificate, both or nothing, for ever."""
+    """Credentials that never change: a token or password, a certificate, both, or none."""
 
     def __init__(self, headers: Mapping[str, str] = _NOTHING, certificate: Certificate | None = None) -> None:
         self._headers = headers
@@ -105,7 +105,7 @@ class Files:
 
 
 def _read_token(path: Path) -> str:
-    """An empty file is one that is being written."""
+    """Read a token. An empty file is being replaced: it counts as unreadable."""
     token = path.read_text().strip()
     if not token:
         raise OSError(f"{path}: there is no token in it")

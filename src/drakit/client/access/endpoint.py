@@ -25,7 +25,7 @@ class Certificate(msgspec.Struct, frozen=True):
 
 
 class Credentials(Protocol):
-    """Proof of who we are. Both are asked for before every request: what does not change is remembered."""
+    """Credentials. Both methods are called before every request, so they cache what does not change."""
 
     async def headers(self) -> Mapping[str, str]:
         """What goes with every request. Raise Unavailable when the proof cannot be had right now."""
@@ -36,12 +36,12 @@ class Credentials(Protocol):
         ...
 
     def refused(self) -> bool:
-        """The server did not believe it (401): whether it is worth trying once more, with fresh proof."""
+        """The server answered 401. Whether to retry once with fresh credentials."""
         ...
 
 
 class Trust(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom to take for the server. Without a CA, those that the system trusts."""
+    """How to verify the server. Without a CA, the system's CAs are used."""
 
     ca: bytes = b""
     insecure: bool = False
@@ -70,13 +70,13 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     trust: Trust = Trust()
     namespace: str = "default"
     headers: Mapping[str, str] = {}
-    """What goes with every request besides; several values of one header stand one per line."""
+    """Further headers of every request. Several values of one header are separated by line ends."""
     proxy: str = ""
     compress: bool = True
 
 
 def _load(context: ssl.SSLContext, certificate: Certificate) -> None:
-    """Python reads certificates from files only: write one that is ours alone, and gone at once."""
+    """Load the certificate by a temporary file of mode 0600: Python's ssl reads certificates from files only."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(certificate.certificate + b"\n" + certificate.key)
         file.flush()

@@ -183,7 +183,7 @@ def _credentials(
     has_certificate = _certificate(user) is not None
 
     def read() -> Certificate:
-        """Later on, files that are not there or not whole are no mistake: they are being replaced."""
+        """Read the file again. Then a missing or torn file is no error: it is being replaced."""
         try:
             found = _certificate(user)
         except UsageError as error:

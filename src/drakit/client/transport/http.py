@@ -80,7 +80,7 @@ class Http:
             await asyncio.sleep(0)  # sockets are closed on the loop's next turn
 
     def _end(self, answer: aiohttp.ClientResponse) -> None:
-        """Hang up on a watch. Whoever is reading it must be told: the library would let them wait for ever."""
+        """Close the connection of a watch and wake its reader, which aiohttp would leave waiting for ever."""
         self._watches.discard(answer)
         answer.content.set_exception(aiohttp.ClientConnectionError("the client has closed the watch"))
         transport = answer.connection.transport if answer.connection is not None else None
@@ -184,7 +184,7 @@ async def _chunks(answer: aiohttp.ClientResponse, request: Request) -> AsyncIter
 
 
 def _failed(error: Exception, request: Request) -> Exception:
-    """What it means that no answer came."""
+    """The exception for a request without an answer."""
     what = f"{request.method} {request.path}: {_words(error)}"
     match error:
         case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():

@@ -50,7 +50,7 @@ class Consumers:
         return cached if cached is not None and cached.metadata.uid == uid else None
 
     async def still_uses(self, claim: ResourceClaim, entry: ResourceClaimConsumerReference) -> bool:
-        """Entries of other sorts of consumers are the business of whoever wrote them: they stay."""
+        """Whether the consumer still uses the claim. Consumers other than pods and PodGroups always do."""
         namespace = claim.metadata.namespace
         if (entry.api_group, entry.resource) == ("", "pods"):
             pod = await self.pod(namespace, entry.name, entry.uid)

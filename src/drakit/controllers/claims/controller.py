@@ -28,7 +28,7 @@ POD, GROUP, CLAIM = "pod", "podgroup", "claim"
 
 
 class ClaimWorkItem(NamedTuple):
-    """What is on the queue: claims come and go with pods, so all go through one."""
+    """A key of the one queue for pods, groups and claims: they depend on each other."""
 
     sort: str
     key: Key
@@ -106,7 +106,7 @@ class ClaimController:
         return error
 
     def _after(self, failure: DrakitError | None) -> Result:
-        """What is missing brings the key back when it comes; everything else is tried again."""
+        """Retry after a failure, unless something is missing: its own event requeues the key."""
         return Result.done() if failure is None or isinstance(failure, Missing) else Result.retry()
 
     # Which changes concern whom
@@ -190,7 +190,7 @@ class ClaimController:
             self._look_at_pod(pod)
 
     def _look_at_pod(self, pod: Partial[Pod]) -> None:
-        """Unless the caches show that nothing is to be done: most events of a pod are of our own writes."""
+        """Queue a pod unless the caches show that nothing is to be done: most pod events come from our own writes."""
         if pod.view.spec.resource_claims and not self._is_settled(pod.view):
             self._add(POD, key_of(pod))
 

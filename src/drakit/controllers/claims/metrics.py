@@ -18,7 +18,7 @@ from drakit.base.wellknown import EXTENDED_RESOURCE_ANNOTATION, POD_CLAIM_ANNOTA
 
 
 class ClaimControllerMetrics(Collector):
-    """Claims are counted when somebody asks."""
+    """Claims are counted at each scrape, not at each change."""
 
     def __init__(self, registry: CollectorRegistry, claims: Iterable[ResourceClaim]) -> None:
         self._claims = claims
@@ -48,7 +48,7 @@ class ClaimControllerMetrics(Collector):
 
 
 def labels_of(claim: ResourceClaim) -> tuple[str, str, str]:
-    """Allocated, admin access, source."""
+    """The labels of a claim: allocated, admin access, source."""
     admin = any(each.exactly and each.exactly.admin_access for each in claim.spec.devices.requests)
     return _word(is_allocated(claim)), _word(admin), source_of(claim)
 

@@ -92,7 +92,7 @@ class ClaimReleaser:
         return Result.done()
 
     def _left_unfinished(self, key: Key, claim: ResourceClaim) -> float:
-        """How many seconds a claim with a finalizer and no allocation may go on like this."""
+        """Seconds until a claim with a finalizer and no allocation counts as left over by a crash."""
         now, version = self._clock.monotonic(), claim.metadata.resource_version
         seen, since = self._unfinished.get(key, ("", now))
         if seen != version:

@@ -61,7 +61,7 @@ def _uses_host_network(daemon_set: OneSet) -> bool:
 
 
 def _tolerations(*, host_network: bool) -> list[Toleration]:
-    """What every daemon pod tolerates: it is there to make bad nodes good."""
+    """The tolerations that every daemon pod gets: drivers must run on nodes that are not ready yet."""
     keys = [(key, NO_EXECUTE) for key in _EXECUTE] + [(key, NO_SCHEDULE) for key in _SCHEDULE]
     if host_network:
         keys.append((_NO_NETWORK, NO_SCHEDULE))

@@ -26,7 +26,7 @@ class Revisions:
         self._informer = informer
 
     def of(self, daemon_set: OneSet) -> list[OneRevision]:
-        """All, the oldest first."""
+        """All revisions of the daemon set, oldest first."""
         metadata = daemon_set.view.metadata
         found = (each for each in self._informer.cache.all(metadata.namespace) if _owner(each) == metadata.uid)
         return sorted(found, key=lambda each: each.view.revision)

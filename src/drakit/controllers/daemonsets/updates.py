@@ -52,7 +52,7 @@ def roll(daemon_set: OneSet, pods: Pods, hashed: str, desired: int, available: C
 
 
 def _in_place(pods: Pods, hashed: str, allowed: int, available: Callable[[OnePod], bool]) -> Steps:
-    """What is not available anyway goes at once; of the rest as many as may be missing."""
+    """Delete old pods that are not available at once, and of the others as many as `maxUnavailable` allows."""
     steps, candidates, missing = Steps(), [], 0
     for here in pods.values():
         alive = [pod for pod in here if not pod.view.is_terminal]

@@ -173,7 +173,7 @@ class DeploymentController:
         return made
 
     async def _collide(self, deployment: OneDeployment, collisions: int) -> None:
-        """Another object has the name: the next try uses another hash."""
+        """The name is taken by another object: count the collision, so that the next attempt uses another hash."""
         before = deployment.document.get("status") or {}
         await self._client.update(
             _merged(deployment, {"status": {**before, "collisionCount": collisions}}), subresource="status"

@@ -60,7 +60,7 @@ def _grown(deployment: OneDeployment, size: int, total: int) -> int:
 
 
 def _shrunk(deployment: OneDeployment, new: OneSet, old: Sequence[OneSet]) -> Sizes:
-    """Pods that are not available go first: they are no loss."""
+    """Shrink old replica sets: first by pods that are not available, because removing them costs no availability."""
     sizes = {_name(each): size_of(each) for each in oldest_first(old)}
     before = dict(sizes)
     least = wanted_replicas(deployment) - max_unavailable(deployment)
@@ -126,7 +126,7 @@ def _proportional(deployment: OneDeployment, active: Sequence[OneSet]) -> Sizes:
 
 
 def _share(replica_set: OneSet, limit: int) -> int:
-    """By how much a replica set changes when the limit of the deployment does."""
+    """The proportional share of a replica set in a change of the deployment's size."""
     size = size_of(replica_set)
     before = int(replica_set.view.metadata.annotations.get(MAX) or limit) or limit or 1
     return (2 * size * limit + before) // (2 * before) - size

@@ -70,7 +70,7 @@ class DeviceTaintEviction:
         return self._known.judge(pod.view)
 
     async def _evict_if_due(self, key: Key) -> Result:
-        """After a wait for its turn: the taint may be gone meanwhile."""
+        """Check again after waiting for the rate limit: the taint may be gone."""
         pod = self._known.pods.cache.get(key)
         due = self._due(pod)
         if pod is not None and due is not None and due.at <= self._clock.now():
@@ -92,7 +92,7 @@ class DeviceTaintEviction:
         self._status.look_again(due.rules)
 
     async def _delete(self, pod: Partial[Pod]) -> None:
-        """The cache may see the end of the pod before the answer comes: it is going from the question on."""
+        """Mark the pod as going before the request is sent: the cache may see its end before the answer."""
         uid = pod.view.metadata.uid
         self._going.add(uid)
         try:

@@ -70,7 +70,7 @@ class RuleStatus:
         return Result.after(DELAY) if new is not None and new.status == "True" else Result.done()
 
     def _condition(self, rule: DeviceTaintRule, old: Condition | None) -> Condition | None:
-        """None when the condition that is there says it well enough."""
+        """The condition to write; None if the current one is still right."""
         current = old is not None and old.observed_generation == rule.metadata.generation
         effect = rule.spec.taint.effect
         if effect == NO_EXECUTE:
@@ -135,6 +135,6 @@ def amount(count: int, noun: str) -> str:
 
 
 def places(pods: list[Key]) -> str:
-    """In how many namespaces pods are."""
+    """The number of namespaces that the pods are in, as text."""
     count = len({each.namespace for each in pods})
     return "1 namespace" if count == 1 else f"{count} different namespaces"

@@ -76,7 +76,7 @@ class Graph:
         return metadata_of(found)
 
     def _item(self, reference: OwnerReference, namespace: str) -> OwnedObject | None:
-        """None for kinds that are not followed, and for an owner in a namespace of an object that is in none."""
+        """The owner, if its kind is followed. A cluster-scoped object cannot have an owner in a namespace: None."""
         resource = resource_named(reference.api_version, reference.kind)
         if resource is None or resource not in self._informers:
             return None

@@ -57,7 +57,7 @@ class NodeHealth:
         return Result.after(left) if left is not None and left > 0 else Result.done()
 
     def _left(self, node: Node) -> float | None:
-        """Seconds until a node counts as lost; none when it has no agent."""
+        """Seconds until the node counts as unreachable; None if it has no agent."""
         sign = self._sign(node)
         if sign == (None, None):
             return None

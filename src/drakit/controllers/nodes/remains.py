@@ -98,7 +98,7 @@ class NodeRemains:
         return await self._wait_or(self._collector.delete_object, found, found.spec.node_name)
 
     async def _wait_or(self, act: Callable[[Any], Awaitable[None]], obj: Any, node: str) -> Result:
-        """Do it when the node has been missing for long enough, and the server has no such node either."""
+        """Act if the node has been missing for long enough and the server confirms it; otherwise look again later."""
         now = self._clock.monotonic()
         left = self._missed.setdefault(node, now) + PATIENCE - now
         if left > 0:

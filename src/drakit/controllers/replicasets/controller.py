@@ -78,7 +78,7 @@ class ReplicaSetController:
         return (1 if wanted is None else wanted) - sum(map(is_active, found.owned))
 
     async def _put_right(self, replica_set: OneSet) -> tuple[SortedPods, bool]:
-        """The pods as they are afterwards, and whether some could not be made."""
+        """Create or delete pods. Return the pods after that, and whether some could not be created."""
         metadata = replica_set.view.metadata
         now = await self._client.find(REPLICA_SETS, metadata.name, namespace=metadata.namespace)
         if now is None or now.view.metadata.uid != metadata.uid or now.view.metadata.deletion_timestamp is not None:

@@ -22,7 +22,7 @@ POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 
 
 class AuthorFailed(Terminal):
-    """The driver's code shows that it cannot do it."""
+    """The driver's code returned something that cannot be used."""
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -107,7 +107,7 @@ class ClaimCalls:
 
     @asynccontextmanager
     async def _turn(self, method: str, uids: Iterable[str]) -> AsyncIterator[CallMeter]:
-        """Alone with these claims, and every second accounted for."""
+        """Hold the locks of these claims, and measure where the time goes."""
         meter = CallMeter(self._clock)
         async with AsyncExitStack() as stack:
             with meter.part(WAITING):
@@ -141,7 +141,7 @@ class ClaimCalls:
         return {uid: answers[uid] for uid in refs}
 
     async def _begin(self, ref: ClaimRef, meter: CallMeter) -> Answer | AllocatedClaim:
-        """What is remembered; else the claim, when all is as it should be for the author's turn."""
+        """The record of a prepared claim; otherwise the claim, fetched and checked, for the author's `prepare`."""
         with meter.part(DISK):
             record = await self._remembered(ref)
         is_earlier = record is not None and record.boot_id != self._boot_id
@@ -164,7 +164,7 @@ class ClaimCalls:
         return allocated
 
     async def _is_current(self, record: Preparation, meter: CallMeter) -> bool:
-        """Whether the claim still has these devices. Without a word of the server, what is remembered holds."""
+        """Whether the claim still has these devices. If the server does not answer in time, the record counts."""
         with meter.part(SERVER):
             claim = await self._soon(self._reader.find(record.ref))
         return claim is None or claim.status.allocation is None or is_of(record, claim, self._driver.name)
@@ -215,7 +215,7 @@ class ClaimCalls:
         return self._answer(record)
 
     async def _undo(self, claim: AllocatedClaim, error: Exception, meter: CallMeter) -> None:
-        """Leave nothing behind now; what cannot be cleaned up is, when the claim comes again or is gone."""
+        """Clean up after a failed prepare. If that fails, the next call for the claim, or the sweep, tries again."""
         log.log(V[2], "cleaning up claim=%s uid=%s after: %s", claim, claim.uid, error)
         record = Preparation(ref=claim.ref, state=RecordState.PREPARING, boot_id=self._boot_id)
         try:

@@ -48,7 +48,7 @@ class Sweep:
         self._metrics = metrics
 
     async def restore(self) -> None:
-        """What needs no server: CDI files of this boot's claims, and none of others. Before the first call."""
+        """Restore CDI files of this boot's claims and remove all others, before the first call. Needs no server."""
         try:
             uids = await self._records.uids()
             orphans = set(await self._artifacts.uids()) - set(uids)

@@ -105,7 +105,7 @@ class UnixServer:
                 log.warning("%s: %s", self.path, error)
 
     async def look(self) -> None:
-        """One look; the socket is made again when it has to be."""
+        """Check the socket once, and make it again if it was removed."""
         async with self._lock:
             owner = self.owner()
             if owner is Owner.OTHER and not self._yielded:

@@ -96,7 +96,7 @@ class SlicePublisher:
         ).labels(driver)
 
     def trigger(self) -> None:
-        """Compare now."""
+        """Compare and write soon, without waiting for the next change."""
         self._controller.queue.add(_KEY)
 
     async def run(self) -> None:
@@ -164,7 +164,7 @@ class SlicePublisher:
         return plan
 
     async def _current(self, shared: Collection[str]) -> list[ResourceSlice]:
-        """As the server has them now, not as a cache remembers: what was just written is in it."""
+        """The slices from the server, not from a cache: they include what was just written."""
         local = await self._client.list(SLICES, fields=f"spec.driver={self._driver},spec.nodeName={self._node_name}")
         if not shared:
             return list(local)

@@ -78,7 +78,7 @@ class RealFileSystem:
 
 
 async def _beside(work: Callable[[], T]) -> T:
-    """A disk may take its time: the loop goes on meanwhile."""
+    """Run a file operation in a thread, so that a slow disk does not block the event loop."""
     return await asyncio.to_thread(work)
 
 

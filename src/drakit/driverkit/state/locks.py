@@ -71,7 +71,7 @@ class _Counted:
 
 
 def _place(uid: str) -> int:
-    """Two claims on one place only wait for each other."""
+    """The byte of the lock file for a claim. Two claims on one byte wait for each other, which is harmless."""
     return zlib.crc32(uid.encode())
 
 

@@ -81,7 +81,7 @@ def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Iterator[FieldErr
 
 
 def _settled(meta: ObjectMeta) -> tuple[Any, ...]:
-    """What no update changes."""
+    """Fields that no update may change."""
     return (
         meta.name,
         meta.namespace,
@@ -260,7 +260,7 @@ def _check_manager(entry: ManagedFieldsEntry, index: int) -> Iterator[FieldError
 
 
 def _is_plain(entry: ManagedFieldsEntry) -> bool:
-    """Whether it is obviously good: every object has such entries, and paths cost."""
+    """Whether all entries are plainly valid. This is the common case, and spares the cost of building paths."""
     return (
         entry.operation in ("Apply", "Update")
         and entry.fields_type in ("", "FieldsV1")

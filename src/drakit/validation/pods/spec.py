@@ -72,7 +72,7 @@ def _check_spec(pod: Partial[Pod]) -> Iterator[FieldError]:
 
 @lru_cache(maxsize=4096)
 def _is_good(spec: bytes) -> bool:
-    """Whether there is nothing to say: pods of one template have equal specs, which are judged once."""
+    """Whether a spec has no errors. Pods of one template have equal specs, so the result is cached."""
     return next(check_pod_spec(from_json(PodSpec, spec), Path()), None) is None
 
 

@@ -62,12 +62,12 @@ def check_claim(claim: ResourceClaim, ctx: Context) -> Iterator[FieldError]:
 
 @lru_cache(maxsize=4096)
 def _are_good(devices: bytes, gates: FeatureGates) -> bool:
-    """Whether there is nothing to say: claims of one template ask for the same, and are judged once."""
+    """Whether the requests have no errors. Claims of one template are equal, so the result is cached."""
     return next(check_devices(from_json(DeviceClaim, devices), Path(), Context(gates=gates)), None) is None
 
 
 def check_claim_update(new: ResourceClaim, old: ResourceClaim, _ctx: Context) -> Iterator[FieldError]:
-    """The spec stays as it was made, so that nothing else about it is worth saying."""
+    """The spec is immutable. If it changed, that is the only error about it."""
     yield from check_form(new.metadata, namespaced=True)
     yield from check_metadata_update(new.metadata, old.metadata)
     yield from immutable(new.spec, old.spec, Path("spec"))

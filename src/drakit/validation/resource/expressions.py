@@ -24,7 +24,7 @@ from drakit.validation.fields.sequences import each
 SELECTORS = 32
 EXPRESSION_LENGTH = 10 * 1024
 EXPRESSION_COST = 1_000_000
-VERDICTS = 32 * 8 * SELECTORS
+CACHED_RESULTS = 32 * 8 * SELECTORS
 """As many as one claim can have: requests, alternatives, selectors."""
 
 
@@ -45,15 +45,15 @@ def check_expression(text: str, path: Path, ctx: Context) -> Iterator[FieldError
     if names.size(text) > EXPRESSION_LENGTH:
         yield too_long(path, EXPRESSION_LENGTH)
         return
-    verdict = judge_expression(text, ctx.gates)
-    if verdict.fault:
-        yield invalid(path, text, verdict.fault)
-    elif verdict.too_costly:
+    result = judge_expression(text, ctx.gates)
+    if result.fault:
+        yield invalid(path, text, result.fault)
+    elif result.too_costly:
         yield forbidden(path, "too complex, exceeds cost limit")
 
 
 class CompileResult(msgspec.Struct, frozen=True):
-    """What the compiler says about an expression: nothing, when it is good."""
+    """What the compiler says about an expression. Both fields are empty if it is valid."""
 
     fault: str = ""
     too_costly: bool = False
@@ -64,9 +64,9 @@ def judge_expression(text: str, gates: FeatureGates) -> CompileResult:
     return _judge(text, gates.enabled("DRAListTypeAttributes"), gates.enabled("DRAConsumableCapacity"))
 
 
-@lru_cache(maxsize=VERDICTS)
+@lru_cache(maxsize=CACHED_RESULTS)
 def _judge(text: str, list_attributes: bool, consumable_capacity: bool) -> CompileResult:
-    """Only the verdict is kept: of a text that somebody tries, a program can be a hundred times as large."""
+    """Only the result is cached, not the program: that can be a hundred times as large as its text."""
     try:
         selector = Selector(text, list_attributes=list_attributes, consumable_capacity=consumable_capacity)
     except SelectorInvalid as error:
