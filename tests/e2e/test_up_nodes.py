@@ -64,6 +64,7 @@ async def test_every_node_is_ready_and_publishes_its_devices(up: Running) -> Non
         for node in nodes:
             [ready] = [each for each in node.view.status.conditions if each.type == "Ready"]
             assert ready.status == "True"
+            assert node.view.metadata.labels["kubernetes.io/hostname"] == node.view.metadata.name
         drivers = {(each.spec.node_name, each.spec.driver) for each in await client.list(SLICES)}
         assert {("node-1", "gpu.example.com"), ("node-2", "gpu.example.com")} <= drivers
 

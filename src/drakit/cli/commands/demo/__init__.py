@@ -1,6 +1,6 @@
 """`drakit demo`: a cluster, and one workload per capability of DRA, each told in two lines.
 
-In:  nothing. The cluster is a `drakit up` of its own, in memory, on a free port, and ends with the demo.
+In:  nothing. The cluster is a `drakit up` of its own, on a free port, and ends with the demo.
 Out: per scene what it shows, and what the containers print of the devices that they got. Exit code 0 when all ran.
 """
 
@@ -25,20 +25,23 @@ _WIDTH = 20
 def demo() -> None:
     """Run a cluster with two nodes, and one workload per capability of dynamic resource allocation."""
     begun = time.monotonic()
-    with TemporaryDirectory(prefix="drakit-demo-") as directory:
+    with TemporaryDirectory(prefix="drakit-demo-", ignore_cleanup_errors=True) as directory:
         failed = asyncio.run(_play(Path(directory)))
     seconds = time.monotonic() - begun
-    typer.echo(f"\n{len(SCENES) - failed} of {len(SCENES)} scenes ran, in {seconds:.0f} s")
+    ran = [scene.name for scene in SCENES if scene.name not in failed]
+    typer.echo(f"\n{len(ran)} of {len(SCENES)} scenes ran, in {seconds:.0f} s; nothing is left of them")
     if failed:
+        typer.echo(f"failed: {', '.join(failed)}")
         raise typer.Exit(1)
 
 
-async def _play(directory: Path) -> int:
-    """How many scenes failed."""
-    async with demo_cluster(directory) as kubeconfig:
-        typer.echo("a cluster of two nodes is up: three GPUs, two network interfaces and 32 CPUs each, and a fabric\n")
-        async with Client(Http(load_kubeconfig([kubeconfig]))) as client:
-            return sum([not await _tell(scene, Stage(client, scene.name)) for scene in SCENES])
+async def _play(directory: Path) -> list[str]:
+    """The scenes that failed."""
+    async with demo_cluster(directory, tell=typer.echo) as cluster:
+        typer.echo("a cluster of two nodes is up: three GPUs, two network interfaces and 32 CPUs each, and a fabric")
+        typer.echo(f"(process {cluster.pid}; look on with kubectl --kubeconfig {cluster.kubeconfig})\n")
+        async with Client(Http(load_kubeconfig([cluster.kubeconfig]))) as client:
+            return [scene.name for scene in SCENES if not await _tell(scene, Stage(client, scene.name))]
 
 
 async def _tell(scene: Scene, stage: Stage) -> bool:

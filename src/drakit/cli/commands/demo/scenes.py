@@ -35,7 +35,7 @@ async def _taint(stage: Stage) -> Lines:
     await stage.apply()
     [first] = await stage.running(1)
     before = await stage.printed(first)
-    [claim] = await stage.client.list(CLAIMS, namespace=stage.namespace)
+    [claim] = await stage.insist(lambda: stage.client.list(CLAIMS, namespace=stage.namespace))
     allocation = claim.status.allocation
     if allocation is None:
         raise SceneFailed("the claim of a running pod has no allocation")
@@ -49,7 +49,7 @@ async def _taint(stage: Stage) -> Lines:
             "taint": {"key": "example.com/broken", "effect": "NoExecute"},
         },
     }
-    await stage.client.create(rule)
+    await stage.create(rule)
     try:
         [second] = await stage.running(1, but=first.view.metadata.name)
         return [
@@ -58,7 +58,7 @@ async def _taint(stage: Stage) -> Lines:
             f"after, {await stage.printed(second)}",
         ]
     finally:
-        await stage.client.delete(TAINT_RULES, "demo")
+        await stage.delete(TAINT_RULES, "demo")
 
 
 async def _refused(stage: Stage) -> Lines:
@@ -79,8 +79,8 @@ SCENES = (
     Scene("shared-claim", "two pods use one claim, and so one card", running(2)),
     Scene("prioritized-list", "the card of its dreams, or else half of a large one", running(1)),
     Scene("constraint", "two cards of the same model", running(1)),
-    Scene("partitions", "two pods get a quarter of a card each", running(2)),
-    Scene("bandwidth", "40G of an interface that others share", running(1)),
+    Scene("partitions", "two pods get a quarter of the same card each", running(2)),
+    Scene("bandwidth", "two pods share an interface, 40G of it each", running(2)),
     Scene("admin-access", "a monitor sees all cards of a node, in use or not", running(1)),
     Scene("binding-conditions", "an accelerator is attached to the node before the pod is bound", running(1)),
     Scene("extended-resource", "an unmodified Deployment asks for example.com/gpu", running(2)),
