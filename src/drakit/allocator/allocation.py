@@ -70,6 +70,11 @@ class Allocator:
         self._cache = PlanCache.of(inventory).answers(asked, inventory.classes, inventory.gates)
         self._plan = self._cache.plan
 
+    @property
+    def cost_key(self) -> object:
+        """Known by identity, and the same for all claims that ask for the same: what they cost is known by it."""
+        return self._cache
+
     def answer(self, node: str) -> SearchAnswer:
         """The bare answer, without results or reasons: enough to know whether the node will do."""
         return self._find(node).answer

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from drakit.allocator.inventory.deadlines import check_time
 from drakit.allocator.inventory.shapes import DeviceShape, ShapeMatch
 from drakit.api import DeviceClass
 from drakit.base.errors import SelectorInvalid
@@ -45,6 +46,7 @@ class DeviceSelectors:
 
     def _evaluate(self, shape: DeviceShape) -> ShapeMatch:
         for number, text in enumerate(self.texts):
+            check_time()
             found = evaluate(text, shape, gates=self.gates)
             if not found.matches:
                 return ShapeMatch(False, number, found.error, bool(found.error))

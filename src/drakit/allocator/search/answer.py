@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from drakit.allocator.inventory.deadlines import HasExpired
 from drakit.allocator.inventory.usage import Amounts
 
-HasExpired = Callable[[], bool]
-"""Whether the time for a search is over."""
+__all__ = ["HasExpired", "Pick", "SearchAnswer", "SearchResult"]
 
 
 class SearchResult(Enum):
@@ -47,3 +46,7 @@ class SearchAnswer:
     subject: int = -1
     claim: int = -1
     message: str = ""
+
+    @property
+    def is_out_of_time(self) -> bool:
+        return self.result is SearchResult.DEADLINE

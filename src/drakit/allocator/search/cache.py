@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from drakit.allocator.inventory.deadlines import Expired, until
 from drakit.allocator.inventory.inventory import Inventory
 from drakit.allocator.inventory.nodes import NodeDevices
 from drakit.allocator.inventory.pools import Views
@@ -31,7 +32,8 @@ _MOST_ALIKE = 64
 """Pools of which two nodes may be expected to see the same use: more than that differ, and their keys are long."""
 
 Timer = Callable[[], HasExpired | None]
-"""Begins the time that one search may take."""
+"""Begins the time that one look at a node may take: its selectors and the search."""
+_NO_TIME = SearchAnswer(SearchResult.DEADLINE)
 
 
 class KnownAnswer:
@@ -74,7 +76,7 @@ class PlanAnswers:
         """The answer for nodes in that state."""
         found: KnownAnswer | None = state.answers.get(self)
         if found is None:
-            found = self._by_look_of(state, timer)
+            found = self._in_time(state, timer())
             # A search that ran out of time says nothing about the node.
             if found.answer.result is not SearchResult.DEADLINE:
                 if len(state.answers) >= _MAX_IN_STATE:
@@ -88,10 +90,19 @@ class PlanAnswers:
             known.left = devices_left(self.solver(state.views).layout, state.usages, known.answer)
         return known.left
 
-    def _by_look_of(self, state: NodeDevices, timer: Timer) -> KnownAnswer:
+    def _in_time(self, state: NodeDevices, expired: HasExpired | None) -> KnownAnswer:
+        if expired is None:
+            return self._by_look_of(state, None)
+        try:
+            with until(expired):
+                return self._by_look_of(state, expired)
+        except Expired:
+            return KnownAnswer(_NO_TIME, ())
+
+    def _by_look_of(self, state: NodeDevices, expired: HasExpired | None) -> KnownAnswer:
         views, usages = state.views, state.usages
         if len(views) > _MOST_ALIKE:
-            return KnownAnswer(self.solver(views).solve(usages, timer()), views)
+            return KnownAnswer(self.solver(views).solve(usages, expired), views)
         key: object
         if len(views) == 1:  # what most nodes see; this way no layout has to be looked up
             key = (views[0].content.result(self.plan.query), usages[0].key)
@@ -99,18 +110,18 @@ class PlanAnswers:
             key = (self._layouts.of(views), tuple([usage.key for usage in usages]))
         found = self._by_look.get(key)
         if found is None:
-            found = self._search(state, timer)
+            found = self._search(state, expired)
             if found.answer.result is not SearchResult.DEADLINE:
                 self._by_look[key] = found
         return found
 
-    def _search(self, state: NodeDevices, timer: Timer) -> KnownAnswer:
+    def _search(self, state: NodeDevices, expired: HasExpired | None) -> KnownAnswer:
         """Pools that look different may come to the same layout: one search serves them all."""
         solver = self.solver(state.views)
         key = (solver.layout, tuple([usage.key for usage in state.usages]))
         found = self._by_look.get(key)
         if found is None:
-            found = KnownAnswer(solver.solve(state.usages, timer()), state.views)
+            found = KnownAnswer(solver.solve(state.usages, expired), state.views)
             if found.answer.result is not SearchResult.DEADLINE:
                 self._by_look[key] = found
         return found

@@ -8,7 +8,7 @@ Out: the allocations of the first node that has all devices, as a table, YAML or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -28,6 +28,7 @@ from drakit.allocator import (
 )
 from drakit.api import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from drakit.api.codec.documents import to_wire
+from drakit.base.clock import RealClock
 from drakit.base.gates import FeatureGates
 from drakit.cli.flags.saved import read_saved
 from drakit.cli.output.forms import OutputForm, write_document
@@ -48,6 +49,9 @@ def allocate(
     node: Annotated[str | None, typer.Option("--node", help="The only node to try.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say why a node does not fit, device by device.")] = False,
     output: Annotated[OutputForm | None, typer.Option("-o", "--output", help="Another form than the table.")] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0, help="Seconds that all nodes together may take; 0 is no limit.")
+    ] = 60.0,
     feature_gates: Annotated[
         str | None,
         typer.Option(
@@ -65,13 +69,23 @@ def allocate(
         return
     inventory = inventory_of(manifests, gates)
     nodes = _nodes(inventory, manifests, node)
-    tried = try_nodes(Allocator(inventory, claims), tracked(nodes, "trying nodes"), explain=explain)
+    tried = try_nodes(
+        Allocator(inventory, claims, expired=_deadline(timeout)), tracked(nodes, "trying nodes"), explain=explain
+    )
     found = tried[-1]
     if isinstance(found, Allocated):
         _show_allocated(found, claims, output)
         return
     _show_failed(tried, output)
     raise typer.Exit(1)
+
+
+def _deadline(seconds: float) -> Callable[[], bool] | None:
+    if not seconds:
+        return None
+    clock = RealClock()
+    end = clock.monotonic() + seconds
+    return lambda: clock.monotonic() >= end
 
 
 def _nothing(manifests: Manifests) -> str:
@@ -158,7 +172,7 @@ def _summary(each: Allocation) -> str:
         case NodeError() | AllocationError():
             return each.message
         case OutOfTime():
-            return "the time given was too short"
+            return "the time given (--timeout) was too short"
         case _:
             return "not all devices are available"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drakit.allocator import AllocationError, Allocator, NodeError, OutOfTime, SearchAnswer, SearchResult, Unsatisfiable
+from drakit.allocator import AllocationError, Allocator, NodeError, OutOfTime, SearchAnswer, Unsatisfiable
 from drakit.scheduler.dynamicresources.nodeallocatable.charges import refuse_overcharged
 from drakit.scheduler.dynamicresources.points.preparation import NOT_AVAILABLE
 from drakit.scheduler.dynamicresources.state.context import PluginContext
@@ -16,6 +16,9 @@ from drakit.scheduler.dynamicresources.state.needs import PodNeeds, UsableNodes,
 from drakit.scheduler.framework import NodeInfo, PluginStatus
 
 TIMED_OUT = PluginStatus.unresolvable("timed out trying to allocate devices")
+EXPENSIVE = PluginStatus.failed(
+    "allocating devices for the pod's claims takes long: it goes on in the background, and the pod is tried again"
+)
 Refused = dict[str, PluginStatus]
 
 
@@ -40,7 +43,7 @@ def _allocatable(
     beyond: set[int] = set()
     for position, answer, plain in allocator.refused([node.name for node in nodes]):
         name = nodes[position].name
-        why = refused[name] = context.cannot_allocate if plain else _why(context, allocator, name, answer)
+        why = refused[name] = context.cannot_allocate if plain else _why(context, variant, allocator, name, answer)
         # An error ends the attempt: no other node needs a look.
         if not why.is_rejected:
             return []
@@ -48,9 +51,11 @@ def _allocatable(
     return [node for position, node in enumerate(nodes) if position not in beyond] if beyond else nodes
 
 
-def _why(context: PluginContext, allocator: Allocator, node: str, answer: SearchAnswer) -> PluginStatus:
-    if answer.result is SearchResult.DEADLINE:
-        return TIMED_OUT
+def _why(
+    context: PluginContext, variant: Variant, allocator: Allocator, node: str, answer: SearchAnswer
+) -> PluginStatus:
+    if answer.is_out_of_time:
+        return _out_of_time(context, variant, allocator)
     match allocator.allocate(node, new_uid=context.handle.new_uid):
         case Unsatisfiable():
             return context.cannot_allocate
@@ -62,6 +67,16 @@ def _why(context: PluginContext, allocator: Allocator, node: str, answer: Search
             return TIMED_OUT
         case _:
             raise AssertionError(f"node {node}: an answer that fails, and an allocation that does not")
+
+
+def _out_of_time(context: PluginContext, variant: Variant, allocator: Allocator) -> PluginStatus:
+    """The node had its time. Or the attempt had, and a thread goes on: the pod is tried again after its backoff."""
+    interrupted = variant.budget is not None and variant.budget.interrupted
+    if not interrupted or context.background.is_exhausted(allocator.cost_key):
+        return TIMED_OUT
+    nodes = [node.name for node in context.handle.nodes.all()]
+    context.background.begin(context.inventory, variant.claims, nodes)
+    return EXPENSIVE
 
 
 def _refuse_unavailable(state: PodNeeds, nodes: Sequence[NodeInfo], refused: Refused) -> None:

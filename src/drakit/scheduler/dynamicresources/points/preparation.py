@@ -49,8 +49,9 @@ def make_variant(context: PluginContext, claims: Sequence[ResourceClaim], positi
     if not claims:
         return Variant()
     # An attempt never gives up control, so the inventory stays as it is until its node is chosen.
-    allocator = Allocator(context.inventory, claims, timer=context.timer, snapshot=False)
-    return Variant(claims, positions, allocator)
+    budget = context.budget()
+    allocator = Allocator(context.inventory, claims, timer=budget.begin if budget else None, snapshot=False)
+    return Variant(claims, positions, allocator, budget=budget)
 
 
 def _look_at(context: PluginContext, pod: Pod, need: ClaimNeed) -> PluginStatus | None:

@@ -6,7 +6,6 @@ others must not give away.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from typing import NamedTuple
 
@@ -14,10 +13,10 @@ from drakit.allocator import Inventory
 from drakit.api.objects.pods import Pod
 from drakit.api.objects.workloads import PodGroup
 from drakit.api.podclaims import pod_group_name
-from drakit.base.clock import Clock
 from drakit.client import CLAIMS, POD_GROUPS, Key
 from drakit.informers import Informer
 from drakit.scheduler.config.args import BINDING_TIMEOUT, DynamicResourcesArgs
+from drakit.scheduler.dynamicresources.state.budgets import ON_LOOP, AttemptBudget, BackgroundSearch
 from drakit.scheduler.dynamicresources.state.claims import Claims
 from drakit.scheduler.dynamicresources.state.departures import Departures
 from drakit.scheduler.dynamicresources.state.devices import follow_devices
@@ -37,10 +36,6 @@ class SharedDevices(NamedTuple):
     departures: Departures
 
 
-FilterTimer = Callable[[], Callable[[], bool]]
-"""Begins the time that the search on one node may take; the result tells when it is over."""
-
-
 class PluginContext:
     def __init__(self, handle: Handle, args: DynamicResourcesArgs | None = None) -> None:
         args = args or DynamicResourcesArgs()
@@ -50,9 +45,8 @@ class PluginContext:
         self.clock = handle.clock
         shared = handle.shared(NAME, lambda: _make_shared(handle))
         self.inventory, self.claims, self.holds, self.departures = shared
-        self.timer: FilterTimer | None = None
-        if gates.enabled("DRASchedulerFilterTimeout") and args.filter_timeout:
-            self.timer = _timer(handle.clock, args.filter_timeout)
+        self.filter_timeout = args.filter_timeout if gates.enabled("DRASchedulerFilterTimeout") else None
+        self.background = BackgroundSearch(handle.clock, self.filter_timeout or 0.0)
         # Where nobody can be evicted for devices, it says as kube-scheduler does that preemption cannot help.
         code = Code.UNSCHEDULABLE if args.preemption else Code.UNRESOLVABLE
         self.cannot_allocate = PluginStatus(code, ("cannot allocate all claims",))
@@ -68,6 +62,12 @@ class PluginContext:
         self.groups: Informer[PodGroup] | None = None
         if gates.enabled("DRAWorkloadResourceClaims"):
             self.groups = handle.informers.of(POD_GROUPS)
+
+    def budget(self) -> AttemptBudget | None:
+        """The time of an attempt that begins now; None: as long as it takes."""
+        if not self.filter_timeout:
+            return None
+        return AttemptBudget(self.handle.clock, self.filter_timeout, ON_LOOP)
 
     def seen_by(self, pod: Pod) -> PluginContext:
         """The context in which devices count as free whose holds do not apply to this pod."""
@@ -87,14 +87,6 @@ class PluginContext:
         if name is None or self.groups is None:
             return None, None
         return name, self.groups.cache.get(Key(pod.metadata.namespace, name))
-
-
-def _timer(clock: Clock, seconds: float) -> FilterTimer:
-    def begin() -> Callable[[], bool]:
-        end = clock.monotonic() + seconds
-        return lambda: clock.monotonic() >= end
-
-    return begin
 
 
 def _make_shared(handle: Handle) -> SharedDevices:

@@ -17,6 +17,7 @@ import msgspec
 from drakit.allocator import Allocator
 from drakit.api.objects.claims import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from drakit.base.nodeselectors import IN, NAME_FIELD, NodeSelector, matches
+from drakit.scheduler.dynamicresources.state.budgets import AttemptBudget
 from drakit.scheduler.dynamicresources.state.claims import InFlightAllocation
 from drakit.scheduler.framework import NodeInfo, PluginStatus
 
@@ -48,10 +49,10 @@ class ClaimNeed:
 class Variant:
     """Claims to allocate on some nodes; `positions` are theirs among the pod's needs. `detail` is its maker's own.
 
-    Nothing to allocate: no allocator.
+    Nothing to allocate: no allocator. No `budget`: the search may take as long as it takes.
     """
 
-    __slots__ = ("allocator", "claims", "detail", "positions")
+    __slots__ = ("allocator", "budget", "claims", "detail", "positions")
 
     def __init__(
         self,
@@ -59,8 +60,10 @@ class Variant:
         positions: Sequence[int] = (),
         allocator: Allocator | None = None,
         *,
+        budget: AttemptBudget | None = None,
         detail: Any = None,
     ) -> None:
+        self.budget = budget
         self.claims = tuple(claims)
         self.positions = tuple(positions)
         self.allocator = allocator

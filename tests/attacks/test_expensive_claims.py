@@ -1,0 +1,134 @@
+"""Claims that cost much: nobody waits for them but their pods, and those are told."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from drakit.allocator import Allocator, Inventory, OutOfTime
+from drakit.allocator.inventory import selectors as evaluating
+from drakit.allocator.inventory.selectors import ShapeMatch
+from drakit.api import DeviceClass, ResourceClaim, ResourceSlice, from_plain
+from drakit.base.clock import FakeClock
+from drakit.scheduler.dynamicresources import PluginContext
+from drakit.scheduler.dynamicresources.state import budgets
+from drakit.scheduler.dynamicresources.state.budgets import AttemptBudget, BackgroundSearch
+from tests.builders.documents import CLASS, claim_document, class_document, request_of, slice_document
+from tests.builders.podmanifests import pod
+from tests.builders.schedulercluster import on_loop
+from tests.scheduler.dynamicresources.choosing import Plugins
+from tests.scheduler.dynamicresources.scenes import bare_slice, claim, message_of, scene, user
+
+DEVICES = 40
+
+
+def inventory(nodes: int = 1) -> Inventory:
+    """Nodes with devices that all differ, so that a selector has to look at each."""
+    made = Inventory()
+    made.put(from_plain(DeviceClass, class_document(CLASS, "device.driver != ''")))
+    for number in range(nodes):
+        devices = [
+            {"name": f"d{each}", "attributes": {"id": {"string": f"{number}-{each}"}}} for each in range(DEVICES)
+        ]
+        made.put(
+            from_plain(ResourceSlice, slice_document(f"s{number}", *devices, node=f"n{number}", pool=f"n{number}"))
+        )
+    return made
+
+
+def claims() -> list[ResourceClaim]:
+    return [from_plain(ResourceClaim, claim_document("c", request_of(allocationMode="ExactCount", count=1)))]
+
+
+class Countdown:
+    """Time is over after so many looks."""
+
+    def __init__(self, looks: int) -> None:
+        self.left = looks
+
+    def __call__(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def test_the_time_of_a_node_covers_its_selectors() -> None:
+    stopped = Allocator(inventory(), claims(), expired=Countdown(10)).allocate("n0")
+    assert isinstance(stopped, OutOfTime)
+
+
+def test_what_was_evaluated_is_not_evaluated_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluated: list[str] = []
+    plain = evaluating.evaluate
+
+    def counted(text: str, shape: evaluating.DeviceShape, *, gates: evaluating.Gates) -> ShapeMatch:
+        evaluated.append(shape.device.attributes["id"].string or "")
+        return plain(text, shape, gates=gates)
+
+    monkeypatch.setattr(evaluating, "evaluate", counted)
+    there = inventory()
+    for _ in range(20):
+        Allocator(there, claims(), expired=Countdown(5)).allocate("n0")
+    assert len(evaluated) == len(set(evaluated)) == DEVICES
+
+
+class Ticking(FakeClock):
+    """A look at the clock takes a hundredth of a second."""
+
+    def monotonic(self) -> float:
+        self.advance(0.01)
+        return super().monotonic()
+
+
+def test_an_attempt_has_one_time_for_all_its_nodes() -> None:
+    budget = AttemptBudget(Ticking(), 10.0, budgets.ON_LOOP)
+    there = inventory(nodes=50)
+    allocator = Allocator(there, claims(), timer=budget.begin)
+    answers = list(allocator.answers([f"n{number}" for number in range(50)]))
+    assert all(answer.is_out_of_time for answer in answers)
+    assert budget.interrupted
+
+
+def test_a_thread_finds_what_the_loop_had_no_time_for() -> None:
+    there, clock = inventory(nodes=3), Ticking()
+    background = BackgroundSearch(clock, 10.0)
+    nodes = [f"n{number}" for number in range(3)]
+    background.begin(there, claims(), nodes)
+    finish()
+    again = Allocator(there, claims(), timer=AttemptBudget(clock, 10.0, budgets.ON_LOOP).begin)
+    assert not any(answer.is_out_of_time for answer in again.answers(nodes))
+    assert not background.is_exhausted(again.cost_key)
+
+
+def test_claims_that_had_all_their_time_are_told_so_and_get_it_again_later() -> None:
+    there, clock = inventory(nodes=3), Ticking()
+    background = BackgroundSearch(clock, 0.05)
+    background.begin(there, claims(), ["n0", "n1", "n2"])
+    finish()
+    key = Allocator(there, claims()).cost_key
+    assert background.is_exhausted(key)
+    clock.advance(3600.0)
+    assert not background.is_exhausted(key)
+
+
+def finish() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "drakit-allocator":
+            thread.join(30)
+
+
+@on_loop
+async def test_an_expensive_pod_is_told_so_and_placed_later_while_others_go_on() -> None:
+    plugins = Plugins()
+    async with scene(makers=plugins.makers) as it:
+        devices = [{"name": f"d{each}", "attributes": {"id": {"string": str(each)}}} for each in range(DEVICES)]
+        await it.create(bare_slice("s", devices))
+        [plugin] = plugins.made
+        plugin.context.handle.clock = Ticking()
+        plugin.context = PluginContext(plugin.context.handle)
+        await it.create(claim("c"), user("p"), pod("other"))
+        assert "takes long" in await message_of(it, "p")
+        assert await it.node_of("other") == "node-1"
+        finish()
+        await it.run_for(2.0)
+        assert await it.node_of("p") == "node-1"
