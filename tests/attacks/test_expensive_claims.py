@@ -8,12 +8,13 @@ import pytest
 
 from drakit.allocator import Allocator, Inventory, OutOfTime
 from drakit.allocator.inventory import selectors as evaluating
-from drakit.allocator.inventory.selectors import ShapeMatch
+from drakit.allocator.inventory.shapes import DeviceShape, ShapeMatch
 from drakit.api import DeviceClass, ResourceClaim, ResourceSlice, from_plain
 from drakit.base.clock import FakeClock
 from drakit.scheduler.dynamicresources import PluginContext
 from drakit.scheduler.dynamicresources.state import budgets
 from drakit.scheduler.dynamicresources.state.budgets import AttemptBudget, BackgroundSearch
+from drakit.selectors import Gates
 from tests.builders.documents import CLASS, claim_document, class_document, request_of, slice_document
 from tests.builders.podmanifests import pod
 from tests.builders.schedulercluster import on_loop
@@ -61,7 +62,7 @@ def test_what_was_evaluated_is_not_evaluated_again(monkeypatch: pytest.MonkeyPat
     evaluated: list[str] = []
     plain = evaluating.evaluate
 
-    def counted(text: str, shape: evaluating.DeviceShape, *, gates: evaluating.Gates) -> ShapeMatch:
+    def counted(text: str, shape: DeviceShape, *, gates: Gates) -> ShapeMatch:
         evaluated.append(shape.device.attributes["id"].string or "")
         return plain(text, shape, gates=gates)
 
