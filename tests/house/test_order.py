@@ -27,7 +27,7 @@ ORDER = {
     "client": "accounts, events → front → subresources → client → transport, watch, discovery, queries → access, decoder, failures, keys, patches, resources, verbosity",  # noqa: E501
     "controllers": "composition → daemonsets, deployments → nodes, podgroups, poolstatus, quotas, replicasets, serviceaccounts → claims, eviction, garbage → context, disruption, intorpercent, templatehash, tolerations",  # noqa: E501
     "allocator": "allocation → results → search → inventory",
-    "allocator/inventory": "counts, devicetaints → inventory → ledger, nodes, taintrules, wideviews → pools → contents, tables → selectors, usage → shapes, attributes, capacity",  # noqa: E501
+    "allocator/inventory": "counts, devicetaints → inventory → ledger, nodes, taintrules, wideviews → pools → contents, tables → selectors, usage → shapes, attributes, capacity, deadlines",  # noqa: E501
     "allocator/results": "messages → explanation, outcomes → remedies, builder → reasons",
     "allocator/search": "cache → solver → search → bounds, checks → state, symmetry → occupancy, options, spare, reader → answer, layouts → plans → constraints",  # noqa: E501
     "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles, plugins → dynamicresources, queue → cache, metrics, podgroups, writers → framework → config",  # noqa: E501

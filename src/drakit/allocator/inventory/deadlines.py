@@ -1,7 +1,7 @@
 """The time that one look at a node may take, for work that is deep below whoever set it.
 
 In:  a function that tells when the time is over, set around a look at a node.
-Out: `Expired`, raised by whoever is about to begin something expensive after that.
+Out: `TimeOver`, raised by whoever is about to begin something expensive after that.
 
 A selector that costs as much as it may takes milliseconds for one device, and a node has hundreds of devices.
 """
@@ -16,7 +16,7 @@ HasExpired = Callable[[], bool]
 """Whether the time is over."""
 
 
-class Expired(Exception):
+class TimeOver(Exception):
     """The time is over. What was found out until then is remembered."""
 
 
@@ -31,7 +31,7 @@ _current = _Current()
 
 @contextmanager
 def until(expired: HasExpired | None) -> Iterator[None]:
-    """Work that is done inside ends with Expired when the time is over."""
+    """Work that is done inside ends with TimeOver when the time is over."""
     before, _current.expired = _current.expired, expired
     try:
         yield
@@ -40,6 +40,6 @@ def until(expired: HasExpired | None) -> Iterator[None]:
 
 
 def check_time() -> None:
-    """Raise Expired when the time is over."""
+    """Raise TimeOver when the time is over."""
     if _current.expired is not None and _current.expired():
-        raise Expired
+        raise TimeOver

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from drakit.allocator.inventory.deadlines import Expired, until
+from drakit.allocator.inventory.deadlines import TimeOver, until
 from drakit.allocator.inventory.inventory import Inventory
 from drakit.allocator.inventory.nodes import NodeDevices
 from drakit.allocator.inventory.pools import Views
@@ -96,7 +96,7 @@ class PlanAnswers:
         try:
             with until(expired):
                 return self._by_look_of(state, expired)
-        except Expired:
+        except TimeOver:
             return KnownAnswer(_NO_TIME, ())
 
     def _by_look_of(self, state: NodeDevices, expired: HasExpired | None) -> KnownAnswer:
