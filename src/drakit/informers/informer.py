@@ -129,6 +129,8 @@ class Informer(Generic[T]):
 
     def _take(self, key: Key, obj: T) -> None:
         old = self.cache.get(key)
+        # After a reconnect the server tells again what is known already. An object that was deleted and made again
+        # meanwhile is one change here: handlers to which that matters compare uids.
         if old is not None and version_of(old) == version_of(obj):
             return
         self.cache.put(key, obj)

@@ -151,6 +151,7 @@ class Reflector(Generic[T]):
             fields=self._scope.fields,
             since=self.version,
             initial=initial,
+            # Random, so that the watches of many components do not all end in the same moment.
             seconds=int(WATCH_SECONDS * (1 + self._random.random())),
         ) as changes:
             put, remove = self._sink.put, self._sink.remove
@@ -172,5 +173,6 @@ class Reflector(Generic[T]):
                 self.version = change.resource_version
         if state is not None:
             self._streaming = False  # the server takes the parameters, but does not do what they say
+        # A proxy may accept a watch and end it at once: without a failure here, no backoff would slow the loop.
         if not count and self._clock.monotonic() - begun < 1.0:
             raise Unavailable("the watch ended as soon as it had begun")

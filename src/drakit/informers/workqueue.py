@@ -66,6 +66,7 @@ class WorkQueue(Generic[K]):
         self._dirty[key] = self._clock.monotonic()
         if self._metrics is not None:
             self._metrics.adds.inc()
+        # A key that a worker has stays dirty; `done` queues it again. So no key is worked on twice at a time.
         if key not in self._working:
             self._order.append(key)
             self._wake()
@@ -176,6 +177,7 @@ class WorkQueue(Generic[K]):
         now = self._clock.monotonic()
         while self._delayed and self._delayed[0][0] <= now:
             due, _, key = heapq.heappop(self._delayed)
+            # An entry that was replaced by a sooner one is still in the heap: it is skipped when it comes up.
             if self._due.get(key) == due:
                 del self._due[key]
                 self.add(key)
@@ -204,6 +206,7 @@ class WorkQueue(Generic[K]):
             return
         due = self._delayed[0][0]
         if self._timer is not None and not self._timer.done():
+            # The sleeping task looks at the heap again when it wakes: only a sooner deadline needs another one.
             if self._timer_due <= due:
                 return
             self._timer.cancel()

@@ -38,6 +38,7 @@ class EmbeddedStore(Store):
 
     async def create(self, key: str, value: bytes) -> Record:
         _check_key(key)
+        # Nothing suspends between this and the reservation in `_commit`: else two creates of one key could both pass.
         state = await self._reserve(key)
         current = state.records.get(key)
         if current is not None:
@@ -79,6 +80,8 @@ class EmbeddedStore(Store):
 
     async def last_write_revision(self, prefix: str) -> int:
         state = self._open()
+        # A prefix that was never asked about gets the current revision: later than its last write, and it stays the
+        # same until the next one, which is all that the contract promises.
         return self._written.setdefault(prefix, state.revision)
 
     async def watch(self, prefix: str, *, after: int, buffer: int = DEFAULT_BUFFER) -> StoreWatch:
@@ -122,9 +125,11 @@ class EmbeddedStore(Store):
         """Show a durable event to readers; whether some watcher should have a turn before many more come."""
         now = self._clock.monotonic()
         self._state.apply(event, now)
+        # A handful of prefixes, one per kind of policy: a loop is cheaper than an index of them.
         for prefix in self._written:
             if event.key.startswith(prefix):
                 self._written[prefix] = event.revision
+        # After the state: a reader that is woken by the event finds it there.
         crowded = self._watches.dispatch(event)
         history = self._state.history
         if not history.fits(now):
@@ -138,6 +143,7 @@ class EmbeddedStore(Store):
 
     async def _reserve(self, key: str) -> State:
         """The state, once no change of this key is under way."""
+        # A loop, not one wait: of several writers that wait for the key, the first to run reserves it again.
         while (settled := self._reserved.get(key)) is not None:
             await asyncio.wait((settled,))
         return self._open()

@@ -46,6 +46,7 @@ class KeyIndex:
         chunk = self._chunks[place]
         del chunk[bisect_left(chunk, key)]
         self._size -= 1
+        # The first chunk stays, even if it is empty: every key has a chunk whose first is not greater.
         if not chunk and place:
             del self._chunks[place]
             del self._firsts[place]

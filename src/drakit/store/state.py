@@ -81,7 +81,7 @@ class State:
             return self._past_page(start, end, revision, limit, undo)
         keys = self._keys.between(start, end, limit)
         left = self._keys.count(start, end) - len(keys) if limit else 0
-        return RecordPage([*map(self.records.__getitem__, keys)], revision, left)
+        return RecordPage([self.records[key] for key in keys], revision, left)
 
     def since(self, prefix: str, revision: int) -> list[StoreEvent]:
         """The events under a prefix after a revision that can be read, oldest first."""
@@ -93,6 +93,7 @@ class State:
         """Forget history up to a revision; returns the revisions of writes that nothing refers to any more."""
         dead = []
         for event in self.history.drop(revision):
+            # Once no watch can start before this event, the value that it replaced cannot be read any more.
             if event.previous is not None:
                 dead.append(event.previous.revision)
             if event.record is None:
@@ -112,6 +113,7 @@ class State:
     def _past_page(
         self, start: str, end: str | None, revision: int, limit: int, undo: Mapping[str, Record | None]
     ) -> RecordPage:
+        # The whole range and not a page of it: what was deleted since must be put between its neighbours first.
         now = {key: self.records[key] for key in self._keys.between(start, end)}
         then = {key: record for key, record in {**now, **undo}.items() if record is not None}
         keys = sorted(then)

@@ -49,6 +49,7 @@ class BufferedWatch(StoreWatch):
             await self._ready()
             if not self._buffer:
                 raise StopAsyncIteration
+        # No await between here and the return: a cancelled read would lose the event.
         event = self._buffer.popleft()
         self._give_back()
         return event
@@ -66,6 +67,7 @@ class BufferedWatch(StoreWatch):
 
     def push(self, event: StoreEvent) -> bool:
         """Buffer an event; whether the reader should have a turn before many more come."""
+        # A writer never waits for a reader. One that is too far behind loses its watch, and lists again.
         room = self._full - len(self._buffer)
         if room <= 0:
             self._dispatcher.remove(self)
@@ -73,6 +75,7 @@ class BufferedWatch(StoreWatch):
             return False
         self._buffer.append(event)
         self._wake()
+        # Half full: a batch of hundreds of events is published in pieces, so that readers can keep up.
         return 2 * (room - 1) < self._limit
 
     def finish(self, reason: DrakitError) -> None:

@@ -69,6 +69,7 @@ class Inventory:
         forked._homes, forked._wide, forked._troubled = self._homes.fork(), self._wide.fork(), self._troubled.fork()
         forked._wide_views = self._wide_views
         forked._views, forked._alike = self._views.fork(), self._alike
+        # `_latest` belongs to one log. A fork starts both anew: its states are found by node, in `_states`.
         forked._states, forked._latest, forked._log = self._states.fork(), {}, []
         return forked
 
@@ -96,6 +97,7 @@ class Inventory:
 
     def put_node(self, node: Node) -> None:
         labels = NodeLabels(node.metadata.name, node.metadata.labels)
+        # Nodes are written every few seconds (heartbeats). Only other labels can change which devices they see.
         if self._nodes.get(labels.name) != labels:
             self._nodes.put(labels.name, labels)
             self._forget(labels.name)
@@ -197,6 +199,7 @@ class Inventory:
         gates = selector_gates(self.gates)
         read = [read_rule(self._rules.rows[name], self._classes.rows, gates) for name in sorted(self._rules)]
         rules = TaintRules(rule for rule in read if rule)
+        # Rules can taint any device: every pool is made again. Rules change rarely, and shapes and lists are shared.
         settings = self._settings = replace(self._settings, taints_of=rules.taints_of)
         self._forget_all()
         for key, pool in list(self._pools.rows.items()):
@@ -293,6 +296,7 @@ class Inventory:
         if self._wide_views is None:
             self._wide_views = WideViews(pools[key] for key in self._wide.rows)
         wide = self._wide_views.of(node)
+        # A wide pool that also names this node is among `wide` already.
         near = [pools[key].view(node) for key in local if key not in self._wide]
         near += [pools[key].foreign for key in self._troubled.rows if key not in local]
         return ordered([*wide, *near]) if near else wide

@@ -42,6 +42,7 @@ class Outlook:
         self.claim_starts = frozenset(
             index for index in range(1, len(self.claims)) if self.claims[index] != self.claims[index - 1]
         )
+        # In this order: `may_prune` reads `can_exceed`, and `exact` reads `symmetry`.
         self.can_exceed = self._can_exceed()
         self.may_prune = self._may_prune()
         self.symmetry = Symmetry(layout)
@@ -106,6 +107,7 @@ class Outlook:
         linked = [later for later in range(request + 1, len(self.options)) if self._affects(request, later)]
         needs = sum(min(option.count for option in options) for options in self.options[request:])
         drains = [(budget, self._drain(request, budget)) for budget in self.layout.budgets]
+        # Admin access and shares can use a device that others use: then counting free devices proves nothing.
         mergeable = not any(option.admin for option in rest) and not wanted & self.layout.shared
         return _Future(
             wanted,
@@ -148,6 +150,7 @@ class Outlook:
         """The devices that may be taken now, or on which a selector fails; the other ones would be passed over."""
         blocked = search.mine[option.claim] if option.admin else search.held | search.taken
         usable = option.usable & self.compatible(search, option)
+        # Most clusters have neither counters nor shared devices: they skip the dearest part of this.
         if usable & (self.layout.consumers | self.layout.shared):
             usable &= ~search.unaffordable(option)
         return (usable | option.failing) & ~blocked
@@ -239,6 +242,7 @@ class Outlook:
                 all(any((mask & devices).bit_count() >= count for devices, count in each) for each in offers)
                 for mask in common
             )
+        # A bound, not a decision: it may say yes where no solution exists, never no where one does.
         wanted = sum(min(count for _, count in each) for each in offers)
         offered = reduce(or_, (devices for each in offers for devices, _ in each), 0)
         return self._different(constraint, state, offered) >= wanted
@@ -293,14 +297,23 @@ class _Future:
     """What the requests from one on can still use."""
 
     wanted: int
+    """Devices that some request can use or would fail on; admin access apart."""
     admin: int
+    """The same for admin access in the claim at hand: whose own devices matter to it."""
     live: tuple[int, ...]
+    """Constraints of the claim that a later request is still under; the state of others does not matter any more."""
     counters: bool
+    """Whether some request can use a device that takes something of a counter."""
     shares: bool
+    """Whether some request can use a device that serves several allocations."""
     linked: tuple[int, ...]
+    """Later requests that devices taken for this one can leave without any."""
     needs: int
+    """Devices that all requests need at least; 0 where they may have devices in common."""
     drains: tuple[tuple[tuple[int, ...], int], ...]
+    """Counters that are added up, with what the requests take of them at least."""
     spans: tuple[tuple[Constraint, tuple[int, ...]], ...]
+    """Constraints with the requests that are under them whichever alternative is chosen."""
 
 
 def _rest(search: SearchState, budget: tuple[int, ...]) -> int:

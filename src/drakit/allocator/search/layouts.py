@@ -39,10 +39,14 @@ class DeviceTraits:
     failing: int
     usable: int
     values: tuple[Values | None, ...]
+    """Per constraint of the plan, the device's values of its attribute; None: it does not have the attribute."""
     consumes: tuple[tuple[CounterKey, int], ...]
+    """What it takes of shared counters, in nanos."""
     shared: bool
+    """Whether several allocations may use it at once."""
     capacity: Amounts
     takes: tuple[Amounts | None, ...]
+    """Per alternative, what one share takes; None: more than the device has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,17 +24,23 @@ class Option:
     """
 
     index: int
+    """Its number among all alternatives of the plan."""
     claim: int
     request: int
     count: int
+    """Devices that it wants; for `takes_all` as many as are selected on this layout."""
     takes_all: bool
     admin: bool
     needs_room: bool
     selected: int
+    """Devices that match and are large enough when empty. `All` means all of these."""
     failing: int
+    """Devices on which a selector fails: reaching one of them ends the search."""
     usable: int
+    """Of the selected ones, those that no taint and no gate keeps away."""
     constraints: tuple[Constraint, ...]
     takes: dict[int, Amounts]
+    """What one share takes of each shared device, by position."""
     # Per budget of counters, what the k cheapest devices take of it at least, for every k.
     drains: Mapping[tuple[int, ...], tuple[int, ...]]
 

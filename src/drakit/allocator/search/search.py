@@ -133,6 +133,7 @@ class Search(SearchState):
     def _choose(self, stack: list[Frame], frame: _Choice, outcome: Subtree | None) -> Subtree | None:
         options = self.outlook.options[frame.request]
         while True:
+            # None when the request is entered; after that, the outcome of the alternative that was tried last.
             frame.gave_up += outcome is Subtree.EXCEEDED
             if frame.next == len(options):
                 stack.pop()
@@ -152,6 +153,7 @@ class Search(SearchState):
     def _enter_option(self, stack: list[Frame], option: Option) -> Subtree | None:
         if option.takes_all and not option.count:
             return Subtree.FAILED
+        # Checked before any device is tried: upstream counts what is asked for, not what could be had.
         if option.count and self.in_claim[option.claim] + option.count > MAX_RESULTS:
             return Subtree.EXCEEDED
         if option.takes_all:
@@ -187,10 +189,13 @@ class Search(SearchState):
                     return self._leave_fill(stack, frame, outcome)
             if not frame.left:
                 return self._leave_fill(stack, frame, Subtree.FAILED)
+            # The lowest bit that is set: devices are tried in the order of evaluation, which is part of the answer.
             low = frame.left & -frame.left
             frame.left ^= low
             device = low.bit_length() - 1
             if low & option.failing:
+                # A selector that fails ends the allocation as soon as the search reaches the device, as upstream: the
+                # order of the search is therefore visible to users, and pruning must not change it.
                 raise Stop(self._stopped(SearchResult.SELECTOR, option, device))
             before = self.take(option, device)
             if before is None:
@@ -202,6 +207,7 @@ class Search(SearchState):
 
     def _leave_fill(self, stack: list[Frame], frame: _Fill, outcome: Subtree) -> Subtree:
         stack.pop()
+        # Bounded: forgetting costs time in a hard search, never the right answer.
         if self.remembered < _MAX_REMEMBERED:
             self.remembered += 1
             # Everything was given back: the state is the one in which the frame was entered.

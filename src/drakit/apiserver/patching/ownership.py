@@ -112,6 +112,7 @@ def own_apply(
     previous = owners.get(manager)
     fields = target.reach(fields_of(atom, applied))
     time = previous.time if previous else None
+    # The applied fields are owned before the merge, so that `_prune` does not take them for given up.
     owners = {**owners, manager: OwnedFields(fields, target.api_version, time)}
     merged = merge(atom, live, applied)
     # Prune before conflicts are looked for: a field that this manager gives up and nobody owns is removed without one.

@@ -129,6 +129,7 @@ class Server:
             if request.refusal is not None:
                 raise ApiError(request.refusal)
             info = routing.parse(request)
+            # The path is parsed before the user is known: audit and metrics name it, also if authentication fails.
             user = await self._user(request, trail)
             response = await self._bounded(request, info, user, warnings, trail)
         except PageNotFound:
@@ -184,6 +185,7 @@ class Server:
             raise authorization.refusal(asked, result.reason)
         if not info.resource:
             return await self._page(request, info)
+        # A group that nobody serves is a plain page, an unknown resource in a known group a Status: as upstream.
         if not self._discovery.knows_group(info.group):
             raise PageNotFound
         target = self._routes.resolve(info, request.method)
@@ -208,6 +210,7 @@ class Server:
             sent = msgspec.structs.replace(request, body=await read(account), read_body=None)
             return await self._resources.handle(ApiCall(sent, target, user, warnings, trail.annotations))
         finally:
+            # Also what was read of a body that turned out to be too large.
             bodies.give_back(user.name, taken)
 
     async def _page(self, request: Request, info: RequestInfo) -> Response:

@@ -111,6 +111,7 @@ class Follower:
             self._take(kind, stored)
 
     def _take(self, kind: Kind, stored: StoredObject) -> None:
+        # Writes of this process come first by the observer. The watch tells of them again, later: no effect then.
         if stored.revision > self._seen.get(stored.key, 0):
             self._seen[stored.key] = stored.revision
             self._index.put(kind, stored.document)

@@ -161,12 +161,14 @@ class ObjectStore:
         found = self._cache.get(record.revision)
         if found is not None:  # a watcher was quicker, and both must share one object
             return found
+        # A copy: the caller's document is that of the request, and its resourceVersion is the old one.
         metadata: Mapping[str, Any] = {**document["metadata"], "resourceVersion": str(record.revision)}
         document = {**document, "metadata": metadata}
         return self._remember(StoredObject(kind, record.key, record.value, record.revision, document, precomputed))
 
     def _retire(self, revision: int) -> None:
         """Note that a revision was replaced. Only watches still need it; the oldest leave the cache."""
+        # It is not dropped at once: slow watches still have to send it, and would decode it each for itself.
         self._superseded.append(revision)
         if len(self._superseded) > SUPERSEDED:
             self._cache.pop(self._superseded.popleft(), None)

@@ -89,6 +89,7 @@ async def _delete(context: ServerContext, call: ApiCall, old: StoredObject, opti
     current = await context.objects.update(old, marked.document) if marked.changed else old
     if not marked.ends:
         return Deleted(current, gone=False)
+    # A crash in between leaves an object that is marked and that nothing holds. The next deletion removes it.
     gone = await context.objects.delete(current)
     return Deleted(gone, gone=True)
 

@@ -93,6 +93,7 @@ class ObjectStream(EventStream):
             if options.initial_events or (options.initial_events is None and not wanted):
                 if wanted > current:
                     raise FutureRevision(wanted, current)
+                # One revision for the initial objects and for the start of the watch: nothing is missed or sent twice.
                 page = await store.list(place)
                 stored = (self._objects.from_record(self.kind, record) for record in page.records)
                 self._initial = [each for each in stored if self._selection.matches(each)]

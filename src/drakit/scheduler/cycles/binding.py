@@ -120,6 +120,7 @@ class Bindings:
             refusal = await self._step(job, binder.name, binder.bind, "Bind")
             if refusal is None:
                 return None
+            # SKIP of a Bind plugin means: not mine, ask the next binder.
             if refusal.status.code is not Code.SKIP:
                 return refusal
         return failed(PluginStatus.failed(f"no plugin binds pod {job.name}"))

@@ -54,6 +54,7 @@ class SchedulingCycle:
         began = self._clock.monotonic()
         try:
             return self._run(profile, state)
+        # A plugin with a bug must not stop the scheduler: the pod is retried after its backoff.
         except Exception as error:
             pod = state.pod.metadata
             log.exception("pod %s/%s: the attempt failed", pod.namespace, pod.name)
@@ -84,6 +85,7 @@ class SchedulingCycle:
             status = plugin.reserve(state, state.assumed, node)
             if not status.ok:
                 return self._refused(status, plugin.name, "Reserve", node.name)
+        # From here on the next attempt sees this pod on its node, long before the server knows of it.
         self._cache.assume(state.assumed)
         return None
 

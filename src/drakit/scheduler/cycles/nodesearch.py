@@ -57,6 +57,7 @@ class NodeSearch:
         plugins: frozenset[str],
     ) -> Found | SchedulingRefusal:
         nominated = self._nominated(pod)
+        # Preemption made room there for this pod: if it fits, other nodes are not looked at.
         if nominated is not None and (names is None or nominated.name in names):
             first = filter_nodes(profile, state, pod, [nominated])
             if first == {}:
@@ -78,6 +79,7 @@ class NodeSearch:
         total: int,
         plugins: frozenset[str],
     ) -> Found | SchedulingRefusal:
+        # Without scores, any node that fits is as good as another: the first one will do.
         wanted = enough(len(nodes), profile.percentage) if profile.score else 1
         start = self._start % len(nodes) if nodes else 0
         order = nodes[start:] + nodes[:start] if start else nodes
@@ -85,6 +87,7 @@ class NodeSearch:
         feasible: list[NodeInfo] = []
         position = 0
         while position < len(order) and len(feasible) < wanted:
+            # Plugins filter many nodes in one call, which is where their caches pay. Small batches would lose that.
             batch = order[position : position + max(wanted - len(feasible), _LEAST_BATCH)]
             refused = filter_nodes(profile, state, pod, batch)
             if isinstance(refused, SchedulingRefusal):

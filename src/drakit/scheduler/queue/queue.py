@@ -109,6 +109,7 @@ class SchedulingQueue:
             return
         flight = self._flights.get(uid)
         if flight is not None:
+            # The attempt goes on: it may be writing. `done` or `put_back` ends the flight.
             flight.deleted = True
             return
         self._parts.withdraw(queued)
@@ -284,6 +285,8 @@ class SchedulingQueue:
             for interest in self._hints.interests(plugin, event):
                 question = HintQuestion(plugin, interest.hint, event, old, new)
                 for queued in waiting.concerned(plugin, interest.scope, old, new):
+                    # A pod may wait because of several plugins: the strongest answer counts, and weaker ones need no
+                    # question.
                     known = woken[queued.uid][1] if queued.uid in woken else QueueingStrategy.SKIP
                     answer = question.stronger(known, queued)
                     if answer is not known:
@@ -304,6 +307,7 @@ class SchedulingQueue:
         best = QueueingStrategy.SKIP
         for event, old, new, _ in self._flights.since(flight):
             best = max(best, self._hints.strategy(queued, event, old, new))
+            # The best that this pod can get: only plugins that it is pending for can ask for AT_ONCE.
             if best is QueueingStrategy.AT_ONCE or (best and not queued.pending):
                 break
         return best
@@ -313,6 +317,7 @@ class SchedulingQueue:
         queued.refusals += refused
         queued.errors = 0 if refused else queued.errors + 1
         queued.queued_at = self._clock.monotonic()
+        # A new number: of pods with the same priority and time, the one that was put back first comes first.
         queued.number = next(self._numbers)
         queued.backoff_until = self._parts.backoff.until(queued)
         queued.flush_at = queued.queued_at + self._flush_after

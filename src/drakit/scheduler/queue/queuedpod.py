@@ -52,7 +52,9 @@ class QueuedPod:
         self.uid = pod.view.metadata.uid
         self.part = Part.OUTSIDE
         self.queued_at = now
+        """When it was added or last put back: of pods with the same priority, the earlier one comes first."""
         self.number = number
+        """Breaks ties of `queued_at`, so that the order is total."""
         self.attempts = 0  # times it was taken from the queue
         self.first_active: float | None = None  # when it could first be tried
         self.refusals = 0  # attempts that ended with a plugin's refusal
@@ -60,8 +62,11 @@ class QueuedPod:
         self.unschedulable = NOBODY  # plugins that refused it
         self.pending = NOBODY  # plugins that await something for it
         self.gated_by: str | None = None
+        """The PreEnqueue plugin that keeps it out of the queue; None once it may enter."""
         self.backoff_until = float("-inf")
+        """Not tried before this time, unless what it is pending for arrives, or nothing else waits (`pop_early`)."""
         self.flush_at = float("inf")
+        """It is tried at this time even if no event helps: a hint may be wrong."""
 
     @property
     def priority(self) -> int:

@@ -39,7 +39,9 @@ class InFlightAllocation:
         self.allocation = allocation
         self.consumer = consumer
         self.sharers = 1
+        """Pods of one PodGroup that count on it. It ends with the last of them."""
         self.overlap: str | None = None
+        """The device that somebody else had before; valid once `landed` returned."""
         self._is_checked = False
         self._news = asyncio.Event()
 
@@ -71,6 +73,7 @@ class Claims:
         self._informer = informer
         self._inventory = inventory
         self._holds = holds or Holds(inventory)
+        # Answers to our own writes that the informer has not shown yet, or shown in an older version.
         self._assumed: dict[Key, ResourceClaim] = {}
         # Assumed claims that the informer may have gone past without showing them: mostly none.
         self._doubtful: set[Key] = set()
@@ -128,10 +131,12 @@ class Claims:
     def assume(self, claim: ResourceClaim) -> None:
         """Take in a claim as the server answered with it, unless something newer is known."""
         key = _key(claim)
+        # The answer to a write and the event of the same write race: whichever comes later may be the older one.
         known = (self._informer.cache.get(key), self._assumed.get(key))
         newer = next((each for each in known if each is not None and _is_newer(each, claim)), None)
         if newer is None:
             self._assumed[key] = claim
+            # Into the ledger before the flight ends, so that the devices are at no time free.
             self._inventory.put_claim(claim)
             if known[0] is None and self._newest > _version(claim):
                 # The answer came after the informer was past the write: the claim may have come and gone.

@@ -40,6 +40,7 @@ class ClaimNeed:
         self.special = special
         self.allocation: AllocationResult | None = None
         self.flight: InFlightAllocation | None = None
+        """Set from Reserve until the allocation is stored or given up; the ledger counts it meanwhile."""
 
     @property
     def is_allocated(self) -> bool:
@@ -123,6 +124,7 @@ class PodNeeds:
         self.broken: Mapping[int, PluginStatus] = {}
         self.unavailable: set[int] = set()
         self.reserved: Variant | None = None
+        """What Reserve took; Unreserve gives it back."""
         self.extended: ExtendedNeeds | None = None
         """What the pod asks of devices by the names of extended resources."""
         self.charge: NodeCharges | None = None
