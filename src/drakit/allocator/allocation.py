@@ -25,6 +25,7 @@ from drakit.allocator.results.outcomes import (
     OutOfTime,
     Unsatisfiable,
 )
+from drakit.allocator.results.reasons import Reasons
 from drakit.allocator.search.answer import HasExpired, SearchAnswer, SearchResult
 from drakit.allocator.search.cache import KnownAnswer, PlanCache, Timer
 from drakit.api import AllocationResult, ResourceClaim
@@ -141,6 +142,14 @@ class Allocator:
         if answer.result is SearchResult.DEADLINE:
             return OutOfTime(node, answer.steps)
         return self._failed(node, answer, explain=explain)
+
+    def reasons(self, node: str, *, searched: bool = True) -> Reasons:
+        """What becomes of every device that the node sees, request by request, whether the claims fit or not.
+
+        Not `searched`, constraints between devices are left out: for an answer within a moment.
+        """
+        solver = self._cache.solver(self._inventory.views(node))
+        return explain_failure(self._inventory, self._claims, node, solver, fits=None, searched=searched)
 
     def _allocated(self, node: str, answer: SearchAnswer, new_uid: NewUid | None) -> Allocated | AllocationError:
         found = Allocated(node, partial(self._results, node, answer, new_uid), answer.steps)

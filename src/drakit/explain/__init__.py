@@ -4,8 +4,22 @@ In:  the objects of a cluster, from a live server, from files or from a snapshot
 Out: plain data that can be shown as a table or written as JSON. Pure: no I/O, no clock, no randomness.
 """
 
+from drakit.explain.answers import (
+    FoldedNodes,
+    FunnelStage,
+    GivenDevice,
+    MissingDevice,
+    ObjectExplanation,
+    ObjectName,
+    RefusedDevices,
+    RequestFunnel,
+    Standing,
+    Suggestion,
+)
 from drakit.explain.cluster import ClusterObjects
+from drakit.explain.completion import completed
 from drakit.explain.devices import Capacity, DeviceHolder, DeviceRow, DeviceState, Totals, device_rows, totals
+from drakit.explain.pods import explain_pod
 
 __all__ = [
     "Capacity",
@@ -13,7 +27,19 @@ __all__ = [
     "DeviceHolder",
     "DeviceRow",
     "DeviceState",
+    "FoldedNodes",
+    "FunnelStage",
+    "GivenDevice",
+    "MissingDevice",
+    "ObjectExplanation",
+    "ObjectName",
+    "RefusedDevices",
+    "RequestFunnel",
+    "Standing",
+    "Suggestion",
     "Totals",
+    "completed",
     "device_rows",
+    "explain_pod",
     "totals",
 ]

@@ -24,6 +24,7 @@ from drakit.api import (
 )
 from drakit.base.gates import FeatureGates
 from drakit.base.structs import Model
+from drakit.scheduler.rehearsal import Rehearsal
 
 M = TypeVar("M", bound=Model)
 KINDS = (
@@ -54,6 +55,10 @@ class ClusterObjects:
         found = self._objects[kind].get((namespace, name))
         return found.view if isinstance(found, Partial) else found
 
+    def whole(self, kind: type[Model]) -> Iterator[Any]:
+        """The objects of a kind as they came: with their documents where the kind is modelled in part."""
+        yield from self._objects[kind].values()
+
     def documents(self, kind: type[Model]) -> Iterator[Mapping[str, Any]]:
         """The whole documents of a kind that is modelled in part, where they are known."""
         for each in self._objects[kind].values():
@@ -80,6 +85,10 @@ class ClusterObjects:
             if isinstance(each.view if isinstance(each, Partial) else each, _INVENTORY):
                 inventory.put(each)
         return inventory
+
+    def rehearsal(self) -> Rehearsal:
+        """The scheduler on these objects; a new one each time, as whoever has it may change its cluster."""
+        return Rehearsal(self.objects, gates=self.gates)
 
     @cached_property
     def pods_by_uid(self) -> Mapping[str, Pod]:

@@ -40,16 +40,28 @@ from drakit.base.taints import untolerated
 _MAX_STEPS = 5_000
 
 
-def explain(inventory: Inventory, claims: Sequence[ResourceClaim], node: str, solver: Solver, *, fits: Fits) -> Reasons:
-    """Why the claims do not fit on the node."""
+def explain(
+    inventory: Inventory,
+    claims: Sequence[ResourceClaim],
+    node: str,
+    solver: Solver,
+    *,
+    fits: Fits | None,
+    searched: bool = True,
+) -> Reasons:
+    """Why the claims do not fit on the node. Without `fits` no remedies are looked for.
+
+    Not `searched`, nothing is given to any request: quick, and blind to constraints between devices.
+    """
     state = inventory.state(node)
-    inquiry = _Inquiry(inventory, solver.layout, state.views, _best_partial(solver, state.usages))
+    search = _best_partial(solver, state.usages) if searched else solver.begin(state.usages)
+    inquiry = _Inquiry(inventory, solver.layout, state.views, search)
     troubled = [view for view in state.views if view.problem]
     return Reasons(
         node,
         tuple(ClaimReasons(name_of(claim), tuple(inquiry.requests_of(number))) for number, claim in enumerate(claims)),
         tuple(PoolTrouble("/".join(view.key), view.problem.value, view.reason) for view in troubled if view.problem),
-        tuple(find_remedies(inventory, claims, node, fits)),
+        tuple(find_remedies(inventory, claims, node, fits)) if fits is not None else (),
     )
 
 
@@ -177,9 +189,9 @@ class _Inquiry:
         return (
             unselected
             or held
-            or (None if taken else self._capacity(wanted, device, found) or self._counters(device))
             or self._taint(wanted, device)
             or self._constraint(wanted, device)
+            or (None if taken else self._counters(device) or self._capacity(wanted, device, found))
             or taken
         )
 

@@ -19,11 +19,11 @@ class Cause(Enum):
     SELECTOR_ERROR = "selector error"
     NODE = "node"
     IN_USE = "in use"
-    CAPACITY = "capacity"
-    GATE = "feature gate"
-    COUNTER = "counter"
     TAINT = "taint"
     CONSTRAINT = "constraint"
+    GATE = "feature gate"
+    COUNTER = "counter"
+    CAPACITY = "capacity"
 
 
 @dataclass(frozen=True, slots=True)

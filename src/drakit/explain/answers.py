@@ -1,0 +1,128 @@
+"""The answers of `drakit explain`, as plain data: they become JSON, YAML, a table, a sentence in an event.
+
+Every list is in an order that does not change from one call to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class Standing(StrEnum):
+    """How it stands with an object."""
+
+    RUNNING = "running"
+    """Placed, with all its devices."""
+    FITS = "fits"
+    """Not placed yet, and nothing is in the way."""
+    WAITING = "waiting"
+    """Something has to happen before it is even tried."""
+    PENDING = "pending"
+    """Tried, and no node will do."""
+    ENDED = "ended"
+    UNUSED = "unused"
+    """A claim that nobody uses."""
+
+
+class FunnelStage(msgspec.Struct, frozen=True):
+    """How many devices are left after a check."""
+
+    stage: str
+    left: int
+
+
+class RefusedDevices(msgspec.Struct, frozen=True):
+    """Devices that one check refused for one reason; a few of them by name."""
+
+    stage: str
+    reason: str
+    count: int
+    examples: tuple[str, ...] = ()
+
+
+class RequestFunnel(msgspec.Struct, frozen=True, rename="camel"):
+    """`wanted` of None: all there are. `best` is the most that one node has left for it, on `best_node`."""
+
+    claim: str
+    request: str
+    device_class: str
+    wanted: int | None
+    stages: tuple[FunnelStage, ...]
+    best: int
+    best_node: str
+    refused: tuple[RefusedDevices, ...] = ()
+
+
+class FoldedNodes(msgspec.Struct, frozen=True):
+    """Nodes that are refused for the same reason. `detail` tells more of it, line by line."""
+
+    reason: str
+    plugin: str
+    nodes: tuple[str, ...]
+    detail: tuple[str, ...] = ()
+
+
+class MissingDevice(msgspec.Struct, frozen=True, rename="camel"):
+    """A device that would do, and who holds it, or what it takes from."""
+
+    device: str
+    node: str
+    namespace: str
+    claim: str
+    pods: tuple[str, ...] = ()
+
+
+class ObjectName(msgspec.Struct, frozen=True, omit_defaults=True):
+    kind: str
+    name: str
+    namespace: str = ""
+
+
+class Suggestion(msgspec.Struct, frozen=True):
+    """What would make it fit; it was tried, and did. `put` are objects as they would be, `remove` those that would go.
+
+    Claims never change: one in `put` stands for a new claim in the place of the old one, mostly by its template.
+    """
+
+    kind: str
+    text: str
+    put: tuple[Mapping[str, Any], ...] = ()
+    remove: tuple[ObjectName, ...] = ()
+
+
+class GivenDevice(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A device that a claim has, and how the claim got it."""
+
+    claim: str
+    request: str
+    device: str
+    device_class: str = ""
+    consumed: Mapping[str, str] = {}
+    admin: bool = False
+    conditions: tuple[str, ...] = ()
+    """Binding conditions that are not true yet."""
+    why: str = ""
+
+
+class ObjectExplanation(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """`verdict` is one sentence. `message` is what kube-scheduler says of it."""
+
+    kind: str
+    namespace: str
+    name: str
+    standing: Standing
+    verdict: str
+    node: str = ""
+    message: str = ""
+    fitting: tuple[str, ...] = ()
+    nodes: tuple[FoldedNodes, ...] = ()
+    requests: tuple[RequestFunnel, ...] = ()
+    missing: tuple[MissingDevice, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+    devices: tuple[GivenDevice, ...] = ()
+    members: tuple[ObjectExplanation, ...] = ()
+    """Of a group, its pods."""

@@ -1,0 +1,206 @@
+"""Why a pod waits, or where it runs and with which devices. Pure.
+
+In:  a cluster, the name of a pod.
+Out: an ObjectExplanation. What is said of nodes is what the scheduler's own plugins say of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from drakit.allocator import Allocator, Cause, Reasons
+from drakit.api import Pod, ResourceClaim, ResourceClaimTemplate
+from drakit.api.podclaims import claim_names
+from drakit.base.errors import NotFound
+from drakit.explain.answers import FoldedNodes, GivenDevice, MissingDevice, ObjectExplanation, RequestFunnel, Standing
+from drakit.explain.cluster import ClusterObjects
+from drakit.explain.completion import completed
+from drakit.explain.funnels import Funnels
+from drakit.explain.given import given_devices
+from drakit.explain.suggestions import Trials
+from drakit.scheduler.framework import PluginStatus
+from drakit.scheduler.rehearsal import Rehearsal, RehearsedPod
+
+_DEVICES = "DynamicResources"
+_MAX_EXPLAINED = 500
+"""So many nodes are looked at device by device; more of them are told by what the scheduler says."""
+
+
+def explain_pod(
+    cluster: ClusterObjects, name: str, namespace: str = "default", *, suggest: bool = True
+) -> ObjectExplanation:
+    """Raise NotFound. Without `suggest` nothing is tried that could help, which takes most of the time."""
+    cluster = completed(cluster)
+    pod = cluster.find(Pod, name, namespace)
+    if pod is None:
+        raise NotFound(f'pods "{name}" not found in namespace {namespace}')
+    return explained(cluster, cluster.rehearsal(), pod, suggest=suggest)
+
+
+def explained(cluster: ClusterObjects, rehearsal: Rehearsal, pod: Pod, *, suggest: bool = True) -> ObjectExplanation:
+    """Of a cluster that is completed, and its rehearsal."""
+    devices = tuple(_devices(cluster, pod))
+    if pod.is_terminal:
+        return _placed(pod, devices, Standing.ENDED, f"has ended ({pod.status.phase})")
+    if pod.spec.node_name:
+        held = f"with {_counted(len(devices), 'device')}" if devices else "without devices"
+        return _placed(pod, devices, Standing.RUNNING, f"is on node {pod.spec.node_name} {held}")
+    checked = rehearsal.check(rehearsal.pod(pod.metadata.namespace, pod.metadata.name) or pod)
+    if checked.refusal is None:
+        where = _listed(checked.fitting)
+        verdict = f"fits on {_counted(len(checked.fitting), 'node')} now ({where}) and waits for its scheduler"
+        return _placed(pod, devices, Standing.FITS, verdict, checked.fitting)
+    return _refused(cluster, rehearsal, checked, devices, suggest=suggest)
+
+
+def _placed(
+    pod: Pod, devices: tuple[GivenDevice, ...], standing: Standing, verdict: str, fitting: tuple[str, ...] = ()
+) -> ObjectExplanation:
+    name, namespace = pod.metadata.name, pod.metadata.namespace
+    return ObjectExplanation(
+        kind="Pod", namespace=namespace, name=name, standing=standing, verdict=f"Pod {namespace}/{name} {verdict}.",
+        node=pod.spec.node_name, fitting=fitting, devices=devices,
+    )  # fmt: skip
+
+
+def _refused(
+    cluster: ClusterObjects,
+    rehearsal: Rehearsal,
+    checked: RehearsedPod,
+    devices: tuple[GivenDevice, ...],
+    *,
+    suggest: bool,
+) -> ObjectExplanation:
+    pod, refusal = checked.pod, checked.refusal
+    message = refusal.message if refusal is not None else ""
+    reasons = dict(_reasons(rehearsal, checked))
+    requests, missing = _funnels(cluster, rehearsal, checked, reasons)
+    standing = Standing.WAITING if checked.is_gated else Standing.PENDING
+    return ObjectExplanation(
+        kind="Pod",
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        standing=standing,
+        verdict=_verdict(cluster, rehearsal, checked, requests),
+        message=message,
+        nodes=tuple(_folded(checked.rejections, reasons)),
+        requests=requests,
+        missing=missing,
+        suggestions=Trials(cluster, rehearsal, checked).suggestions() if suggest else (),
+        devices=devices,
+    )
+
+
+def _reasons(rehearsal: Rehearsal, checked: RehearsedPod) -> Iterator[tuple[str, Reasons]]:
+    """What the allocator says of each node that the pod could ask for devices."""
+    for claims, nodes in checked.asked:
+        allocator = Allocator(rehearsal.inventory, claims)
+        for node in nodes[:_MAX_EXPLAINED]:
+            yield node, allocator.reasons(node)
+
+
+def _funnels(
+    cluster: ClusterObjects, rehearsal: Rehearsal, checked: RehearsedPod, reasons: Mapping[str, Reasons]
+) -> tuple[tuple[RequestFunnel, ...], tuple[MissingDevice, ...]]:
+    others = {
+        node: status.message
+        for node, status in checked.rejections.items()
+        if status.plugin and status.plugin != _DEVICES
+    }
+    funnels = Funnels(rehearsal.inventory, others)
+    for each in reasons.values():
+        funnels.add(each)
+    claims = [claim for group, _ in checked.asked for claim in group]
+    return tuple(funnels.requests(claims)), funnels.missing(cluster)
+
+
+# Nodes
+
+
+def _folded(rejections: Mapping[str, PluginStatus], reasons: Mapping[str, Reasons]) -> Iterator[FoldedNodes]:
+    """Nodes by what is against them, the most frequent first."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for node, status in rejections.items():
+        detail = tuple(_detail(reasons[node])) if node in reasons and status.plugin == _DEVICES else ()
+        groups[status.message, status.plugin, detail].append(node)
+    for (reason, plugin, detail), nodes in sorted(groups.items(), key=lambda each: (-len(each[1]), each[0])):
+        yield FoldedNodes(reason, plugin, tuple(sorted(nodes)), detail)
+
+
+def _detail(reasons: Reasons) -> Iterator[str]:
+    """A line per request, equal on nodes that are alike: it counts devices and names none."""
+    for trouble in reasons.pools:
+        yield f"a pool is {trouble.problem}: {trouble.reason}"
+    for claim in reasons.claims:
+        for request in claim.requests:
+            usable = len(request.taken) + len(request.usable)
+            counts: Counter[str] = Counter()
+            for refusal in request.refusals:
+                counts["in use" if refusal.cause is Cause.IN_USE else refusal.detail] += len(refusal.devices)
+            wanted = "all" if request.wanted is None else request.wanted
+            told = "".join(f"; {number} {why}" for why, number in counts.items())
+            head = f"{claim.claim}, request {request.request}: {wanted} wanted"
+            yield f"{head}, {usable} of {request.considered} usable{told}"
+
+
+# The sentence
+
+
+def _verdict(
+    cluster: ClusterObjects, rehearsal: Rehearsal, checked: RehearsedPod, requests: Iterable[RequestFunnel]
+) -> str:
+    pod, message = checked.pod, checked.refusal.message.rstrip(".") if checked.refusal else ""
+    head = f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
+    if checked.is_gated:
+        return f"{head} is not tried yet: {_gate(cluster, pod, message)}."
+    nodes = len(rehearsal.nodes)
+    if not nodes:
+        return f"{head} fits nowhere: the cluster has no node."
+    start = f"{head} fits on none of {_counted(nodes, 'node')}"
+    lacking = next((each for each in requests if each.wanted is not None and each.best < each.wanted), None)
+    if lacking is None:
+        return f"{start}: {message.partition(': ')[2] or message}."
+    return f"{start}: {lack(lacking)}."
+
+
+def lack(request: RequestFunnel) -> str:
+    """What a request has too little of, and the most frequent reason."""
+    most = max(request.refused, key=lambda each: (each.stage != "class", each.count), default=None)
+    why = f"; {most.count} of {request.stages[0].left} {_why(most.stage, most.reason)}" if most is not None else ""
+    best = f"{request.best_node} has the most, {request.best}" if request.best else "no node has one"
+    wanted = _counted(request.wanted or 0, "device")
+    asked = f"claim {request.claim}, request {request.request} wants {wanted} of class {request.device_class}"
+    return f"{asked}, and {best}{why}"
+
+
+def _why(stage: str, reason: str) -> str:
+    return "are in use" if stage == "free" else f"are refused: {reason}"
+
+
+def _gate(cluster: ClusterObjects, pod: Pod, message: str) -> str:
+    """What keeps a pod out of the queue, and what is behind that."""
+    if "not created yet" in message:
+        for entry in pod.spec.resource_claims:
+            name = entry.resource_claim_template_name
+            if name and cluster.find(ResourceClaimTemplate, name, pod.metadata.namespace) is None:
+                return f"{message}; ResourceClaimTemplate {name} does not exist"
+        return f"{message}; the claim controller has not made it"
+    if pod.spec.scheduling_gates:
+        return f"it has the scheduling gates {', '.join(each.name for each in pod.spec.scheduling_gates)}"
+    return message
+
+
+def _devices(cluster: ClusterObjects, pod: Pod) -> Iterator[GivenDevice]:
+    for name in dict.fromkeys(claim_names(pod).values()):
+        claim = cluster.find(ResourceClaim, name, pod.metadata.namespace)
+        if claim is not None:
+            yield from given_devices(claim)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
