@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from drakit.api.templateclaims import generate_name
 from drakit.base.gates import FeatureGates
 from drakit.base.wellknown import CLAIM_FINALIZER
 from drakit.client import CLAIMS, EVENTS, NAMESPACES, POD_GROUPS, PODS, TEMPLATES
-from drakit.api.templateclaims import generate_name
 from tests.builders.cluster import Cluster, on_loop
 from tests.builders.manifests import (
     by_name,

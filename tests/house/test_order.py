@@ -21,7 +21,7 @@ ORDER = {
     "apiserver": "serving → http, openapi, verbs → admission, nodes → auth, tables → requests, strategies → storage → patching → kinds, metrics → failures",  # noqa: E501
     "apiserver/admission": "standard, registration_rules, claimstatus → plugins, policies, webhooks, compilation → criteria, rules → chain",  # noqa: E501
     "apiserver/auth": "tokens, roles, impersonation → identities → nodes → rbac → authentication, audit, certificates → authorization, users",  # noqa: E501
-    "api": "podclaims, codec, exchange, podstreams → requests, versions, registry, schemas → neighbours → kind → footprint, release → objects → text",  # noqa: E501
+    "api": "podclaims, codec, exchange, podstreams, templateclaims → requests, versions, registry, schemas → neighbours → kind → footprint, release → objects → text",  # noqa: E501
     "cel": "trace → program → generation, stack → evaluation → cost → library → checking, operators → syntax → values → errors",  # noqa: E501
     "cli": "main → commands → processes → flags → output",
     "client": "accounts, events → front → subresources → client → transport, watch, discovery, queries → access, decoder, failures, keys, patches, resources, verbosity",  # noqa: E501
@@ -30,7 +30,7 @@ ORDER = {
     "allocator/inventory": "counts, devicetaints → inventory → ledger, nodes, taintrules, wideviews → pools → contents, tables → selectors, usage → shapes, attributes, capacity, deadlines",  # noqa: E501
     "allocator/results": "messages → explanation, outcomes → remedies, builder → reasons",
     "allocator/search": "cache → solver → search → bounds, checks → state, symmetry → occupancy, options, spare, reader → answer, layouts → plans → constraints",  # noqa: E501
-    "scheduler": "scheduler → eventhandlers, gangs, preemption → cycles, plugins → dynamicresources, queue → cache, metrics, podgroups, writers → framework → config",  # noqa: E501
+    "scheduler": "scheduler, rehearsal → eventhandlers, gangs, preemption → cycles, plugins → dynamicresources, queue → cache, metrics, podgroups, writers → framework → config",  # noqa: E501
     "scheduler/dynamicresources": "plugin → hints, explanation → extended → points → nodeallocatable → state",
     "nodeagent": "agent → server, settings → node, podresources → pods → claims, devices → plugins → containers → metrics, runtimes → files",  # noqa: E501
     "nodeagent/containers": "config, hooks, logrotation, probes, volumes → environment, handlers, hostpaths, limits, mounts, projections → backoff, deadlines, expansion, fieldrefs, grpchealth, payloads, sources → documents, failures",  # noqa: E501

@@ -1,7 +1,7 @@
 """Explain agrees with the scheduler: what it says would make a pod fit, done, makes it fit.
 
-A cluster is drawn, the real server, controllers and scheduler run on it until the pod is refused; then one suggestion is
-carried out through the API, as a person would, and the real scheduler places the pod.
+A cluster is drawn, the real server, controllers and scheduler run on it until the pod is refused. Then one
+suggestion is carried out through the API, as a person would, and the real scheduler places the pod.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def drawn_clusters(draw: st.DrawFn) -> tuple[list[Plain], list[Plain], list[Plai
     there: list[Plain] = [device_class(), class_document("other", MODEL.format("b"))]
     for number in range(draw(st.integers(1, 3))):
         name = f"node-{number}"
-        spec = draw(st.sampled_from([None, None, None, {"unschedulable": True}]))
+        spec: Any = draw(st.sampled_from([None, None, None, {"unschedulable": True}]))
         there.append(node(name, room={"cpu": "2", "pods": "4"}, spec=spec))
         there.append(slice_document(f"slice-{number}", *draw(drawn_devices()), node=name, pool=name))
     if draw(st.integers(0, 3)) == 0:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from drakit.api import ObjectMeta, OwnerReference, Pod, PodGroup, ResourceClaim, ResourceClaimTemplate
+from drakit.api.objects.claims import ResourceClaim, ResourceClaimTemplate
+from drakit.api.objects.meta import ObjectMeta, OwnerReference
+from drakit.api.objects.pods import Pod
+from drakit.api.objects.workloads import PodGroup
 from drakit.base.wellknown import POD_CLAIM_ANNOTATION
 
 _LONGEST_BASE = 57  # a hyphen and five random characters make 63

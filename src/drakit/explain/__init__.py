@@ -16,9 +16,11 @@ from drakit.explain.answers import (
     Standing,
     Suggestion,
 )
+from drakit.explain.claims import explain_claim
 from drakit.explain.cluster import ClusterObjects
 from drakit.explain.completion import completed
 from drakit.explain.devices import Capacity, DeviceHolder, DeviceRow, DeviceState, Totals, device_rows, totals
+from drakit.explain.podgroups import explain_podgroup
 from drakit.explain.pods import explain_pod
 
 __all__ = [
@@ -40,6 +42,8 @@ __all__ = [
     "Totals",
     "completed",
     "device_rows",
+    "explain_claim",
     "explain_pod",
+    "explain_podgroup",
     "totals",
 ]

@@ -30,7 +30,7 @@ from drakit.api.requests import sub_request_name
 from drakit.base.structs import Model
 from drakit.base.taints import BLOCKING_EFFECTS, EXISTS, Toleration, untolerated
 from drakit.explain.cluster import ClusterObjects
-from drakit.explain.drafts import Change, Draft
+from drakit.explain.proposals import Change, Proposal
 
 Asked = ExactDeviceRequest | DeviceSubRequest
 EditAsked = Callable[[Asked], Asked]
@@ -111,11 +111,11 @@ def _constraints(claim: ResourceClaim) -> Iterator[Change]:
         name = each.match_attribute or each.distinct_attribute
         text = f"constraint #{position} of claim {claim.metadata.name} dropped: {name}"
 
-        def apply(draft: Draft, one: object = each) -> None:
-            found = draft.find(ResourceClaim, claim.metadata.name, claim.metadata.namespace)
+        def apply(proposal: Proposal, one: object = each) -> None:
+            found = proposal.find(ResourceClaim, claim.metadata.name, claim.metadata.namespace)
             if found is not None:
                 kept = tuple(other for other in found.spec.devices.constraints if other is not one)
-                _store(draft, found, replace(found.spec.devices, constraints=kept))
+                _store(proposal, found, replace(found.spec.devices, constraints=kept))
 
         yield Change("constraint", text, apply)
 
@@ -132,15 +132,15 @@ def _unselecting(selector: DeviceSelector) -> EditAsked:
     return lambda asked: replace(asked, selectors=tuple(each for each in asked.selectors if each is not selector))
 
 
-def _edit(claim: ResourceClaim, request: str, name: str, edit: EditAsked) -> Callable[[Draft], None]:
-    """Edit one request, or one alternative of it, of the claim as the draft has it."""
+def _edit(claim: ResourceClaim, request: str, name: str, edit: EditAsked) -> Callable[[Proposal], None]:
+    """Edit one request, or one alternative of it, of the claim as the proposal has it."""
 
-    def apply(draft: Draft) -> None:
-        found = draft.find(ResourceClaim, claim.metadata.name, claim.metadata.namespace)
+    def apply(proposal: Proposal) -> None:
+        found = proposal.find(ResourceClaim, claim.metadata.name, claim.metadata.namespace)
         if found is not None:
             devices = found.spec.devices
             requests = (_edited(each, name, edit) if each.name == request else each for each in devices.requests)
-            _store(draft, found, replace(devices, requests=tuple(requests)))
+            _store(proposal, found, replace(devices, requests=tuple(requests)))
 
     return apply
 
@@ -154,8 +154,8 @@ def _edited(request: DeviceRequest, name: str, edit: EditAsked) -> DeviceRequest
     return replace(request, first_available=tuple(subs))
 
 
-def _store(draft: Draft, claim: ResourceClaim, devices: DeviceClaim) -> None:
-    draft.store(replace(claim, spec=replace(claim.spec, devices=devices)))
+def _store(proposal: Proposal, claim: ResourceClaim, devices: DeviceClaim) -> None:
+    proposal.store(replace(claim, spec=replace(claim.spec, devices=devices)))
 
 
 def class_changes(cluster: ClusterObjects, names: Iterable[str]) -> Iterator[Change]:
@@ -169,25 +169,25 @@ def class_changes(cluster: ClusterObjects, names: Iterable[str]) -> Iterator[Cha
         for position, each in enumerate(known.spec.selectors):
             shown = each.cel.expression if each.cel else ""
 
-            def apply(draft: Draft, called: str = name, one: object = each) -> None:
-                found = draft.find(DeviceClass, called)
+            def apply(proposal: Proposal, called: str = name, one: object = each) -> None:
+                found = proposal.find(DeviceClass, called)
                 if found is not None:
                     kept = tuple(other for other in found.spec.selectors if other is not one)
-                    draft.store(replace(found, spec=replace(found.spec, selectors=kept)))
+                    proposal.store(replace(found, spec=replace(found.spec, selectors=kept)))
 
             yield Change("selector", f"selector #{position} of class {name} dropped: {shown}", apply)
 
 
-def _storing(obj: Model) -> Callable[[Draft], None]:
-    return lambda draft: draft.store(obj)
+def _storing(obj: Model) -> Callable[[Proposal], None]:
+    return lambda proposal: proposal.store(obj)
 
 
-def _removing(obj: Model) -> Callable[[Draft], None]:
-    return lambda draft: draft.remove(obj)
+def _removing(obj: Model) -> Callable[[Proposal], None]:
+    return lambda proposal: proposal.remove(obj)
 
 
-def _pod_tolerating(taint: Toleration) -> Callable[[Draft], None]:
-    return lambda draft: draft.change_pod(tolerations=(*draft.pod.spec.tolerations, taint))
+def _pod_tolerating(taint: Toleration) -> Callable[[Proposal], None]:
+    return lambda proposal: proposal.change_pod(tolerations=(*proposal.pod.spec.tolerations, taint))
 
 
 def rule_changes(cluster: ClusterObjects) -> Iterator[Change]:
@@ -204,7 +204,7 @@ def pod_changes(cluster: ClusterObjects, pod: Pod) -> Iterator[Change]:
     if pod.spec.scheduling_gates:
         gates = ", ".join(each.name for each in pod.spec.scheduling_gates)
         text = f"the scheduling gates of pod {name} removed: {gates}"
-        yield Change("gate", text, lambda draft: draft.change_pod(scheduling_gates=()))
+        yield Change("gate", text, lambda proposal: proposal.change_pod(scheduling_gates=()))
     nodes = [node for node in cluster.all(Node) if node.spec.taints]
     for taint in dict.fromkeys(t for node in nodes for t in node.spec.taints if t.effect in BLOCKING_EFFECTS):
         if untolerated((taint,), pod.spec.tolerations) is not None:
@@ -213,9 +213,11 @@ def pod_changes(cluster: ClusterObjects, pod: Pod) -> Iterator[Change]:
             yield Change("toleration", text, _pod_tolerating(added))
     if pod.spec.node_selector:
         text = f"pod {name} without its nodeSelector"
-        yield Change("node-selector", text, lambda draft: draft.change_pod(node_selector={}))
+        yield Change("node-selector", text, lambda proposal: proposal.change_pod(node_selector={}))
     if pod.spec.affinity is not None:
-        yield Change("affinity", f"pod {name} without its affinity", lambda draft: draft.change_pod(affinity=None))
+        yield Change(
+            "affinity", f"pod {name} without its affinity", lambda proposal: proposal.change_pod(affinity=None)
+        )
 
 
 def node_changes(cluster: ClusterObjects) -> Iterator[Change]:
@@ -223,10 +225,10 @@ def node_changes(cluster: ClusterObjects) -> Iterator[Change]:
     cordoned = [node for node in cluster.all(Node) if node.spec.unschedulable]
     for node in sorted(cordoned, key=lambda each: each.metadata.name)[:_MAX_NODES]:
 
-        def apply(draft: Draft, name: str = node.metadata.name) -> None:
-            found = draft.find(Node, name)
+        def apply(proposal: Proposal, name: str = node.metadata.name) -> None:
+            found = proposal.find(Node, name)
             if found is not None:
                 taints = tuple(t for t in found.spec.taints if t.key != "node.kubernetes.io/unschedulable")
-                draft.store(replace(found, spec=replace(found.spec, unschedulable=False, taints=taints)))
+                proposal.store(replace(found, spec=replace(found.spec, unschedulable=False, taints=taints)))
 
         yield Change("uncordon", f"node {node.metadata.name} uncordoned", apply)

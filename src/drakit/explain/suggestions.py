@@ -15,8 +15,8 @@ from drakit.api import Node, Pod, ResourceClaim, to_wire
 from drakit.explain.answers import Suggestion
 from drakit.explain.changes import claim_changes, class_changes, node_changes, pod_changes, rule_changes
 from drakit.explain.cluster import ClusterObjects
-from drakit.explain.drafts import Change, Draft, drafted
-from drakit.explain.nodetemplates import enlarged, new_nodes, templates_of
+from drakit.explain.nodekinds import enlarged, new_nodes, node_kinds
+from drakit.explain.proposals import Change, Proposal, proposed
 from drakit.scheduler.rehearsal import Rehearsal, RehearsedPod
 
 _MAX_NODES = 32
@@ -68,24 +68,24 @@ class Trials:
                 gone = rest
         return gone
 
-    def _without(self, pods: Sequence[Pod]) -> Draft:
-        draft = Draft(self._cluster, self._pod)
-        draft.evict(pods)
-        return draft
+    def _without(self, pods: Sequence[Pod]) -> Proposal:
+        proposal = Proposal(self._cluster, self._pod)
+        proposal.evict(pods)
+        return proposal
 
     def _singles(self) -> Iterator[Suggestion]:
         seen: dict[str, int] = {}
         for change in chain(self._new_nodes(), self._mild(), self._strong()):
             # Of ten counts that would do, the first is the most.
             limit = 1 if change.kind == "count" else _MAX_PER_KIND
-            if seen.get(change.kind, 0) < limit and self._fits(drafted(self._cluster, self._pod, [change])):
+            if seen.get(change.kind, 0) < limit and self._fits(proposed(self._cluster, self._pod, [change])):
                 seen[change.kind] = seen.get(change.kind, 0) + 1
                 yield self._told([change])
 
     def _new_nodes(self, *, copies: int = 0) -> Iterator[Change]:
         """One more node of each kind; with `copies`, one that has so many devices of each shape."""
         taken = [node.metadata.name for node in self._cluster.all(Node)]
-        for template in templates_of(self._cluster)[:_MAX_TEMPLATES]:
+        for template in node_kinds(self._cluster)[:_MAX_TEMPLATES]:
             made = enlarged(template, copies) if copies else template
             text = f"one more node like {template.name}"
             text += f", but with {copies} of each of its devices" if copies else f" ({template.devices} devices)"
@@ -111,7 +111,7 @@ class Trials:
         places += [[each] for each in self._new_nodes(copies=_wanted(self._claims))]
         for place in places:
             changes = [*place, *loosened]
-            if self._fits(drafted(self._cluster, self._pod, changes)):
+            if self._fits(proposed(self._cluster, self._pod, changes)):
                 yield self._told(self._needed(changes))
                 return
 
@@ -127,27 +127,27 @@ class Trials:
         kept = list(changes)
         for each in reversed(changes):
             rest = [one for one in kept if one is not each]
-            if self._fits(drafted(self._cluster, self._pod, rest)):
+            if self._fits(proposed(self._cluster, self._pod, rest)):
                 kept = rest
         return kept
 
     # Trying
 
-    def _fits(self, draft: Draft) -> bool:
-        with self._rehearsal.supposing(draft.put, draft.gone):
-            return self._rehearsal.check(draft.pod).refusal is None
+    def _fits(self, proposal: Proposal) -> bool:
+        with self._rehearsal.supposing(proposal.put, proposal.gone):
+            return self._rehearsal.check(proposal.pod).refusal is None
 
     def _told(self, changes: Sequence[Change]) -> Suggestion:
-        draft = drafted(self._cluster, self._pod, changes)
+        proposal = proposed(self._cluster, self._pod, changes)
         kind = changes[0].kind if len(changes) == 1 else "several"
-        put = tuple(to_wire(each) for each in draft.put)
-        return Suggestion(kind, "; and ".join(each.text for each in changes), put, draft.names_gone)
+        put = tuple(to_wire(each) for each in proposal.put)
+        return Suggestion(kind, "; and ".join(each.text for each in changes), put, proposal.names_gone)
 
 
-def _storing(objects: Sequence[object]) -> Callable[[Draft], None]:
-    def apply(draft: Draft) -> None:
+def _storing(objects: Sequence[object]) -> Callable[[Proposal], None]:
+    def apply(proposal: Proposal) -> None:
         for each in objects:
-            draft.store(each)
+            proposal.store(each)
 
     return apply
 
@@ -164,7 +164,7 @@ def _wanted(claims: Sequence[ResourceClaim]) -> int:
 def _eviction(pods: Sequence[Pod], node: str) -> Change:
     names = ", ".join(f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods)
     text = f"pod{'s' * (len(pods) != 1)} {names} gone from node {node}"
-    return Change("pods", text, lambda draft: draft.evict(pods))
+    return Change("pods", text, lambda proposal: proposal.evict(pods))
 
 
 def _claims(cluster: ClusterObjects, checked: RehearsedPod) -> list[ResourceClaim]:

@@ -1,33 +1,31 @@
 """`drakit devices`: what exists, who uses it, what is left.
 
-In:  a live cluster, drakit's or anybody's Kubernetes; or saved objects (`-f`).
-Out: a row per device, grouped as asked, and a line of totals in which the partitions of a card count once. Exit code 0;
-     1 when a filter leaves nothing.
+In:  a live cluster, drakit's or anybody's Kubernetes; or saved objects, or a snapshot (`-f`).
+Out: a row per device, grouped as asked, and a line of totals. Partitions of one card stand together, as alternatives,
+     and count once. Exit code 0; 1 when a filter leaves nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
 
-from drakit.base.gates import FeatureGates
-from drakit.cli.flags.access import access_of
+from drakit.base.errors import UsageError
+from drakit.cli.flags.cluster import SourceFlags, read_cluster
 from drakit.cli.flags.groups import ReachFlags, with_groups
-from drakit.cli.flags.saved import read_saved
 from drakit.cli.output.forms import OutputForm, write_document
+from drakit.cli.output.screens import clear_screen
 from drakit.cli.output.tables import print_table
-from drakit.client import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES, Client, NotServed, Resource
-from drakit.client.transport.http import Http
-from drakit.explain import ClusterObjects, DeviceHolder, DeviceRow, DeviceState, device_rows, totals
+from drakit.cli.processes.watched import watched
+from drakit.explain import Capacity, ClusterObjects, DeviceHolder, DeviceRow, DeviceState, device_rows, totals
 
-COLUMNS = ("driver", "pool", "device", "node", "state", "used by")
-WIDE = (*COLUMNS, "classes", "capacity left", "counters left", "taints", "attributes")
-_KINDS: tuple[Resource[Any], ...] = (NODES, SLICES, CLASSES, CLAIMS, PODS, TAINT_RULES)
+COLUMNS = ("driver", "pool", "device", "node", "state", "left", "used by")
+WIDE = (*COLUMNS, "classes", "counters left", "taints", "attributes")
 
 
 class GroupBy(StrEnum):
@@ -38,22 +36,56 @@ class GroupBy(StrEnum):
     NAMESPACE = "namespace"
 
 
+class _Filter(msgspec.Struct, frozen=True):
+    """Filters add up; without any, every device is wanted."""
+
+    free: bool
+    used: bool
+    tainted: bool
+    unhealthy: bool
+    namespace: str
+
+    def wants(self, row: DeviceRow) -> bool:
+        if self.namespace and not any(each.namespace == self.namespace for each in row.holders):
+            return False
+        asked = (self.free, self.used, self.tainted, self.unhealthy)
+        is_free = row.state in (DeviceState.FREE, DeviceState.SHARED)
+        found = (is_free, bool(row.holders), bool(row.taints), not row.healthy)
+        return not any(asked) or any(each and there for each, there in zip(asked, found, strict=True))
+
+
 @with_groups
 def devices(
     reach: ReachFlags,
-    files: Annotated[
-        list[str] | None, typer.Option("-f", "--filename", help="Saved objects instead of a live cluster; - is stdin.")
-    ] = None,
+    cluster: SourceFlags,
     by: Annotated[GroupBy | None, typer.Option(help="Group the rows, with a line of totals each.")] = None,
     free: Annotated[bool, typer.Option("--free", help="Devices that a claim could get.")] = False,
     used: Annotated[bool, typer.Option("--used", help="Devices that somebody holds.")] = False,
     tainted: Annotated[bool, typer.Option("--tainted", help="Devices with a taint.")] = False,
     unhealthy: Annotated[bool, typer.Option("--unhealthy", help="Devices that a driver reports as unhealthy.")] = False,
+    watch: Annotated[bool, typer.Option("-w", "--watch", help="Show it again at every change, until Ctrl-C.")] = False,
     output: Annotated[OutputForm | None, typer.Option("-o", "--output", help="Another form than the table.")] = None,
 ) -> None:
     """Show the devices of a cluster: who uses them, and what is left."""
-    rows = device_rows(_saved(files) if files else asyncio.run(_live(reach)))
-    shown = [row for row in rows if _wanted(row, free=free, used=used, tainted=tainted, unhealthy=unhealthy)]
+    wanted = _Filter(free, used, tainted, unhealthy, cluster.namespace)
+    if watch:
+        if cluster.files:
+            raise UsageError("--watch needs a live cluster: saved objects do not change")
+        asyncio.run(_watch(reach, wanted, by, output))
+    if not _show_all(read_cluster(cluster, reach), wanted, by, output):
+        raise typer.Exit(1)
+
+
+async def _watch(reach: ReachFlags, wanted: _Filter, by: GroupBy | None, output: OutputForm | None) -> None:
+    async for objects in watched(reach):
+        clear_screen()
+        _show_all(objects, wanted, by, output)
+
+
+def _show_all(cluster: ClusterObjects, wanted: _Filter, by: GroupBy | None, output: OutputForm | None) -> bool:
+    """Whether there was anything to show."""
+    rows = device_rows(cluster)
+    shown = [row for row in rows if wanted.wants(row)]
     if output in (OutputForm.JSON, OutputForm.YAML):
         write_document({"devices": msgspec.to_builtins(shown), "totals": msgspec.to_builtins(totals(shown))}, output)
     elif shown:
@@ -61,34 +93,7 @@ def devices(
             _show(title, group, wide=output is OutputForm.WIDE)
     else:
         typer.echo("no devices" + (" of that kind" if rows else ": no ResourceSlice publishes any"), err=True)
-    if not shown:
-        raise typer.Exit(1)
-
-
-def _saved(files: Sequence[str]) -> ClusterObjects:
-    gates = FeatureGates.all_on()
-    manifests = read_saved(files, gates)
-    return ClusterObjects((each.object for each in manifests.objects), gates=gates)
-
-
-async def _live(reach: ReachFlags) -> ClusterObjects:
-    objects: list[Any] = []
-    async with Client(Http(access_of(reach))) as client:
-        for kind in _KINDS:
-            try:
-                objects += await client.list(kind)
-            except NotServed:
-                if kind is not TAINT_RULES:  # the one kind that a cluster may well do without
-                    raise
-    return ClusterObjects(objects, gates=FeatureGates.all_on())
-
-
-def _wanted(row: DeviceRow, *, free: bool, used: bool, tainted: bool, unhealthy: bool) -> bool:
-    """Filters add up; without any, every device is wanted."""
-    asked = (free, used, tainted, unhealthy)
-    is_free = row.state in (DeviceState.FREE, DeviceState.SHARED)
-    found = (is_free, bool(row.holders), bool(row.taints), not row.healthy)
-    return not any(asked) or any(each and there for each, there in zip(asked, found, strict=True))
+    return bool(shown)
 
 
 def _groups(rows: Sequence[DeviceRow], by: GroupBy | None) -> Iterator[tuple[str, list[DeviceRow]]]:
@@ -114,28 +119,50 @@ def _show(title: str, rows: Sequence[DeviceRow], *, wide: bool) -> None:
     if title:
         typer.echo(title)
     columns = WIDE if wide else COLUMNS
-    print_table(columns, [_cells(row)[: len(columns)] for row in rows])
+    print_table(columns, [_cells(row, mark)[: len(columns)] for row, mark in _marked(rows)])
     sum_ = totals(rows)
     parts = "" if sum_.cards == sum_.devices else f", published as {sum_.devices} devices that are alternatives in part"
     typer.echo(f"{sum_.cards} in all: {sum_.used} used, {sum_.free} free, {sum_.tainted} tainted{parts}\n")
 
 
-def _cells(row: DeviceRow) -> tuple[str, ...]:
+def _marked(rows: Sequence[DeviceRow]) -> Iterator[tuple[DeviceRow, str]]:
+    """Rows in the order of their cards. The parts of one card are bracketed: what is taken of one is gone for all."""
+    cards: dict[tuple[str, str, str], list[DeviceRow]] = {}
+    for row in rows:
+        cards.setdefault((row.driver, row.pool, row.card), []).append(row)
+    for parts in cards.values():
+        for position, row in enumerate(parts):
+            last = position == len(parts) - 1
+            yield row, "" if len(parts) == 1 else ("┌ " if position == 0 else "└ " if last else "│ ")
+
+
+def _cells(row: DeviceRow, mark: str) -> tuple[str, ...]:
     state = row.state.value if row.healthy else f"{row.state.value}, unhealthy"
-    users = ", ".join(map(_user, row.holders))
     return (
         row.driver,
         row.pool,
-        row.device,
+        mark + row.device,
         row.node or f"{row.nodes} nodes",
         state,
-        users,
+        # Of a device that is used whole or not at all, the state says it.
+        _left(row) if row.state is DeviceState.SHARED or row.counters else "",
+        ", ".join(map(_user, row.holders)),
         ", ".join(row.classes),
-        ", ".join(f"{name}={each.left}/{each.total}" for name, each in row.capacity.items()),
-        ", ".join(f"{name}={each.left}/{each.total}" for name, each in row.counters.items()),
+        _amounts(row.counters.items()),
         ", ".join(row.taints),
         ", ".join(f"{name}={value}" for name, value in row.attributes.items()),
     )
+
+
+def _left(row: DeviceRow) -> str:
+    """What is left of the capacity of a device that is shared, or of the card that it is a part of."""
+    if row.state is DeviceState.SHARED:
+        return _amounts(row.capacity.items())
+    return _amounts((name.rpartition("/")[2], each) for name, each in row.counters.items())
+
+
+def _amounts(found: Iterable[tuple[str, Capacity]]) -> str:
+    return ", ".join(f"{name} {each.left}/{each.total}" for name, each in found)
 
 
 def _user(holder: DeviceHolder) -> str:

@@ -23,11 +23,11 @@ from drakit.api import (
     pod_group_name,
 )
 from drakit.api.objects.workloads import PodGroupResourceClaim
+from drakit.api.templateclaims import claim_of, is_controlled_by, made_for
 from drakit.base.errors import DrakitError, Retryable, Unavailable
 from drakit.base.wellknown import POD_CLAIM_ANNOTATION
 from drakit.client import CLAIMS, STRATEGIC, Client, Key, RequestTimeout, ServerTimeout, V
 from drakit.controllers.claims.metrics import ClaimControllerMetrics
-from drakit.api.templateclaims import claim_of, is_controlled_by, made_for
 from drakit.informers import Informer
 
 log = logging.getLogger("drakit.controllers")

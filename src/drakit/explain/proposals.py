@@ -22,7 +22,7 @@ M = TypeVar("M", bound=Model)
 ObjectKey = tuple[type[Any], str, str]
 
 
-class Draft:
+class Proposal:
     """Changes to a cluster. The pod that is asked about is `pod`."""
 
     def __init__(self, cluster: ClusterObjects, pod: Pod) -> None:
@@ -91,14 +91,14 @@ class Change(msgspec.Struct, frozen=True):
 
     kind: str
     text: str
-    apply: Callable[[Draft], None]
+    apply: Callable[[Proposal], None]
 
 
-def drafted(cluster: ClusterObjects, pod: Pod, changes: Sequence[Change]) -> Draft:
-    draft = Draft(cluster, pod)
+def proposed(cluster: ClusterObjects, pod: Pod, changes: Sequence[Change]) -> Proposal:
+    proposal = Proposal(cluster, pod)
     for each in changes:
-        each.apply(draft)
-    return draft
+        each.apply(proposal)
+    return proposal
 
 
 def _key(each: Any) -> ObjectKey:
