@@ -336,12 +336,13 @@ def test_fields_that_the_server_does_not_keep_are_told_once(caplog: pytest.LogCa
     "answer",
     [
         refusal(403, "Forbidden"),
+        refusal(404, "NotFound"),
         refusal(409, "Conflict"),
         refusal(429, "TooManyRequests"),
         refusal(500, "InternalError"),
         ConnectionFailed("nobody answers", sent=False),
     ],
-    ids=["403", "409", "429", "500", "nothing"],
+    ids=["403", "404", "409", "429", "500", "nothing"],
 )
 def test_a_server_that_refuses_or_is_away_is_asked_again_and_prepare_does_not_wait(
     answer: Response | Exception,

@@ -59,6 +59,19 @@ async def test_a_server_without_streaming_lists_is_listed() -> None:
         assert len(made.informer.cache) == 3
 
 
+@on_loop
+async def test_a_server_that_fails_in_the_middle_of_a_streaming_list_is_listed() -> None:
+    """As one does whose etcd is too old for it."""
+    async with following() as made:
+        words = "the required storage feature RequestWatchProgress is disabled"
+        made.line.answers.append(failed(status.failure(500, "InternalError", words)))
+        await populate(made)
+        await made.caught_up()
+        assert len(made.informer.cache) == 3
+        asked = [request for request in made.line.requests if request.path.endswith("/resourceclaims")]
+        assert ("sendInitialEvents", "true") not in asked[-1].query
+
+
 @BOTH
 @pytest.mark.parametrize("error", [BROKEN, None], ids=["in the middle", "by the server"])
 @on_loop

@@ -27,6 +27,7 @@ from drakit.client import (
     Key,
     Rejected,
     Resource,
+    ServerUnavailable,
     V,
     key_of,
 )
@@ -35,6 +36,7 @@ from drakit.informers.backoff import Backoff
 log = logging.getLogger("drakit.informers")
 
 T = TypeVar("T")
+_INTERNAL_ERROR = 500
 WATCH_SECONDS = 300
 
 
@@ -137,9 +139,17 @@ class Reflector(Generic[T]):
         try:
             await self._watch(initial=True)
         except (Invalid, Rejected) as error:
-            log.log(V[4], "%s: no streaming lists here: %s", self.resource.name, error)
-            self._streaming = False
-            await self._follow()
+            await self._do_without_streaming(error)
+        except ServerUnavailable as error:
+            # A server whose etcd is older than 3.4.25 takes the request and then says in the stream that it cannot.
+            if self.version or error.status.code != _INTERNAL_ERROR:
+                raise
+            await self._do_without_streaming(error)
+
+    async def _do_without_streaming(self, error: DrakitError) -> None:
+        log.log(V[4], "%s: no streaming lists here: %s", self.resource.name, error)
+        self._streaming = False
+        await self._follow()
 
     async def _watch(self, *, initial: bool = False) -> None:
         begun, count = self._clock.monotonic(), 0

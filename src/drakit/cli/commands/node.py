@@ -205,7 +205,7 @@ def _settings(about: NodeFlags, paths: AgentPaths, gates: FeatureGates) -> Agent
     return AgentSettings(
         node=about.name,
         paths=paths,
-        machine=this_machine(paths.root, node_ip=about.node_ip, max_pods=about.max_pods),
+        machine=this_machine(paths.root, hostname=about.name, node_ip=about.node_ip, max_pods=about.max_pods),
         gates=gates,
         system_reserved=parse_reserved(about.system_reserved, "--system-reserved"),
         kube_reserved=parse_reserved(about.kube_reserved, "--kube-reserved"),

@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -167,7 +167,7 @@ class EmbeddedNode:
             node=self._name,
             paths=AgentPaths.below(self._root),
             # Nodes of one machine: by its own name pods could not choose between them.
-            machine=replace(this_machine(self._root), hostname=self._name),
+            machine=this_machine(self._root, hostname=self._name),
             gates=self._around.gates,
             logs=LogBounds(),
             labels={"topology.kubernetes.io/zone": ZONES[number % len(ZONES)], **load_profile("fabric").node_labels},

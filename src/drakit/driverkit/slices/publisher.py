@@ -134,7 +134,9 @@ class SlicePublisher:
             plan = await self._bring_about(pools)
         except DrakitError as error:
             self.problem = str(error)
-            if not isinstance(error, Terminal) or isinstance(error, Forbidden):
+            if not isinstance(error, Terminal) or isinstance(
+                error, Forbidden | NotFound
+            ):  # a slice may go under our hands
                 raise
             log.error("the slices stay as they are: %s", error)
             return Result.after(_SECOND_LOOK)

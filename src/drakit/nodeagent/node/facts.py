@@ -30,8 +30,13 @@ class MachineFacts:
     info: Mapping[str, str] = field(default_factory=dict)
 
 
-def this_machine(directory: Path, *, node_ip: str = "", max_pods: int = DEFAULT_PODS) -> MachineFacts:
-    """`directory` is where the agent keeps its files: its file system is the ephemeral storage."""
+def this_machine(
+    directory: Path, *, hostname: str = "", node_ip: str = "", max_pods: int = DEFAULT_PODS
+) -> MachineFacts:
+    """`directory` is where the agent keeps its files: its file system is the ephemeral storage.
+
+    `hostname` is by what the node is known, for a machine may have several; without it, the machine's own.
+    """
     disk = os.statvfs(directory)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return MachineFacts(
@@ -42,7 +47,7 @@ def this_machine(directory: Path, *, node_ip: str = "", max_pods: int = DEFAULT_
             "pods": Quantity.of(max_pods),
         },
         internal_ip=node_ip or "127.0.0.1",
-        hostname=socket.gethostname(),
+        hostname=hostname or socket.gethostname(),
         info=_node_info(),
     )
 
