@@ -21,8 +21,9 @@ from drakit.api import (
     ResourceSlice,
     to_plain,
 )
-from drakit.api.exchange import Response
+from drakit.api.exchange import Response, StatusContent
 from drakit.apiserver import Settings
+from drakit.base import status
 from drakit.base.errors import InvalidObject
 from drakit.base.gates import FeatureGates
 from drakit.client import NODES, SLICES, Client, ConnectionFailed, InProcess
@@ -336,7 +337,7 @@ def test_fields_that_the_server_does_not_keep_are_told_once(caplog: pytest.LogCa
     "answer",
     [
         refusal(403, "Forbidden"),
-        refusal(404, "NotFound"),
+        Response(code=404, content=StatusContent(status.not_found("resourceslices", "resource.k8s.io", "gone"))),
         refusal(409, "Conflict"),
         refusal(429, "TooManyRequests"),
         refusal(500, "InternalError"),

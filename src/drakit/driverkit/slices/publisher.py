@@ -134,9 +134,9 @@ class SlicePublisher:
             plan = await self._bring_about(pools)
         except DrakitError as error:
             self.problem = str(error)
-            if not isinstance(error, Terminal) or isinstance(
-                error, Forbidden | NotFound
-            ):  # a slice may go under our hands
+            if isinstance(error, NotFound):  # a slice went while it was written: a kubelet that starts wipes them
+                return Result.retry()
+            if not isinstance(error, Terminal) or isinstance(error, Forbidden):
                 raise
             log.error("the slices stay as they are: %s", error)
             return Result.after(_SECOND_LOOK)
