@@ -37,6 +37,13 @@ _GONE = (
     "deletionTimestamp",
     "timeAdded",
     "allocationTimestamp",
+    # Of jobs: times, and the labels with their uid.
+    "startTime",
+    "completionTime",
+    "lastProbeTime",
+    "finishedAt",
+    "controller-uid",
+    "batch.kubernetes.io/controller-uid",
 )
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 from drakit.api.codec.documents import kind_and_version
-from drakit.api.objects import apps, cluster, rbac
+from drakit.api.objects import apps, batch, certificates, cluster, policy, rbac
 from drakit.api.objects.claims import ResourceClaim, ResourceClaimTemplate
 from drakit.api.objects.classes import DeviceClass
 from drakit.api.objects.partial import AnyObject, Partial
@@ -104,6 +104,12 @@ REPLICA_SETS: Resource[Partial[cluster.ReplicaSet]] = resource_of_model(cluster.
 DEPLOYMENTS: Resource[Partial[apps.Deployment]] = resource_of_model(apps.Deployment)
 DAEMON_SETS: Resource[Partial[apps.DaemonSet]] = resource_of_model(apps.DaemonSet)
 CONTROLLER_REVISIONS: Resource[Partial[apps.ControllerRevision]] = resource_of_model(apps.ControllerRevision)
+JOBS: Resource[Partial[batch.Job]] = resource_of_model(batch.Job)
+CRON_JOBS: Resource[Partial[batch.CronJob]] = resource_of_model(batch.CronJob)
+BUDGETS: Resource[Partial[policy.PodDisruptionBudget]] = resource_of_model(policy.PodDisruptionBudget)
+SIGNING_REQUESTS: Resource[Partial[certificates.CertificateSigningRequest]] = resource_of_model(
+    certificates.CertificateSigningRequest
+)
 SERVICES: Resource[Partial[AnyObject]] = resource("services")
 PRIORITY_CLASSES: Resource[Partial[AnyObject]] = resource("priorityclasses.scheduling.k8s.io")
 ROLES: Resource[Partial[rbac.Role]] = resource_of_model(rbac.Role)

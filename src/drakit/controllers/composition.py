@@ -25,6 +25,7 @@ from drakit.controllers.daemonsets import DaemonSetController
 from drakit.controllers.deployments import DeploymentController
 from drakit.controllers.eviction import DeviceTaintEviction
 from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
+from drakit.controllers.jobs import FinishedJobs, JobController
 from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction
 from drakit.controllers.podgroups import PodGroupProtection
 from drakit.controllers.poolstatus import PoolStatusController
@@ -49,6 +50,8 @@ BY_NAME: Mapping[str, Make] = {
     "deployment-controller": DeploymentController,
     "daemonset-controller": DaemonSetController,
     "replicaset-controller": ReplicaSetController,
+    "job-controller": JobController,
+    "ttl-after-finished-controller": FinishedJobs,
     "node-lifecycle-controller": NodeHealth,
     "taint-eviction-controller": NodeTaintEviction,
     "node-remains-controller": NodeRemains,

@@ -83,3 +83,11 @@ async def test_a_status_is_written_by_its_subresource_alone(plural: str) -> None
         assert changed.body.get("status") == stored.get("status")
         spec = await api.patch(where + "/status", {"spec": None})
         assert spec.body.get("spec") == stored.get("spec")
+
+
+@on_loop
+async def test_labels_that_come_from_a_template_come_to_equal_objects_too() -> None:
+    async with serving() as api:
+        for name in ("one", "two"):
+            stored = await made(api, "jobs", metadata={"name": name})
+            assert stored["metadata"]["labels"] == {"app": "x"}

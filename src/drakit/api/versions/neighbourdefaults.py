@@ -214,6 +214,8 @@ def _autoscaler(document: Document) -> None:
         behavior["scaleDown"] = {**_SCALE_DOWN, **(behavior.get("scaleDown") or {})}
 
 
+LABELLED_BY_TEMPLATE = frozenset({("batch", "Job"), ("", "ReplicationController")})
+"""Kinds whose metadata has defaults that depend on the spec."""
 NEIGHBOUR_RULES: Mapping[tuple[Any, Any], Callable[[Document], None]] = {
     ("batch/v1", "Job"): _job,
     ("batch/v1", "CronJob"): _cron_job,

@@ -23,6 +23,7 @@ from drakit.api.registry import Kind, find_kind
 from drakit.api.schemas.compiler import shape_of
 from drakit.api.text.problems import Malformed
 from drakit.api.versions.defaults import set_defaults
+from drakit.api.versions.neighbourdefaults import LABELLED_BY_TEMPLATE
 from drakit.apiserver.failures import ApiError, bad_request, too_large, unknown_body_format
 from drakit.apiserver.kinds.events import CORE, GROUP_VERSION, to_core
 from drakit.apiserver.storage.objects import StoredObject
@@ -154,7 +155,8 @@ def incoming(
     except DecodeError as error:
         raise _unhandled(kind, document, str(error)) from None
     has_known_spec = known.get("spec") is not None and document.get("spec") is known["spec"]
-    needs_defaults = not (has_known_spec and _is_known(document, known))
+    is_complete = has_known_spec and _is_known(document, known) and (kind.group, kind.kind) not in LABELLED_BY_TEMPLATE
+    needs_defaults = not is_complete
     finished = set_defaults(decoded.object, now, has_spec_defaults=has_known_spec) if needs_defaults else decoded.object
     wire = _wire(decoded, finished, known)
     # A spec with unknown fields must be decoded again, so that its warnings are given again.
