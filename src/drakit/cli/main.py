@@ -23,6 +23,7 @@ COMMANDS = {
     "demo": ("drakit.cli.commands.demo", "Show each capability of DRA on a cluster of its own."),
     "explain": ("drakit.cli.commands.explain", "Why a pod, claim or group waits, and what would help."),
     "devices": ("drakit.cli.commands.devices", "What devices there are, who uses them, what is left."),
+    "top": ("drakit.cli.commands.top", "Watch devices, pending pods and events, full screen."),
     "allocate": ("drakit.cli.commands.allocate", "Which devices claims would get, or why none."),
     "lint": ("drakit.cli.commands.lint", "Check manifests without a server."),
     "driver": ("drakit.cli.commands.driver", "Run a DRA driver, or begin a new one."),
@@ -35,7 +36,7 @@ COMMANDS = {
 }
 """Name of each command, the module whose function or group of commands of that name it is, and what it is for."""
 
-PLUGIN = ("explain", "devices", "allocate", "lint")
+PLUGIN = ("explain", "devices", "top", "allocate", "lint")
 """What `kubectl dra` offers: all that one does with a cluster that is there."""
 
 _TEXT = "Kubernetes Dynamic Resource Allocation, whole, in Python."

@@ -1,0 +1,59 @@
+"""`drakit top`: a live, full-screen view of nodes and devices, pods that wait, and events.
+
+In:  a live cluster, drakit's or anybody's Kubernetes; or saved objects (`-f`). A terminal.
+Out: the view until `q`. It needs the extra `top`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Annotated
+
+import typer
+
+from drakit.api import Event, Partial
+from drakit.base.errors import Unavailable, UsageError
+from drakit.base.gates import FeatureGates
+from drakit.cli.commands.top.feed import SavedFeed, TopFeed, live_feed
+from drakit.cli.flags.access import access_of
+from drakit.cli.flags.groups import ReachFlags, with_groups
+from drakit.cli.flags.saved import read_saved
+from drakit.client import Client
+from drakit.client.transport.http import Http
+from drakit.explain import ClusterObjects
+
+
+@with_groups
+def top(
+    reach: ReachFlags,
+    files: Annotated[
+        list[str] | None, typer.Option("-f", "--filename", help="Saved objects instead of a live cluster; - is stdin.")
+    ] = None,
+) -> None:
+    """Watch a cluster: devices as a heat map, pods that wait with the reasons, events. Keys filter; q quits."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("drakit top needs a terminal; drakit devices shows the same to a pipe")
+    asyncio.run(_show(saved_feed(files)) if files else _live(reach))
+
+
+def saved_feed(files: list[str]) -> SavedFeed:
+    gates = FeatureGates.all_on()
+    objects = [each.object for each in read_saved(files, gates).objects]
+    views = (each.view if isinstance(each, Partial) else each for each in objects)
+    events = [each for each in views if isinstance(each, Event)]
+    return SavedFeed(", ".join(files), ClusterObjects(objects, gates=gates), events)
+
+
+async def _live(reach: ReachFlags) -> None:
+    access = access_of(reach)
+    async with Client(Http(access)) as client, live_feed(client, access.server) as feed:
+        await _show(feed)
+
+
+async def _show(feed: TopFeed) -> None:
+    try:
+        from drakit.cli.commands.top.application import TopApplication
+    except ImportError:
+        raise Unavailable("drakit top needs textual: pip install 'drakit[top]'") from None
+    await TopApplication(feed).run_async()

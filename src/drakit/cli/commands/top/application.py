@@ -1,0 +1,148 @@
+"""The full-screen view: heat map, pods that wait, events; keys to filter. It needs no mouse and works over ssh.
+
+In:  a feed.
+Out: the screen, made anew at most once a second, and only when something has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.widgets import DataTable, Footer, Input, Static
+
+from drakit.cli.commands.top.feed import TopFeed
+from drakit.cli.commands.top.heatmap import HeatMap, legend
+from drakit.cli.commands.top.screen import ScreenContent, ScreenFilter, screen_content
+
+_SECONDS = 1.0
+
+
+class TopApplication(App[None]):
+    CSS = """
+    #summary { height: 1; background: $primary-background; }
+    #legend { height: 1; color: $text-muted; }
+    #filter { display: none; height: 3; }
+    .heading { height: 1; text-style: bold; }
+    #pods { height: 30%; }
+    #events { height: 25%; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "Quit"),
+        Binding("slash", "find", "Find", key_display="/"),
+        Binding("d", "driver", "Driver"),
+        Binding("n", "namespace", "Namespace"),
+        Binding("f", "free", "Free only"),
+        Binding("escape", "all", "Everything"),
+        Binding("tab", "focus_next", "Next", show=False),
+    ]
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(self, feed: TopFeed) -> None:
+        super().__init__()
+        self._feed = feed
+        self.wanted = ScreenFilter()
+        self.content = ScreenContent()
+        self._shown: tuple[int, str, ScreenFilter] | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="summary", markup=False)
+        yield Static(legend(), id="legend", markup=False)
+        yield HeatMap(id="heat")
+        with Vertical(id="pods"):
+            yield Static("Pending pods", classes="heading")
+            yield DataTable(id="waiting", cursor_type="row")
+        with Vertical(id="events"):
+            yield Static("Events", classes="heading")
+            yield DataTable(id="happened", cursor_type="row")
+        yield Input(placeholder="part of a name, reason or message; Enter to go back", id="filter")
+        yield Footer()
+
+    async def on_mount(self) -> None:
+        self.query_one("#waiting", DataTable).add_columns("NAMESPACE", "POD", "WHY")
+        self.query_one("#happened", DataTable).add_columns("TIME", "TYPE", "REASON", "OBJECT", "MESSAGE")
+        self.query_one(HeatMap).focus()
+        await self.look()
+        self.set_interval(_SECONDS, self.look)
+
+    async def look(self) -> None:
+        """Show what there is now, unless it is what is shown."""
+        now = (self._feed.revision, self._feed.problem, self.wanted)
+        if now == self._shown:
+            return
+        self._shown = now
+        cluster, events, wanted = self._feed.objects(), self._feed.events(), self.wanted
+        # A large cluster takes a while: keys are heard meanwhile.
+        self.content = await asyncio.to_thread(screen_content, cluster, events, wanted)
+        self._draw()
+
+    def _draw(self) -> None:
+        content, total = self.content, self.content.totals
+        problem = f" · {self._feed.problem}" if self._feed.problem else ""
+        self.query_one("#summary", Static).update(
+            f"{self._feed.title} · {total.cards} cards: {total.used} used, {total.free} free, {total.tainted} tainted"
+            f" · {len(content.waiting)} pods pending · showing {self.wanted}{problem}"
+        )
+        self.query_one(HeatMap).show(content.rows)
+        _fill(
+            self.query_one("#waiting", DataTable),
+            [(each.namespace, each.name, each.reason) for each in content.waiting],
+        )
+        lines = [(each.time, each.type, each.reason, each.object, each.message) for each in content.events]
+        _fill(self.query_one("#happened", DataTable), lines)
+
+    # Keys
+
+    async def action_driver(self) -> None:
+        await self._filter(driver=_next(self.wanted.driver, self.content.drivers))
+
+    async def action_namespace(self) -> None:
+        await self._filter(namespace=_next(self.wanted.namespace, self.content.namespaces))
+
+    async def action_free(self) -> None:
+        await self._filter(free_only=not self.wanted.free_only)
+
+    async def action_all(self) -> None:
+        self._hide_input()
+        self.wanted = ScreenFilter()
+        await self.look()
+
+    def action_find(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.display = True
+        field.focus()
+
+    async def on_input_changed(self, event: Input.Changed) -> None:
+        await self._filter(text=event.value)
+
+    def on_input_submitted(self) -> None:
+        self._hide_input()
+
+    def _hide_input(self) -> None:
+        self.query_one("#filter", Input).display = False
+        self.query_one(HeatMap).focus()
+
+    async def _filter(self, **fields: object) -> None:
+        self.wanted = msgspec.structs.replace(self.wanted, **fields)
+        await self.look()
+
+
+def _next(current: str, names: Sequence[str]) -> str:
+    """The name after this one; after the last one none, which is all of them."""
+    around = ["", *names]
+    return around[(around.index(current) + 1) % len(around)] if current in around else ""
+
+
+def _fill(table: DataTable[str], rows: Sequence[tuple[str, ...]]) -> None:
+    """The place that the user has scrolled to stays."""
+    row, offset = table.cursor_row, table.scroll_y
+    table.clear()
+    table.add_rows(rows)
+    if rows:
+        table.move_cursor(row=min(row, len(rows) - 1), scroll=False)
+        table.scroll_to(y=offset, animate=False)
