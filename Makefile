@@ -45,7 +45,7 @@ dist: $(STAMP) ## Build wheel and sdist, check both, and run the wheel in an emp
 	$(BIN)/python -m build --no-isolation --outdir dist .
 	$(BIN)/python .ci/check_dist.py dist
 
-protos: $(STAMP) ## Generate the code of the kubelet's interfaces from their .proto files
+protos: $(STAMP) ## Generate the code of gRPC interfaces from their .proto files
 	$(BIN)/python scripts/protos.py
 
 clean: ## Remove what the other targets made

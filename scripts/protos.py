@@ -1,6 +1,6 @@
-"""Generate the Python code of the kubelet's interfaces: `make protos`.
+"""Generate the Python code of the interfaces that drakit speaks over gRPC: `make protos`.
 
-In:  src/drakit/pluginapi/protos/*.proto, one interface and version per file.
+In:  the .proto files of a package: `<package>/protos/*.proto`.
 Out: next to that folder `<name>_pb2.py` (messages), `<name>_pb2_grpc.py` (services) and a .pyi file of each. They are
      committed: who installs drakit needs no compiler. A test generates them again and compares.
 """
@@ -11,26 +11,27 @@ import subprocess
 import sys
 from pathlib import Path
 
-PACKAGE = "drakit/pluginapi"
+PACKAGES = ("drakit/pluginapi", "drakit/store/etcd")
 SOURCE = Path(__file__).parents[1] / "src"
 
 
-def generate(target: Path) -> None:
-    """Write the code of every .proto file into the package below `target`."""
-    protos = SOURCE / PACKAGE / "protos"
+def generate(package: str, target: Path) -> None:
+    """Write the code of every .proto file of a package into the same package below `target`."""
+    protos = SOURCE / package / "protos"
     programs = Path(sys.executable).parent
-    # The virtual path puts the files into the package itself, so that the generated imports name drakit.pluginapi.
+    # The virtual path puts the files into the package itself, so that the generated imports name it.
     subprocess.run(
         [
-            *(sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={PACKAGE}={protos}"),
+            *(sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={package}={protos}"),
             *(f"--plugin=protoc-gen-{name}={programs / f'protoc-gen-{name}'}" for name in ("mypy", "mypy_grpc")),
             *(f"--{kind}_out={target}" for kind in ("python", "grpc_python")),
             *(f"--{kind}_out=quiet:{target}" for kind in ("mypy", "mypy_grpc")),
-            *(f"{PACKAGE}/{path.name}" for path in sorted(protos.glob("*.proto"))),
+            *(f"{package}/{path.name}" for path in sorted(protos.glob("*.proto"))),
         ],
         check=True,
     )
 
 
 if __name__ == "__main__":
-    generate(SOURCE)
+    for each in PACKAGES:
+        generate(each, SOURCE)

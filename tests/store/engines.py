@@ -7,6 +7,7 @@ from pathlib import Path
 
 from drakit.base.clock import Clock
 from drakit.store import MemoryStore, Retention, SQLiteStore, Store, StoreEvent, StoreWatch
+from drakit.store.etcd import EtcdAccess, EtcdStore
 from tests.builders.loop import on_loop as on_loop
 
 UNBOUNDED = Retention(events=10**9, bytes=10**15, seconds=None)
@@ -16,10 +17,15 @@ UNBOUNDED = Retention(events=10**9, bytes=10**15, seconds=None)
 class Engine:
     name: str
     path: Path
+    address: str = ""
+    prefix: str = ""
 
     async def open(self, *, clock: Clock | None = None, retention: Retention | None = None) -> Store:
         if self.name == "memory":
             return MemoryStore(clock=clock, retention=retention)
+        if self.name == "etcd":
+            access = EtcdAccess(endpoints=(self.address,), prefix=self.prefix)
+            return await EtcdStore.open(access, clock=clock, retention=retention)
         return await SQLiteStore.open(self.path, clock=clock, retention=retention)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
+from itertools import takewhile
 
 import msgspec
 
@@ -34,7 +34,9 @@ def weight(event: StoreEvent) -> int:
 
 
 class History:
-    """Invariant: holds exactly the events `compacted + 1 … revision`, in order."""
+    """Invariant: holds exactly the events after `compacted`, in order. Revisions may have gaps: an engine that shares
+    its numbers with others gives only some of them to our writes.
+    """
 
     def __init__(self, retention: Retention) -> None:
         self.retention = retention
@@ -53,17 +55,17 @@ class History:
 
     def newest_first(self, after: int) -> Iterator[StoreEvent]:
         """The events with a revision greater than `after`, which is not compacted, from the latest back."""
-        return islice(reversed(self._events), self.compacted + len(self._events) - after)
+        return takewhile(lambda event: event.revision > after, reversed(self._events))
 
     def excess(self, now: float) -> int:
         """The revision up to which history must go to be within its bounds."""
-        drop, size = 0, self.bytes
-        for event, time in zip(self._events, self._times, strict=True):
+        size, revision = self.bytes, self.compacted
+        for drop, (event, time) in enumerate(zip(self._events, self._times, strict=True)):
             if not self._exceeds(len(self._events) - drop, size, now - time):
                 break
-            drop += 1
             size -= weight(event)
-        return self.compacted + drop
+            revision = event.revision
+        return revision
 
     def fits(self, now: float) -> bool:
         """Whether history is within its bounds."""
@@ -75,9 +77,10 @@ class History:
 
     def drop(self, revision: int) -> Iterator[StoreEvent]:
         """Forget the events up to a revision, oldest first."""
-        while self.compacted < revision:
+        while self._events and self._events[0].revision <= revision:
             event = self._events.popleft()
             self._times.popleft()
             self.bytes -= weight(event)
             self.compacted = event.revision
             yield event
+        self.compacted = max(self.compacted, revision)

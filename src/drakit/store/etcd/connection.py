@@ -1,0 +1,126 @@
+"""The connection to etcd: several endpoints, of which one is in use until it fails.
+
+In:  addresses and certificates.
+Out: stubs to call, and StoreUnavailable in place of what gRPC raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import grpc
+import msgspec
+from grpc import aio
+
+from drakit.base.errors import UsageError
+from drakit.store.errors import StoreUnavailable
+from drakit.store.etcd.etcd_pb2 import StatusRequest
+from drakit.store.etcd.etcd_pb2_grpc import KVStub, MaintenanceStub, WatchStub
+
+T = TypeVar("T")
+READ_SECONDS = 2.0
+"""How long one endpoint may take to answer a read before the next one is asked."""
+_OPTIONS = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    # A machine that is gone without a word is noticed by these; etcd allows no more than one in five seconds.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    # An endpoint that comes back is used again soon: gRPC would wait up to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.enable_retries", 0),
+)
+
+
+class EtcdAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """Where etcd is and how it is reached. All keys stand below `prefix`."""
+
+    endpoints: tuple[str, ...]
+    prefix: str = "/drakit"
+    ca: bytes | None = None
+    certificate: bytes | None = None
+    key: bytes | None = None
+
+
+class Endpoint:
+    """One member of the cluster."""
+
+    def __init__(self, address: str, channel: aio.Channel) -> None:
+        self.address = address
+        self.channel = channel
+        self.kv = KVStub(channel)
+        self.watches = WatchStub(channel)
+        self.maintenance = MaintenanceStub(channel)
+
+
+class Connection:
+    """Invariant: `endpoint` is the one that answered last, or the next one to be tried."""
+
+    def __init__(self, access: EtcdAccess) -> None:
+        if not access.endpoints:
+            raise UsageError("etcd needs at least one endpoint")
+        self._endpoints = tuple(Endpoint(each, _channel(each, access)) for each in access.endpoints)
+        self._turn = 0
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return self._endpoints[self._turn % len(self._endpoints)]
+
+    def leave(self, endpoint: Endpoint) -> None:
+        """Go on with the next endpoint. Whoever found the same one broken at the same time moves nobody again."""
+        if endpoint is self.endpoint:
+            self._turn += 1
+
+    async def read(self, call: Callable[[Endpoint], Awaitable[T]]) -> T:
+        """Make a call that changes nothing, on each endpoint until one answers. Raises StoreUnavailable."""
+        for number in range(len(self._endpoints)):
+            endpoint = self.endpoint
+            try:
+                return await call(endpoint)
+            except aio.AioRpcError as error:
+                if not is_passing(error):
+                    raise
+                self.leave(endpoint)
+                if number == len(self._endpoints) - 1:
+                    raise unavailable(error) from None
+        raise AssertionError("there is at least one endpoint")
+
+    async def version(self) -> tuple[int, ...]:
+        """The version of the member that answers, as numbers; empty when it does not tell one."""
+        told = await self.read(lambda each: each.maintenance.Status(StatusRequest(), timeout=READ_SECONDS))
+        parts = told.version.partition("-")[0].split(".")
+        return tuple(int(each) for each in parts) if all(each.isdigit() for each in parts) else ()
+
+    async def close(self) -> None:
+        for each in self._endpoints:
+            await each.channel.close()
+
+
+def is_passing(error: aio.AioRpcError) -> bool:
+    """Whether the same call may succeed later, or elsewhere."""
+    return error.code() in (
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.UNKNOWN,
+        grpc.StatusCode.INTERNAL,
+    )
+
+
+def unavailable(error: aio.AioRpcError) -> StoreUnavailable:
+    return StoreUnavailable(f"etcd does not answer: {error.details() or error.code().name}")
+
+
+def _channel(address: str, access: EtcdAccess) -> aio.Channel:
+    parts = urlsplit(address if "://" in address else f"http://{address}")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(f"--etcd-servers: {address!r} is not an address like http://127.0.0.1:2379")
+    target = f"{parts.hostname}:{parts.port or 2379}"
+    if parts.scheme == "http":
+        return aio.insecure_channel(target, options=_OPTIONS)
+    credentials = grpc.ssl_channel_credentials(access.ca, access.key, access.certificate)
+    return aio.secure_channel(target, credentials, options=_OPTIONS)
