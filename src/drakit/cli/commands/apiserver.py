@@ -19,7 +19,7 @@ from drakit.apiserver.serving.composition import Settings
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli.flags import options
-from drakit.cli.flags.groups import ServingFlags, with_groups
+from drakit.cli.flags.groups import EtcdFlags, ServingFlags, with_groups
 from drakit.cli.processes.host import ListenAddress, audit_log, directory_of
 from drakit.cli.processes.logs import log_to_stderr
 from drakit.cli.processes.server import ServerFiles, serve
@@ -28,6 +28,7 @@ from drakit.cli.processes.server import ServerFiles, serve
 @with_groups
 def apiserver(
     serving: ServingFlags,
+    etcd: EtcdFlags,
     client_ca_file: Annotated[Path | None, typer.Option(help="Take certificates of this CA for identities.")] = None,
     tls_cert_file: Annotated[Path | None, typer.Option(help="Serve with this certificate.")] = None,
     tls_private_key_file: Annotated[Path | None, typer.Option(help="The key of that certificate.")] = None,
@@ -70,7 +71,7 @@ def apiserver(
             # Off: a Kubernetes server does not give them.
             drakit_warnings=bool(serving.drakit_warnings),
         )
-        files = ServerFiles(directory=directory, ephemeral=serving.ephemeral, kubeconfig=serving.kubeconfig)
+        files = ServerFiles(directory=directory, ephemeral=serving.ephemeral, kubeconfig=serving.kubeconfig, etcd=etcd)
         uvloop.run(serve("apiserver", place, settings, files, tokens=serving.token_auth_file))
 
 

@@ -20,7 +20,7 @@ from drakit.apiserver.auth.audit import AuditLog
 from drakit.apiserver.serving.composition import Settings
 from drakit.base.gates import FeatureGates
 from drakit.cli.flags import options
-from drakit.cli.flags.groups import FlagGroup, ServingFlags, with_groups
+from drakit.cli.flags.groups import EtcdFlags, FlagGroup, ServingFlags, with_groups
 from drakit.cli.output.statusline import StatusLine
 from drakit.cli.processes.components import Component, control_plane
 from drakit.cli.processes.host import Host, ListenAddress, audit_log, directory_of, forsaken_directories
@@ -66,6 +66,7 @@ class ClusterFlags(FlagGroup, frozen=True, kw_only=True):
 @with_groups
 def up(
     serving: ServingFlags,
+    etcd: EtcdFlags,
     cluster: ClusterFlags,
     feature_gates: options.MoreGates = "",
     verbosity: options.Verbosity = 0,
@@ -104,7 +105,7 @@ def up(
                 "up",
                 place,
                 settings,
-                ServerFiles(directory=directory, ephemeral=serving.ephemeral, kubeconfig=serving.kubeconfig),
+                ServerFiles(directory=directory, ephemeral=serving.ephemeral, kubeconfig=serving.kubeconfig, etcd=etcd),
                 tokens=serving.token_auth_file,
                 components=components,
                 hint=_hint(cluster, place),

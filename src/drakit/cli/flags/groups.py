@@ -48,6 +48,17 @@ class ServingFlags(FlagGroup, frozen=True, kw_only=True):
         return options.names(self.disable_admission_plugins)
 
 
+class EtcdFlags(FlagGroup, frozen=True, kw_only=True):
+    """Where etcd is, for servers that share it. Named as kube-apiserver names them."""
+
+    etcd_servers: options.EtcdServers = ""
+    etcd_prefix: options.EtcdPrefix = "/drakit"
+    etcd_cafile: options.EtcdCa = None
+    etcd_certfile: options.EtcdCertificate = None
+    etcd_keyfile: options.EtcdKey = None
+    etcd_compaction_interval: options.EtcdCompaction = 300.0
+
+
 class ReachFlags(FlagGroup, frozen=True, kw_only=True):
     """Where an API server is, and who we are to it. `drakit.cli.flags.access` reads them."""
 

@@ -19,20 +19,22 @@ from drakit.apiserver.serving.composition import Settings, build_server
 from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import RealClock
 from drakit.cli.flags.files import explained
+from drakit.cli.flags.groups import EtcdFlags
 from drakit.cli.processes.collector import spare_the_collector
 from drakit.cli.processes.components import Component, Surroundings, running
 from drakit.cli.processes.diagnostics import hide_creation_times
 from drakit.cli.processes.host import Host, ListenAddress, signing_key, static_tokens
 from drakit.cli.processes.logs import Logged
-from drakit.store import MemoryStore, SQLiteStore, Store
+from drakit.cli.processes.storage import opened
 
 
 class ServerFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Where things are kept: certificates and keys in the directory, data in it too unless it is ephemeral."""
+    """Where things are kept: certificates and keys in the directory, data too unless it is in memory or in etcd."""
 
     directory: Path
     ephemeral: bool
     kubeconfig: Path | None = None
+    etcd: EtcdFlags = EtcdFlags()
 
     @property
     def database(self) -> Path | None:
@@ -64,8 +66,7 @@ async def serve(
     settings.signing_key = signing_key(files.directory / "service-account.key")
     host = Host(place, files.directory)
     settings.nodes = host.node_client()
-    store: Store = await SQLiteStore.open(files.database) if files.database else MemoryStore()
-    async with store, await build_server(store, settings=settings) as server:
+    async with opened(files.database, files.etcd) as store, await build_server(store, settings=settings) as server:
         server.address = host.url.rpartition("//")[2]
         listener = Listener(Logged(server), host.socket, host.security())
         with explained("--kubeconfig"):

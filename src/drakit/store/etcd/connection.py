@@ -46,7 +46,7 @@ class EtcdAccess(msgspec.Struct, frozen=True, kw_only=True):
     key: bytes | None = None
 
 
-class Endpoint:
+class EtcdMember:
     """One member of the cluster."""
 
     def __init__(self, address: str, channel: aio.Channel) -> None:
@@ -63,19 +63,19 @@ class Connection:
     def __init__(self, access: EtcdAccess) -> None:
         if not access.endpoints:
             raise UsageError("etcd needs at least one endpoint")
-        self._endpoints = tuple(Endpoint(each, _channel(each, access)) for each in access.endpoints)
+        self._endpoints = tuple(EtcdMember(each, _channel(each, access)) for each in access.endpoints)
         self._turn = 0
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> EtcdMember:
         return self._endpoints[self._turn % len(self._endpoints)]
 
-    def leave(self, endpoint: Endpoint) -> None:
+    def leave(self, endpoint: EtcdMember) -> None:
         """Go on with the next endpoint. Whoever found the same one broken at the same time moves nobody again."""
         if endpoint is self.endpoint:
             self._turn += 1
 
-    async def read(self, call: Callable[[Endpoint], Awaitable[T]]) -> T:
+    async def read(self, call: Callable[[EtcdMember], Awaitable[T]]) -> T:
         """Make a call that changes nothing, on each endpoint until one answers. Raises StoreUnavailable."""
         for number in range(len(self._endpoints)):
             endpoint = self.endpoint

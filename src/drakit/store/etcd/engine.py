@@ -37,7 +37,7 @@ from drakit.store.errors import (
 )
 from drakit.store.etcd import etcd_pb2 as pb
 from drakit.store.etcd.connection import READ_SECONDS, Connection, EtcdAccess, is_passing, unavailable
-from drakit.store.etcd.follower import Follower
+from drakit.store.etcd.follower import EtcdFollower
 from drakit.store.etcd.layout import read_layout
 from drakit.store.etcd.requests import Keys, write
 from drakit.store.history import Retention
@@ -67,7 +67,7 @@ class EtcdStore(EmbeddedStore):
         self._connection = connection
         self._keys = keys
         self._trusts_progress = trusts_progress
-        self._follower = Follower(
+        self._follower = EtcdFollower(
             connection, keys, clock, take=self._take, restart=self._read_anew, revision=self._etcd_revision
         )
         self._arrivals: dict[int, asyncio.Future[None]] = {}

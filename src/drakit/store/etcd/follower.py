@@ -20,7 +20,7 @@ from grpc import aio
 from drakit.base.clock import Clock
 from drakit.store.errors import StoreUnavailable
 from drakit.store.etcd import etcd_pb2 as pb
-from drakit.store.etcd.connection import Connection, Endpoint
+from drakit.store.etcd.connection import Connection, EtcdMember
 from drakit.store.etcd.requests import Keys, end_of_range, follow
 
 log = logging.getLogger("drakit.store")
@@ -36,7 +36,7 @@ class _Compacted(Exception):
     """What comes next is not there any more."""
 
 
-class Follower:
+class EtcdFollower:
     """`take` gets events and a revision up to which nothing else will come; `revision` says where to go on."""
 
     def __init__(
@@ -97,7 +97,7 @@ class Follower:
             return True
         return False
 
-    async def _read(self, endpoint: Endpoint) -> None:
+    async def _read(self, endpoint: EtcdMember) -> None:
         stream = endpoint.watches.Watch(metadata=_LEADER_NEEDED)
         try:
             start = self._keys.objects
