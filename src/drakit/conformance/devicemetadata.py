@@ -71,10 +71,6 @@ def read_documents(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def generation_of(mount: MetadataMount) -> int:
-    return int(read_documents(mount.host.read_text(encoding="utf-8"))[0]["metadata"]["generation"])
-
-
 def _check_document(document: Mapping[str, Any], claim: ResourceClaim, driver: str) -> Iterator[str]:
     version = document.get("apiVersion", "")
     if document.get("kind") != "DeviceMetadata" or not str(version).startswith(f"{GROUP}/"):

@@ -7,7 +7,7 @@ Out: everything that a check makes is undone after it; after a check that failed
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from typing import Any
@@ -18,6 +18,7 @@ import msgspec
 from drakit.api import DeviceRequestAllocationResult, ResourceClaim, ResourceSlice
 from drakit.base.clock import Clock
 from drakit.client import CLAIMS, SLICES, NotFound
+from drakit.conformance.cdi import spec_files
 from drakit.conformance.claims import PublishedDevice, allocated, claim_for, claim_with_choice, published_devices
 from drakit.conformance.cluster import DriverCluster
 from drakit.conformance.kubelet import (
@@ -239,6 +240,15 @@ class Testbed:
         made = await self.cluster.client.create(make(name, self.cluster.namespace))
         self._claims.append(made)
         return made
+
+    def files(self) -> frozenset[str]:
+        """The names of the CDI files that are there now."""
+        return frozenset(spec_files(self.places.cdi))
+
+    def check_files(self, before: Collection[str], what: str = "CDI files were left behind") -> None:
+        """Raise Broken when there are files that were not there before."""
+        if left := sorted(self.files() - set(before)):
+            raise Broken(f"{what}: {', '.join(left)}")
 
     @contextmanager
     def slow_claim(self, claim: ResourceClaim) -> Iterator[None]:

@@ -21,6 +21,7 @@ from typing import Any, cast
 import aiohttp
 
 from drakit.apiserver.auth.certificates import Authority
+from drakit.apiserver.http.listener import bind
 from drakit.base.clock import Clock, RealClock
 from drakit.nodeagent.runtimes.contract import (
     ContainerInfo,
@@ -34,7 +35,7 @@ from drakit.nodeagent.runtimes.contract import (
     SandboxInfo,
     SandboxState,
 )
-from drakit.nodeagent.server import NodeAccess, NodeCertificates, NodeServer, bind_node_port
+from drakit.nodeagent.server import NodeAccess, NodeCertificates, NodeServer
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 POD = PodIdentity("uid-1", "default", "web")
@@ -270,7 +271,7 @@ async def a_node(
 ) -> AsyncIterator[Node]:
     node = Node(directory)
     async with NodeServer(
-        bind_node_port("127.0.0.1"),
+        bind("127.0.0.1", 0),
         node.certificates(),
         access or NodeAccess(ByCertificate(), EverybodyMay()),
         node_name="node-a",

@@ -23,7 +23,7 @@ from drakit.api.podstreams import (
 )
 from drakit.api.registry import lookup
 from drakit.apiserver.admission.chain import CONNECT
-from drakit.apiserver.auth.authorization import Attributes, require
+from drakit.apiserver.auth.authorization import require
 from drakit.apiserver.failures import ApiError, bad_request, internal
 from drakit.apiserver.nodes import (
     NodeAddress,
@@ -86,21 +86,8 @@ class Connector:
 
     async def _require_create(self, call: ApiCall) -> None:
         """A WebSocket begins with a GET, yet it is no reading: since v1.35 whoever may only `get` is refused."""
-        if call.target.verb == "create":
-            return
-        info = call.target.info
-        asked = Attributes(
-            user=call.user,
-            verb="create",
-            group=info.group,
-            version=info.version,
-            resource=info.resource,
-            subresource=info.subresource,
-            namespace=info.namespace,
-            name=info.name,
-            path=info.path,
-        )
-        await require(self._context.authorizer, asked)
+        if call.target.verb != "create":
+            await require(self._context.authorizer, call.attributes("create"))
 
     async def _admit(self, call: ApiCall) -> None:
         """Call admission with the options of the connection as the object: policies and webhooks may refuse."""

@@ -20,7 +20,7 @@ from drakit.api.registry import Kind
 from drakit.api.text.times import format_time
 from drakit.apiserver.admission.chain import Admission, ObjectChange
 from drakit.apiserver.admission.rules import WriteRules
-from drakit.apiserver.auth.authorization import Authorizer
+from drakit.apiserver.auth.authorization import Attributes, Authorizer
 from drakit.apiserver.patching.entries import Owners
 from drakit.apiserver.requests.routing import Target
 from drakit.apiserver.storage.objects import StoredObject
@@ -96,6 +96,21 @@ class ApiCall:
     @property
     def subresource(self) -> str:
         return self.target.subresource.name if self.target.subresource else ""
+
+    def attributes(self, verb: str) -> Attributes:
+        """What the authorizer is asked if the request also needs the right to another verb."""
+        info = self.target.info
+        return Attributes(
+            user=self.user,
+            verb=verb,
+            group=info.group,
+            version=info.version,
+            resource=info.resource,
+            subresource=info.subresource,
+            namespace=info.namespace,
+            name=info.name,
+            path=info.path,
+        )
 
     @property
     def strategy(self) -> KindStrategy:

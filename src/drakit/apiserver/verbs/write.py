@@ -25,7 +25,7 @@ from drakit.api.registry import Kind
 from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.admission import rules
 from drakit.apiserver.admission.chain import CREATE, UPDATE, ObjectChange
-from drakit.apiserver.auth.authorization import Attributes, require
+from drakit.apiserver.auth.authorization import require
 from drakit.apiserver.failures import ApiError, bad_request
 from drakit.apiserver.requests.bodies import Incoming, has_spaced_parameters, incoming
 from drakit.apiserver.requests.options import WriteOptions, parse_revision
@@ -169,14 +169,7 @@ async def _write_new_once(
 async def _require_create(context: ServerContext, call: ApiCall) -> None:
     """A PATCH or PUT that creates needs the right to create as well; a POST was authorized by that right."""
     if call.target.verb != CREATE_VERB:
-        info = call.target.info
-        await require(
-            context.authorizer,
-            Attributes(
-                user=call.user, verb=CREATE_VERB, group=info.group, version=info.version, resource=info.resource,
-                subresource=info.subresource, namespace=info.namespace, name=info.name, path=info.path,
-            ),
-        )  # fmt: skip
+        await require(context.authorizer, call.attributes(CREATE_VERB))
 
 
 def _prepare_new(call: ApiCall, new: Plain) -> None:

@@ -49,7 +49,7 @@ async def slow_call(bed: Testbed) -> None:
 async def cancelled_call(bed: Testbed) -> None:
     driver = await bed.driver()
     claim = await bed.claim()
-    before = spec_files(bed.places.cdi).keys()
+    before = bed.files()
     with bed.slow_claim(claim):
         call = asyncio.create_task(driver.connection.prepare(ClaimKey.of(claim)))
         await bed.underway()
@@ -58,8 +58,7 @@ async def cancelled_call(bed: Testbed) -> None:
         await _heard(bed, driver)
     await _complete(bed, driver, claim)
     await driver.unprepare(claim)
-    if left := sorted(spec_files(bed.places.cdi).keys() - before):
-        raise Broken(f"CDI files were left behind: {', '.join(left)}")
+    bed.check_files(before)
 
 
 async def _heard(bed: Testbed, driver: DriverUnderTest) -> None:
@@ -97,7 +96,7 @@ def _resolved(bed: Testbed, answer: ClaimAnswer) -> None:
 async def restart(bed: Testbed) -> None:
     driver = await bed.driver()
     claim = await bed.claim()
-    before = spec_files(bed.places.cdi).keys()
+    before = bed.files()
     first = await driver.prepare(claim)
     await bed.kill(driver)
     driver = await bed.start()
@@ -107,8 +106,7 @@ async def restart(bed: Testbed) -> None:
     await bed.kill(driver)
     driver = await bed.start()
     await driver.unprepare(claim)
-    if left := sorted(spec_files(bed.places.cdi).keys() - before):
-        raise Broken(f"unprepare after a restart left CDI files behind: {', '.join(left)}")
+    bed.check_files(before, "unprepare after a restart left CDI files behind")
 
 
 @rule(
@@ -120,7 +118,7 @@ async def restart(bed: Testbed) -> None:
 async def restart_during_prepare(bed: Testbed) -> None:
     driver = await bed.driver()
     claim = await bed.claim()
-    before = spec_files(bed.places.cdi).keys()
+    before = bed.files()
     with bed.slow_claim(claim):
         call = asyncio.create_task(driver.connection.prepare(ClaimKey.of(claim)))
         await bed.underway()
@@ -130,8 +128,7 @@ async def restart_during_prepare(bed: Testbed) -> None:
     driver = await bed.start()
     await _complete(bed, driver, claim)
     await driver.unprepare(claim)
-    if left := sorted(spec_files(bed.places.cdi).keys() - before):
-        raise Broken(f"CDI files were left behind: {', '.join(left)}")
+    bed.check_files(before)
 
 
 @rule(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from drakit.conformance.cdi import spec_files
 from drakit.conformance.kubelet import ClaimKey, DriverCallFailed
 from drakit.conformance.rules import rule
 from drakit.conformance.testbed import Testbed
@@ -23,11 +22,10 @@ _STUCK = "The pod stays until unprepare succeeds: a refusal would keep it for ev
 async def unprepare(bed: Testbed) -> None:
     driver = await bed.driver()
     claim = await bed.claim()
-    before = spec_files(bed.places.cdi).keys()
+    before = bed.files()
     await driver.prepare(claim)
     await driver.unprepare(claim)
-    if left := sorted(spec_files(bed.places.cdi).keys() - before):
-        raise Broken(f"CDI files were left behind: {', '.join(left)}")
+    bed.check_files(before)
     again = await driver.prepare(claim)
     if not again.devices:
         raise Broken("the claim cannot be prepared again after unprepare: the answer has no device")
@@ -69,9 +67,8 @@ async def without_prepare(bed: Testbed) -> None:
 async def deleted_claim(bed: Testbed) -> None:
     driver = await bed.driver()
     claim = await bed.claim()
-    before = spec_files(bed.places.cdi).keys()
+    before = bed.files()
     await driver.prepare(claim)
     await bed.delete_claim(claim)
     await driver.unprepare(claim)
-    if left := sorted(spec_files(bed.places.cdi).keys() - before):
-        raise Broken(f"CDI files were left behind: {', '.join(left)}")
+    bed.check_files(before)

@@ -99,13 +99,3 @@ class RegistryDirectory:
             self._watched.add(directory)
         except OSError as error:
             log.warning("%s cannot be watched (%s): it is polled", directory, error)
-
-
-class NoPlugins:
-    """The registry of a node that has none: a simulated one, whose devices are prepared by nobody."""
-
-    def sockets(self) -> Mapping[str, Stamp]:
-        return {}
-
-    async def changed(self) -> None:
-        await asyncio.Event().wait()

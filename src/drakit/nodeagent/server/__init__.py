@@ -6,7 +6,7 @@
 from drakit.nodeagent.server.authentication import Authenticator, NodeAuthentication
 from drakit.nodeagent.server.authorization import NodeAuthorization, NodeRequestAuthorizer
 from drakit.nodeagent.server.lookup import CachedPods, PodSource
-from drakit.nodeagent.server.server import NodeAccess, NodeCertificates, NodeServer, bind_node_port
+from drakit.nodeagent.server.server import NodeAccess, NodeCertificates, NodeServer
 
 __all__ = [
     "Authenticator",
@@ -18,5 +18,4 @@ __all__ = [
     "NodeRequestAuthorizer",
     "NodeServer",
     "PodSource",
-    "bind_node_port",
 ]

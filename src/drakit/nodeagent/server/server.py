@@ -35,7 +35,6 @@ from drakit.nodeagent.server.streams import StreamPages
 log = logging.getLogger("drakit.nodeagent.server")
 
 SHUTDOWN_SECONDS = 2.0
-_BACKLOG = 128
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -69,20 +68,6 @@ class NodeAccess:
 
     authentication: Authenticator
     authorization: NodeRequestAuthorizer
-
-
-def bind_node_port(host: str, port: int = 0) -> socket.socket:
-    """A listening socket; port zero is any that is free."""
-    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((host, port))
-        bound.listen(_BACKLOG)
-    except OSError:
-        bound.close()
-        raise
-    bound.setblocking(False)
-    return bound
 
 
 async def _healthy() -> str:
