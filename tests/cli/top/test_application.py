@@ -50,7 +50,7 @@ async def test_devices_pods_and_events_are_on_one_screen_of_80_columns() -> None
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert lines(app)[:2] == ["n1  ·· ·· ··  0/3", "n2  ··  0/1"]
-        assert rows(app, "#waiting")[0] == ["default", "greedy", "0/2 nodes are available"]
+        assert rows(app, "#waiting")[0][:2] == ["default", "greedy"]
         assert rows(app, "#happened")[0][2:4] == ["FailedScheduling", "pod/p"]
         assert "4 cards: 0 used, 4 free" in str(app.query_one("#summary", Static).render())
 
@@ -72,6 +72,17 @@ async def test_keys_filter_and_escape_shows_everything_again() -> None:
         assert (len(app.content.waiting), len(app.content.rows)) == (2, 2)
         await press(pilot, "n", "f")
         assert str(app.wanted) == "namespace default, nodes with free cards"
+
+
+@on_loop
+async def test_enter_explains_the_pod_and_escape_goes_back() -> None:
+    app = TopApplication(feed())
+    async with app.run_test() as pilot:
+        await press(pilot, "p", "enter")
+        await pilot.pause()
+        assert "Pod default/greedy" in str(app.screen.query_one(Static).render())
+        await press(pilot, "escape")
+        assert app.query_one(HeatMap)
 
 
 @on_loop

@@ -23,11 +23,13 @@ def test_partitions_of_a_card_are_one_cell() -> None:
     assert content.totals.cards == sum(map(len, states.values()))
 
 
-def test_pods_wait_with_the_reason_that_the_scheduler_told() -> None:
-    pods = [waiting("b", "0/3 nodes are available"), waiting("a", ""), waiting("placed", "", node="n1")]
-    content = screen_content(ClusterObjects(pods), [], EVERYTHING)
-    told = [(each.name, each.reason) for each in content.waiting]
-    assert told == [("a", "not tried yet"), ("b", "0/3 nodes are available")]
+def test_the_first_pods_that_wait_are_explained_and_the_others_have_what_the_scheduler_told() -> None:
+    pods = [waiting(f"p{number}", "0/3 nodes are available") for number in range(10)]
+    content = screen_content(ClusterObjects([*pods, waiting("placed", "", node="n1")]), [], EVERYTHING)
+    told = {each.name: each.reason for each in content.waiting}
+    assert "placed" not in told
+    assert told["p0"] == "fits nowhere: the cluster has no node."
+    assert told["p9"] == "0/3 nodes are available"
 
 
 def test_events_are_shown_with_the_newest_first() -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from drakit.base.gates import FeatureGates
 from drakit.cli.commands.demo.failures import SceneFailed
 from drakit.cli.commands.demo.stage import OnePod, Stage
+from drakit.cli.flags.cluster import KINDS, list_objects
 from drakit.client import CLAIMS, TAINT_RULES
+from drakit.explain import ClusterObjects, explain_pod
 
 __all__ = ["SCENES", "Scene", "SceneFailed"]
 
@@ -71,7 +74,12 @@ async def _refused(stage: Stage) -> Lines:
                     return condition.message
         return None
 
-    return [f"pending: {await stage.until(told, 'reason')}"]
+    said = await stage.until(told, "reason")
+    objects = await stage.insist(lambda: list_objects(stage.client, KINDS))
+    # With every gate on, as the demo's cluster has them.
+    found = explain_pod(ClusterObjects(objects, gates=FeatureGates.all_on()), "greedy", stage.namespace)
+    would = [f"it would fit with: {each.text}" for each in found.suggestions[:2]]
+    return [f"pending: {said}", f"explained: {found.verdict}", *would]
 
 
 SCENES = (
@@ -87,5 +95,5 @@ SCENES = (
     Scene("node-cpus", "a CPU by number, taken from the node's own cpu", running(1)),
     Scene("pod-group", "two pods run together or not at all, and share their group's claim", running(2)),
     Scene("taint", "a card breaks, its pod is evicted, the next one gets another card", _taint),
-    Scene("does-not-fit", "a pod asks for more than any node has, and is told so", _refused),
+    Scene("does-not-fit", "a pod asks for more than any node has, and is told why", _refused),
 )

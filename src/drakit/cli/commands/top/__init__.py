@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Annotated
-
-import typer
 
 from drakit.api import Event, Partial
 from drakit.base.errors import Unavailable, UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli.commands.top.feed import SavedFeed, TopFeed, live_feed
-from drakit.cli.flags.access import access_of
+from drakit.cli.flags.cluster import Files, live_access
 from drakit.cli.flags.groups import ReachFlags, with_groups
 from drakit.cli.flags.saved import read_saved
 from drakit.client import Client
@@ -27,9 +24,7 @@ from drakit.explain import ClusterObjects
 @with_groups
 def top(
     reach: ReachFlags,
-    files: Annotated[
-        list[str] | None, typer.Option("-f", "--filename", help="Saved objects instead of a live cluster; - is stdin.")
-    ] = None,
+    files: Files = None,
 ) -> None:
     """Watch a cluster: devices as a heat map, pods that wait with the reasons, events. Keys filter; q quits."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -46,7 +41,7 @@ def saved_feed(files: list[str]) -> SavedFeed:
 
 
 async def _live(reach: ReachFlags) -> None:
-    access = access_of(reach)
+    access = live_access(reach)
     async with Client(Http(access)) as client, live_feed(client, access.server) as feed:
         await _show(feed)
 

@@ -7,20 +7,27 @@ Out: the screen, made anew at most once a second, and only when something has ch
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Input, Static
 
+from drakit.base.errors import DrakitError
 from drakit.cli.commands.top.feed import TopFeed
 from drakit.cli.commands.top.heatmap import HeatMap, legend
-from drakit.cli.commands.top.screen import ScreenContent, ScreenFilter, screen_content
+from drakit.cli.commands.top.screen import ScreenContent, ScreenFilter, WaitingPod, screen_content
+from drakit.cli.output.explanations import explanation_lines
+from drakit.explain import ClusterObjects, explain_pod
 
 _SECONDS = 1.0
+_REST = 4.0
+"""As much longer than a look took, nobody looks again: at most a fifth of a core."""
 
 
 class TopApplication(App[None]):
@@ -38,6 +45,7 @@ class TopApplication(App[None]):
         Binding("d", "driver", "Driver"),
         Binding("n", "namespace", "Namespace"),
         Binding("f", "free", "Free only"),
+        Binding("p", "pods", "Pods, Enter explains"),
         Binding("escape", "all", "Everything"),
         Binding("tab", "focus_next", "Next", show=False),
     ]
@@ -49,6 +57,7 @@ class TopApplication(App[None]):
         self.wanted = ScreenFilter()
         self.content = ScreenContent()
         self._shown: tuple[int, str, ScreenFilter] | None = None
+        self._rest_until = 0.0
 
     def compose(self) -> ComposeResult:
         yield Static(id="summary", markup=False)
@@ -68,7 +77,7 @@ class TopApplication(App[None]):
         self.query_one("#happened", DataTable).add_columns("TIME", "TYPE", "REASON", "OBJECT", "MESSAGE")
         self.query_one(HeatMap).focus()
         await self.look()
-        self.set_interval(_SECONDS, self.look)
+        self.set_interval(_SECONDS, self._look_again)
 
     async def look(self) -> None:
         """Show what there is now, unless it is what is shown."""
@@ -80,6 +89,14 @@ class TopApplication(App[None]):
         # A large cluster takes a while: keys are heard meanwhile.
         self.content = await asyncio.to_thread(screen_content, cluster, events, wanted)
         self._draw()
+
+    async def _look_again(self) -> None:
+        """A cluster that takes long to look at is looked at less often."""
+        if time.monotonic() < self._rest_until:
+            return
+        begun = time.monotonic()
+        await self.look()
+        self._rest_until = time.monotonic() + _REST * (time.monotonic() - begun)
 
     def _draw(self) -> None:
         content, total = self.content, self.content.totals
@@ -96,6 +113,13 @@ class TopApplication(App[None]):
         lines = [(each.time, each.type, each.reason, each.object, each.message) for each in content.events]
         _fill(self.query_one("#happened", DataTable), lines)
 
+    async def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        """Enter on a pod that waits: everything about it."""
+        if event.data_table.id == "waiting" and event.cursor_row < len(self.content.waiting):
+            pod = self.content.waiting[event.cursor_row]
+            found = await asyncio.to_thread(_explanation, self._feed.objects(), pod)
+            await self.push_screen(ExplanationScreen(found))
+
     # Keys
 
     async def action_driver(self) -> None:
@@ -111,6 +135,9 @@ class TopApplication(App[None]):
         self._hide_input()
         self.wanted = ScreenFilter()
         await self.look()
+
+    def action_pods(self) -> None:
+        self.query_one("#waiting", DataTable).focus()
 
     def action_find(self) -> None:
         field = self.query_one("#filter", Input)
@@ -130,6 +157,29 @@ class TopApplication(App[None]):
     async def _filter(self, **fields: object) -> None:
         self.wanted = msgspec.structs.replace(self.wanted, **fields)
         await self.look()
+
+
+class ExplanationScreen(ModalScreen[None]):
+    CSS = """
+    ExplanationScreen { align: center middle; }
+    #explanation { border: round $accent; padding: 0 1; height: 90%; width: 95%; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "dismiss", "Back")]
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="explanation"):
+            yield Static(self._text, markup=False)
+
+
+def _explanation(cluster: ClusterObjects, pod: WaitingPod) -> str:
+    try:
+        return "\n".join(explanation_lines(explain_pod(cluster, pod.name, pod.namespace)))
+    except DrakitError as error:
+        return str(error)
 
 
 def _next(current: str, names: Sequence[str]) -> str:

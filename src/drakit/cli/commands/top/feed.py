@@ -14,11 +14,11 @@ from typing import Any, Protocol
 from drakit.api import Event
 from drakit.base.errors import DrakitError
 from drakit.base.gates import FeatureGates
-from drakit.client import CLAIMS, CLASSES, EVENTS, NODES, PODS, SLICES, TAINT_RULES, Client, NotServed, Resource
+from drakit.cli.flags.cluster import KINDS, served_kinds
+from drakit.client import EVENTS, Client, Resource
 from drakit.explain import ClusterObjects
 from drakit.informers import Informer, Informers
 
-_KINDS: tuple[Resource[Any], ...] = (NODES, SLICES, CLASSES, CLAIMS, PODS, TAINT_RULES, EVENTS)
 _PING_SECONDS = 5.0
 
 
@@ -76,15 +76,7 @@ class LiveFeed:
 async def live_feed(client: Client, title: str) -> AsyncIterator[LiveFeed]:
     """Raise what the server says to a first look: it may not be there, or may not let us see everything."""
     informers = Informers(client)
-    found: dict[Resource[Any], Informer[Any]] = {}
-    for kind in _KINDS:
-        try:
-            await client.list(kind)
-        except NotServed:
-            if kind is not TAINT_RULES:  # the one kind that a cluster may well do without
-                raise
-        else:
-            found[kind] = informers.of(kind)
+    found = {kind: informers.of(kind) for kind in await served_kinds(client, (*KINDS, EVENTS))}
     async with informers.running():
         feed = LiveFeed(title, found)
         ping = asyncio.create_task(_ping(client, feed))

@@ -7,16 +7,19 @@ Out: a ScreenContent.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 import msgspec
 
 from drakit.api import Event, Pod
-from drakit.explain import ClusterObjects, DeviceRow, DeviceState, Totals, device_rows, totals
+from drakit.explain import ClusterObjects, DeviceRow, DeviceState, Totals, completed, device_rows, totals
+from drakit.explain.pods import explained
 
 SEVERAL = "(several nodes)"
 _EVENTS = 200
+_EXPLAINED = 8
+"""So many pods are explained by ourselves; of the rest, what the scheduler wrote is enough."""
 
 
 class CardState(StrEnum):
@@ -91,10 +94,9 @@ class ScreenContent(msgspec.Struct, frozen=True):
 def screen_content(cluster: ClusterObjects, events: Iterable[Event], wanted: ScreenFilter) -> ScreenContent:
     devices = device_rows(cluster)
     shown = [row for row in devices if not wanted.driver or row.driver == wanted.driver]
-    pods = [pod for pod in cluster.all(Pod) if _is_waiting(pod)]
     return ScreenContent(
         rows=tuple(_heat(shown, wanted)),
-        waiting=tuple(_waiting(pods, wanted)),
+        waiting=tuple(_waiting(cluster, wanted)),
         events=tuple(_lines(events, wanted)),
         totals=totals(shown),
         drivers=tuple(sorted({row.driver for row in devices})),
@@ -129,13 +131,24 @@ def _is_waiting(pod: Pod) -> bool:
     return pod.status.phase == "Pending" and not pod.spec.node_name
 
 
-def _waiting(pods: Iterable[Pod], wanted: ScreenFilter) -> list[WaitingPod]:
-    found = (WaitingPod(pod.metadata.namespace, pod.metadata.name, told_reason(pod)) for pod in pods)
-    return [
-        each
-        for each in sorted(found, key=lambda each: (each.namespace, each.name))
-        if wanted.finds(each.name, each.reason) and wanted.namespace in ("", each.namespace)
-    ]
+def _waiting(cluster: ClusterObjects, wanted: ScreenFilter) -> list[WaitingPod]:
+    pods = [pod for pod in cluster.all(Pod) if _is_waiting(pod) and wanted.namespace in ("", pod.metadata.namespace)]
+    found = sorted((pod.metadata.namespace, pod.metadata.name, told_reason(pod)) for pod in pods)
+    shown = [WaitingPod(*each) for each in found if wanted.finds(*each[1:])]
+    return [*_explained(cluster, shown[:_EXPLAINED]), *shown[_EXPLAINED:]]
+
+
+def _explained(cluster: ClusterObjects, pods: Sequence[WaitingPod]) -> Iterator[WaitingPod]:
+    """With our own verdict in place of what the scheduler wrote, which may be old."""
+    if not pods:
+        return
+    whole = completed(cluster)
+    rehearsal = whole.rehearsal()
+    for each in pods:
+        pod = whole.find(Pod, each.name, each.namespace)
+        if pod is not None:
+            verdict = explained(whole, rehearsal, pod, suggest=False).verdict
+            yield msgspec.structs.replace(each, reason=verdict.removeprefix(f"Pod {each.namespace}/{each.name} "))
 
 
 def told_reason(pod: Pod) -> str:
