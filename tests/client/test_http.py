@@ -135,6 +135,31 @@ async def test_a_read_is_sent_again_when_a_kept_connection_has_gone() -> None:
         assert len(script.requests) == 3
 
 
+@on_loop
+async def test_a_server_that_is_gone_leaves_its_requests_to_the_others() -> None:
+    """Reads and writes alike: what never reached a server may be sent to another. What may have is not sent again."""
+    breaking = False
+
+    async def answer(_: Any, writer: asyncio.StreamWriter, __: bytes) -> bool:
+        if not breaking:
+            writer.write(reply(stored("a")))
+        return not breaking
+
+    async with scripted(answer) as (one, _), scripted(answer) as (other, _):
+        gone = "http://127.0.0.1:1"
+        access = Access(server=gone, others=(one.url, other.url), credentials=Fixed())
+        async with Client(Http(access), clock=FakeClock()) as client:
+            await client.create(config_map("a"))
+            await client.get(CONFIG_MAPS, "a", namespace="default")
+            assert (len(one.requests), len(other.requests)) == (2, 0)
+            breaking = True
+            with pytest.raises(ConnectionFailed):
+                await client.create(config_map("a"))
+            breaking = False
+            await client.get(CONFIG_MAPS, "a", namespace="default")
+            assert (len(one.requests), len(other.requests)) == (3, 1)
+
+
 WRITES: dict[str, Callable[[Client], Awaitable[Any]]] = {
     "create": lambda client: client.create(config_map("a")),
     "update": lambda client: client.update(config_map("a")),

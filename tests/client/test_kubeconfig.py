@@ -239,3 +239,13 @@ async def test_a_pod_finds_its_server_and_its_token(tmp_path: Path) -> None:
     (tmp_path / "token").unlink()
     with pytest.raises(UsageError, match="no service account token"):
         in_cluster(environment, mounted=tmp_path)
+
+
+def test_a_cluster_may_have_further_servers(tmp_path: Path) -> None:
+    further = ["https://127.0.0.1:6443", "https://127.0.0.2:6443"]
+    cluster: Plain = {"server": further[0], "extensions": [{"name": "drakit.io/servers", "extension": further}]}
+    access = load_kubeconfig([write(tmp_path / "config", config(cluster=cluster))])
+    assert (access.server, access.others) == (further[0], (further[1],))
+    cluster["extensions"][0]["extension"] = ["unix:///tmp/x"]
+    with pytest.raises(UsageError, match=r"extensions\.drakit\.io/servers: expected https://host:port"):
+        load_kubeconfig([write(tmp_path / "config", config(cluster=cluster))])

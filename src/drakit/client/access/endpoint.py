@@ -67,6 +67,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     server: str
     credentials: Credentials
+    others: tuple[str, ...] = ()
+    """Further servers of the same cluster, which take over when one does not answer."""
     trust: Trust = Trust()
     namespace: str = "default"
     headers: Mapping[str, str] = {}

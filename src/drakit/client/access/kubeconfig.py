@@ -23,6 +23,9 @@ from drakit.client.access.execplugin import VERSIONS, ExecCommand, ExecPlugin
 
 _SCHEMES = ("http", "https", "unix")
 _PROXY_SCHEMES = ("http", "https")
+_EXEC = "client.authentication.k8s.io/exec"
+_SERVERS = "drakit.io/servers"
+"""The extension of a cluster that names further servers: kubectl knows one, and passes over extensions."""
 
 
 class Kubeconfig:
@@ -53,6 +56,7 @@ class Kubeconfig:
         user = self._of(entry, "user", "users") if entry.text("user") else KubeconfigEntry(entry.file, "user", {})
         return Access(
             server=_server(cluster),
+            others=_other_servers(cluster),
             trust=_trust(cluster),
             credentials=_credentials(user, cluster, clock or RealClock(), environment or {}),
             namespace=entry.text("namespace") or "default",
@@ -138,6 +142,23 @@ def _server(cluster: KubeconfigEntry) -> str:
     if not _is_address(server, _SCHEMES):
         raise cluster.wrong("server", f"expected https://host:port, found {describe(server)}")
     return server
+
+
+def _other_servers(cluster: KubeconfigEntry) -> tuple[str, ...]:
+    entry = KubeconfigEntry(cluster.file, f"{cluster.field}.extensions", _extensions(cluster))
+    found = entry.texts(_SERVERS)
+    for each in found:
+        if not _is_address(each, ("http", "https")):
+            raise entry.wrong(_SERVERS, f"expected https://host:port, found {describe(each)}")
+    return tuple(each for each in found if each != cluster.text("server"))
+
+
+def _extensions(cluster: KubeconfigEntry) -> dict[str, Any]:
+    """What programs have added to a cluster, by name."""
+    extensions = cluster.values.get("extensions") or []
+    if not isinstance(extensions, list):
+        raise cluster.wrong("extensions", f"expected a list, found {describe(extensions)}")
+    return {str(each.get("name")): each.get("extension") for each in extensions if isinstance(each, dict)}
 
 
 def _proxy(cluster: KubeconfigEntry) -> str:
@@ -253,12 +274,9 @@ def _cluster_info(cluster: KubeconfigEntry) -> dict[str, Any]:
     for name in ("tls-server-name", "proxy-url"):
         if cluster.text(name):
             info[name] = cluster.text(name)
-    extensions = cluster.values.get("extensions") or []
-    if not isinstance(extensions, list):
-        raise cluster.wrong("extensions", f"expected a list, found {describe(extensions)}")
-    for extension in extensions:
-        if isinstance(extension, dict) and extension.get("name") == "client.authentication.k8s.io/exec":
-            info["config"] = extension.get("extension")
+    extensions = _extensions(cluster)
+    if _EXEC in extensions:
+        info["config"] = extensions[_EXEC]
     return info
 
 

@@ -3,7 +3,8 @@
 In:  requests with bytes.
 Out: responses with bytes; a watch as a stream. No answer raises ConnectionFailed or RequestTimeout.
 
-Nothing is sent twice here, but for a request that the server refused to look at (401) when fresh credentials may help.
+Nothing is sent twice here, but for a request that the server refused to look at (401) when fresh credentials may help,
+and one that never reached its server, which goes to the next where a cluster has several.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _PATH = "/:@!$&'()*+,;=-._~"
 
 
 class Http:
-    """A pool of connections to one server. Invariant: all of them were made with the certificate in `_certificate`."""
+    """A pool of connections to one cluster. Invariant: all of them were made with the certificate in `_certificate`."""
 
     in_process = False
     page_size = PAGE_SIZE
@@ -52,16 +53,34 @@ class Http:
         self._session: aiohttp.ClientSession | None = None
         self._certificate: Certificate | None = None
         self._unix = access.server.removeprefix("unix://") if access.server.startswith("unix://") else ""
-        self._base = "http://localhost" if self._unix else access.server.rstrip("/")
+        named = ("http://localhost",) if self._unix else (access.server, *access.others)
+        self._bases = tuple(each.rstrip("/") for each in named)
+        self._turn = 0
         self._own = tuple(access.headers.items())
         self._watches: set[aiohttp.ClientResponse] = set()
         self._closed = False
 
     async def handle(self, request: Request) -> Response:
-        response = await self._once(request)
+        response = await self._somewhere(request)
         if response.code == 401 and self.access.credentials.refused():
             response = await self._once(request)
         return response
+
+    async def _somewhere(self, request: Request) -> Response:
+        """The answer of the server in use, or of the next one that can be reached."""
+        for _ in self._bases[1:]:
+            try:
+                return await self._once(request)
+            except ConnectionFailed as error:
+                # Whatever comes next, this request again or another, goes to another server.
+                self._turn += 1
+                if error.sent:
+                    raise
+        return await self._once(request)
+
+    @property
+    def _base(self) -> str:
+        return self._bases[self._turn % len(self._bases)]
 
     async def close(self) -> None:
         self._closed = True
