@@ -85,7 +85,7 @@ async def start_server(
 
 async def _listen(server: Server, host: Host, directory: Path, stack: AsyncExitStack) -> Path:
     """Serve on the host's socket; the path of a kubeconfig that reaches it."""
-    server.address = host.url.rpartition("//")[2]
+    await server.announce(host.url.rpartition("//")[2], client_ca=host.root_ca())
     path = directory / "admin.kubeconfig"
     write_kubeconfig(path, host.access(""))
     await stack.enter_async_context(Listener(server, host.socket, host.security()).running())

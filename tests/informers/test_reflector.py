@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
 from itertools import pairwise
 
 import pytest
 
 from drakit.api import ResourceClaim
+from drakit.api.exchange import EventStream, Request, Response, WatchEvent
 from drakit.base import status
 from drakit.client import CLAIMS, ConnectionFailed, NotFound
 from drakit.client.failures import failed
@@ -70,6 +72,41 @@ async def test_a_server_that_fails_in_the_middle_of_a_streaming_list_is_listed()
         assert len(made.informer.cache) == 3
         asked = [request for request in made.line.requests if request.path.endswith("/resourceclaims")]
         assert ("sendInitialEvents", "true") not in asked[-1].query
+
+
+class ErrorAtOnce(EventStream):
+    """What a server on an older etcd answers to a streaming list: 200, and in it an ERROR."""
+
+    def lines(self) -> AsyncIterator[bytes]:
+        raise AssertionError("read as events")
+
+    async def events(self) -> AsyncIterator[WatchEvent]:
+        said = status.failure(500, "InternalError", "required storage feature RequestWatchProgress is disabled")
+        yield WatchEvent("ERROR", None, status=said)
+
+    async def close(self) -> None:
+        return
+
+
+@on_loop
+async def test_an_error_inside_a_streaming_list_leads_to_a_list_at_once_and_from_then_on() -> None:
+    async with following() as made:
+        asked = 0
+        handle = made.line.handle
+
+        async def on_old_etcd(request: Request) -> Response:
+            nonlocal asked
+            if ("sendInitialEvents", "true") in request.query:
+                asked += 1
+                return Response(content=ErrorAtOnce())
+            return await handle(request)
+
+        made.line.handle = on_old_etcd  # type: ignore[method-assign]
+        await populate(made)
+        await until(lambda: len(made.informer.cache) == 3)  # no time went by
+        made.line.cut(BROKEN)
+        await made.caught_up()
+        assert asked == 1
 
 
 @BOTH

@@ -164,6 +164,10 @@ _OWN: tuple[Kind, ...] = (
         namespaced=False, categories=("api-extensions",),
     ),
     Kind(
+        group="", kind="ComponentStatus", plural="componentstatuses", namespaced=False, short_names=("cs",),
+        verbs=("get", "list"),
+    ),
+    Kind(
         group="authentication.k8s.io", kind="SelfSubjectReview", plural="selfsubjectreviews", namespaced=False,
         verbs=_REVIEW,
     ),

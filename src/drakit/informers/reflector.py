@@ -20,14 +20,14 @@ from drakit.base.errors import DrakitError, Unavailable
 from drakit.base.status import failure
 from drakit.client import (
     DELETED,
+    Answered,
     Client,
     Expired,
     FutureVersion,
-    Invalid,
     Key,
-    Rejected,
     Resource,
-    ServerUnavailable,
+    TooManyRequests,
+    Unauthorized,
     V,
     key_of,
 )
@@ -36,8 +36,10 @@ from drakit.informers.backoff import Backoff
 log = logging.getLogger("drakit.informers")
 
 T = TypeVar("T")
-_INTERNAL_ERROR = 500
 WATCH_SECONDS = 300
+_SAYS_NOTHING = (Expired, FutureVersion, TooManyRequests, Unauthorized)
+"""Refusals that say nothing about streaming lists: a list would meet them as well."""
+_OVERLOADED = 503
 
 
 class ListScope(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,20 +138,18 @@ class Reflector(Generic[T]):
         self.version = found.resource_version
 
     async def _stream_state(self) -> None:
+        """Read the state by a watch. A server that refuses this, in whatever way, is listed from then on.
+
+        A server on an older etcd answers 200 and then sends an ERROR with code 500.
+        """
         try:
             await self._watch(initial=True)
-        except (Invalid, Rejected) as error:
-            await self._do_without_streaming(error)
-        except ServerUnavailable as error:
-            # A server whose etcd is older than 3.4.25 takes the request and then says in the stream that it cannot.
-            if self.version or error.status.code != _INTERNAL_ERROR:
+        except Answered as error:
+            if self.version or isinstance(error, _SAYS_NOTHING) or error.status.code == _OVERLOADED:
                 raise
-            await self._do_without_streaming(error)
-
-    async def _do_without_streaming(self, error: DrakitError) -> None:
-        log.log(V[4], "%s: no streaming lists here: %s", self.resource.name, error)
-        self._streaming = False
-        await self._follow()
+            log.log(V[2], "%s: no streaming lists here: %s", self.resource.name, error)
+            self._streaming = False
+            await self._follow()
 
     async def _watch(self, *, initial: bool = False) -> None:
         begun, count = self._clock.monotonic(), 0

@@ -261,7 +261,7 @@ def test_later_events_of_a_watch_come_without_columns() -> None:
     table = render("Pod", [], now=NOW, headers=False, version="v1beta1", metadata={"resourceVersion": "3"})
     assert table == {
         "kind": "Table", "apiVersion": "meta.k8s.io/v1beta1", "metadata": {"resourceVersion": "3"},
-        "columnDefinitions": [], "rows": [],
+        "columnDefinitions": None, "rows": [],
     }  # fmt: skip
 
 

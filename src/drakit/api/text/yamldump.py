@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cmp_to_key
 from typing import Any
 
 import msgspec
@@ -21,15 +23,55 @@ class _Dumper(_DUMPER):  # type: ignore[misc]
 def _text(dumper: Any, value: str) -> yaml.ScalarNode:
     """Quote what would be read as something else than text; write several lines as a block."""
     style = None
-    if not isinstance(resolve(value), str) or value == "<<":
-        style = '"'
-    elif "\n" in value:
+    if "\n" in value:
         style = "|"
+    elif not isinstance(resolve(value), str) or value == "<<" or _is_other(dumper, value):
+        style = '"'
     node: yaml.ScalarNode = dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
     return node
 
 
+def _is_other(dumper: Any, value: str) -> bool:
+    """Whether readers of older YAML take the text for a time, a boolean or a number."""
+    tag = dumper.resolve(yaml.ScalarNode, value, (True, False))
+    return tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:yaml")
+
+
 _Dumper.add_representer(str, _text)
+
+
+def sorted_keys(value: Any) -> Any:
+    """The same data with the keys of every object in the order in which Kubernetes writes them."""
+    if isinstance(value, Mapping):
+        return {key: sorted_keys(value[key]) for key in sorted(value, key=cmp_to_key(_compare))}
+    return [sorted_keys(each) for each in value] if isinstance(value, list) else value
+
+
+def _compare(first: str, second: str) -> int:
+    """Numbers in keys count as numbers (`k2` before `k10`), and letters come after what is none."""
+    digits = False
+    for at, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one == other:
+            digits = one.isdigit()
+        elif one.isalpha() and other.isalpha():
+            return -1 if one < other else 1
+        elif one.isalpha() or other.isalpha():
+            # After a digit the letter comes first: the number on the other side goes on, and so is larger.
+            return -1 if one.isalpha() == digits else 1
+        else:
+            left, right = _number_at(first, at), _number_at(second, at)
+            return -1 if (*left, one) < (*right, other) else 1
+    return len(first) - len(second)
+
+
+def _number_at(text: str, at: int) -> tuple[int, int]:
+    """The number that the difference is in, and the length of its rest."""
+    start, end = at, at
+    while start and text[start - 1].isdigit():
+        start -= 1
+    while end < len(text) and text[end].isdigit():
+        end += 1
+    return int(text[start:end] or 0), end - at
 
 
 def dump_yaml(value: Any) -> str:

@@ -19,10 +19,6 @@ from drakit.api.registry import Kind, Subresource
 from drakit.apiserver.kinds.served import Served
 from drakit.apiserver.requests.negotiation import DISCOVERY_LIST, negotiate
 
-NEIGHBOURS = {"apiextensions.k8s.io": ("v1",)}
-"""Groups of every Kubernetes API server that have no kinds here. The plain documents list them, empty, for clients that
-compare the list with that of a cluster. The aggregated document has only what is served."""
-
 # The order in which a real server lists its groups.
 _ORDER = (
     *("apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io"),
@@ -32,8 +28,15 @@ _ORDER = (
 )
 
 
+_EMPTY_GROUPS = {"apiextensions.k8s.io": ("v1",)}
+"""Listed as on every server, without kinds: custom resources are not served, and not promised."""
+_STORED_IN = {"DeviceTaintRule": "v1alpha3"}
+"""The version that a real server stores where it is not the one that drakit stores. Clients compare the hash of it."""
+
+
 def storage_version_hash(kind: Kind) -> str:
-    digest = hashlib.sha256(f"{kind.group}/{kind.internal}/{kind.kind}".encode()).digest()
+    stored = _STORED_IN.get(kind.kind, kind.internal)
+    digest = hashlib.sha256(f"{kind.group}/{stored}/{kind.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
 
 
@@ -99,7 +102,7 @@ class Discovery:
     @cached_property
     def _announced(self) -> dict[str, tuple[str, ...]]:
         """Groups and versions of the plain documents, in the order of a real server."""
-        known = NEIGHBOURS | {group: tuple(versions) for group, versions in self._versions.items() if group}
+        known = _EMPTY_GROUPS | {group: tuple(versions) for group, versions in self._versions.items() if group}
         return {group: known[group] for group in dict.fromkeys((*_ORDER, *known)) if group in known}
 
     @cached_property
@@ -113,7 +116,7 @@ class Discovery:
 
     @cached_property
     def _aggregate(self) -> tuple[bytes, str]:
-        return _tagged(_aggregated([self._aggregated_group(group) for group in self._versions if group]))
+        return _tagged(_aggregated([self._aggregated_group(group) for group in self._announced]))
 
     @cached_property
     def _legacy_aggregate(self) -> tuple[bytes, str]:
@@ -124,13 +127,13 @@ class Discovery:
             {
                 "version": version,
                 "resources": [
-                    _aggregated_kind(kind, version) for kind in self._kinds(f"{group}/{version}" if group else version)
+                    _aggregated_kind(kind) for kind in self._kinds(f"{group}/{version}" if group else version)
                 ],
                 "freshness": "Current",
             }
-            for version in self._versions[group]
+            for version in self._announced.get(group, self._versions.get(group, ()))
         ]
-        return {"metadata": {"name": group, "creationTimestamp": None}, "versions": versions}
+        return {"metadata": {"name": group} if group else {}, "versions": versions}
 
     def _kinds(self, group_version: str) -> list[Kind]:
         return sorted(self._served.get(group_version, {}).values(), key=lambda kind: kind.plural)
@@ -171,10 +174,10 @@ def _aggregated(items: list[dict[str, Any]]) -> dict[str, Any]:
     return {"kind": DISCOVERY_LIST, "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 
 
-def _aggregated_kind(kind: Kind, version: str) -> dict[str, Any]:
+def _aggregated_kind(kind: Kind) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "resource": kind.plural,
-        "responseKind": {"group": kind.group, "version": version, "kind": kind.kind},
+        "responseKind": _response_kind(kind.kind),
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
         "verbs": list(kind.verbs),
@@ -184,18 +187,19 @@ def _aggregated_kind(kind: Kind, version: str) -> dict[str, Any]:
     if kind.categories:
         entry["categories"] = list(kind.categories)
     if kind.subresources:
-        entry["subresources"] = [_aggregated_subresource(kind, version, each) for each in kind.subresources]
+        entry["subresources"] = [_aggregated_subresource(kind, each) for each in kind.subresources]
     return entry
 
 
-def _aggregated_subresource(kind: Kind, version: str, subresource: Subresource) -> dict[str, Any]:
-    group, _, own = subresource.group_version.rpartition("/")
-    response = {
-        "group": group if subresource.group_version else kind.group,
-        "version": own or version,
-        "kind": subresource.kind or kind.kind,
-    }
+def _aggregated_subresource(kind: Kind, subresource: Subresource) -> dict[str, Any]:
+    response = _response_kind(subresource.kind or kind.kind, subresource.group_version)
     return {"subresource": subresource.name, "responseKind": response, "verbs": list(subresource.verbs)}
+
+
+def _response_kind(kind: str, group_version: str = "") -> dict[str, str]:
+    """Group and version are there only where they differ from those around."""
+    group, _, version = group_version.rpartition("/")
+    return {"group": group, "version": version if group else "", "kind": kind}
 
 
 def _tagged(document: Mapping[str, Any]) -> tuple[bytes, str]:

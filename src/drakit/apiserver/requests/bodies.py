@@ -30,6 +30,7 @@ from drakit.apiserver.storage.objects import StoredObject
 from drakit.base import fields
 from drakit.base.errors import DecodeError, Unsupported
 from drakit.base.structs import Model
+from drakit.validation.resource.opaque import PARAMETERS_LENGTH
 
 T = TypeVar("T")
 MAX_BODY = 3 * 1024 * 1024
@@ -117,6 +118,44 @@ def has_spaced_parameters(request: Request, document: Plain) -> bool:
     parameters = [(each.get("opaque") or {}).get("parameters") for each in configs]
     texts = [json.dumps(each, separators=(",", ":"), ensure_ascii=False) for each in parameters if each is not None]
     return any(text.encode() not in request.body for text in texts)
+
+
+_CONFIGS = {
+    "DeviceClass": ("spec", "config"),
+    "ResourceClaim": ("spec", "devices", "config"),
+    "ResourceClaimTemplate": ("spec", "spec", "devices", "config"),
+}
+"""Where a kind has configurations with opaque parameters."""
+
+
+def overlong_parameters(request: Request, kind: str) -> list[fields.FieldError]:
+    """Opaque parameters of a JSON body that are too long only with the spaces that they were sent with."""
+    path = _CONFIGS.get(kind)
+    if path is None or len(request.body) <= PARAMETERS_LENGTH or media_type(request) not in ("", "application/json"):
+        return []
+    try:
+        part = msgspec.Raw(request.body)
+        for name in path:
+            part = msgspec.json.decode(part, type=dict[str, msgspec.Raw])[name]
+        configs = msgspec.json.decode(part, type=list[_SentConfig])
+    except (msgspec.DecodeError, KeyError):
+        return []
+    where = fields.Path(path[0])
+    for name in path[1:]:
+        where /= name
+    return [
+        fields.too_long(where[index] / "opaque" / "parameters", PARAMETERS_LENGTH)
+        for index, each in enumerate(configs)
+        if each.opaque is not None and len(each.opaque.parameters) > PARAMETERS_LENGTH
+    ]
+
+
+class _SentOpaque(msgspec.Struct):
+    parameters: msgspec.Raw = msgspec.Raw()
+
+
+class _SentConfig(msgspec.Struct):
+    opaque: _SentOpaque | None = None
 
 
 def _protobuf(body: bytes) -> Any:

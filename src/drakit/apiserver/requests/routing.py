@@ -171,6 +171,8 @@ class Routes:
             return self._subresource(info, kind)
         if info.namespace and not kind.namespaced and kind.plural != "namespaces":
             raise resource_not_found()
+        if method == "HEAD":
+            raise method_not_allowed()
         # Upstream's order of checks: it decides between 404 and 405.
         if method == "POST" and not info.collection:
             raise method_not_allowed()

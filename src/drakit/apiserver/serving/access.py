@@ -121,6 +121,16 @@ class AccessControl:
             # Once before the first request; from then on in the background.
             self._aggregation = asyncio.create_task(RoleAggregation(context).run())
 
+    def check_followed(self) -> None:
+        """Raise Retryable, naming them, if kinds that authorization depends on are not followed."""
+        if missing := [name for follower in self._followers for name in follower.behind()]:
+            raise Retryable(f"not followed: {', '.join(missing)}")
+
+    async def check_roles(self) -> None:
+        """Raise Retryable unless the default roles are known."""
+        if RBAC in self.modes and not self.policy.has_role("cluster-admin"):
+            raise Retryable("the role cluster-admin is not there")
+
     async def stop(self) -> None:
         """End all tasks that `start`, or the first token, began. Idempotent."""
         if self._aggregation is not None:

@@ -36,8 +36,9 @@ from drakit.apiserver.nodes import NodeClient
 from drakit.apiserver.openapi.pages import OpenAPIPages
 from drakit.apiserver.requests.routing import Routes
 from drakit.apiserver.serving.access import AccessControl
-from drakit.apiserver.serving.bootstrap import bootstrap
+from drakit.apiserver.serving.bootstrap import bootstrap, check_bootstrap
 from drakit.apiserver.serving.health import Health
+from drakit.apiserver.serving.issuer import IssuerPages
 from drakit.apiserver.serving.server import Server
 from drakit.apiserver.serving.shares import Limits
 from drakit.apiserver.storage.objectstore import LARGEST, ObjectStore
@@ -105,7 +106,8 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
         routes=Routes(served),
         discovery=Discovery(served),
         documents=OpenAPIPages(served),
-        health=_health(store),
+        health=_health(store, access, context),
+        issuer=IssuerPages(accounts),
         metrics=metrics,
         resources=Resources(context, metrics, Reviewer(context.authorizer, sources), accounts, connector),
         access=access,
@@ -164,11 +166,25 @@ async def _prepare_store(store: Store, context: ServerContext, access: AccessCon
         raise
 
 
-def _health(store: Store) -> Health:
+def _health(store: Store, access: AccessControl, context: ServerContext) -> Health:
     async def answers() -> None:
         await store.revision()
 
     async def ping() -> None:
         return
 
-    return Health({"ping": ping, "store": answers})
+    async def followed() -> None:
+        access.check_followed()
+
+    async def bootstrapped() -> None:
+        await check_bootstrap(context)
+
+    alive = {"ping": ping, "store": answers, "etcd": answers}
+    return Health(
+        alive,
+        {
+            "informer-sync": followed,
+            "poststarthook/start-system-namespaces-controller": bootstrapped,
+            "poststarthook/rbac/bootstrap-roles": access.check_roles,
+        },
+    )

@@ -1,7 +1,7 @@
 """Health: `/healthz`, `/livez`, `/readyz`, and each check by itself below them.
 
-In:  named checks.
-Out: `ok`, or the list of checks with their results.
+In:  named checks; some are of readiness alone.
+Out: `ok`, or the list of checks with their results: which part is not ready, and why.
 """
 
 from __future__ import annotations
@@ -18,39 +18,43 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 class Health:
-    def __init__(self, checks: Mapping[str, Check]) -> None:
-        self._checks = checks
+    def __init__(self, checks: Mapping[str, Check], readiness: Mapping[str, Check] | None = None) -> None:
+        """`readiness` has checks that a server fails that must not be restarted for it: it is not ready yet."""
+        self._alive = checks
+        self._ready = {**checks, **(readiness or {})}
 
     async def answer(self, request: Request) -> Response | None:
         """The answer to a health path; None for any other path."""
         parts = [part for part in request.path.split("/") if part]
-        if not parts or parts[0] not in PATHS or len(parts) > 2:
+        if not parts or parts[0] not in PATHS:
             return None
-        if len(parts) == 2:
-            return await self._one(parts[0], parts[1])
+        checks = self._ready if parts[0] == "readyz" else self._alive
+        if len(parts) > 1:
+            return await self._one(checks, parts[0], "/".join(parts[1:]))
         excluded = set(request.parameters("exclude"))
-        results = {name: await self._run(name) for name in self._checks if name not in excluded}
+        results = {name: await _run(check) for name, check in checks.items() if name not in excluded}
         bad = [name for name, problem in results.items() if problem]
         verbose = any(key == "verbose" for key, _ in request.query)
         if not bad and not verbose:
             return _text("ok")
         lines = [f"[-]{name} failed: {problem}" if problem else f"[+]{name} ok" for name, problem in results.items()]
-        lines += [f"[+]{name} excluded: ok" for name in self._checks if name in excluded]
+        lines += [f"[+]{name} excluded: ok" for name in checks if name in excluded]
         lines.append(f"{parts[0]} check {'failed' if bad else 'passed'}")
         return _text("\n".join(lines) + "\n", 500 if bad else 200)
 
-    async def _one(self, path: str, name: str) -> Response | None:
-        if name not in self._checks:
+    async def _one(self, checks: Mapping[str, Check], path: str, name: str) -> Response | None:
+        if name not in checks:
             return None
-        problem = await self._run(name)
+        problem = await _run(checks[name])
         return _text(f"{path} check failed: {problem}\n", 500) if problem else _text("ok")
 
-    async def _run(self, name: str) -> str:
-        try:
-            await self._checks[name]()
-        except Exception as error:
-            return str(error) or type(error).__name__
-        return ""
+
+async def _run(check: Check) -> str:
+    try:
+        await check()
+    except Exception as error:
+        return str(error) or type(error).__name__
+    return ""
 
 
 def _text(text: str, code: int = 200) -> Response:

@@ -40,7 +40,9 @@ from drakit.apiserver.openapi.pages import OpenAPIPages
 from drakit.apiserver.requests import routing
 from drakit.apiserver.requests.routing import RequestInfo, Routes, Target
 from drakit.apiserver.serving.access import AccessControl
+from drakit.apiserver.serving.bootstrap import announce
 from drakit.apiserver.serving.health import Health
+from drakit.apiserver.serving.issuer import IssuerPages
 from drakit.apiserver.serving.shares import Limits, Shares
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.dispatch import Resources
@@ -74,6 +76,7 @@ class Server:
         discovery: Discovery,
         documents: OpenAPIPages,
         health: Health,
+        issuer: IssuerPages,
         metrics: ServerMetrics,
         resources: Resources,
         access: AccessControl,
@@ -89,6 +92,7 @@ class Server:
         self._discovery = discovery
         self._documents = documents
         self._health = health
+        self._issuer = issuer
         self._metrics = metrics
         self._resources = resources
         self._access = access
@@ -107,6 +111,14 @@ class Server:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    async def announce(self, address: str, *, client_ca: str = "") -> None:
+        """Tell clients that the server is reached at this host and port: discovery, and the service `kubernetes`.
+
+        `client_ca` (PEM) is the CA of client certificates. Other servers of the cluster trust it, too.
+        """
+        self.address = address
+        await announce(self.context, address, client_ca)
 
     async def close(self) -> None:
         """End watches, followers, role aggregation and worker threads. Idempotent. The store stays open."""
@@ -220,7 +232,8 @@ class Server:
         found = self._discovery.answer(request, self.address)
         if found is not None:
             return in_accepted_form(found, request.headers.get("accept", ""))
-        if (answer := await self._health.answer(request)) is not None:
+        answer = self._issuer.answer(request, self.address) or await self._health.answer(request)
+        if answer is not None:
             return answer
         parts = [part for part in request.path.split("/") if part]
         match parts:

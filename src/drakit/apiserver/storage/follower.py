@@ -56,6 +56,12 @@ class Follower:
             revision = await self._load(prefix, kind)
             self._tasks.append(asyncio.create_task(self._follow(prefix, kind, revision)))
 
+    def behind(self) -> list[str]:
+        """The kinds that were not read, or are not followed any more."""
+        followed = [not task.done() for task in self._tasks]
+        running = [*followed, *([False] * (len(self._kinds) - len(followed)))]
+        return [kind.qualified for kind, alive in zip(self._kinds.values(), running, strict=True) if not alive]
+
     async def stop(self) -> None:
         """Idempotent, also before `start`."""
         if self._observe in self._objects.observers:

@@ -49,6 +49,12 @@ def _claim(item: Plain, _now: datetime) -> list[Any]:
     return [",".join(states)]
 
 
+def _component(item: Plain, _now: datetime) -> list[Any]:
+    healthy: dict[str, Any] = next(iter(item.get("conditions") or ()), {})
+    words = {"True": "Healthy", "False": "Unhealthy"}
+    return [words.get(healthy.get("status", ""), "Unknown"), healthy.get("message", ""), healthy.get("error", "")]
+
+
 def _slice(item: Plain, _now: datetime) -> list[Any]:
     spec = spec_of(item)
     return [spec.get("nodeName") or "", spec.get("driver", ""), (spec.get("pool") or {}).get("name", "")]
@@ -264,6 +270,7 @@ CELLS: Mapping[str, Cells] = {
     "DeviceTaintRule": named(_taint_rule),
     "Endpoints": named(_endpoints),
     "Event": _event,
+    "ComponentStatus": lambda item, now: [item["metadata"]["name"], *_component(item, now)],
     "Lease": named(lambda item, _: [spec_of(item).get("holderIdentity") or ""]),
     "MutatingAdmissionPolicy": named(lambda item, _: [len(spec_of(item).get("mutations") or ()), _param_kind(item)]),
     "MutatingAdmissionPolicyBinding": named(_policy_binding),

@@ -46,7 +46,7 @@ def render(
 ) -> dict[str, Any]:
     """The table of objects of one kind. `metadata` is the list's, or for a single object its resourceVersion."""
     table: dict[str, Any] = {"kind": "Table", "apiVersion": f"{GROUP}/{version}", "metadata": dict(metadata or {})}
-    table["columnDefinitions"] = list(columns(kind)) if headers else []
+    table["columnDefinitions"] = list(columns(kind)) if headers else None
     table["rows"] = [_row(kind, each, now, include_object, version) for each in objects]
     return table
 

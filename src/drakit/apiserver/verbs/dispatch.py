@@ -22,6 +22,7 @@ from drakit.apiserver.requests.negotiation import negotiate
 from drakit.apiserver.requests.options import delete_options, list_options, write_options
 from drakit.apiserver.verbs import connect
 from drakit.apiserver.verbs.bind import bind, evict
+from drakit.apiserver.verbs.components import COMPONENT_STATUS, component, components
 from drakit.apiserver.verbs.connect import Connector
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.create import create
@@ -92,9 +93,13 @@ class Resources:
         return await handler(call, presenter)
 
     async def _get(self, call: ApiCall, presenter: Presenter) -> Response:
+        if call.kind is COMPONENT_STATUS:
+            return presenter.object(await component(self._context, call.name))
         return presenter.object(await get(self._context, call))
 
     async def _list(self, call: ApiCall, presenter: Presenter) -> Response:
+        if call.kind is COMPONENT_STATUS:
+            return await presenter.list(await components(self._context))
         return await presenter.list(await list_objects(self._context, call))
 
     async def _watch(self, call: ApiCall, presenter: Presenter) -> Response:

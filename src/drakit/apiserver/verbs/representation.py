@@ -15,7 +15,7 @@ import msgspec
 from drakit.api.codec.protobuf import CONTENT_TYPE as PROTOBUF
 from drakit.api.codec.protobuf import encode_frame, encode_protobuf
 from drakit.api.exchange import JSON, Content, Document, OneObject, Raw, Response, StatusContent
-from drakit.api.text.yamldump import dump_yaml
+from drakit.api.text.yamldump import dump_yaml, sorted_keys
 from drakit.apiserver import tables
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.requests.negotiation import YAML, Representation, negotiate
@@ -163,7 +163,8 @@ class Presenter:
             "kind": "PartialObjectMetadataList",
             "apiVersion": self._meta_version,
             "metadata": msgspec.to_builtins(found.metadata),
-            "items": [self._metadata(stored) for stored in found.objects],
+            # No items are null here, and an empty list elsewhere: as upstream.
+            "items": [self._metadata(stored) for stored in found.objects] or None,
         }
 
 
@@ -173,4 +174,4 @@ def _frame(type_: str, document: Mapping[str, Any]) -> bytes:
 
 def _as_yaml(content: Content) -> Content:
     document = content.document if isinstance(content, OneObject | Document) else msgspec.json.decode(content.encode())
-    return Raw(dump_yaml(dict(document)).encode())
+    return Raw(dump_yaml(sorted_keys(document)).encode())

@@ -27,7 +27,7 @@ from drakit.apiserver.admission import rules
 from drakit.apiserver.admission.chain import CREATE, UPDATE, ObjectChange
 from drakit.apiserver.auth.authorization import require
 from drakit.apiserver.failures import ApiError, bad_request
-from drakit.apiserver.requests.bodies import Incoming, has_spaced_parameters, incoming
+from drakit.apiserver.requests.bodies import Incoming, has_spaced_parameters, incoming, overlong_parameters
 from drakit.apiserver.requests.options import WriteOptions, parse_revision
 from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import Conflict, KeyExists, conflict
@@ -85,9 +85,11 @@ def read_object(
 
 
 def check_place(call: ApiCall, document: Plain) -> None:
-    """Require the namespace of the path, and its name if it has one. Fill the namespace in."""
+    """Require the namespace of the path, and its name if it has one. Fill the namespace in, or clear it."""
     metadata = document.setdefault("metadata", {})
     namespace = call.namespace
+    if not call.kind.namespaced:
+        metadata.pop("namespace", None)
     # An empty namespace in the object counts as none.
     if metadata.get("namespace", namespace) not in (namespace, ""):
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
@@ -160,6 +162,7 @@ async def _write_new_once(
     _prepare_new(call, new)
     context.rules.drop_disabled(change)
     await rules.require(context.rules, change)
+    _check_sent_parameters(call, change.name)
     await _require_create(context, call)
     await context.admission.validate(change)
     call.warnings.extend(call.strategy.warnings(new, None))
@@ -172,11 +175,17 @@ async def _require_create(context: ServerContext, call: ApiCall) -> None:
         await require(context.authorizer, call.attributes(CREATE_VERB))
 
 
+def _check_sent_parameters(call: ApiCall, name: str) -> None:
+    """The limit of opaque parameters counts their text as it was sent. The rules see them without spaces."""
+    if errors := overlong_parameters(call.request, call.kind.kind):
+        raise ApiError(status.invalid(call.kind.kind, call.kind.group, name, errors))
+
+
 def _prepare_new(call: ApiCall, new: Plain) -> None:
     call.strategy.prepare_create(new)
     user = call.user
     call.strategy.set_requester(new, user.name, user.uid, user.groups, user.extra)
-    new["metadata"].pop("generation", None)
+    # A kind that has no generation keeps what a client sent, as upstream.
     if call.strategy.generation:
         new["metadata"]["generation"] = 1
     _complete(call, new)

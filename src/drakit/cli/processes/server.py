@@ -67,7 +67,7 @@ async def serve(
     host = Host(place, files.directory)
     settings.nodes = host.node_client()
     async with opened(files.database, files.etcd) as store, await build_server(store, settings=settings) as server:
-        server.address = host.url.rpartition("//")[2]
+        await server.announce(host.url.rpartition("//")[2], client_ca=host.root_ca())
         listener = Listener(Logged(server), host.socket, host.security())
         with explained("--kubeconfig"):
             write_kubeconfig(files.kubeconfig_path, host.access(admin_token))

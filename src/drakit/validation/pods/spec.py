@@ -136,8 +136,15 @@ def _check_placement(spec: PodSpec, path: Path) -> Iterator[FieldError]:
         yield from _check_toleration(toleration, (path / "tolerations")[index])
     yield from _check_affinity(spec, path / "affinity" / "nodeAffinity")
     yield from _check_gates(spec, path / "schedulingGates")
-    if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name is not None:
-        yield from check_subdomain(spec.scheduling_group.pod_group_name, path / "schedulingGroup" / "podGroupName")
+    if spec.scheduling_group is not None:
+        yield from _check_group(spec.scheduling_group.pod_group_name, path / "schedulingGroup" / "podGroupName")
+
+
+def _check_group(name: str | None, path: Path) -> Iterator[FieldError]:
+    if name is None:
+        yield invalid(path, None, "must specify one of: `podGroupName`")
+    else:
+        yield from check_subdomain(name, path)
 
 
 def _check_toleration(toleration: Toleration, path: Path) -> Iterator[FieldError]:

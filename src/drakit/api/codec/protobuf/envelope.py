@@ -109,7 +109,7 @@ def _decode(data: bytes) -> dict[str, Any]:
     types = _texts_of(data, *parts.get(1, (0, 0)))
     version, kind = (read_text(data, *types.get(number, (0, 0))) for number in (1, 2))
     encoding, content = (read_text(data, *parts.get(number, (0, 0))) for number in (3, 4))
-    head = {"kind": kind, "apiVersion": version}
+    head = {name: text for name, text in (("kind", kind), ("apiVersion", version)) if text}
     if encoding:
         raise Unsupported(f"content encoding {encoding!r} is not supported in protobuf bodies")
     start, stop = parts.get(2, (0, 0))
@@ -129,8 +129,8 @@ def _texts_of(data: bytes, at: int, end: int) -> dict[int, tuple[int, int]]:
 
 
 def _completed(version: str, kind: str, document: dict[str, Any]) -> dict[str, Any]:
-    """Items of a list have no types on the wire; those of partial metadata have them in JSON."""
+    """Items of a list have no types on the wire; those of partial metadata have them in JSON, or are null."""
     if kind == "PartialObjectMetadataList":
         types = {"kind": "PartialObjectMetadata", "apiVersion": version}
-        document["items"] = [{**types, **item} for item in document["items"]]
+        document["items"] = [{**types, **item} for item in document["items"]] or None
     return document

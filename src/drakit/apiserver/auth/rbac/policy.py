@@ -93,6 +93,10 @@ class RolePolicy:
             self._unbind((namespace, name))
         self._changed()
 
+    def has_role(self, name: str) -> bool:
+        """Whether there is a cluster role of this name."""
+        return ("", name) in self._roles
+
     def role(self, reference: RoleRef, namespace: str) -> tuple[PolicyRule, ...] | None:
         """The rules that a binding in `namespace` refers to."""
         found = self._rules(reference, namespace)

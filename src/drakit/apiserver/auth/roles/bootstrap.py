@@ -33,6 +33,7 @@ from drakit.apiserver.auth.roles.builders import (
 )
 from drakit.apiserver.auth.roles.components import component_roles, node_rules
 from drakit.apiserver.auth.roles.controllers import controller_rules
+from drakit.apiserver.auth.roles.neighbours import neighbour_objects
 from drakit.apiserver.auth.roles.users import user_roles
 from drakit.apiserver.kinds.served import known_kind
 from drakit.base.gates import FeatureGates
@@ -52,6 +53,7 @@ def default_objects(gates: FeatureGates) -> Iterator[Document]:
     for name in controllers:
         yield cluster_binding(_CONTROLLER + name, [account(SYSTEM, name)])
     yield from _leader_election()
+    yield from neighbour_objects()
 
 
 def node_role() -> tuple[CompiledRule, ...]:

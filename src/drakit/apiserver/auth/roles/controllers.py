@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drakit.apiserver.auth.roles.builders import EVENTS, READ, UPDATE, Document, on
+from drakit.apiserver.auth.roles.neighbours import CONTROLLERS
 from drakit.apiserver.auth.roles.workloads import workload_rules
 from drakit.base.gates import FeatureGates
 
@@ -17,7 +18,8 @@ _POD_OWNER = "create delete list patch watch"
 
 
 def controller_rules(gates: FeatureGates) -> dict[str, list[Document]]:
-    rules = {**_general(), **workload_rules(), "resource-claim-controller": list(_claims(gates))}
+    neighbours = {name: list(rules) for name, rules in CONTROLLERS.items()}
+    rules = {**neighbours, **_general(), **workload_rules(), "resource-claim-controller": list(_claims(gates))}
     if gates.enabled("DRADeviceTaints"):
         rules["device-taint-eviction-controller"] = list(_evicting(gates))
     if gates.enabled("DRAResourcePoolStatus"):

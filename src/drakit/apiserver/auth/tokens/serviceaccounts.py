@@ -6,12 +6,15 @@ Out: a signed token; the user of a token, or the reason why it is not valid.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
 import jwt
 import msgspec
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from drakit.api.exchange import User
@@ -22,7 +25,7 @@ from drakit.apiserver.auth.tokens.boundobjects import BoundObjects
 from drakit.apiserver.auth.tokens.requests import Bound, TokenRequestSpec
 from drakit.base.clock import Clock
 
-_ALGORITHM = "ES256"
+ALGORITHM = "ES256"
 _PREFIX = "authentication.kubernetes.io/"
 _INVALIDATED = "service account token has been invalidated"
 _REMEMBERED = 4096
@@ -87,7 +90,8 @@ class ServiceAccountTokens:
         self.audiences = tuple(audiences)
         """The audiences of this server."""
         self._key = key
-        self._issuer = issuer
+        self.issuer = issuer
+        self._key_id = _key_id(key)
         self._clock = clock
         self._bound_objects = bound_objects
         self._new_id = new_id
@@ -104,7 +108,7 @@ class ServiceAccountTokens:
         ends = now + timedelta(seconds=wanted.expiration_seconds)
         private = {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}, **bound.claims()}
         claims = {
-            "iss": self._issuer,
+            "iss": self.issuer,
             "sub": account(namespace, name).name,
             "aud": audiences,
             "iat": int(now.timestamp()),
@@ -113,7 +117,7 @@ class ServiceAccountTokens:
             "jti": self._new_id(),
             "kubernetes.io": private,
         }
-        token = jwt.encode(claims, self._key, algorithm=_ALGORITHM)
+        token = jwt.encode(claims, self._key, algorithm=ALGORITHM, headers={"kid": self._key_id})
         return {
             "kind": "TokenRequest",
             "apiVersion": "authentication.k8s.io/v1",
@@ -125,6 +129,11 @@ class ServiceAccountTokens:
             },
             "status": {"token": token, "expirationTimestamp": format_time(ends)},
         }
+
+    def public_key(self) -> dict[str, Any]:
+        """The key by which others verify tokens, as a JSON web key."""
+        made: dict[str, Any] = jwt.algorithms.ECAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
+        return {"use": "sig", **made, "kid": self._key_id, "alg": ALGORITHM}
 
     def user(self, token: str) -> User | None:
         """The service account of a valid token for this server; None for any other token."""
@@ -155,8 +164,8 @@ class ServiceAccountTokens:
             decoded: dict[str, Any] = jwt.decode(
                 token,
                 self._key.public_key(),
-                algorithms=[_ALGORITHM],
-                issuer=self._issuer,
+                algorithms=[ALGORITHM],
+                issuer=self.issuer,
                 options={
                     "require": ["exp", "nbf", "aud", "sub"],
                     # `_check` and `examine` do this, with this server's clock and the wanted audiences.
@@ -199,6 +208,13 @@ def _user(claims: TokenClaims) -> User:
         extra[f"{_PREFIX}pod-uid"] = (private.pod.uid,)
     named = account(private.namespace, private.serviceaccount.name)
     return User(name=named.name, uid=private.serviceaccount.uid, groups=named.groups, extra=extra)
+
+
+def _key_id(key: ec.EllipticCurvePrivateKey) -> str:
+    """A name for the key that follows from it: two servers with one key name it alike."""
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    digest = hashlib.sha256(key.public_key().public_bytes(serialization.Encoding.DER, form)).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
