@@ -48,7 +48,7 @@ def sorted_keys(value: Any) -> Any:
 
 
 def _compare(first: str, second: str) -> int:
-    """Numbers in keys count as numbers (`k2` before `k10`), and letters come after what is none."""
+    """Numbers in keys count as numbers (2 before 10), and letters come after what is none."""
     digits = False
     for at, (one, other) in enumerate(zip(first, second, strict=False)):
         if one == other:
