@@ -151,12 +151,12 @@ def test_gang_scheduling_comes_with_its_gate() -> None:
 def test_plugins_that_drakit_does_not_have_are_accepted_and_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     text = (
         "profiles: [{plugins: {multiPoint: {enabled: [{name: VolumeBinding}], disabled: [{name: ImageLocality}]}},"
-        " pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 3}}]}]"
+        " pluginConfig: [{name: NodeVolumeLimits, args: {most: 3}}]}]"
     )
     with caplog.at_level(logging.WARNING):
         load_configuration(HEAD + text, source="scheduler.yaml")
     assert caplog.messages == [
-        "scheduler.yaml: drakit does not have these plugins, they do nothing: InterPodAffinity, VolumeBinding"
+        "scheduler.yaml: drakit does not have these plugins, they do nothing: NodeVolumeLimits, VolumeBinding"
     ]
 
 

@@ -20,6 +20,10 @@ def nominated(node: str) -> Pod:
 class Nodes(list[NodeInfo]):
     """As the cache shows them."""
 
+    @property
+    def affine(self) -> dict[str, int]:
+        return {}
+
     def all(self) -> list[NodeInfo]:
         return list(self)
 

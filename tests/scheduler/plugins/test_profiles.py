@@ -60,12 +60,16 @@ async def test_the_defaults_stand_where_they_have_a_part() -> None:
         "NodePorts",
         "NodeResourcesFit",
         "DynamicResources",
+        "PodTopologySpread",
+        "InterPodAffinity",
     ]
     assert [(plugin.name, weight) for plugin, weight in found.score] == [
         ("TaintToleration", 3),
         ("NodeAffinity", 2),
         ("NodeResourcesFit", 1),
         ("DynamicResources", 2),
+        ("PodTopologySpread", 2),
+        ("InterPodAffinity", 2),
         ("NodeResourcesBalancedAllocation", 1),
     ]
     assert names(found.bind) == ["DefaultBinder"]

@@ -34,6 +34,8 @@ class SchedulerCache:
         self._uids: dict[NameKey, str] = {}
         self._assumed: set[str] = set()
         self._homeless: dict[str, dict[str, Pod]] = {}
+        self.affine: dict[str, int] = {}
+        """How many pods of each node have affinity or anti-affinity to other pods; nodes without one are not here."""
         self._order = NodeOrder()
         self._listed: list[NodeInfo] = []
         self._positions: dict[str, int] = {}
@@ -150,6 +152,9 @@ class SchedulerCache:
         before = self._pods.get(uid)
         if before is not None and before.spec.node_name != pod.spec.node_name:
             self._leave(before)
+            before = None
+        if before is None:
+            self._count_affine(pod, 1)
         self._pods[uid] = pod
         self._uids[name] = uid
         info = self._infos.get(pod.spec.node_name)
@@ -158,8 +163,19 @@ class SchedulerCache:
         else:
             self._set(info.with_pod(pod))
 
+    def _count_affine(self, pod: Pod, sign: int) -> None:
+        affinity, name = pod.spec.affinity, pod.spec.node_name
+        if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+            return
+        count = self.affine.get(name, 0) + sign
+        if count:
+            self.affine[name] = count
+        else:
+            del self.affine[name]
+
     def _leave(self, pod: Pod) -> None:
         name, uid = pod.spec.node_name, pod.metadata.uid
+        self._count_affine(pod, -1)
         info = self._infos.get(name)
         if info is not None:
             self._set(info.without_pod(uid))

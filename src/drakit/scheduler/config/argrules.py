@@ -24,11 +24,15 @@ from drakit.base.nodeselectors import (
 from drakit.base.structs import Model
 from drakit.scheduler.config.args import (
     DEVICE_STRATEGIES,
+    LIST_DEFAULTING,
     REQUESTED_TO_CAPACITY,
     STRATEGIES,
+    SYSTEM_DEFAULTING,
+    InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
     ScoringStrategy,
     ShapePoint,
 )
@@ -44,8 +48,41 @@ def check_args(args: Model, path: Path, gates: FeatureGates) -> Iterator[FieldEr
             yield from _check_balanced(args, path / "resources")
         case NodeAffinityArgs():
             yield from _check_affinity(args, path / "addedAffinity")
+        case InterPodAffinityArgs():
+            weight = args.hard_pod_affinity_weight
+            if not 0 <= weight <= _MOST_WEIGHT:
+                yield invalid(path / "hardPodAffinityWeight", weight, f"not in valid range [0, {_MOST_WEIGHT}]")
+        case PodTopologySpreadArgs():
+            yield from _check_spread(args, path)
         case WireDynamicResourcesArgs():
             yield from _check_dynamic(args, path, gates)
+
+
+_MOST_WEIGHT = 100
+
+
+def _check_spread(args: PodTopologySpreadArgs, path: Path) -> Iterator[FieldError]:
+    kinds = (SYSTEM_DEFAULTING, LIST_DEFAULTING)
+    if args.defaulting_type not in kinds:
+        yield not_supported(path / "defaultingType", args.defaulting_type, kinds)
+    elif args.defaulting_type == SYSTEM_DEFAULTING and args.default_constraints:
+        told = f"when .defaultingType is {SYSTEM_DEFAULTING}"
+        yield invalid(path / "defaultingType", args.defaulting_type, f"must be empty: defaultConstraints {told}")
+    for at, each in enumerate(args.default_constraints):
+        where = (path / "defaultConstraints")[at]
+        if each.max_skew <= 0:
+            yield invalid(where / "maxSkew", each.max_skew, "not in valid range (0, inf)")
+        if not each.topology_key:
+            yield required(where / "topologyKey", "can not be empty")
+        if each.when_unsatisfiable not in _UNSATISFIABLE:
+            yield not_supported(where / "whenUnsatisfiable", each.when_unsatisfiable, _UNSATISFIABLE)
+        if each.label_selector is not None:
+            yield forbidden(
+                where / "labelSelector", "constraint must not define a selector, as they deduced for each pod"
+            )
+
+
+_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 
 
 def check_duration(text: str, path: Path, *, least: float, rule: str) -> Iterator[FieldError]:

@@ -5,13 +5,16 @@ Times are seconds. A plugin that is told nothing gets the defaults that stand he
 
 from __future__ import annotations
 
-from drakit.api.objects.pods import NodeAffinity
+from drakit.api.objects.pods import NodeAffinity, TopologySpreadConstraint
 from drakit.base.structs import Model
 
 LEAST_ALLOCATED = "LeastAllocated"
 MOST_ALLOCATED = "MostAllocated"
 REQUESTED_TO_CAPACITY = "RequestedToCapacityRatio"
 STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY)
+
+SYSTEM_DEFAULTING = "System"
+LIST_DEFAULTING = "List"
 
 BINPACK = "binpack"
 SPREAD = "spread"
@@ -62,6 +65,20 @@ class NodeAffinityArgs(Model):
     added_affinity: NodeAffinity | None = None
 
 
+class InterPodAffinityArgs(Model):
+    """`hard_pod_affinity_weight`: what a required term of a pod on a node makes the node liked by pods it selects."""
+
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class PodTopologySpreadArgs(Model):
+    """Constraints of pods that have none. `System`: those of Kubernetes, for pods of a ReplicaSet."""
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: str = SYSTEM_DEFAULTING
+
+
 class DynamicResourcesArgs(Model):
     """`filter_timeout` 0 or None: no limit. `binding_timeout` None: binding conditions are off.
 
@@ -75,5 +92,13 @@ class DynamicResourcesArgs(Model):
     preemption: bool = False
 
 
-Args = NodeResourcesFitArgs | NodeResourcesBalancedAllocationArgs | NodeAffinityArgs | DynamicResourcesArgs | None
+Args = (
+    NodeResourcesFitArgs
+    | NodeResourcesBalancedAllocationArgs
+    | NodeAffinityArgs
+    | InterPodAffinityArgs
+    | PodTopologySpreadArgs
+    | DynamicResourcesArgs
+    | None
+)
 """What a plugin is made with; None for one that takes nothing."""

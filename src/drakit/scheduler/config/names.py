@@ -16,6 +16,8 @@ NODE_AFFINITY = "NodeAffinity"
 NODE_PORTS = "NodePorts"
 NODE_RESOURCES_FIT = "NodeResourcesFit"
 DYNAMIC_RESOURCES = "DynamicResources"
+POD_TOPOLOGY_SPREAD = "PodTopologySpread"
+INTER_POD_AFFINITY = "InterPodAffinity"
 BALANCED_ALLOCATION = "NodeResourcesBalancedAllocation"
 DEFAULT_BINDER = "DefaultBinder"
 GANG_SCHEDULING = "GangScheduling"
@@ -30,6 +32,8 @@ DEFAULTS: tuple[tuple[str, int], ...] = (
     (NODE_PORTS, 0),
     (NODE_RESOURCES_FIT, 1),
     (DYNAMIC_RESOURCES, 2),
+    (POD_TOPOLOGY_SPREAD, 2),
+    (INTER_POD_AFFINITY, 2),
     (BALANCED_ALLOCATION, 1),
     (DEFAULT_BINDER, 0),
 )
@@ -44,11 +48,9 @@ ELSEWHERE = frozenset(
     {
         "DefaultPreemption",
         "ImageLocality",
-        "InterPodAffinity",
         "NodeDeclaredFeatures",
         "NodeVolumeLimits",
         "PodGroupPodsCount",
-        "PodTopologySpread",
         "TopologyPlacementGenerator",
         "VolumeBinding",
         "VolumeRestrictions",

@@ -22,9 +22,11 @@ from drakit.scheduler.config.args import (
     FILTER_TIMEOUT,
     Args,
     DynamicResourcesArgs,
+    InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
     ResourceSpec,
 )
 from drakit.scheduler.config.durations import seconds
@@ -130,6 +132,8 @@ def _finished(args: Model, gates: FeatureGates) -> Args:
         case WireDynamicResourcesArgs():
             return _dynamic(args, gates)
         case NodeResourcesFitArgs() | NodeResourcesBalancedAllocationArgs() | NodeAffinityArgs():
+            return args
+        case InterPodAffinityArgs() | PodTopologySpreadArgs():
             return args
     raise TypeError(f"no args of a plugin: {args!r}")
 

@@ -11,8 +11,21 @@ from typing import Any
 import msgspec
 
 from drakit.base.structs import Model
-from drakit.scheduler.config.args import NodeAffinityArgs, NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs
-from drakit.scheduler.config.names import BALANCED_ALLOCATION, DYNAMIC_RESOURCES, NODE_AFFINITY, NODE_RESOURCES_FIT
+from drakit.scheduler.config.args import (
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+)
+from drakit.scheduler.config.names import (
+    BALANCED_ALLOCATION,
+    DYNAMIC_RESOURCES,
+    INTER_POD_AFFINITY,
+    NODE_AFFINITY,
+    NODE_RESOURCES_FIT,
+    POD_TOPOLOGY_SPREAD,
+)
 
 GROUP_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
@@ -105,6 +118,8 @@ ARGS: Mapping[str, type[Model]] = {
     NODE_RESOURCES_FIT: NodeResourcesFitArgs,
     BALANCED_ALLOCATION: NodeResourcesBalancedAllocationArgs,
     NODE_AFFINITY: NodeAffinityArgs,
+    INTER_POD_AFFINITY: InterPodAffinityArgs,
+    POD_TOPOLOGY_SPREAD: PodTopologySpreadArgs,
     DYNAMIC_RESOURCES: WireDynamicResourcesArgs,
 }
 """Plugins that can be told something, and what."""

@@ -111,6 +111,11 @@ class NodeInfo:
 class Nodes(Protocol):
     """The nodes as they are in this cycle. Nothing changes while a cycle runs: it never gives up control."""
 
+    @property
+    def affine(self) -> Mapping[str, int]:
+        """Nodes with pods that say something of other pods (affinity or anti-affinity), each with their number."""
+        ...
+
     def get(self, name: str) -> NodeInfo | None: ...
 
     def all(self) -> list[NodeInfo]:

@@ -22,6 +22,8 @@ from drakit.scheduler.plugins.nodeunschedulable import NodeUnschedulable
 from drakit.scheduler.plugins.prioritysort import PrioritySort
 from drakit.scheduler.plugins.schedulinggates import SchedulingGates
 from drakit.scheduler.plugins.tainttoleration import TaintToleration
+from drakit.scheduler.plugins.topology.affinity import InterPodAffinity
+from drakit.scheduler.plugins.topology.spread import PodTopologySpread
 from drakit.scheduler.podgroups.gangscheduling import GangScheduling
 
 Maker = Callable[[Handle, Any], Plugin]
@@ -53,6 +55,8 @@ MAKERS: dict[str, Maker] = {
     names.NODE_RESOURCES_FIT: _fit,
     names.BALANCED_ALLOCATION: lambda handle, args: BalancedAllocation(args, totals=_totals(handle)),
     names.DYNAMIC_RESOURCES: DynamicResources,
+    names.POD_TOPOLOGY_SPREAD: PodTopologySpread,
+    names.INTER_POD_AFFINITY: InterPodAffinity,
     names.DEFAULT_BINDER: lambda handle, args: DefaultBinder(handle.client),
     names.GANG_SCHEDULING: lambda handle, args: GangScheduling(handle),
 }

@@ -83,6 +83,10 @@ def uses(of: Pod, *claims: ResourceClaim) -> list[ClaimCharge]:
 class Nodes(list[NodeInfo]):
     """All the nodes of a cluster."""
 
+    @property
+    def affine(self) -> dict[str, int]:
+        return {}
+
     def get(self, name: str) -> NodeInfo | None:
         return next((each for each in self if each.name == name), None)
 
