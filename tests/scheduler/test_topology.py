@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from drakit.client import NAMESPACES, PODS
+from tests.builders.documents import Plain
 from tests.builders.podmanifests import node, pod
 from tests.builders.schedulercluster import on_loop, scheduling
 from tests.scheduler.plugins.topology import far, near, spread
 
-WEB = {"labels": {"app": "web"}}
+WEB: Plain = {"labels": {"app": "web"}}
 
 
 @on_loop
