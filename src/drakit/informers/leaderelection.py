@@ -103,6 +103,7 @@ class LeaderElector:
         try:
             await self._hold(task)
         finally:
+            # In this order: the lease is given back only after the work has ended, or two replicas would work.
             await self._stop(task)
             self._lead(False)
             await self._bounded(self._release())
@@ -168,6 +169,7 @@ class LeaderElector:
 
     async def _acquire(self) -> bool:
         """Try once to have the lease, or to keep it."""
+        # Taken before the request is sent: others count from when they see the renewal, which is later.
         begun = self._clock.monotonic()
         try:
             held = await self._write()
@@ -218,6 +220,7 @@ class LeaderElector:
     def _note(self, lease: Partial[Lease]) -> None:
         """Remember a lease, and since when it is as it is."""
         known, leader = self._seen, self.leader
+        # By our own clock, and only when the lease moved: times in the lease are of another machine's clock.
         if known is None or known.view.metadata.resource_version != lease.view.metadata.resource_version:
             self._seen, self._seen_at = lease, self._clock.monotonic()
         if self._on_leader is not None and self.leader != leader:

@@ -150,6 +150,7 @@ class Pool:
         spec = each.spec
         if not self.settings.partitions and (spec.per_device_node_selection is not None or spec.shared_counters):
             return False
+        # Counters are visible from every node: devices of any node may take something of them.
         if spec.shared_counters:
             return True
         if spec.node_name or spec.all_nodes or spec.node_selector is not None:
@@ -267,6 +268,7 @@ def _take_counters(view: PoolView, mine: Sequence[ResourceSlice], whole: Sequenc
             counters |= {
                 (counter_set.name, name): counter.value.nanos for name, counter in counter_set.counters.items()
             }
+    # Of the whole pool, not only of this node: devices on other nodes draw from the same counters.
     users = [device for each in whole for device in each.spec.devices if device.consumes_counters]
     for device in users:
         for use in device.consumes_counters:

@@ -74,6 +74,8 @@ class PlanAnswers:
 
     def find(self, state: NodeDevices, timer: Timer) -> KnownAnswer:
         """The answer for nodes in that state."""
+        # The fast path. The state is replaced when anything about the node's devices changes, so there is nothing to
+        # invalidate and no key to compute.
         found: KnownAnswer | None = state.answers.get(self)
         if found is None:
             found = self._in_time(state, timer())
@@ -101,6 +103,7 @@ class PlanAnswers:
 
     def _by_look_of(self, state: NodeDevices, expired: HasExpired | None) -> KnownAnswer:
         views, usages = state.views, state.usages
+        # With many pools two nodes rarely look the same: the key would cost more than it saves.
         if len(views) > _MOST_ALIKE:
             return KnownAnswer(self.solver(views).solve(usages, expired), views)
         key: object

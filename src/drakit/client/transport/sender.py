@@ -42,6 +42,8 @@ class Sender:
             try:
                 response = await self._transport.handle(request)
             except ConnectionFailed:
+                # A write may have been done although no answer came: only its caller can find out. One retry for a
+                # read: the server may have closed a kept connection.
                 if broken or request.method not in ("GET", "HEAD"):
                     raise
                 broken = True

@@ -123,6 +123,7 @@ class ClaimGenerator:
         claim that the owner's status names counts, even when somebody has changed its annotation.
         """
         known = (owner.metadata.uid, entry)
+        # A create whose answer was lost. The cache may lag behind it, so only the server can tell.
         if known in self._in_doubt:
             found = made_for(await self._client.list(CLAIMS, namespace=owner.metadata.namespace), *known)
             self._in_doubt.discard(known)
@@ -140,6 +141,7 @@ class ClaimGenerator:
 
         A cache that is past the claim's creation and does not have it shows that it was deleted again.
         """
+        # Compared as numbers: both are revisions of the server's one store.
         made, seen = self._made.get(known), self._claims.reflector.version
         if made is None or not seen.isdigit() or int(seen) < int(made.metadata.resource_version):
             return made

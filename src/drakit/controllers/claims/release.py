@@ -52,6 +52,7 @@ class ClaimReleaser:
         if claim is None:
             self._unfinished.pop(key, None)
             return Result.done()
+        # Caches may lag: `still_uses` asks the server before it says that a consumer is gone.
         users = [each for each in claim.status.reserved_for if await self._consumers.still_uses(claim, each)]
         if len(users) < len(claim.status.reserved_for):
             log.log(V[3], "claim %s: %d of its consumers are gone", key, len(claim.status.reserved_for) - len(users))

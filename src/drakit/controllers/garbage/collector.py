@@ -74,6 +74,8 @@ class GarbageCollector:
             await self._remove_finalizer(owner, metadata, FOREGROUND_FINALIZER)
 
     async def _check_owners(self, item: OwnedObject, obj: Any, metadata: ObjectMeta) -> None:
+        # Owners that a cache does not have are looked up at the server: deleting because of a stale cache cannot be
+        # undone.
         owners = await self._sort(metadata)
         if owners.solid:
             if owners.waiting or owners.gone:
@@ -107,6 +109,7 @@ class GarbageCollector:
             item.resource,
             metadata.name,
             namespace=metadata.namespace,
+            # Preconditions: another object of the name, or one that got an owner meanwhile, is not deleted.
             uid=metadata.uid,
             resource_version=metadata.resource_version,
             propagation=propagation,

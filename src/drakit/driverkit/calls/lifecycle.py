@@ -100,6 +100,8 @@ class ClaimCalls:
             await asyncio.gather(ended, sleeping, return_exceptions=True)
 
     async def _to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
+        # A kubelet that gives up on a call would cancel the author's code in the middle of a device. The work goes on,
+        # and the kubelet's next call finds its result.
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -146,6 +148,7 @@ class ClaimCalls:
             record = await self._remembered(ref)
         is_earlier = record is not None and record.boot_id != self._boot_id
         is_prepared = record is not None and record.state is RecordState.PREPARED
+        # A record of an earlier boot is not trusted: devices and CDI files did not survive it.
         if record is not None and is_prepared and not is_earlier and await self._is_current(record, meter):
             with meter.part(DISK):
                 await self._artifacts.restore(record)
@@ -160,6 +163,8 @@ class ClaimCalls:
         if record is not None and not (is_prepared and is_earlier):
             await self._clean_up(msgspec.structs.replace(record, ref=ref), meter)
         with meter.part(DISK):
+            # Flushed before the author's code runs: after a crash the kit must know that there is something to clean
+            # up.
             await self._put(Preparation(ref=ref, state=RecordState.PREPARING, boot_id=self._boot_id), flush=True)
         return allocated
 
@@ -203,6 +208,7 @@ class ClaimCalls:
             if self._driver.metadata:
                 record = described(record, claim, self._inventory)
             with meter.part(DISK):
+                # Files first: a record that says Prepared promises that they are there.
                 await self._artifacts.write(record)
                 await self._put(record, flush=False)
         except Exception as error:
@@ -239,6 +245,7 @@ class ClaimCalls:
             except Exception as error:
                 answers[uid] = self._failed(UNPREPARE, ref, error).error
             else:
+                # Nothing is remembered, so nothing was prepared, or all of it was undone: a repeated call succeeds.
                 if record is None:
                     answers[uid] = ""
                     self._metrics.answered(UNPREPARE, "remembered")
@@ -284,6 +291,7 @@ class ClaimCalls:
         uid = record.ref.uid
         try:
             with meter.part(DISK):
+                # The record goes last: until then a crash leaves a claim that unprepare is called for again.
                 await self._artifacts.remove(uid)
                 await self._records.remove(uid)
         except OSError as error:

@@ -52,6 +52,7 @@ class SchedulerCache:
             self._listed = [self._infos[name] for name in self._order.names()]
             self._positions = {info.name: at for at, info in enumerate(self._listed)}
             self._is_listed = True
+        # Copying references is cheap; the order is worked out again only after nodes came, went or changed their zone.
         return self._listed.copy()
 
     def __len__(self) -> int:
@@ -100,6 +101,7 @@ class SchedulerCache:
         self._order.remove(name)
         self._is_listed = False
         if info.pods:
+            # Informers of nodes and pods are not in step: the pods' own events may come much later.
             self._homeless[name] = dict(info.pods)
 
     # Pods

@@ -127,6 +127,8 @@ class GroupAttempts:
     async def _try(self, profile: Profile, held: Round, group: PodGroup | None) -> None:
         began = self._clock.monotonic()
         await self._place(profile, held, held.members)
+        # Pods that differ may fit in another order: a large pod placed last may find only small gaps. Equal pods
+        # cannot.
         if not held.is_enough and held.placed and held.refused and held.is_mixed:
             await self._give_back(profile, held)
             await self._place(profile, held, held.begin_again())

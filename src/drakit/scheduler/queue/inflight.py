@@ -47,6 +47,7 @@ class InFlightPods:
         return self._flights.get(uid)
 
     def record(self, event: ClusterEvent, old: Any, new: Any, *, target: str | None = None) -> None:
+        # Without a pod in flight nobody will ever ask: the list would only grow.
         if self._flights:
             self._events.append(Happened(event, old, new, target))
 

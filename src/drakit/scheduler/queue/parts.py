@@ -92,6 +92,7 @@ class Parts:
     def pop(self) -> QueuedPod | None:
         """The pod to try next."""
         queued = self.active.pop()
+        # The scheduler is idle: a refused pod that an event woke need not sit out its backoff.
         if queued is None and self._pop_early:
             queued = self.backoff.pop_early()
             if queued is not None:
