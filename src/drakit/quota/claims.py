@@ -21,7 +21,7 @@ MAX_DEVICES = 32
 DEVICES_SUFFIX = ".deviceclass.resource.k8s.io/devices"
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 REQUESTS_PREFIX = "requests."
-"""Annotation of a claim that stands for the extended resources of the pod that owns it."""
+"""Begins the names of quotas on what pods request."""
 
 ClassLookup = Callable[[str], DeviceClass | None]
 
@@ -33,7 +33,8 @@ def claim_usage(claim: ResourceClaim, classes: ClassLookup, owner: Pod | None = 
     for class_name, devices in devices_by_class(claim).items():
         counted[class_name + DEVICES_SUFFIX] += devices
         for name in extended_names(class_name, classes(class_name)):
-            counted[REQUESTS_PREFIX + name] += max(devices - _whole(already, name), 0)
+            # The pod counts its own extended resources: only what the claim takes beyond that is counted here.
+            counted[REQUESTS_PREFIX + name] += max(devices - _amount_of(already, name), 0)
     return {name: Quantity.of(amount) for name, amount in counted.items() if amount}
 
 
@@ -73,6 +74,7 @@ def _worst_case(request: DeviceRequest) -> Counter[str]:
     worst: Counter[str] = Counter()
     for alternative in (request.exactly,) if request.exactly else request.first_available:
         name = alternative.device_class_name
+        # Only one alternative is allocated in the end: per class the largest counts, not the sum.
         worst[name] = max(worst[name], _count(alternative))
     return worst
 
@@ -83,5 +85,5 @@ def _count(request: ExactDeviceRequest | DeviceSubRequest) -> int:
     return request.count or 1
 
 
-def _whole(amounts: Mapping[str, Quantity], name: str) -> int:
+def _amount_of(amounts: Mapping[str, Quantity], name: str) -> int:
     return amounts[name].value if name in amounts else 0

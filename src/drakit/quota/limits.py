@@ -39,6 +39,7 @@ def increase(new: Mapping[str, Quantity], old: Mapping[str, Quantity]) -> dict[s
 def excess(quota: ResourceQuota, added: Mapping[str, Quantity]) -> Excess | None:
     """What of `added` the quota has no room for."""
     hard, used = quota.status.hard, quota.status.used
+    # By the status, not the spec: a limit that was just changed is enforced when its usage has been counted.
     over = [name for name, amount in added.items() if name in hard and used.get(name, ZERO) + amount > hard[name]]
     if not over:
         return None

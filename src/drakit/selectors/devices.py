@@ -68,6 +68,7 @@ class BrokenDevice(BoundDevice):
 def bind(driver: str, device: Device | Mapping[str, Any]) -> BoundDevice:
     """Make a device ready for expressions. A name without a domain is in that of the driver."""
     known = device if isinstance(device, Device) else from_plain(Device, dict(device))
+    # Sorted, so that devices that list the same attributes in another order share one binding.
     attributes = tuple(sorted(known.attributes.items()))  # names are unique, so nothing else is compared
     capacity = tuple(sorted([(name, held.value) for name, held in known.capacity.items()]))
     return _bound(driver, bool(known.allow_multiple_allocations), attributes, capacity)

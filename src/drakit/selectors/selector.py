@@ -58,6 +58,7 @@ class Selector:
         self.gates = Gates(list_attributes, consumable_capacity)
         self.program = _compiled(text, self.gates)
         self.max_cost = self.program.max_cost
+        # Counting every step is slower, and is needed only if some device could make the expression exceed its budget.
         self.evaluate = self._function() or self.metered
 
     def _function(self) -> Callable[[BoundDevice], SelectorOutcome] | None:
@@ -127,6 +128,7 @@ def _compiled(text: str, gates: Gates) -> Program:
     except CompileError as error:
         raise SelectorInvalid(f"compilation failed: {error}") from error
     found = program.result_type
+    # Upstream accepts a result of unknown type: whether it is a bool shows on each device.
     if found not in {BOOL, ANY} and not (gates.list_attributes and found == DYN):
         raise SelectorInvalid(f"must evaluate to bool or the unknown type, not {found.full_name}")
     return program

@@ -102,6 +102,7 @@ def validate_status_update(new: Object, old: Object, ctx: Context = EVERYTHING_O
 
 def _told(errors: Errors) -> tuple[FieldError, ...]:
     """All errors; of very many the first. A body of 3 MB can break more rules than fit into a hundred."""
+    # Rules are generators: what is beyond the limit is never computed.
     told = tuple(islice(errors, MOST_ERRORS))
     if next(errors, None) is None:
         return told

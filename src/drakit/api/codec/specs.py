@@ -45,6 +45,7 @@ class SharedSpecs:
         self._size = size
         self._used = 0
         self._specs: OrderedDict[tuple[str, str, bytes], Plain] = OrderedDict()
+        # By id, which is safe: an entry holds its value, so no other object can have the id meanwhile.
         self._parts: dict[int, SharedPart] = {}
         self._structs: dict[int, Model] = {}
         """The structs of specs, by the id of the plain data."""
@@ -107,6 +108,7 @@ class SharedSpecs:
         while len(self._specs) > self._number or self._used > self._size:
             (_, _, text), spec = self._specs.popitem(last=False)
             self._used -= len(text)
+            # Before the spec can be freed: its id may then belong to another object.
             del self._parts[id(spec)]
             if (struct := self._structs.pop(id(spec), None)) is not None:
                 for part in _asked_for(struct):

@@ -124,6 +124,7 @@ class StructShape(Shape):
         fields = self.fields
         for key, each in value.items():
             there = known.get(key)
+            # Empty values are looked at again: whether they are written depends on the field.
             if each is there and each:
                 result[key] = each
                 continue

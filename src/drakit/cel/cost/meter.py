@@ -57,6 +57,7 @@ class Meter:
         """The values of a call's arguments, off the stack; None when one of them is missing."""
         values: list[Value] = []
         for step in reversed(steps):
+            # An argument that was an error, or was never computed (`&&`): upstream charges nothing for such a call.
             if not self._waiting.get(step):
                 return None
             values.append(self._pop(step))

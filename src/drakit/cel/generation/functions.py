@@ -116,6 +116,7 @@ class Generator:
                 writer.line(f"return {yes} if {value} is True else {no} if {value} is False else {other}")
         lines = [(1, "try:"), *((level + 2, text) for level, text in [*writer.lines, *body])]
         lines += [(1, "except Exception as error:"), (2, "return on_error(error, argument)")]
+        # No text of the expression is in it: names are ours, and values come in as globals.
         source = "def evaluate(argument):\n" + "\n".join("    " * level + text for level, text in lines)
         names = {**writer.names, "ERRORS": ERRORS, "on_error": results.error, "__builtins__": _BUILTINS}
         module = compile(source, "<expression>", "exec", dont_inherit=True)
@@ -248,6 +249,7 @@ class Generator:
                 writer.place(lines)
                 writer.line(f"{result} = {term.text}")
             with writer.indented("except ERRORS as caught:"):
+                # The first error is kept, as upstream: it is raised if no term decides.
                 writer.line(f"{error} = {error} or caught")
                 writer.line(f"{result} = {neutral}")
         writer.level = level

@@ -44,8 +44,8 @@ def _misleads(checked: Checked, call: CallExpr) -> bool:
 def _overclaims(overload: Overload, given: list[Type], result: Type) -> bool:
     if len(overload.args) != len(given):  # chains of `&&` and `||`, which are bool whatever they are made of
         return False
-    loose = {name for wanted, t in zip(overload.args, given, strict=True) for name in _unseen(wanted, t)}
-    return any(name in loose and not _is_open(t) for name, t in _places(overload.result, result))
+    undetermined = {name for wanted, t in zip(overload.args, given, strict=True) for name in _unseen(wanted, t)}
+    return any(name in undetermined and not _is_open(t) for name, t in _places(overload.result, result))
 
 
 def _unseen(wanted: Type, given: Type) -> Iterator[str]:

@@ -42,6 +42,7 @@ def drop_disabled_fields(new: O, old: O | None, gates: FeatureGates) -> O:
 
 
 def _drop_class_fields(new: DeviceClass, old: DeviceClass | None, gates: FeatureGates) -> DeviceClass:
+    # A field in use stays after its gate is turned off: else an unrelated update would remove it.
     in_use = old is not None and old.spec.extended_resource_name is not None
     if gates.enabled("DRAExtendedResource") or in_use or new.spec.extended_resource_name is None:
         return new

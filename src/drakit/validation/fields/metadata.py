@@ -30,7 +30,7 @@ _MANAGED = METADATA / "managedFields"
 _CREATED = METADATA / "creationTimestamp"
 _DELETED = METADATA / "deletionTimestamp"
 _GRACE = METADATA / "deletionGracePeriodSeconds"
-_SETTLED = (_NAME, _NAMESPACE, _UID, _CREATED, _DELETED, _GRACE)
+_IMMUTABLE = (_NAME, _NAMESPACE, _UID, _CREATED, _DELETED, _GRACE)
 IMMUTABLE = "field is immutable"
 ANNOTATIONS_SIZE = 256 * 1024
 _LONGEST_LETTER = 4  # bytes of UTF-8
@@ -66,21 +66,23 @@ def check_form(
 
 def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Iterator[FieldError]:
     """The rules for metadata that replaces other metadata."""
+    # A new finalizer could hold an object for ever whose deletion was already asked for.
     if old.deletion_timestamp is not None:
         yield from _check_no_new_finalizers(new.finalizers, old.finalizers, _FINALIZERS)
     yield from _check_generation(new)
     if new.generation < old.generation:
         yield invalid(METADATA / "generation", new.generation, "must not be decremented")
-    before, after = _settled(old), _settled(new)
+    before, after = _immutable_fields(old), _immutable_fields(new)
+    # One comparison of tuples for the usual case; paths are built only for what differs.
     if after != before:
-        for was, is_now, path in zip(before, after, _SETTLED, strict=True):
+        for was, is_now, path in zip(before, after, _IMMUTABLE, strict=True):
             if is_now != was:
                 yield from immutable(is_now, was, path)
     yield from _check_content(new)
     yield from _check_qualified_finalizers(new.finalizers)
 
 
-def _settled(meta: ObjectMeta) -> tuple[Any, ...]:
+def _immutable_fields(meta: ObjectMeta) -> tuple[Any, ...]:
     """Fields that no update may change."""
     return (
         meta.name,

@@ -57,6 +57,7 @@ DeviceKey = tuple[str, str, str, str]
 
 
 def check_claim_status_update(new: ResourceClaim, old: ResourceClaim, ctx: Context) -> Iterator[FieldError]:
+    # The order of these is the order of errors that share a path: as upstream.
     yield from _check_admin(new.status.allocation, old.status.allocation, ctx)
     yield from check_metadata_update(new.metadata, old.metadata)
     yield from each_once(
@@ -147,6 +148,7 @@ def _check_result(
 def _check_reports(new: ResourceClaimStatus, old: ResourceClaimStatus, path: Path) -> Iterator[FieldError]:
     """Check what drivers report. A report is skipped if neither it nor the allocation has changed."""
     allocated = {_key(result) for result in new.allocation.devices.results} if new.allocation else set()
+    # With another allocation every report is checked again: it may be about a device that the claim no longer has.
     unchanged = {_key(each): each for each in old.devices} if new.allocation == old.allocation else {}
 
     def check(report: AllocatedDeviceStatus, where: Path) -> Iterator[FieldError]:

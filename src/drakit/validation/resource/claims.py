@@ -56,6 +56,7 @@ def check_claim(claim: ResourceClaim, ctx: Context) -> Iterator[FieldError]:
     yield from _check_admin(claim.spec.devices.requests, ctx)
     yield from check_metadata(claim.metadata, namespaced=True)
     text = SPECS.json_of(claim.spec.devices)
+    # The cache knows only whether there are errors. Errors have paths, so they are worked out anew.
     if len(text) > SHARED_SIZE or not _are_good(text, ctx.gates):
         yield from check_devices(claim.spec.devices, Path("spec.devices"), ctx)
 
@@ -128,6 +129,7 @@ def check_reference(reference: str, path: Path, known: RequestNames) -> Iterator
         return
     for part in parts:
         yield from check_label(part, path)
+    # `request` alone is allowed also for a prioritized list: it stands for whichever alternative is chosen.
     alternatives = known.get(parts[0])
     if alternatives is None or (len(parts) == 2 and parts[1] not in alternatives):
         yield invalid(path, reference, _NO_REQUEST)
@@ -195,6 +197,7 @@ def _check_constraint(
         yield from check_fully_qualified(constraint.distinct_attribute, path / "distinctAttribute")
     elif ctx.gates.enabled("DRAConsumableCapacity"):
         choice = 'exactly one of "matchAttribute" or "distinctAttribute" is required'
+        # The words are upstream's, though here no field is set.
         yield required(path, f"{choice}, but multiple fields are set")
     else:
         yield required(path / "matchAttribute")

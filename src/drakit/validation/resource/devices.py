@@ -63,6 +63,7 @@ def check_device(
     yield from check_label(device.name, path / "name")
     yield from _check_sizes(device, path)
     yield from _check_attributes(device.attributes, path / "attributes", ctx)
+    # What is stored was valid when it came. Rules may be stricter since, and must not block other changes.
     if old is None or _sharing(old) != _sharing(device):
         yield from _check_capacities(device, path / "capacity")
     if old is None or old.taints != device.taints:

@@ -70,6 +70,7 @@ def _check_range(
         yield invalid(path / "min", str(default), f"default is less than min: {low}")
     if high is not None:
         if low > high:
+            # Path and value are upstream's: the error about min stands at max.
             yield invalid(path / "max", str(low), f"min is larger than max: {high}")
         if high > available:
             yield invalid(path / "max", str(high), f"max is larger than capacity value: {available}")

@@ -102,10 +102,12 @@ def _check_devices(spec: ResourceSliceSpec, old: ResourceSliceSpec | None, ctx: 
 
     def check(device: Device, where: Path) -> Iterator[FieldError]:
         known = before.get(device.name)
+        # A slice of 128 devices changes one of them: the others are not checked again.
         if not (same_nodes and known == device):
             yield from check_device(device, where, ctx, old=known, per_device=per_device)
 
     advanced = any(map(_is_advanced, spec.devices)) or any(map(is_attribute_list, ctx.empty_lists))
+    # One such device lowers the limit for the whole slice: the limit bounds the size of the object.
     limit = ADVANCED_DEVICES if advanced else DEVICES
     yield from each_once(spec.devices, SPEC / "devices", check, lambda device: device.name, limit=limit)
 
