@@ -19,6 +19,7 @@ from drakit.base.clock import Clock
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.client import Client
+from drakit.controllers.budgets import BudgetController
 from drakit.controllers.claims import ClaimController
 from drakit.controllers.context import ClientOf, ControllerContext, LoopOwner, NeedsPreparation
 from drakit.controllers.daemonsets import DaemonSetController
@@ -52,6 +53,7 @@ BY_NAME: Mapping[str, Make] = {
     "replicaset-controller": ReplicaSetController,
     "job-controller": JobController,
     "ttl-after-finished-controller": FinishedJobs,
+    "disruption-controller": BudgetController,
     "node-lifecycle-controller": NodeHealth,
     "taint-eviction-controller": NodeTaintEviction,
     "node-remains-controller": NodeRemains,

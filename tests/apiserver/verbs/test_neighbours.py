@@ -6,8 +6,9 @@ import pytest
 
 from drakit.api import lookup
 from drakit.api.neighbours import NEIGHBOURS as KINDS
-from tests.apiserver.calls import TABLE, Api, on_loop, serving, take, told
+from tests.apiserver.calls import PODS, TABLE, Api, on_loop, serving, take, told
 from tests.apiserver.neighbours import NEIGHBOURS, Plain, collection, neighbour
+from tests.builders.documents import pod_document
 
 every_kind = pytest.mark.parametrize("plural", sorted(NEIGHBOURS))
 
@@ -91,3 +92,19 @@ async def test_labels_that_come_from_a_template_come_to_equal_objects_too() -> N
         for name in ("one", "two"):
             stored = await made(api, "jobs", metadata={"name": name})
             assert stored["metadata"]["labels"] == {"app": "x"}
+
+
+@on_loop
+async def test_a_budget_that_nobody_has_looked_at_refuses_evictions_for_now() -> None:
+    async with serving() as api:
+        await made(api, "poddisruptionbudgets", spec={"minAvailable": 0, "selector": {"matchLabels": {"app": "x"}}})
+        labelled = pod_document("p")
+        labelled["metadata"]["labels"] = {"app": "x"}
+        await api.create(PODS, labelled)
+        await api.patch(f"{PODS}/p/status", {"status": {"phase": "Running"}})
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
+        refused = await api.create(f"{PODS}/p/eviction", eviction)
+        assert (refused.code, refused.body["details"]["retryAfterSeconds"]) == (429, 10)
+        [cause] = refused.body["details"]["causes"]
+        assert cause["message"] == "The disruption budget x is still being processed by the server."
+        assert "conditions" not in (await api.get(f"{PODS}/p")).body["status"]

@@ -7,10 +7,13 @@ from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from drakit.api import from_plain
 from drakit.api.objects.pods import Pod
+from drakit.api.objects.policy import PodDisruptionBudget
 from drakit.scheduler.framework import PluginStatus
+from drakit.scheduler.preemption.budgets import beyond_budget
 from drakit.scheduler.preemption.candidates import enough_candidates, pick
 from drakit.scheduler.preemption.victims import NO_VICTIMS, Candidate, FitCheck, importance, select_victims
 
@@ -74,6 +77,40 @@ def test_who_has_run_longer_is_more_important_and_who_has_not_started_least() ->
 
 def picked(**victims: list[Pod]) -> str:
     return pick([Candidate(node, tuple(pods)) for node, pods in victims.items()], NOW).node
+
+
+def budget(allowed: int, *noted: str) -> PodDisruptionBudget:
+    status = {"disruptionsAllowed": allowed, "disruptedPods": dict.fromkeys(noted, NOW)}
+    spec = {"selector": {"matchLabels": {"app": "x"}}}
+    return from_plain(PodDisruptionBudget, {"metadata": {"name": "b"}, "spec": spec, "status": status})
+
+
+def labelled(pod: Pod) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, labels={"app": "x"}))
+
+
+def test_a_pod_that_its_budget_does_not_give_is_spared_before_more_important_ones() -> None:
+    pods = [made("p0", 3), labelled(made("p1", 1))]
+    check = check_of([frozenset({0}), frozenset({1})])
+    spared = select_victims("n", pods, 5, check, NOW, [budget(0)])
+    given = select_victims("n", pods, 5, check, NOW, [budget(1)])
+    assert isinstance(spared, Candidate)
+    assert isinstance(given, Candidate)
+    assert [pod.metadata.name for pod in spared.victims] == ["p0"]
+    assert [pod.metadata.name for pod in given.victims] == ["p1"]
+    assert (spared.violations, given.violations) == (0, 0)
+
+
+def test_a_budget_gives_the_most_important_first_and_not_twice_what_it_gave() -> None:
+    pods = [labelled(made(name, priority)) for name, priority in (("a", 3), ("b", 2), ("c", 1))]
+    assert beyond_budget(pods, [budget(1)]) == {"b", "c"}
+    assert beyond_budget(pods, [budget(1, "a")]) == {"c"}
+    assert beyond_budget([made("a")], [budget(0)]) == set()
+
+
+def test_a_node_where_no_budget_is_broken_comes_before_lower_priorities() -> None:
+    broken = Candidate("a", (made("x", 1),), violations=1)
+    assert pick([broken, Candidate("b", (made("y", 4),))], NOW).node == "b"
 
 
 def test_the_lowest_highest_priority_decides_first() -> None:

@@ -1,7 +1,7 @@
-"""Bind a pod to a node, and evict a pod.
+"""Bind a pod to a node.
 
-In:  a Binding or an Eviction, posted to a subresource of the pod.
-Out: the pod with its node; the pod deleted, or marked as being deleted.
+In:  a Binding, posted to a subresource of the pod.
+Out: the pod with its node.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from drakit.api.objects.plain import Plain
 from drakit.apiserver.admission.chain import UPDATE
 from drakit.apiserver.failures import ApiError, bad_request
 from drakit.apiserver.requests.bodies import read_as, read_body
-from drakit.apiserver.requests.options import WriteOptions, delete_options, parse_revision, write_options
+from drakit.apiserver.requests.options import WriteOptions, parse_revision, write_options
 from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import conflict
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
-from drakit.apiserver.verbs.delete import delete_object
 from drakit.apiserver.verbs.managedfields import manager_of, precomputed_of, track
 from drakit.apiserver.verbs.write import repeat_on_conflict
 from drakit.base import fields, status
@@ -27,7 +26,7 @@ from drakit.base.fields import Path
 SCHEDULED = "PodScheduled"
 
 
-class _PodMetadata(msgspec.Struct, frozen=True, rename="camel"):
+class PodMetadata(msgspec.Struct, frozen=True, rename="camel"):
     name: str | None = None
     uid: str | None = None
     resource_version: str | None = None
@@ -41,13 +40,8 @@ class _Target(msgspec.Struct, frozen=True):
 
 
 class _Binding(msgspec.Struct, frozen=True):
-    metadata: _PodMetadata = _PodMetadata()
+    metadata: PodMetadata = PodMetadata()
     target: _Target = _Target()
-
-
-class _Eviction(msgspec.Struct, frozen=True, rename="camel"):
-    metadata: _PodMetadata = _PodMetadata()
-    delete_options: dict[str, Any] | None = None
 
 
 async def bind(context: ServerContext, call: ApiCall) -> None:
@@ -55,7 +49,7 @@ async def bind(context: ServerContext, call: ApiCall) -> None:
     options = write_options(call.request, "CreateOptions")
     sent = read_body(call.request)
     binding = read_as(_Binding, "Binding", sent)
-    _check_name(call, "Binding", binding.metadata)
+    check_name(call, "Binding", binding.metadata)
     _check_binding(call, binding)
 
     async def write_once() -> None:
@@ -66,7 +60,7 @@ async def bind(context: ServerContext, call: ApiCall) -> None:
     await repeat_on_conflict(call.kind, call.name, write_once)
 
 
-def _check_name(call: ApiCall, kind: str, metadata: _PodMetadata) -> None:
+def check_name(call: ApiCall, kind: str, metadata: PodMetadata) -> None:
     # The name may be left out: the path has it.
     name = metadata.name or call.name
     if name != call.name:
@@ -134,11 +128,3 @@ def _assigned(pod: Plain, binding: _Binding, now: str) -> Plain:
         "spec": {**pod["spec"], "nodeName": binding.target.name},
         "status": {**status, "conditions": [*others, scheduled]},
     }
-
-
-async def evict(context: ServerContext, call: ApiCall) -> None:
-    """Handle a POST of an Eviction. This server has no disruption budgets, so it is a deletion."""
-    eviction = read_as(_Eviction, "Eviction", read_body(call.request))
-    _check_name(call, "Eviction", eviction.metadata)
-    options = delete_options(call.request, eviction.delete_options)
-    await delete_object(context, call, call.name, options)

@@ -51,19 +51,31 @@ async def delete_found(context: ServerContext, call: ApiCall, found: StoredObjec
 
 
 async def delete_object(
-    context: ServerContext, call: ApiCall, name: str, options: DeleteOptions, *, namespace: str | None = None
+    context: ServerContext,
+    call: ApiCall,
+    name: str,
+    options: DeleteOptions,
+    *,
+    namespace: str | None = None,
+    admitted: bool = False,
 ) -> Deleted:
+    """Delete one object. With `admitted` the caller has asked admission."""
     place = call.namespace if namespace is None else namespace
 
     async def delete_once() -> Deleted:
         old = await context.objects.get(call.kind, place, name)
         check_preconditions(call.kind, old, options.preconditions)
-        change = call.change(DELETE, name, new=None, old=old, dry_run=options.dry_run)
-        await context.admission.admit(change)
-        await context.admission.validate(change)
+        if not admitted:
+            await admit_deletion(context, call, old, dry_run=options.dry_run)
         return await _delete(context, call, old, options)
 
     return await repeat_on_conflict(call.kind, name, delete_once)
+
+
+async def admit_deletion(context: ServerContext, call: ApiCall, old: StoredObject, *, dry_run: bool) -> None:
+    change = call.change(DELETE, old.name, new=None, old=old, dry_run=dry_run)
+    await context.admission.admit(change)
+    await context.admission.validate(change)
 
 
 def check_preconditions(kind: Kind, old: StoredObject, given: Preconditions) -> None:

@@ -21,12 +21,13 @@ from drakit.apiserver.requests.bodies import incoming, read_body
 from drakit.apiserver.requests.negotiation import negotiate
 from drakit.apiserver.requests.options import delete_options, list_options, write_options
 from drakit.apiserver.verbs import connect
-from drakit.apiserver.verbs.bind import bind, evict
+from drakit.apiserver.verbs.bind import bind
 from drakit.apiserver.verbs.components import COMPONENT_STATUS, component, components
 from drakit.apiserver.verbs.connect import Connector
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.create import create
 from drakit.apiserver.verbs.delete import delete, delete_found
+from drakit.apiserver.verbs.evict import evict
 from drakit.apiserver.verbs.patch import patch
 from drakit.apiserver.verbs.read import collect, get, list_objects
 from drakit.apiserver.verbs.representation import Presenter

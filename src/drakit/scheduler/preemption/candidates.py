@@ -1,9 +1,10 @@
 """The node where preemption does least harm. Pure.
 
 In:  nodes with their victims.
-Out: one of them, by the criteria of kube-scheduler, each deciding among those that are equal so far: the lowest highest
-     priority of a victim, the smallest sum of priorities, the fewest victims, the latest start of the highest victims.
-     Where nobody has to be evicted, because all who have to go are going, comes before all others.
+Out: one of them, by the criteria of kube-scheduler, each deciding among those that are equal so far: the fewest
+     victims whom a disruption budget does not give, the lowest highest priority of a victim, the smallest sum of
+     priorities, the fewest victims, the latest start of the highest victims. Where nobody has to be evicted, because
+     all who have to go are going, comes before all others.
 """
 
 from __future__ import annotations
@@ -31,11 +32,17 @@ def pick(candidates: Sequence[Candidate], now: str, *, preferred: str = "") -> C
     return min(candidates, key=lambda each: (*_harm(each, now), each.node != preferred))
 
 
-def _harm(selection: Candidate, now: str) -> tuple[float, int, int, float]:
+def _harm(selection: Candidate, now: str) -> tuple[float, int, int, int, float]:
     if not selection.victims:
-        return float("-inf"), 0, 0, 0.0
+        return float("-inf"), 0, 0, 0, 0.0
     priorities = [priority_of(pod) for pod in selection.victims]
     highest = max(priorities)
     started = [pod.status.start_time or now for pod in selection.victims if priority_of(pod) == highest]
     earliest: datetime = min(map(parse_time, started))
-    return highest, sum(each + _OFFSET for each in priorities), len(priorities), -earliest.timestamp()
+    return (
+        selection.violations,
+        highest,
+        sum(each + _OFFSET for each in priorities),
+        len(priorities),
+        -earliest.timestamp(),
+    )

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from drakit.api.objects.pods import Pod
 from drakit.api.text.times import format_time
 from drakit.base.errors import DrakitError
-from drakit.client import PODS, Key, V
+from drakit.client import BUDGETS, PODS, Key, V
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.cache.nominations import Nominations, priority_of
 from drakit.scheduler.config import Args, DynamicResourcesArgs, SchedulerConfiguration
@@ -140,7 +140,8 @@ class Preemption:
     def _on_node(self, pod: Pod, trial: Trial, node: NodeInfo, now: str) -> Candidate | PluginStatus:
         there = self._cache.get(node.name)
         pods = there.pods.values() if there is not None else ()
-        return select_victims(node.name, pods, priority_of(pod), lambda gone: trial.check(node, gone), now)
+        budgets = [each.view for each in self._handle.informers.of(BUDGETS).cache.all()]
+        return select_victims(node.name, pods, priority_of(pod), lambda gone: trial.check(node, gone), now, budgets)
 
     # What is done
 
@@ -202,6 +203,7 @@ class Preemptions:
         self._metrics = metrics
         self._keeps: dict[int, PreemptionExtensions] = {}
         if self._wanted:
+            handle.informers.of(BUDGETS)
             handle.informers.of(PODS).subscribe(nominations.follow)
             nominations.on_end(self._let_go)
 
