@@ -148,7 +148,7 @@ class NodeAgent:
             self._waits.tell(metadata.namespace, metadata.name, metadata.resource_version if new is not None else "")
 
     async def run(self) -> None:
-        """Until stopped or cancelled."""
+        """Run the node until `stop` or cancellation."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.runtime)
             self.settings.paths.make()
@@ -178,7 +178,7 @@ class NodeAgent:
             await self._until_stopped(plugins)
 
     async def wait_ready(self) -> None:
-        """Until pods are followed and plugins may register."""
+        """Wait until pods are followed and plugins may register."""
         await self._ready.wait()
 
     @property
@@ -301,7 +301,7 @@ class NodeAgent:
         )
 
     def _load(self) -> str:
-        """Read the checkpoint; why it could not be read, else nothing."""
+        """Read the checkpoint. Return why it could not be read; empty if it could."""
         try:
             found = self.checkpoint.load()
         except CheckpointDamaged as error:

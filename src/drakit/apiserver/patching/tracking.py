@@ -37,7 +37,7 @@ from drakit.apiserver.patching.ownership import (
     own_create,
     own_update,
 )
-from drakit.apiserver.patching.reaching import reach_of
+from drakit.apiserver.patching.reach import reach_of
 from drakit.apiserver.patching.rejections import TOO_DEEP, conflicting, malformed, untyped
 from drakit.base.status import StatusCause
 

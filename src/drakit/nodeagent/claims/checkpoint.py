@@ -43,7 +43,7 @@ class Checkpoint:
         return decode(data)
 
     def save(self, records: Iterable[ClaimRecord] | None) -> None:
-        """None stands for: no claim ever."""
+        """Write the file. None means that no claim was ever prepared."""
         write_atomically(self.path, encode(records), flush=self._flush)
 
     def set_aside(self, stamp: str) -> Path:

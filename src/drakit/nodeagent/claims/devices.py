@@ -50,7 +50,7 @@ def uses(pod: Pod, container: Container, *, extended: bool = True) -> Iterator[C
 
 
 def cdi_ids(records: ClaimRecords, pod: Pod, container: Container, *, extended: bool = True) -> list[str]:
-    """Repeats are kept. Raise ClaimUnknown."""
+    """The CDI ids in order. An id that occurs twice stays twice. Raise ClaimUnknown."""
     ids: list[str] = []
     for use in uses(pod, container, extended=extended):
         record = records.find(pod.metadata.namespace, use.claim)

@@ -120,7 +120,7 @@ class ClaimPreparation:
         return found
 
     def _take(self, driver: str, claims: Sequence[ClaimRecord], answers: PrepareAnswers) -> None:
-        """What was answered well is kept, also when the rest of the answer is not good."""
+        """Record the claims that the driver prepared, even if others in the same answer failed."""
         for record in claims:
             answer = answers.get(record.uid)
             if answer is not None and not answer.error:
@@ -189,7 +189,7 @@ class CallRefused(Retryable):
 
 @contextmanager
 def calling(method: str) -> Iterator[None]:
-    """Say which call it was that failed."""
+    """Prefix the error of a failed call with the name of the call."""
     try:
         yield
     except PluginCallFailed as error:

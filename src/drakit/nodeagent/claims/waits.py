@@ -52,7 +52,7 @@ class ClaimWaits:
         self._waits.pop(pod, None)
 
     def tell(self, namespace: str, name: str, version: str) -> None:
-        """The claim is like this now."""
+        """Report the current state of a claim, and wake the pods that wait for another one."""
         for pod, (claim, wake) in list(self._waits.items()):
             if (claim.namespace, claim.name) == (namespace, name) and claim.version != version:
                 self.end(pod)

@@ -30,7 +30,7 @@ def all_containers(pod: Document) -> Iterator[tuple[Document, ContainerRole]]:
 
 
 def container_named(pod: Document, name: str) -> Document | None:
-    """Of all kinds, ephemeral ones too."""
+    """The container of that name: init, regular or ephemeral."""
     every = (*(each for each, _ in all_containers(pod)), *(spec_of(pod).get("ephemeralContainers") or ()))
     return next((container for container in every if container["name"] == name), None)
 

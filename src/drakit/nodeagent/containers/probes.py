@@ -102,7 +102,7 @@ class ContainerProbes:
         return probe
 
     async def _watch(self, kind: str, probe: Document) -> None:
-        """Ask again and again; consecutive equal answers make a result."""
+        """Run the probe periodically. A result counts after enough equal answers in a row."""
         times = ProbeTimes.of(probe)
         last, run = None, 0
         begun = self._clock.monotonic()
@@ -121,7 +121,7 @@ class ContainerProbes:
             await self._clock.sleep(times.period)
 
     async def _ask(self, kind: str, probe: Document, times: ProbeTimes) -> bool | None:
-        """None: nothing is known, the answers before go on counting."""
+        """Run the probe once. None: it could not be run, and the streak of answers goes on."""
         try:
             await self._runner.run(probe, self._target, seconds=times.limit)
         except HandlerFailed as error:

@@ -94,7 +94,7 @@ class NodeObject:
             tasks.create_task(self._keep_current())
 
     def changed(self) -> None:
-        """Something that the status tells of is different now."""
+        """Write the status soon: something in it has changed."""
         self._changed.set()
 
     async def report(self) -> None:

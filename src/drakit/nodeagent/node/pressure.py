@@ -97,7 +97,7 @@ class NodePressure:
         self._evict_first(first, observed[first.signal.name], usages)
 
     def refusal(self, pod: Pod, *, best_effort: bool) -> Rejection | None:
-        """Short of memory alone, a node still takes pods that say what they need."""
+        """Why a pod is not admitted. Memory pressure alone refuses only BestEffort pods that do not tolerate it."""
         pressures = self._parts.state.pressures
         if not pressures or is_critical(pod):
             return None
@@ -145,7 +145,7 @@ class NodePressure:
 
 
 def rank(pods: Sequence[Pod], usages: Mapping[str, PodUsage], resource: str, *, with_claims: bool = False) -> list[Pod]:
-    """Whom to end first."""
+    """The pods in the order of eviction."""
 
     def key(pod: Pod) -> tuple[bool, int, int]:
         asked = pod_requests(pod, claims=with_claims).get(resource)

@@ -45,7 +45,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """An amount, or a part of the capacity in hundredths."""
+    """A limit for a signal: an amount, or a percentage of the capacity."""
 
     signal: Signal
     amount: int = 0
@@ -59,7 +59,7 @@ class Threshold:
 
 
 def met(thresholds: tuple[Threshold, ...], observed: Mapping[str, Observation]) -> list[Threshold]:
-    """The most urgent first."""
+    """The thresholds that are met, most urgent first."""
     order = list(SIGNALS)
     found = [each for each in thresholds if each.signal.name in observed and each.is_met(observed[each.signal.name])]
     return sorted(found, key=lambda each: order.index(each.signal.name))

@@ -35,7 +35,7 @@ class SocketDirectory(Protocol):
         ...
 
     async def changed(self) -> None:
-        """Return when it is worth looking again."""
+        """Wait until the directory may have changed."""
         ...
 
 

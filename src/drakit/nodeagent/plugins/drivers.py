@@ -147,7 +147,7 @@ class Drivers:
             raise DriverNotRegistered(f"DRA driver {name} is not registered")
 
     def _reconsider(self, name: str) -> None:
-        """Start or end the time after which a driver without a connection counts as gone."""
+        """Start or cancel the timer after which a driver without a connection counts as gone."""
         running = self._absences.get(name)
         if self.is_usable(name):
             if running is not None:

@@ -55,7 +55,7 @@ class HealthReports:
         self._timers: dict[tuple[str, Device], asyncio.Task[None]] = {}
 
     def of(self, driver: str, pool: str, device: str) -> tuple[str, str]:
-        """Health and message now."""
+        """The current health of a device, with its message."""
         known = self._known.get(driver, {}).get((pool, device))
         if known is None or self._is_overdue(known):
             return UNKNOWN, ""

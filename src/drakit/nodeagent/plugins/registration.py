@@ -32,7 +32,7 @@ class RegistrationRefused(Terminal):
 
 
 class PluginHandler(Protocol):
-    """Whoever uses plugins of one type. Both raise RegistrationRefused."""
+    """The user of plugins of one type. `validate` and `register` raise RegistrationRefused."""
 
     def validate(self, info: PluginInfo, endpoint: str) -> None: ...
 

@@ -77,7 +77,7 @@ def init_container_statuses(pod: Pod, document: Document, facts: ContainerFacts)
 
 
 def ephemeral_container_statuses(pod: Pod, document: Document, facts: ContainerFacts) -> list[Plain]:
-    """In the order of the spec. Whether one is ready is of no interest to anybody."""
+    """In the order of the spec. Ephemeral containers have no readiness."""
     old = _by_name(document, "ephemeralContainerStatuses")
     made = [_status(pod, each, old.get(each.name), facts) for each in pod.spec.ephemeral_containers]
     return [{**each, "ready": False} for each in made]

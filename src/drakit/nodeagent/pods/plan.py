@@ -37,7 +37,7 @@ def plan(pod: Pod, view: RuntimeView, *, is_started: Callable[[str], bool]) -> P
 
 
 def _pass(pod: Pod, container: Container, view: RuntimeView, steps: PodPlan, is_started: Callable[[str], bool]) -> bool:
-    """Whether the init containers after this one may be looked at."""
+    """Whether this init container is done, or as a sidecar has started, so that the next one may start."""
     latest = _in_sandbox(view, container.name)
     sidecar = is_sidecar(container)
     if _is_beyond(pod, view) and not sidecar:
@@ -55,13 +55,13 @@ def _pass(pod: Pod, container: Container, view: RuntimeView, steps: PodPlan, is_
 
 
 def _in_sandbox(view: RuntimeView, name: str) -> ContainerInfo | None:
-    """The newest run in the sandbox of now: in a new sandbox, init containers run again."""
+    """The newest run in the current sandbox. In a new sandbox, init containers run again."""
     sandbox = view.ready_sandbox
     return next((c for c in view.attempts(name) if sandbox is not None and c.sandbox_id == sandbox.id), None)
 
 
 def _is_beyond(pod: Pod, view: RuntimeView) -> bool:
-    """Whether a regular container of the pod was started in the sandbox of now."""
+    """Whether a regular container was started in the current sandbox."""
     sandbox = view.ready_sandbox
     names = {each.name for each in pod.spec.containers}
     return sandbox is not None and any(

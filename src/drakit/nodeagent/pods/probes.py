@@ -49,7 +49,7 @@ class PodProbes:
         return frozenset(name for name, probes in self._running.values() if not probes.started)
 
     def failed(self) -> Mapping[str, ProbeFailure]:
-        """By container id."""
+        """The probe failures, by container id."""
         return {each: probes.failed for each, (_, probes) in self._running.items() if probes.failed is not None}
 
     async def _begin(self, document: Document, info: ContainerInfo, view: RuntimeView) -> None:

@@ -28,7 +28,7 @@ from drakit.nodeagent.runtimes.contract import Runtime
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why the node does not take a pod."""
+    """The reason and message of a pod that the node does not admit."""
 
     reason: str
     message: str

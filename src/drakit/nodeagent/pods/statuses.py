@@ -76,14 +76,14 @@ def build_status(pod: Pod, document: Mapping[str, Any], facts: PodStatusFacts, *
 
 
 def _shown(phase: str, pod: Pod) -> str:
-    """A phase that is not terminal: the last one told, unless that was terminal already."""
+    """The phase to report before the end: the last one, unless that was terminal."""
     if phase not in TERMINAL:
         return pod.status.phase if pod.status.phase in TERMINAL else phase
     return pod.status.phase or PENDING
 
 
 def _close(pod: Pod, status: Plain) -> None:
-    """A pod that is over has no container that waits, and a terminal phase."""
+    """Complete the last status: no container waits any more, and the phase is terminal."""
     if _has_initialized(pod, status):
         for each in (*status["containerStatuses"], *status.get("ephemeralContainerStatuses", ())):
             if "terminated" not in each["state"]:

@@ -123,12 +123,12 @@ class PodWorker:
 
     @property
     def _speaks(self) -> bool:
-        """Whether somebody still reads the status of this pod."""
+        """Whether the server still has the pod, so that its status can be written."""
         return self.pod is not None and not self._gone and not self._silent
 
     @property
     def _known(self) -> Partial[Pod]:
-        """The pod, where only pods that the server has come to."""
+        """The pod. Call it only where the server is known to have it."""
         if self.pod is None:
             raise LookupError(f"pod {self.identity.uid} is not on the server")
         return self.pod
@@ -152,7 +152,7 @@ class PodWorker:
             await self._probes.stop()
 
     async def _look(self) -> float | None:
-        """Do what is to be done now; seconds until the next look, none for: when something changes."""
+        """Take the next step. Return the seconds until the next look; None: look when something changes."""
         try:
             wait = await (self._end() if self.is_ending else self._sync_until_deadline())
         except DrakitError as error:
@@ -289,7 +289,7 @@ class PodWorker:
         )
 
     def _wait_for(self, reason: str, message: str, view: RuntimeView) -> float:
-        """Something that the pod needs is not there: tell it, show the cause, try again."""
+        """Report why the pod waits, in an event and in its status, and try again."""
         self._services.events.about_pod(self.identity, WARNING, reason, message)
         self._memory.cause = message
         if not self.is_ending:
@@ -412,7 +412,7 @@ class PodWorker:
         return AGAIN
 
     async def _finish(self) -> None:
-        """Nothing of the pod runs and no driver holds anything for it."""
+        """End the pod: nothing of it runs, and its claims are unprepared."""
         view = await self._view()
         if self._speaks:
             status = self._build(view, ended=True).status
@@ -475,7 +475,7 @@ class PodWorker:
         )
 
     def _shown_waiting(self, view: RuntimeView) -> dict[str, Waiting]:
-        """Reasons of containers that are to run, and do not."""
+        """The waiting reasons of containers that should run and do not."""
         shown = {}
         spec = self._known.view.spec
         for container in (*spec.init_containers, *spec.containers, *spec.ephemeral_containers):

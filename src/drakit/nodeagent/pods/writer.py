@@ -53,7 +53,7 @@ class StatusWriter:
         return None if desk is None else desk.newest
 
     def put(self, pod: Partial[Pod], status: Plain) -> None:
-        """Have this status written soon."""
+        """Queue a status to be written."""
         uid = pod.view.metadata.uid
         desk = self._desks.setdefault(uid, _Desk(pod))
         desk.pod = pod

@@ -321,7 +321,7 @@ class CriRuntime:
 
 
 def _changed(before: dict[str, tuple[str, int]] | None, now: dict[str, tuple[str, int]]) -> set[str]:
-    """Nothing the first time: the agent has just looked itself."""
+    """The pods whose state differs from the last look. The first look reports none: the agent has just listed all."""
     if before is None:
         return set()
     keys = [key for key in before.keys() | now.keys() if before.get(key) != now.get(key)]
