@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from drakit.client import PODS, SLICES, Client
+from drakit.client import PODS, Client
 from tests.e2e.processes import ROOT, Running, apiserver, command, controllers, following
-from tests.e2e.reached import PATIENCE, reached, until
+from tests.e2e.reached import PATIENCE, reached
 
 GATES = ("--feature-gates", "AllAlpha=true,AllBeta=true")
 NODE = "node-1"
@@ -100,14 +100,12 @@ class driver:  # noqa: N801 - a context manager
             self.process.stdout.close()
 
 
-async def classes(machine: Machine) -> None:
+async def make_classes(machine: Machine) -> None:
     async with reached(machine.server.kubeconfig) as client:
         for driver in CLASSES.values():
             spec = {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}
             about = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": driver}}
             await client.create({**about, "spec": spec})
-        for driver in CLASSES.values():
-            await until(client, SLICES, of_driver(driver), namespace="")
 
 
 def of_driver(driver: str) -> Callable[[Any], bool]:

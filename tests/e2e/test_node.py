@@ -20,13 +20,13 @@ from tests.e2e.nodemachine import (
     CLASSES,
     NODE,
     Machine,
-    classes,
     cluster,
     driver,
     gone,
     in_phase,
     log_of,
     make_claims,
+    make_classes,
     of_driver,
     pod_with,
     prepared,
@@ -42,8 +42,15 @@ def machine() -> Iterator[Machine]:
     with cluster() as made, ExitStack() as stack:
         for name in CLASSES:
             stack.enter_context(driver(made, name))
-        asyncio.run(classes(made))
+        asyncio.run(make_classes(made))
+        asyncio.run(_published(made))
         yield made
+
+
+async def _published(machine: Machine) -> None:
+    async with reached(machine.server.kubeconfig) as client:
+        for name in CLASSES.values():
+            await until(client, SLICES, of_driver(name), namespace="")
 
 
 def test_a_pod_gets_the_devices_of_three_drivers_and_its_metadata_and_its_log_comes_through_the_server(
