@@ -46,7 +46,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def cluster(*, agent: bool = True) -> Iterator[Machine]:
+def node_cluster(*, agent: bool = True) -> Iterator[Machine]:
     """Everything but drivers; without `agent`, the node has to be started too."""
     # Sockets have short paths: the directories of pytest are too deep.
     with TemporaryDirectory(prefix="dn") as directory, ExitStack() as stack:

@@ -20,13 +20,13 @@ from tests.e2e.nodemachine import (
     CLASSES,
     NODE,
     Machine,
-    cluster,
     driver,
     gone,
     in_phase,
     log_of,
     make_claims,
     make_classes,
+    node_cluster,
     of_driver,
     pod_with,
     prepared,
@@ -39,7 +39,7 @@ FABRIC = "fabric.example.com"
 
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
-    with cluster() as made, ExitStack() as stack:
+    with node_cluster() as made, ExitStack() as stack:
         for name in CLASSES:
             stack.enter_context(driver(made, name))
         asyncio.run(make_classes(made))

@@ -17,7 +17,7 @@ from drakit.client import CLAIMS, EVENTS, PODS, SLICES, Client
 from drakit.nodeagent.claims.checkpoint import FILE, decode
 from drakit.nodeagent.runtimes.shim.supervise import boot_id
 from tests.e2e.moodydriver import NAME
-from tests.e2e.nodemachine import NODE, Machine, cluster, driver, gone, in_phase, of_driver, pod_with, prepared
+from tests.e2e.nodemachine import NODE, Machine, driver, gone, in_phase, node_cluster, of_driver, pod_with, prepared
 from tests.e2e.processes import Following, following
 from tests.e2e.reached import PATIENCE, reached, until
 
@@ -76,7 +76,7 @@ async def there(holds: Callable[[], object]) -> None:
 
 @pytest.fixture(scope="module")
 def hands() -> Iterator[Hands]:
-    with cluster(agent=False) as machine, ExitStack() as stack:
+    with node_cluster(agent=False) as machine, ExitStack() as stack:
         made = Hands(machine, stack)
         made.start_agent()
         made.start_driver()

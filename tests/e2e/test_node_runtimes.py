@@ -19,13 +19,13 @@ from tests.e2e.nodemachine import (
     CLASSES,
     NODE,
     Machine,
-    cluster,
     driver,
     gone,
     in_phase,
     log_of,
     make_claims,
     make_classes,
+    node_cluster,
     of_driver,
     pod_with,
     prepared,
@@ -39,7 +39,7 @@ SCRIPT = "env; cat /var/run/kubernetes.io/dra-device-attributes/resourceclaims/*
 
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
-    with cluster(agent=False) as made:
+    with node_cluster(agent=False) as made:
         asyncio.run(make_classes(made))
         yield made
 
