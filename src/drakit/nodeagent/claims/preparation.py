@@ -91,6 +91,7 @@ class ClaimPreparation:
         admitted = await self._admission.admit(pod)
         records = [await self._enter(pod, each) for each in admitted]
         waiting = [each for each in records if not each.prepared]
+        # On disk before the first call: after a crash the agent knows whom to call unprepare for.
         if records:
             self._save()
         for driver, claims in by_driver(waiting).items():
@@ -105,6 +106,7 @@ class ClaimPreparation:
     async def _enter(self, pod: Pod, admitted: AdmittedClaim) -> ClaimRecord:
         claim = admitted.claim
         name, namespace = claim.metadata.name, claim.metadata.namespace
+        # An unprepare of the claim is under way. A prepare that overtakes it would be undone by it.
         while (found := self.records.find(namespace, name)) is not None and found.leaving is not None:
             await found.leaving.wait()
         if found is None:
@@ -142,6 +144,7 @@ class ClaimPreparation:
 
     async def _unprepare(self, uid: str, pod: Pod | None) -> None:
         mine = self._ordered(uid, pod)
+        # Drivers are called for the last pod of a claim only; others just leave the record.
         last = [record for record in mine if len(record.pods) == 1]
         for record in mine:
             if record not in last:

@@ -123,7 +123,7 @@ class PodWorker:
 
     @property
     def _speaks(self) -> bool:
-        """Whether the server still has the pod, so that its status can be written."""
+        """Whether to write statuses: the server has the pod, and it had not ended before the agent started."""
         return self.pod is not None and not self._gone and not self._silent
 
     @property
@@ -193,7 +193,7 @@ class PodWorker:
         return AGAIN
 
     def _active_seconds_left(self) -> float | None:
-        """Of the time that the pod may be active, from its start time; none without a limit."""
+        """Seconds until `activeDeadlineSeconds` after its start are over; None without a deadline."""
         limit = self._known.view.spec.active_deadline_seconds
         last = self._services.writer.last(self.identity.uid) or self._known.document.get("status") or {}
         if limit is None or not last.get("startTime"):
@@ -398,6 +398,7 @@ class PodWorker:
         self._memory.cause = ""
         if self._speaks:
             self._put(self._build(view).status)
+        # Containers, then the sandbox, then claims: no driver may take back a device that a process still uses.
         await self._stops.stop_all(view, self._grace())
         for sandbox in view.sandboxes:
             if sandbox.state is SandboxState.READY:
@@ -428,6 +429,7 @@ class PodWorker:
     async def _remove_object(self) -> float | None:
         if self._gone or self._is_deleted():
             if self.pod is not None and not self._gone:
+                # The last status first: once the object is gone, nobody learns how the pod ended.
                 await self._services.writer.flush(self.identity.uid)
                 await self._services.writer.delete(self.pod)
             for sandbox in (await self._view()).sandboxes:

@@ -90,6 +90,7 @@ class StatusWriter:
     async def _write(self, desk: _Desk) -> None:
         wait = _FIRST_WAIT
         while desk.waiting:
+            # One patch at a time per pod: two under way could arrive in the wrong order.
             status = desk.waiting[0]
             try:
                 await self._client.patch(desk.pod, {"status": status}, kind=STRATEGIC, subresource="status")
