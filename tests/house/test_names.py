@@ -45,3 +45,14 @@ def test_modules_are_named_by_nouns() -> None:
     settled = {path.stem for path in modules() if path.relative_to(SOURCE).parts[0] not in ACTING}
     assert {stem for stem in settled if stem.endswith("ing")} == set()
     assert stems & VAGUE == set()
+
+
+def test_plain_data_has_one_name() -> None:
+    """`Plain` is that of `drakit.api`: a second definition would be another type to a reader."""
+    found = [path for path in modules() if any(_defines(node, "Plain") for node in ast.parse(path.read_text()).body)]
+    assert [str(path.relative_to(SOURCE)) for path in found] == ["api/objects/plain.py"]
+
+
+def _defines(node: ast.stmt, name: str) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else ()
+    return any(isinstance(each, ast.Name) and each.id == name for each in targets)

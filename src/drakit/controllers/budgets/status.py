@@ -8,13 +8,13 @@ from typing import Any
 
 from drakit.api import Pod
 from drakit.api.objects.partial import Partial
+from drakit.api.objects.plain import Plain
 from drakit.api.objects.policy import PodDisruptionBudget
 from drakit.api.text.times import format_time, parse_time
 from drakit.controllers.intorpercent import scaled
 
 CONFIRMED_WITHIN = timedelta(minutes=2)
 """How long an eviction that was granted may take to show; after that the pod counts again."""
-Plain = dict[str, Any]
 OnePod = Partial[Pod]
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from drakit.api.objects.batch import Job
+from drakit.api.objects.plain import Plain
 from drakit.api.text.times import format_time
 from drakit.client.events import NORMAL, WARNING
 from drakit.controllers.jobs.counts import JobCounts
@@ -16,7 +16,6 @@ from drakit.controllers.jobs.indexes import format_indexes
 from drakit.controllers.jobs.pods import INDEXED, OneJob, OnePod, is_active, is_ready, is_terminating, is_tracked
 from drakit.controllers.jobs.verdicts import COMPLETE, SUSPENDED, Verdict
 
-Plain = dict[str, Any]
 _LEFT_OUT = ("active", "succeeded", "failed", "completedIndexes", "startTime", "completionTime")
 
 

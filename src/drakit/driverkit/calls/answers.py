@@ -13,12 +13,11 @@ import msgspec
 from drakit.api import DeviceRequestAllocationResult, ResourceClaim, results_of
 from drakit.base.errors import InvalidObject, Terminal
 from drakit.base.fields import FieldError, Path
+from drakit.base.wellknown import POD_CLAIM_ANNOTATION
 from drakit.driverkit.calls.inventory import PublishedDevices
 from drakit.driverkit.cdi import check_edits
 from drakit.driverkit.claims import AllocatedClaim, AllocatedDevice, PreparedDevice
 from drakit.driverkit.state.records import Preparation, RecordState
-
-POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 
 
 class AuthorFailed(Terminal):
@@ -57,7 +56,7 @@ def preparation_of(claim: AllocatedClaim, made: Sequence[PreparedDevice], boot_i
         state=RecordState.PREPARED,
         boot_id=boot_id,
         devices=tuple(by_key[key] for key in given),
-        pod_claim_name=claim.claim.metadata.annotations.get(POD_CLAIM_NAME, ""),
+        pod_claim_name=claim.claim.metadata.annotations.get(POD_CLAIM_ANNOTATION, ""),
     )
 
 

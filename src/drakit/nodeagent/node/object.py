@@ -13,8 +13,8 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
+from drakit.api.objects.plain import Plain
 from drakit.api.text.times import format_micro_time, format_time
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
@@ -38,7 +38,6 @@ _SHORT = {
     "MemoryPressure": ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
     "DiskPressure": ("KubeletHasDiskPressure", "kubelet has disk pressure"),
 }
-Plain = dict[str, Any]
 
 
 @dataclass(slots=True)

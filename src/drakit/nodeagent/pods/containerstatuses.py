@@ -12,13 +12,13 @@ from datetime import datetime
 from typing import Any
 
 from drakit.api import Container, Pod, is_sidecar
+from drakit.api.objects.plain import Plain
 from drakit.api.text.times import format_time
 from drakit.nodeagent.claims.devices import uses
 from drakit.nodeagent.claims.records import ClaimRecords
 from drakit.nodeagent.pods.runtimeview import RuntimeView
 from drakit.nodeagent.runtimes.contract import ContainerInfo, ContainerState
 
-Plain = dict[str, Any]
 Document = Mapping[str, Any]
 _LOST = "ContainerStatusUnknown"
 _LOST_CODE = 137

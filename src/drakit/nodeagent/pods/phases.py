@@ -13,10 +13,10 @@ from drakit.api import Container, Pod, is_sidecar
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 TERMINAL = (SUCCEEDED, FAILED)
-Plain = Mapping[str, Any]
+Part = Mapping[str, Any]
 
 
-def phase_of(pod: Pod, init: Sequence[Plain], containers: Sequence[Plain], *, ended: bool = False) -> str:
+def phase_of(pod: Pod, init: Sequence[Part], containers: Sequence[Part], *, ended: bool = False) -> str:
     """`ended`: nothing of the pod runs or will run any more, whatever its restart policy says."""
     found = {status["name"]: status for status in init}
     pending = failed = False
@@ -45,7 +45,7 @@ def _stopped(policy: str, *, all_good: bool, ended: bool) -> str:
     return FAILED if policy == "Never" else RUNNING
 
 
-def _init_progress(container: Container, status: Plain | None) -> tuple[bool, bool]:
+def _init_progress(container: Container, status: Part | None) -> tuple[bool, bool]:
     """Whether an init container still keeps the pod from starting, and whether it has failed."""
     if status is None:
         return True, False
@@ -59,7 +59,7 @@ def _init_progress(container: Container, status: Plain | None) -> tuple[bool, bo
     return bool("waiting" in state and ended["exitCode"] == 0), ended["exitCode"] != 0
 
 
-def _count(pod: Pod, containers: Sequence[Plain]) -> dict[str, int]:
+def _count(pod: Pod, containers: Sequence[Part]) -> dict[str, int]:
     counts = dict.fromkeys(("waiting", "running", "stopped", "succeeded"), 0)
     found = {status["name"]: status for status in containers}
     for container in pod.spec.containers:
@@ -78,7 +78,7 @@ def _count(pod: Pod, containers: Sequence[Plain]) -> dict[str, int]:
 
 
 def conditions_of(
-    pod: Pod, phase: str, init: Sequence[Plain], containers: Sequence[Plain], *, sandbox_ready: bool
+    pod: Pod, phase: str, init: Sequence[Part], containers: Sequence[Part], *, sandbox_ready: bool
 ) -> list[dict[str, Any]]:
     """Without times; in the order in which a kubelet writes them."""
     ready = _containers_ready(pod, phase, init, containers)
@@ -91,7 +91,7 @@ def conditions_of(
     ]
 
 
-def _initialized(pod: Pod, phase: str, init: Sequence[Plain], containers: Sequence[Plain]) -> dict[str, str]:
+def _initialized(pod: Pod, phase: str, init: Sequence[Part], containers: Sequence[Part]) -> dict[str, str]:
     if phase == SUCCEEDED:
         return {"status": "True", "reason": "PodCompleted"}
     if any("running" in status["state"] for status in containers):
@@ -104,13 +104,13 @@ def _initialized(pod: Pod, phase: str, init: Sequence[Plain], containers: Sequen
     return {"status": "False", "reason": "ContainersNotInitialized", "message": message}
 
 
-def _is_initialized(container: Container, status: Plain | None) -> bool:
+def _is_initialized(container: Container, status: Part | None) -> bool:
     if status is None:
         return False
     return bool(status.get("started")) if is_sidecar(container) else bool(status["ready"])
 
 
-def _containers_ready(pod: Pod, phase: str, init: Sequence[Plain], containers: Sequence[Plain]) -> dict[str, str]:
+def _containers_ready(pod: Pod, phase: str, init: Sequence[Part], containers: Sequence[Part]) -> dict[str, str]:
     if phase == SUCCEEDED:
         return {"status": "False", "reason": "PodCompleted"}
     if phase == FAILED:
@@ -124,7 +124,7 @@ def _containers_ready(pod: Pod, phase: str, init: Sequence[Plain], containers: S
     return {"status": "False", "reason": "ContainersNotReady", "message": message}
 
 
-def require_gates(document: Plain, conditions: list[dict[str, Any]]) -> None:
+def require_gates(document: Part, conditions: list[dict[str, Any]]) -> None:
     """A pod with readiness gates is Ready only when somebody has made each of them true."""
     gates = [each["conditionType"] for each in (document.get("spec") or {}).get("readinessGates") or ()]
     ready = next(each for each in conditions if each["type"] == "Ready")

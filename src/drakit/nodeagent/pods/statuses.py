@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drakit.api import Pod
+from drakit.api.objects.plain import Plain
 from drakit.nodeagent.containers.limits import qos_class
 from drakit.nodeagent.pods.containerstatuses import (
     ContainerFacts,
@@ -24,8 +25,6 @@ from drakit.nodeagent.pods.containerstatuses import (
     lost,
 )
 from drakit.nodeagent.pods.phases import FAILED, PENDING, TERMINAL, conditions_of, phase_of, require_gates
-
-Plain = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

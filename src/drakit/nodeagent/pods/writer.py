@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drakit.api import Partial, Pod
+from drakit.api.objects.plain import Plain
 from drakit.api.text.times import format_time
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
@@ -21,7 +22,6 @@ from drakit.client import PODS, STRATEGIC, Client, Conflict, NotFound
 
 log = logging.getLogger("drakit.nodeagent")
 
-Plain = dict[str, Any]
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 30.0
 
