@@ -8,8 +8,9 @@ import pytest
 
 from drakit.api.exchange import User
 from drakit.apiserver.auth import identities
+from drakit.apiserver.auth.identities import is_component
 from drakit.apiserver.failures import ApiError
-from drakit.apiserver.serving.shares import BodyBudget, Lane, Limits, Shares, is_component
+from drakit.apiserver.serving.shares import BodyBudget, Lane, Limits, Shares
 from tests.apiserver.calls import on_loop
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -145,6 +145,14 @@ class WatchEvent(msgspec.Struct, frozen=True):
     status: Status | None = None
     initial_end: bool = False
     """The bookmark that closes the initial events of a streaming list."""
+
+
+class Parted(Content):
+    """A content that may be long: it can be had part by part."""
+
+    @abstractmethod
+    def parts(self) -> tuple[int, Iterator[bytes]]:
+        """The number of bytes, and the bytes in parts. A part is made when it is asked for."""
 
 
 class EventStream(Content):

@@ -46,6 +46,7 @@ YAML = "yaml"
 _LOCATE_UP_TO = 4_000_000  # characters; finding a place in more than that is not worth the wait
 
 _NOTHING: Mapping[str, Any] = {}
+_MOST_PROBLEMS = 100
 
 Object = Model | Partial[Any]
 M = TypeVar("M", bound=Model)
@@ -119,10 +120,20 @@ def decode_plain(
     log: Log = []
     shape = shape_of(kind.group_version(version), kind.kind)
     data = shape.read_again(document, known, log, place) if known else shape.read(document, place, log)
-    problems = tuple(dict.fromkeys(Problem(what, path_of(place)) for what, place in log))
+    problems = _different(log)
     if strict and problems:
         raise StrictError(problems)
     return Decoded(kind, version, build(kind, version, data, known), problems, data)
+
+
+def _different(log: Log) -> tuple[Problem, ...]:
+    """The first hundred problems that differ: as many as Kubernetes tells."""
+    found: dict[Problem, None] = {}
+    for what, place in log:
+        found[Problem(what, path_of(place))] = None
+        if len(found) >= _MOST_PROBLEMS:
+            break
+    return tuple(found)
 
 
 def build(kind: Kind, version: str, data: dict[str, Any], known: Mapping[str, Any] = _NOTHING) -> Object:

@@ -60,6 +60,8 @@ class ObjectChange:
     verb: str = ""
     """The verb of the request. Both an update and a creation may come from a `patch`."""
     dry_run: bool = False
+    size: int = 0
+    """Bytes of what is worked on, about."""
     sent: Any = None
     """The body of the request, if it is an object."""
     typed: Model | Partial[Any] | None = None

@@ -7,6 +7,7 @@ Out: the object without fields of disabled features; 422 with every error.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from drakit.api.codec.documents import to_wire
@@ -16,6 +17,7 @@ from drakit.api.objects.partial import Partial
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import CREATE, ObjectChange
+from drakit.apiserver.admission.criteria.worker import LARGE, Worker
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.objects import StoredObject
@@ -56,9 +58,11 @@ class WriteRules(Protocol):
 class ObjectRules:
     """The rules of each kind, from the room `validation`."""
 
-    def __init__(self, gates: FeatureGates, objects: ObjectStore) -> None:
+    def __init__(self, gates: FeatureGates, objects: ObjectStore, worker: Worker | None = None) -> None:
+        """Large objects are validated in the worker's thread."""
         self._gates = gates
         self._objects = objects
+        self._worker = worker
 
     def drop_disabled(self, change: ObjectChange) -> bool:
         # Made once here, used again by `check` unless the object changes in between.
@@ -83,24 +87,30 @@ class ObjectRules:
             empty_lists=_empty_lists(change),
             admin_namespace=await self._is_admin_namespace(change),
         )
-        if change.operation == CREATE or change.old is None:
-            return validate_create(new, context)
-        old = typed_stored(change.old)
-        match change.subresource:
-            case "status":
-                return validate_status_update(new, old, context)
-            # Upstream has no rules of update for these: the object must be valid as a new one, and change little.
-            case "resize":
-                return (*validate_create(new, context), *check_resize(change.document, change.old.document))
-            case "ephemeralcontainers":
-                return (*validate_create(new, context), *check_ephemeral(change.document, change.old.document))
-        return validate_update(new, old, context)
+        if change.size >= LARGE and self._worker is not None:
+            return await self._worker.call(partial(_validate, change, new, context))
+        return _validate(change, new, context)
 
     async def _is_admin_namespace(self, change: ObjectChange) -> bool | None:
         if change.kind.kind not in _ADMIN_KINDS:
             return None
         namespace = await self._objects.find(_NAMESPACE, "", change.namespace)
         return namespace is not None and namespace.labels.get(ADMIN_ACCESS_LABEL) == "true"
+
+
+def _validate(change: ObjectChange, new: Object, context: Context) -> Sequence[FieldError]:
+    if change.operation == CREATE or change.old is None:
+        return validate_create(new, context)
+    old = typed_stored(change.old)
+    match change.subresource:
+        case "status":
+            return validate_status_update(new, old, context)
+        # Upstream has no rules of update for these: the object must be valid as a new one, and change little.
+        case "resize":
+            return (*validate_create(new, context), *check_resize(change.document, change.old.document))
+        case "ephemeralcontainers":
+            return (*validate_create(new, context), *check_ephemeral(change.document, change.old.document))
+    return validate_update(new, old, context)
 
 
 def _empty_lists(change: ObjectChange) -> frozenset[str]:

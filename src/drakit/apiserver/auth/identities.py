@@ -15,6 +15,7 @@ from drakit.base import names
 NODE_NAME = "authentication.kubernetes.io/node-name"
 """The key in a user's extra that has the node of its pod."""
 SYSTEM = "kube-system"
+_COMPONENTS = ("system:kube-", f"{ACCOUNT_PREFIX}{SYSTEM}:", PREFIX)
 SCHEDULER = User(name="system:kube-scheduler")
 CONTROLLER_MANAGER = User(name="system:kube-controller-manager")
 """The user of the controllers' shared informers: it may list and watch everything, and do little else."""
@@ -39,6 +40,11 @@ def controller(name: str) -> User:
 
 def node_agent(node: str) -> User:
     return User(name=f"{PREFIX}{node}", groups=(NODES,))
+
+
+def is_component(user: User) -> bool:
+    """Whether a user is part of the cluster, or rules it anyway."""
+    return user.name.startswith(_COMPONENTS) or NODES in user.groups or MASTERS in user.groups
 
 
 def is_account(name: str) -> bool:

@@ -9,14 +9,25 @@ A client that stalls or goes away costs nothing: bodies and writes have deadline
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from drakit.api.exchange import Account, EventStream, Handler, OpenBody, Raw, Request, Response, StatusContent, Tunnel
+from drakit.api.exchange import (
+    Account,
+    EventStream,
+    Handler,
+    OpenBody,
+    Parted,
+    Raw,
+    Request,
+    Response,
+    StatusContent,
+    Tunnel,
+)
 from drakit.apiserver.failures import Disconnected, bad_request, internal, request_timeout, too_large
 from drakit.apiserver.http import compression as compressing
 from drakit.apiserver.requests.bodies import MAX_BODY
@@ -38,6 +49,10 @@ REFUSAL = "refusal"
 TAKE_OVER = "take_over"
 """In the state of a connection: a function that hands it over to another protocol, as a reader and a writer."""
 _MANY_PARAMETERS = 1000
+_WARNINGS = 4096
+_CUT_WARNING = 256
+"""Characters of all warnings of a response; and of one, when there are more."""
+_COMPRESSED_TOGETHER = 2
 _GZIPPED = (("content-encoding", "gzip"), ("vary", "Accept-Encoding"))
 _NO_CACHE = (b"cache-control", b"no-cache, private")
 
@@ -48,6 +63,7 @@ class Application:
     def __init__(self, server: Handler) -> None:
         self._server = server
         self._draining = asyncio.Event()
+        self._compressing = asyncio.Semaphore(_COMPRESSED_TOGETHER)
 
     def drain(self) -> None:
         """End all watches: the listener is about to stop and would wait for them."""
@@ -68,7 +84,7 @@ class Application:
         elif isinstance(response.content, Tunnel):
             await self._tunnel(response, response.content, scope, send)
         else:
-            await _send(await _coded(response, request, scope), send, head=request.method == "HEAD")
+            await _send(await _coded(response, request, scope, self._compressing), send, head=request.method == "HEAD")
 
     async def _handle(self, request: Request) -> Response:
         try:
@@ -214,10 +230,26 @@ def _headers(response: Response, *, length: int | None) -> Headers:
     headers += [(name.encode(), value.encode()) for name, value in response.headers]
     if not any(name == "cache-control" for name, _ in response.headers):
         headers.append(_NO_CACHE)
-    headers += [(b"warning", warning_header(text)) for text in response.warnings]
+    if response.warnings:
+        headers += [(b"warning", warning_header(text)) for text in cut_warnings(response.warnings)]
     if length is not None and response.code != 304:
         headers.append((b"content-length", str(length).encode()))
     return headers
+
+
+def cut_warnings(texts: Sequence[str]) -> list[str]:
+    """Different warnings, as many as fit: as Kubernetes does, long ones are cut when all together are too long."""
+    different = list(dict.fromkeys(filter(None, texts)))
+    if sum(map(len, different)) <= _WARNINGS:
+        return different
+    kept: list[str] = []
+    size = 0
+    for text in different:
+        if size >= _WARNINGS:
+            break
+        kept.append(text[:_CUT_WARNING])
+        size += len(kept[-1])
+    return kept
 
 
 def warning_header(text: str) -> bytes:
@@ -227,27 +259,48 @@ def warning_header(text: str) -> bytes:
     return f'299 - "{line}"'.encode()
 
 
-async def _coded(response: Response, request: Request, scope: Message) -> Response:
+async def _coded(response: Response, request: Request, scope: Message, slots: asyncio.Semaphore) -> Response:
     """The response, compressed if the client accepts that and is on another machine."""
     accepted = request.headers.get("accept-encoding", "")
     peer = (scope.get("client") or (None,))[0]
-    if not accepted or response.code == 304:
+    if not accepted or response.code == 304 or not compressing.possible(accepted, peer):
         return response
-    body = response.content.encode()
-    if not compressing.wanted(accepted, peer, len(body)):
-        return msgspec.structs.replace(response, content=Raw(body))
-    return msgspec.structs.replace(
-        response, content=Raw(await compressing.compress(body)), headers=(*response.headers, *_GZIPPED)
-    )
+    # A few at a time: the whole body is in memory meanwhile.
+    async with slots:
+        body = response.content.encode()
+        if not compressing.wanted(len(body)):
+            return msgspec.structs.replace(response, content=Raw(body))
+        return msgspec.structs.replace(
+            response, content=Raw(await compressing.compress(body)), headers=(*response.headers, *_GZIPPED)
+        )
 
 
 async def _send(response: Response, send: Send, *, head: bool = False) -> None:
+    if isinstance(response.content, Parted) and not head and response.code != 304:
+        await _send_parts(response, response.content, send)
+        return
     body = response.content.encode()
     start = {"type": "http.response.start", "status": response.code, "headers": _headers(response, length=len(body))}
     try:
         async with asyncio.timeout(WRITE_SECONDS):
             await send(start)
             await send({"type": "http.response.body", "body": b"" if head or response.code == 304 else body})
+    except (TimeoutError, OSError):
+        return
+
+
+async def _send_parts(response: Response, content: Parted, send: Send) -> None:
+    """A part is made when the one before is on its way: a client that does not read holds one part, not the whole."""
+    length, parts = content.parts()
+    start = {"type": "http.response.start", "status": response.code, "headers": _headers(response, length=length)}
+    try:
+        async with asyncio.timeout(WRITE_SECONDS):
+            await send(start)
+        for part in parts:
+            async with asyncio.timeout(WRITE_SECONDS):
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            await asyncio.sleep(0)
+        await send({"type": "http.response.body", "body": b""})
     except (TimeoutError, OSError):
         return
 

@@ -18,9 +18,14 @@ SMALLEST = 128 * 1024
 _FASTEST = 1
 
 
-def wanted(accept_encoding: str, peer: str | None, size: int) -> bool:
-    """Whether to compress a response of this size for this peer. None is a peer on a Unix socket."""
-    return size > SMALLEST and peer is not None and not _is_here(peer) and _accepts_gzip(accept_encoding)
+def possible(accept_encoding: str, peer: str | None) -> bool:
+    """Whether a response for this peer may be compressed. None is a peer on a Unix socket."""
+    return peer is not None and not _is_here(peer) and _accepts_gzip(accept_encoding)
+
+
+def wanted(size: int) -> bool:
+    """Whether a response of this size is worth it."""
+    return size > SMALLEST
 
 
 async def compress(body: bytes) -> bytes:

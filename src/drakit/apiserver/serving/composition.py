@@ -89,8 +89,8 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     clock = clock or RealClock()
     objects = ObjectStore(store, largest=settings.largest_object)
     access = AccessControl(objects, settings.modes, aggregate=settings.aggregate_roles)
-    # Two threads: a policy's expression does not wait for the compilation of a large claim.
-    workers = Worker("drakit-expressions"), Worker("drakit-selectors")
+    # Three threads: a policy's expression does not wait for the compilation of a large claim, nor for a large object.
+    workers = Worker("drakit-expressions"), Worker("drakit-selectors"), Worker("drakit-objects")
     context = _context(objects, clock, settings, access, *workers)
     accounts = ServiceAccountTokens(
         settings.signing_key or new_key(), ISSUER, (ISSUER,), clock, access.bound_objects, settings.new_uid
@@ -124,6 +124,7 @@ def _context(
     access: AccessControl,
     policy_worker: Worker,
     selector_worker: Worker,
+    object_worker: Worker,
 ) -> ServerContext:
     authorizer = access.authorizer() if settings.modes else settings.authorizer
     plugins = standard_plugins(
@@ -136,7 +137,9 @@ def _context(
     )
     admission = choose(plugins, enable=settings.enable_plugins, disable=settings.disable_plugins)
     advice = (DrakitWarnings(settings.gates),) if settings.drakit_warnings else ()
-    rules = ClaimStatusRules(ObjectRules(settings.gates, objects), authorizer, settings.gates, selector_worker)
+    rules = ClaimStatusRules(
+        ObjectRules(settings.gates, objects, object_worker), authorizer, settings.gates, selector_worker
+    )
     return ServerContext(
         objects=objects,
         clock=clock,
@@ -147,6 +150,8 @@ def _context(
         rules=RegistrationRules(rules),
         random=settings.random,
         new_uid=settings.new_uid,
+        worker=object_worker,
+        watches_per_user=settings.limits.watches_per_user,
     )
 
 

@@ -14,12 +14,10 @@ from collections import deque
 from dataclasses import dataclass
 
 from drakit.api.exchange import User
-from drakit.apiserver.auth.nodes.authorizer import NODES
-from drakit.apiserver.auth.rbac.authorizer import MASTERS
+from drakit.apiserver.auth.identities import is_component
 from drakit.apiserver.failures import too_many_requests
 
 _MIB = 1024 * 1024
-_COMPONENTS = ("system:kube-", "system:serviceaccount:kube-system:", "system:node:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +28,9 @@ class Limits:
     writing: int = 200
     per_user: int = 32
     """Requests of one user that are handled at the same time. More of them wait, up to half of all."""
+    watches_per_user: int = 1000
     bodies: int = 64 * _MIB
     """Bytes of all bodies in flight. One user may have a quarter of them."""
-
-
-def is_component(user: User) -> bool:
-    """Whether a user is part of the cluster, or rules it anyway."""
-    return user.name.startswith(_COMPONENTS) or NODES in user.groups or MASTERS in user.groups
 
 
 class _Flow:

@@ -19,7 +19,12 @@ from drakit.store import Conflict, KeyExists, KeyNotFound, Record, Store, StoreE
 
 CACHED = 131_072
 SUPERSEDED = 4_096
-"""How many replaced objects stay cached: watches compare an object with the one before."""
+SUPERSEDED_BYTES = 8 * 1024 * 1024
+"""How many replaced objects stay cached, and of how many bytes: watches compare an object with the one before."""
+LONG = 32 * 1024
+LONG_BYTES = 16 * 1024 * 1024
+"""Bytes from which an object counts as long; and of all long ones that stay cached. What an object is decoded to takes
+up to forty times as much memory as its bytes."""
 LARGEST = 1536 * 1024
 """Bytes of a stored object, unless set: as much as etcd takes."""
 CHANGED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -57,7 +62,10 @@ class ObjectStore:
         """Called after each write of this process, before the writer gets its answer."""
         self._cached = cached
         self._cache: OrderedDict[int, StoredObject] = OrderedDict()
-        self._superseded: deque[int] = deque()
+        self._superseded: deque[tuple[int, int]] = deque()
+        self._superseded_bytes = 0
+        self._long: OrderedDict[int, int] = OrderedDict()
+        self._long_bytes = 0
 
     def from_record(self, kind: Kind, record: Record) -> StoredObject:
         """The object of a record. A revision belongs to one write, so it identifies the object in the cache."""
@@ -169,16 +177,33 @@ class ObjectStore:
     def _retire(self, revision: int) -> None:
         """Note that a revision was replaced. Only watches still need it; the oldest leave the cache."""
         # It is not dropped at once: slow watches still have to send it, and would decode it each for itself.
-        self._superseded.append(revision)
-        if len(self._superseded) > SUPERSEDED:
-            self._cache.pop(self._superseded.popleft(), None)
+        found = self._cache.get(revision)
+        size = found.size if found is not None else 0
+        self._superseded.append((revision, size))
+        self._superseded_bytes += size
+        while len(self._superseded) > SUPERSEDED or self._superseded_bytes > SUPERSEDED_BYTES:
+            oldest, size = self._superseded.popleft()
+            self._superseded_bytes -= size
+            self._forget(oldest)
 
     def _remember(self, stored: StoredObject) -> StoredObject:
         self._cache[stored.revision] = stored
+        if stored.size >= LONG:
+            self._remember_long(stored)
         # Insertion order, not use: revisions grow, so the first is the oldest, and a hit costs no bookkeeping.
         if len(self._cache) > self._cached:
-            self._cache.popitem(last=False)
+            self._forget(next(iter(self._cache)))
         return stored
+
+    def _remember_long(self, stored: StoredObject) -> None:
+        self._long[stored.revision] = stored.size
+        self._long_bytes += stored.size
+        while self._long_bytes > LONG_BYTES and len(self._long) > 1:
+            self._forget(next(iter(self._long)))
+
+    def _forget(self, revision: int) -> None:
+        self._cache.pop(revision, None)
+        self._long_bytes -= self._long.pop(revision, 0)
 
 
 __all__ = ["CHANGED", "Conflict", "KeyExists", "ObjectStore", "conflict", "key_of", "not_found", "prefix_of"]

@@ -6,21 +6,24 @@ Out: `ServerContext`, one per server; `ApiCall`, one per request.
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from drakit.api.exchange import Request, User
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.text.times import format_time
 from drakit.apiserver.admission.chain import Admission, ObjectChange
+from drakit.apiserver.admission.criteria.worker import LARGE, Worker
 from drakit.apiserver.admission.rules import WriteRules
 from drakit.apiserver.auth.authorization import Attributes, Authorizer
+from drakit.apiserver.auth.identities import is_component
 from drakit.apiserver.patching.entries import Owners
 from drakit.apiserver.requests.routing import Target
 from drakit.apiserver.storage.objects import StoredObject
@@ -28,6 +31,8 @@ from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.apiserver.strategies import KindStrategy, strategy_of
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
+
+T = TypeVar("T")
 
 
 def random_uid() -> str:
@@ -51,6 +56,22 @@ class ServerContext:
     rules: WriteRules
     random: Random
     new_uid: Callable[[], str] = random_uid
+    worker: Worker | None = None
+    """Where large objects are worked on, beside the loop; None: nowhere else."""
+    watches_per_user: int = 1000
+
+    def watches_of(self, user: User) -> int:
+        """How many watches a user may have. Each event wakes all that watch the same: 50 µs for each of them."""
+        return sys.maxsize if is_component(user) else self.watches_per_user
+
+    async def beside(self, size: int, function: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Call a function that takes long for much data, in a thread if there is much: others are served meanwhile.
+
+        The function must not touch what others can change.
+        """
+        if size < LARGE or self.worker is None:
+            return function(*args, **options)
+        return await self.worker.call(partial(function, *args, **options))
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -74,6 +95,8 @@ class ApiCall:
     """The new object as it was decoded, see `bodies.Incoming.completed`."""
     managed_fields: tuple[list[Plain], Owners] | None = None
     """`metadata.managedFields` after this write: the entries, and the same as owners."""
+    old_size: int = 0
+    """Bytes of the stored object that is changed."""
     spaced_parameters: bool = False
     """Whether the client sent opaque parameters with spaces between tokens, see `bodies.has_spaced_parameters`."""
 
@@ -113,6 +136,11 @@ class ApiCall:
         )
 
     @property
+    def size(self) -> int:
+        """Bytes of what is worked on: the body, or the object that it changes."""
+        return max(len(self.request.body), self.old_size)
+
+    @property
     def strategy(self) -> KindStrategy:
         return strategy_of(self.kind)
 
@@ -137,6 +165,7 @@ class ApiCall:
             old=old,
             subresource=self.subresource,
             verb=self.target.verb,
+            size=self.size,
             dry_run=dry_run,
             sent=sent,
             warnings=self.warnings,

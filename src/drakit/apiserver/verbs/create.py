@@ -16,7 +16,7 @@ from drakit.apiserver.verbs.write import check_place, read_object, write_new
 async def create(context: ServerContext, call: ApiCall) -> StoredObject:
     """Handle a POST."""
     options = write_options(call.request, "CreateOptions")
-    sent = read_body(call.request)
-    document = read_object(context, call, sent, options).document
+    sent = await context.beside(call.size, read_body, call.request)
+    document = (await context.beside(call.size, read_object, context, call, sent, options)).document
     check_place(call, document)
     return await write_new(context, call, document, options, sent=sent)

@@ -7,6 +7,7 @@ Out: a response. Errors are raised; the server makes a Status of them.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from drakit.api.codec.protobuf import has_message
@@ -14,7 +15,7 @@ from drakit.api.exchange import Response
 from drakit.apiserver.admission.chain import CREATE
 from drakit.apiserver.auth.tokens import requests as tokenrequests
 from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens
-from drakit.apiserver.failures import method_not_allowed, unavailable
+from drakit.apiserver.failures import method_not_allowed, too_many_requests, unavailable
 from drakit.apiserver.metrics import ServerMetrics
 from drakit.apiserver.nodes import NodeBody, NodeTunnel
 from drakit.apiserver.requests.bodies import incoming, read_body
@@ -61,6 +62,7 @@ class Resources:
         self._tokens = tokens
         self._connector = connector
         self._watches: set[ObjectStream] = set()
+        self._watches_of: Counter[str] = Counter()
         self._node_streams: set[NodeBody | NodeTunnel] = set()
         self._verbs: dict[str, VerbHandler] = {
             "get": self._get,
@@ -104,13 +106,20 @@ class Resources:
         return await presenter.list(await list_objects(self._context, call))
 
     async def _watch(self, call: ApiCall, presenter: Presenter) -> Response:
+        user = call.user.name
+        if self._watches_of[user] >= self._context.watches_of(call.user):
+            raise too_many_requests()
         stream = await watch(self._context, call)
+        self._watches_of[user] += 1
         where = (call.kind.group, call.version, call.kind.plural)
         self._metrics.watch_opened(*where)
         self._watches.add(stream)
 
         def closed(events: int) -> None:
             self._watches.discard(stream)
+            self._watches_of[user] -= 1
+            if not self._watches_of[user]:
+                del self._watches_of[user]
             self._metrics.watch_closed(*where, events)
 
         stream.on_close = closed

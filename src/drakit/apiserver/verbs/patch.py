@@ -35,11 +35,11 @@ async def patch(context: ServerContext, call: ApiCall) -> tuple[StoredObject, bo
     _check_options(kind, options)
     # Decoded once, applied again after each conflict: a patch says what to change, not what the result is.
     body = PatchBody(kind, call.request.body, call.request.document)
-    applied: Plain | None = body.data if kind == APPLY_PATCH else None
-    _note_findings(call, body, options)
+    applied = await context.beside(call.size, _read, call, body, options)
 
     async def write_once() -> tuple[StoredObject, bool]:
         old = await context.objects.find(call.kind, call.namespace, call.name)
+        call.old_size = old.size if old is not None else 0
         if old is not None:
             return await _patch(context, call, old, body, options), False
         if applied is None or call.subresource:
@@ -47,6 +47,13 @@ async def patch(context: ServerContext, call: ApiCall) -> tuple[StoredObject, bo
         return await _create(context, call, applied, options), True
 
     return await repeat_on_conflict(call.kind, call.name, write_once)
+
+
+def _read(call: ApiCall, body: PatchBody, options: WriteOptions) -> Plain | None:
+    """Decode the patch. The object, if it is one to apply."""
+    applied: Plain | None = body.data if body.content_type == APPLY_PATCH else None
+    _note_findings(call, body, options)
+    return applied
 
 
 def _check_options(kind: str, options: WriteOptions) -> None:
@@ -73,21 +80,29 @@ def _note_findings(call: ApiCall, body: PatchBody, options: WriteOptions) -> Non
 async def _patch(
     context: ServerContext, call: ApiCall, old: StoredObject, body: PatchBody, options: WriteOptions
 ) -> StoredObject:
-    live, applied = old.document_in(call.version), body.content_type == APPLY_PATCH
-    if applied:
-        result = _applied(context, call, live, body.data, options)
-    else:
-        result = apply_patch(body, live, schema=atom_of(call.target.group_version, call.kind.kind))
-    found = _decoded(context, call, result, options, applied=applied, known=live)
+    applied = body.content_type == APPLY_PATCH
+    result, found = await context.beside(call.size, _patched, context, call, old, body, options)
     new, call.completed = found.document, found.completed
     check_place(call, new)
     check_revision(call, old, new)
     return await write_over(context, call, old, new, options, sent=result, applied=applied)
 
 
+def _patched(
+    context: ServerContext, call: ApiCall, old: StoredObject, body: PatchBody, options: WriteOptions
+) -> tuple[dict[str, Any], Incoming]:
+    """What the patch makes of the object, as it is and decoded."""
+    live, applied = old.document_in(call.version), body.content_type == APPLY_PATCH
+    if applied:
+        result = _applied(context, call, live, body.data, options)
+    else:
+        result = apply_patch(body, live, schema=atom_of(call.target.group_version, call.kind.kind))
+    return result, _decoded(context, call, result, options, applied=applied, known=live)
+
+
 async def _create(context: ServerContext, call: ApiCall, applied: Plain, options: WriteOptions) -> StoredObject:
-    result = _applied(context, call, None, applied, options)
-    new = _decoded(context, call, result, options, applied=True).document
+    result = await context.beside(call.size, _applied, context, call, None, applied, options)
+    new = (await context.beside(call.size, _decoded, context, call, result, options, applied=True)).document
     check_place(call, new)
     return await write_new(context, call, new, options, sent=result, applied=True)
 

@@ -7,12 +7,12 @@ Out: objects. All objects of a list are as of one revision. A long list comes in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from drakit.api.codec.protobuf import encode_list
-from drakit.api.exchange import ManyObjects, OneObject
+from drakit.api.exchange import ManyObjects, OneObject, Parted
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError, bad_request, too_new
 from drakit.apiserver.requests.continuetokens import Continue, decode_continue, encode_continue
@@ -24,6 +24,11 @@ from drakit.base import status
 from drakit.base.status import ListMeta
 from drakit.store import Compacted, KeyNotFound, Record, RecordPage
 
+_ITEMS, _END = b',"items":[', b"]}\n"
+_PART = 256 * 1024
+"""Bytes of a list that are sent at a time."""
+_LOOKED_AT_TOGETHER = 64
+"""Objects whose labels and fields are compared before others have their turn."""
 _CHUNK = 2_000
 """Records read at a time when a selection may leave few of them."""
 _ENCODED_TOGETHER = 50
@@ -37,7 +42,7 @@ _CONTINUE_TOO_OLD = (
 )
 
 
-class ListContent(ManyObjects):
+class ListContent(ManyObjects, Parted):
     """A list as the content of a response."""
 
     __slots__ = ("kind", "metadata", "objects", "version")
@@ -53,10 +58,32 @@ class ListContent(ManyObjects):
         return [ObjectContent(stored, self.version) for stored in self.objects]
 
     def encode(self) -> bytes:
-        start = {"kind": self.kind.list_kind, "apiVersion": self.kind.group_version(self.version)}
-        head = msgspec.json.encode({**start, "metadata": self.metadata})[:-1]
         version = self.version
-        return b'%b,"items":[%b]}\n' % (head, b",".join([b"{" + stored.body(version) for stored in self.objects]))
+        return b'%b,"items":[%b]}\n' % (
+            self._head(),
+            b",".join([b"{" + stored.body(version) for stored in self.objects]),
+        )
+
+    def parts(self) -> tuple[int, Iterator[bytes]]:
+        head, version = self._head(), self.version
+        # Each object has a brace at its start, and a comma before it unless it is the first.
+        size = sum(len(stored.body(version)) for stored in self.objects) + max(2 * len(self.objects) - 1, 0)
+        return len(head) + len(_ITEMS) + size + len(_END), self._parts(head)
+
+    def _head(self) -> bytes:
+        start = {"kind": self.kind.list_kind, "apiVersion": self.kind.group_version(self.version)}
+        return msgspec.json.encode({**start, "metadata": self.metadata})[:-1]
+
+    def _parts(self, head: bytes) -> Iterator[bytes]:
+        pending, size, lead = [head, _ITEMS], 0, b"{"
+        for stored in self.objects:
+            body = stored.body(self.version)
+            pending += (lead, body)
+            size, lead = size + len(body), b",{"
+            if size >= _PART:
+                yield b"".join(pending)
+                pending, size = [], 0
+        yield b"".join((*pending, _END))
 
     def encode_protobuf(self) -> bytes:
         kind, group_version = self.kind, self.kind.group_version(self.version)
@@ -162,6 +189,8 @@ async def _pages(
         revision = page.revision
         for index, record in enumerate(page.records):
             stored = context.objects.from_record(kind, record)
+            if not selection.everything and not index % _LOOKED_AT_TOGETHER:
+                await asyncio.sleep(0)
             if selection.matches(stored):
                 found.append(stored)
             if limit and len(found) == limit:

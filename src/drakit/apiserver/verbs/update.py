@@ -31,8 +31,9 @@ async def update(context: ServerContext, call: ApiCall) -> tuple[StoredObject, b
     # Before the body is decoded: parts that the client did not change are found by comparing with the stored object.
     old = await context.objects.find(call.kind, call.namespace, call.name)
     known = old.document_in(call.version) if old is not None else {}
-    sent = read_body(call.request, old)
-    document = read_object(context, call, sent, options, known).document
+    call.old_size = old.size if old is not None else 0
+    sent = await context.beside(call.size, read_body, call.request, old)
+    document = (await context.beside(call.size, read_object, context, call, sent, options, known)).document
     check_place(call, document)
     try:
         return await _write(context, call, old, document, options, sent=sent)

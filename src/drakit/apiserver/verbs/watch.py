@@ -9,7 +9,7 @@ An idle watch waits for the store and for one deadline. An event is encoded once
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -24,7 +24,7 @@ from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.selection import SelectionPredicate
 from drakit.base.clock import Clock
-from drakit.store import Compacted, FutureRevision, StoreClosed, StoreEvent, StoreWatch, WatcherTooSlow
+from drakit.store import Compacted, FutureRevision, Record, StoreClosed, StoreEvent, StoreWatch, WatcherTooSlow
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 BOOKMARK_SECONDS = 60.0
@@ -35,6 +35,11 @@ _BATCH = 500
 """Initial objects sent in one piece, as JSON that is there already."""
 _ENCODED_TOGETHER = 50
 """Initial objects sent in one piece that have to be encoded, which takes about 40 µs for a pod."""
+
+_PIECE = 256 * 1024
+"""Bytes of events that are sent in one piece. A reader that is behind holds one in memory, not all that it missed."""
+_LOOKED_AT_TOGETHER = 64
+"""Objects that are compared with the selection before others have their turn."""
 
 Encode = Callable[[str, StoredObject], bytes]
 EncodeDocument = Callable[[str, Mapping[str, Any]], bytes]
@@ -95,8 +100,7 @@ class ObjectStream(EventStream):
                     raise FutureRevision(wanted, current)
                 # One revision for the initial objects and for the start of the watch: nothing is missed or sent twice.
                 page = await store.list(place)
-                stored = (self._objects.from_record(self.kind, record) for record in page.records)
-                self._initial = [each for each in stored if self._selection.matches(each)]
+                await self._select(page.records)
                 wanted = page.revision
             # A revision from the future is no error for a watch: events up to it are skipped (see `_step`).
             self._after = wanted or current
@@ -106,10 +110,28 @@ class ObjectStream(EventStream):
         except FutureRevision as error:
             self._error = too_new(error.revision, error.current)
 
+    async def _select(self, records: Sequence[Record]) -> None:
+        """Find the initial objects, some at a time: a selector may be as long as a URL."""
+        for start in range(0, len(records), _LOOKED_AT_TOGETHER):
+            page = records[start : start + _LOOKED_AT_TOGETHER]
+            some = [self._objects.from_record(self.kind, record) for record in page]
+            self._initial += [each for each in some if self._selection.matches(each)]
+            if not self._selection.everything:
+                await asyncio.sleep(0)
+
     async def lines(self) -> AsyncIterator[bytes]:
         async for steps in self._batches():
             self.sent += len(steps)
-            yield b"".join([step if isinstance(step, bytes) else self._encode(*step) for step in steps])
+            lines: list[bytes] = []
+            size = 0
+            for step in steps:
+                lines.append(step if isinstance(step, bytes) else self._encode(*step))
+                size += len(lines[-1])
+                if size >= _PIECE:
+                    yield b"".join(lines)
+                    lines, size = [], 0
+            if lines:
+                yield b"".join(lines)
 
     async def events(self) -> AsyncIterator[WatchEvent]:
         async for steps in self._batches():
@@ -168,7 +190,12 @@ class ObjectStream(EventStream):
             elif not events:
                 return
             else:
-                yield [step for event in events if (step := self._step(event)) is not None]
+                together = len(events) if self._selection.everything else _LOOKED_AT_TOGETHER
+                for start in range(0, len(events), together):
+                    some = events[start : start + together]
+                    yield [step for event in some if (step := self._step(event)) is not None]
+                    if len(some) < len(events):
+                        await asyncio.sleep(0)
 
     def _pause(self) -> float:
         left = self._deadline - self._clock.monotonic()

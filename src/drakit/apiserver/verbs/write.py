@@ -155,12 +155,12 @@ async def _write_new_once(
     # Each attempt is another object, with a uid of its own.
     metadata.update(uid=context.new_uid(), creationTimestamp=now)
     if not applied:  # an apply has tracked its fields already
-        track(call, None, new, manager_of(call.request, options), now)
+        await context.beside(call.size, track, call, None, new, manager_of(call.request, options), now)
     change = call.change(CREATE, metadata.get("name", ""), new=new, old=None, dry_run=options.dry_run, sent=sent)
     await context.admission.admit(change)
     # After admission: no plugin can set what only the server sets.
-    _prepare_new(call, new)
-    context.rules.drop_disabled(change)
+    await context.beside(call.size, _prepare_new, call, new)
+    await context.beside(call.size, context.rules.drop_disabled, change)
     await rules.require(context.rules, change)
     _check_sent_parameters(call, change.name)
     await _require_create(context, call)
@@ -231,11 +231,11 @@ async def write_over(
     """Store `new` in the place of `old`. Raise store.Conflict when somebody else wrote since `old` was read."""
     now = context.timestamp()
     if not applied:  # an apply has tracked its fields already
-        track(call, old, new, manager_of(call.request, options), now)
+        await context.beside(call.size, track, call, old, new, manager_of(call.request, options), now)
     _carry_over(call, new, old.document)
     change = call.change(UPDATE, call.name, new=new, old=old, dry_run=options.dry_run, sent=sent)
     await context.admission.admit(change)
-    _prepare_update(context, call, change, old, now)
+    await context.beside(call.size, _prepare_update, context, call, change, old, now)
     await rules.require(context.rules, change)
     try:
         await context.admission.validate(change)
