@@ -12,8 +12,10 @@ from drakit.api.exchange import EventStream, Parted, Request
 from drakit.apiserver import Limits, Settings
 from drakit.apiserver.admission.criteria.worker import LARGE
 from drakit.apiserver.http.asgi import cut_warnings
+from drakit.apiserver.patching import apply_patch
 from drakit.apiserver.storage.objectstore import LONG, LONG_BYTES, SUPERSEDED_BYTES
 from drakit.apiserver.verbs import create, patch
+from drakit.apiserver.verbs.write import read_object
 from tests.apiserver.auth.people import ALICE, BOB
 from tests.apiserver.calls import CLAIMS, MERGE, PODS, Api, on_loop, serving
 from tests.builders.documents import claim_document, pod_document
@@ -30,7 +32,7 @@ def big_pod(name: str, size: int = LARGE) -> Plain:
 @on_loop
 async def test_a_large_object_is_read_and_validated_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: set[str] = set()
-    plain = create.read_object
+    plain = read_object
 
     def noted(*args: Any) -> Any:
         seen.add(threading.current_thread().name.rpartition("_")[0])
@@ -47,7 +49,7 @@ async def test_a_large_object_is_read_and_validated_beside_the_loop(monkeypatch:
 @on_loop
 async def test_a_patch_of_a_large_object_is_applied_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: set[str] = set()
-    plain = patch.apply_patch
+    plain = apply_patch
 
     def noted(*args: Any, **options: Any) -> Any:
         seen.add(threading.current_thread().name.rpartition("_")[0])
