@@ -14,6 +14,7 @@ from drakit.api import Container, Pod, is_sidecar
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 TERMINAL = (SUCCEEDED, FAILED)
 Part = Mapping[str, Any]
+"""The status of one container, as plain data."""
 
 
 def phase_of(pod: Pod, init: Sequence[Part], containers: Sequence[Part], *, ended: bool = False) -> str:
