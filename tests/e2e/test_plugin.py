@@ -49,7 +49,7 @@ def test_kubectl_runs_the_tools_on_its_own_cluster(plugged: Kubectl) -> None:
 def test_exit_codes_pass_through_kubectl(plugged: Kubectl) -> None:
     assert plugged.run("dra", "devices", "--by", "colour").returncode == 2
     assert plugged.run("dra", "devices", "--tainted").returncode == 1
-    assert plugged.run("dra", "devices", KUBECONFIG="/nowhere").returncode == 2
+    assert plugged.run("dra", "devices", KUBECONFIG="/nowhere").returncode == 3
 
 
 @needs_kubectl
