@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from drakit.library import (
         allocate,
         compile_selector,
+        explain_pod,
         lint_manifests,
         read_manifests,
         try_selector,
         validate_manifests,
+        what_if,
     )
 
 __version__ = "0.1.0"
@@ -28,11 +30,13 @@ __all__ = [
     "__version__",
     "allocate",
     "compile_selector",
+    "explain_pod",
     "lint_manifests",
     "read_manifests",
     "start_server",
     "try_selector",
     "validate_manifests",
+    "what_if",
 ]
 
 

@@ -8,16 +8,22 @@ Rooms have more (`drakit.allocator.Inventory` for many questions on one cluster,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
+
+import msgspec
 
 from drakit.allocator import Allocated, Allocation, AllocationError, Allocator, Inventory, tell
 from drakit.api import DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceSlice
 from drakit.base.clock import RealClock
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
+from drakit.explain import ClusterObjects, ObjectExplanation, WhatIf, WhatIfAnswer
+from drakit.explain import explain_pod as explain_in
+from drakit.explain import what_if as ask
 from drakit.lint import Report, lint, problems_of
 from drakit.manifests import ManifestProblem, Manifests, read_files, read_manifests
 from drakit.selectors import Selector, SelectorOutcome, bind
@@ -27,10 +33,12 @@ __all__ = [
     "AllocationReport",
     "allocate",
     "compile_selector",
+    "explain_pod",
     "lint_manifests",
     "read_manifests",
     "try_selector",
     "validate_manifests",
+    "what_if",
 ]
 
 
@@ -158,3 +166,25 @@ def try_selector(selector: Selector | str, manifests: Manifests) -> dict[str, Se
         for slice_ in manifests.of(ResourceSlice)
         for device in slice_.spec.devices
     }
+
+
+def explain_pod(manifests: Manifests, name: str, namespace: str = "default") -> ObjectExplanation:
+    """Why a pod waits and what would make it fit, or where it runs with which devices. Raise NotFound."""
+    return explain_in(_cluster(manifests), name, namespace)
+
+
+def what_if(manifests: Manifests, question: WhatIf | Mapping[str, Any]) -> WhatIfAnswer:
+    """What the scheduler would make of the cluster with changes. The question may be plain data, as JSON has it:
+
+    `{"addNodes": {"node-a": 2}, "drain": ["node-b"]}`; `msgspec.to_builtins` makes plain data of the answer. Raise
+    UsageError for a question that cannot be read, or names what is not there.
+    """
+    try:
+        asked = question if isinstance(question, WhatIf) else msgspec.convert(question, WhatIf)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the question: {error}") from None
+    return ask(_cluster(manifests), asked)
+
+
+def _cluster(manifests: Manifests) -> ClusterObjects:
+    return ClusterObjects((each.object for each in manifests.objects), gates=FeatureGates.all_on())

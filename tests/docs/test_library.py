@@ -21,11 +21,13 @@ NAMES = [
     "__version__",
     "allocate",
     "compile_selector",
+    "explain_pod",
     "lint_manifests",
     "read_manifests",
     "start_server",
     "try_selector",
     "validate_manifests",
+    "what_if",
 ]
 
 

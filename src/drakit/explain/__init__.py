@@ -22,6 +22,9 @@ from drakit.explain.completion import completed
 from drakit.explain.devices import Capacity, DeviceHolder, DeviceRow, DeviceState, Totals, device_rows, totals
 from drakit.explain.podgroups import explain_podgroup
 from drakit.explain.pods import explain_pod
+from drakit.explain.questions import PodPlacement, WhatIf, WhatIfAnswer
+from drakit.explain.utilisation import Utilisation
+from drakit.explain.whatif import what_if
 
 __all__ = [
     "Capacity",
@@ -35,15 +38,20 @@ __all__ = [
     "MissingDevice",
     "ObjectExplanation",
     "ObjectName",
+    "PodPlacement",
     "RefusedDevices",
     "RequestFunnel",
     "Standing",
     "Suggestion",
     "Totals",
+    "Utilisation",
+    "WhatIf",
+    "WhatIfAnswer",
     "completed",
     "device_rows",
     "explain_claim",
     "explain_pod",
     "explain_podgroup",
     "totals",
+    "what_if",
 ]

@@ -106,6 +106,7 @@ class _Reader:
         # Claims of files have no uid; the ledger knows them by name as well.
         self._claims = {_full_name(claim): claim for claim in cluster.all(ResourceClaim)}
         self._nodes = list(cluster.all(Node))
+        self._names = {node.metadata.name for node in self._nodes}
         self._unhealthy = unhealthy_devices(cluster)
         self._classes = {each.metadata.name: _selectors(each, cluster) for each in cluster.all(DeviceClass)}
         self._admin = _admin_holders(cluster.all(ResourceClaim))
@@ -129,7 +130,7 @@ class _Reader:
             pool=each.spec.pool.name,
             device=device.name,
             node=device.node_name or each.spec.node_name or "",
-            nodes=sum(_reaches(each, device, node) for node in self._nodes),
+            nodes=self._reach(each, device),
             state=_state(driver, device, use, counters, tainted=repelled),
             healthy=name not in self._unhealthy,
             classes=self._matching(driver, device),
@@ -140,6 +141,13 @@ class _Reader:
             holders=(*self._holders(device, use), *self._admin.get(name, ())),
             card=card,
         )
+
+    def _reach(self, each: ResourceSlice, device: Device) -> int:
+        """How many nodes reach a device: mostly one, which is named."""
+        place = device if each.spec.per_device_node_selection else each.spec
+        if place.node_name:
+            return int(place.node_name in self._names)
+        return sum(_reaches(each, device, node) for node in self._nodes)
 
     def _matching(self, driver: str, device: Device) -> tuple[str, ...]:
         """The classes whose selectors all accept the device."""

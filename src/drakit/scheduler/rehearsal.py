@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ from drakit.api.requests import is_reserved_for
 from drakit.base.clock import Clock, FakeClock
 from drakit.base.errors import Unavailable
 from drakit.base.gates import FeatureGates
+from drakit.base.structs import Model
 from drakit.base.wellknown import CLAIM_FINALIZER
 from drakit.client import (
     CLAIMS,
@@ -65,6 +66,7 @@ from drakit.scheduler.queue.gate import PreEnqueueGate
 FOLLOWED: tuple[Resource[Any], ...] = (NODES, SLICES, CLASSES, TAINT_RULES, POD_GROUPS, CLAIMS, PODS)
 """The kinds that a decision depends on, in the order in which they are told."""
 _ALL_NODES = 100
+M = TypeVar("M", bound=Model)
 
 
 class _NoServer:
@@ -183,8 +185,16 @@ class Rehearsal:
     def claim(self, namespace: str, name: str) -> ResourceClaim | None:
         return self._informers.of(CLAIMS).cache.get(Key(namespace, name))
 
-    def objects(self, kind: Resource[Any]) -> list[Any]:
-        return self._informers.of(kind).cache.all()
+    def all(self, kind: type[M]) -> list[M]:
+        """The objects of a kind, as views where the kind is modelled in part."""
+        found = self._informers.of(resource_of_model(kind)).cache
+        return [each.view if isinstance(each, Partial) else each for each in found]
+
+    @property
+    def objects(self) -> Iterator[Any]:
+        """All there is, whole."""
+        for kind in FOLLOWED:
+            yield from self._informers.of(kind).cache
 
     @property
     def inventory(self) -> Inventory:
