@@ -25,6 +25,7 @@ COMMANDS = {
     "devices": ("drakit.cli.commands.devices", "What devices there are, who uses them, what is left."),
     "top": ("drakit.cli.commands.top", "Watch devices, pending pods and events, full screen."),
     "whatif": ("drakit.cli.commands.whatif", "What would become of pods if the cluster were otherwise."),
+    "selector": ("drakit.cli.commands.selector", "Try a CEL device selector on the devices of a cluster."),
     "allocate": ("drakit.cli.commands.allocate", "Which devices claims would get, or why none."),
     "lint": ("drakit.cli.commands.lint", "Check manifests without a server."),
     "driver": ("drakit.cli.commands.driver", "Run a DRA driver, or begin a new one."),
@@ -37,7 +38,7 @@ COMMANDS = {
 }
 """Name of each command, the module whose function or group of commands of that name it is, and what it is for."""
 
-PLUGIN = ("explain", "devices", "top", "whatif", "allocate", "lint")
+PLUGIN = ("explain", "devices", "top", "selector", "whatif", "allocate", "lint")
 """What `kubectl dra` offers: all that one does with a cluster that is there."""
 
 _TEXT = "Kubernetes Dynamic Resource Allocation, whole, in Python."

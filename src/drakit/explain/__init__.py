@@ -23,6 +23,7 @@ from drakit.explain.devices import Capacity, DeviceHolder, DeviceRow, DeviceStat
 from drakit.explain.podgroups import explain_podgroup
 from drakit.explain.pods import explain_pod
 from drakit.explain.questions import PodPlacement, WhatIf, WhatIfAnswer
+from drakit.explain.selectorlab import ExpressionFault, ExpressionValue, SelectedDevice, SelectorLab, SelectorTrial
 from drakit.explain.utilisation import Utilisation
 from drakit.explain.whatif import what_if
 
@@ -32,6 +33,8 @@ __all__ = [
     "DeviceHolder",
     "DeviceRow",
     "DeviceState",
+    "ExpressionFault",
+    "ExpressionValue",
     "FoldedNodes",
     "FunnelStage",
     "GivenDevice",
@@ -41,6 +44,9 @@ __all__ = [
     "PodPlacement",
     "RefusedDevices",
     "RequestFunnel",
+    "SelectedDevice",
+    "SelectorLab",
+    "SelectorTrial",
     "Standing",
     "Suggestion",
     "Totals",

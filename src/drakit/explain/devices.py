@@ -134,7 +134,7 @@ class _Reader:
             state=_state(driver, device, use, counters, tainted=repelled),
             healthy=name not in self._unhealthy,
             classes=self._matching(driver, device),
-            attributes={key: _text(value) for key, value in device.attributes.items()},
+            attributes={key: attribute_text(value) for key, value in device.attributes.items()},
             capacity=_capacity(driver, device, use),
             counters={key: counters[key].shown for key in _needs(device) if key in counters},
             taints=tuple(f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in taints),
@@ -280,7 +280,7 @@ def _capacity(driver: str, device: Device, use: PoolUse) -> Mapping[str, Capacit
     }
 
 
-def _text(value: DeviceAttribute) -> str:
+def attribute_text(value: DeviceAttribute) -> str:
     for each in (value.string, value.version, value.int_):
         if each is not None:
             return str(each)
