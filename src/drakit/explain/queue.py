@@ -22,7 +22,7 @@ Progress = Callable[[Sequence[Pod], str], Iterator[Pod]]
 _GANG = "its gang needs more pods than fit"
 
 
-class WaitingPods:
+class PendingPods:
     """`moved` says for pods that were on a node before, on which."""
 
     def __init__(self, rehearsal: Rehearsal, moved: Mapping[tuple[str, str], str] | None = None) -> None:

@@ -32,7 +32,7 @@ from drakit.explain.cluster import ClusterObjects
 from drakit.explain.completion import completed
 from drakit.explain.nodekinds import NodeKind, kind_of_node, new_nodes
 from drakit.explain.questions import PodPlacement, WhatIf, WhatIfAnswer
-from drakit.explain.queue import Progress, WaitingPods
+from drakit.explain.queue import Progress, PendingPods
 from drakit.explain.utilisation import utilisation
 from drakit.scheduler.rehearsal import Rehearsal, given_back
 
@@ -64,7 +64,7 @@ class _Plan:
             needed, hopeless = self._smallest(kind)
             cluster = self._with_nodes(cluster, kind, needed)
         rehearsal = cluster.rehearsal()
-        found = WaitingPods(rehearsal, self._moved).place_all(progress)
+        found = PendingPods(rehearsal, self._moved).place_all(progress)
         return WhatIfAnswer(
             placed=tuple(each for each in found if each.node),
             pending=tuple(each for each in found if not each.node),
@@ -94,7 +94,7 @@ class _Plan:
     def _left(self, number: int, kind: NodeKind) -> list[PodPlacement]:
         """The pods that stay pending with so many nodes more."""
         rehearsal = self._with_nodes(self._cluster, kind, number, named=False).rehearsal()
-        return [each for each in WaitingPods(rehearsal).place_all() if not each.node]
+        return [each for each in PendingPods(rehearsal).place_all() if not each.node]
 
     # The changes
 
