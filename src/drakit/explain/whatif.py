@@ -32,7 +32,7 @@ from drakit.explain.cluster import ClusterObjects
 from drakit.explain.completion import completed
 from drakit.explain.nodekinds import NodeKind, kind_of_node, new_nodes
 from drakit.explain.questions import PodPlacement, WhatIf, WhatIfAnswer
-from drakit.explain.queue import Progress, PendingPods
+from drakit.explain.queue import PendingPods, Progress
 from drakit.explain.utilisation import utilisation
 from drakit.scheduler.rehearsal import Rehearsal, given_back
 
