@@ -112,6 +112,11 @@ async def test_what_quota_refuses_is_tried_again_until_there_is_room() -> None:
         assert it.running is not None
         refused = it.running.registry.get_sample_value("resourceclaim_controller_creates_total", {"status": "failure"})
         assert (refused or 0) >= 1
+        await it.run_for(10)
+        # The server names the claim that it refuses, another one each time: still it is one event.
+        [event] = await it.all(EVENTS)
+        assert event.count > 1
+        assert 'resourceclaims.resource.k8s.io "p-g-" is forbidden: exceeded quota: q' in event.message
         await it.client.delete_object(made)
         await it.run_for(60)
         assert len(await it.all(CLAIMS)) == 1

@@ -22,8 +22,8 @@ class Retention(msgspec.Struct, frozen=True):
     """How much history to keep; whichever bound is met first counts. Checked on each write."""
 
     events: int = 100_000
-    bytes: int = 256 * 1024 * 1024
-    seconds: float | None = 600.0
+    bytes: int = 32 * 1024 * 1024
+    seconds: float | None = 300.0
 
 
 def weight(event: StoreEvent) -> int:

@@ -27,6 +27,10 @@ from drakit.store.replay import Row
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x44524B54  # "DRKT": a file that says anything else is not ours to touch
 
+_LARGEST_WAL = 4 * 1024 * 1024
+"""Bytes that the write-ahead log keeps after a checkpoint; a burst may make it larger for a while."""
+_INCREMENTAL = 2
+
 _SCHEMA = f"""
 BEGIN;
 CREATE TABLE log (revision INTEGER PRIMARY KEY, key TEXT NOT NULL, value BLOB, created INTEGER NOT NULL);
@@ -111,6 +115,8 @@ class Journal:
                 "DELETE FROM log WHERE revision IN (SELECT value FROM json_each(?))", (json.dumps(self._garbage),)
             )
             self._connection.execute("COMMIT")
+            # A script, because a statement without columns is stepped once by `execute`: one page and no more.
+            self._connection.executescript("PRAGMA incremental_vacuum")
         except sqlite3.Error as error:
             self._recover(error)
             raise translate(error, self._path) from error
@@ -217,11 +223,18 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             raise Corrupt(f"{path} is a SQLite file, but no drakit store")
         if found > SCHEMA_VERSION:
             raise SchemaTooNew(str(path), found, SCHEMA_VERSION)
+    if empty:
+        connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
     if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
         raise StoreUnavailable(f"{path}: this file system cannot hold a write-ahead log")
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_WAL}").fetchall()
     if empty:
         connection.executescript(_SCHEMA)
+    elif _number(connection, "auto_vacuum") != _INCREMENTAL:
+        # A file from before pages were given back: it is written anew, once.
+        connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+        connection.execute("VACUUM")
     connection.execute("BEGIN IMMEDIATE")  # fails here, not on the first write, if the file is read-only
     connection.execute("ROLLBACK")
 

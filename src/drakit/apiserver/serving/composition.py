@@ -37,6 +37,7 @@ from drakit.apiserver.openapi.pages import OpenAPIPages
 from drakit.apiserver.requests.routing import Routes
 from drakit.apiserver.serving.access import AccessControl
 from drakit.apiserver.serving.bootstrap import bootstrap, check_bootstrap
+from drakit.apiserver.serving.eventexpiry import EventExpiry
 from drakit.apiserver.serving.health import Health
 from drakit.apiserver.serving.issuer import IssuerPages
 from drakit.apiserver.serving.server import Server
@@ -71,6 +72,8 @@ class Settings:
     disable_plugins: Sequence[str] = ()
     drakit_warnings: bool = False
     """Whether the server warns of what is allowed and yet will not do what its author hopes. Kubernetes does not."""
+    event_ttl: float | None = None
+    """Seconds after their last write that events are kept; None: for ever."""
     caller: Caller = field(default_factory=Caller)
     """How webhooks are reached."""
     nodes: NodeClient | None = None
@@ -99,7 +102,10 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     metrics = ServerMetrics()
     connector = Connector(context, settings.nodes) if settings.nodes else None
     served = served_kinds(settings.runtime_config)
+    expiry = EventExpiry(objects, clock, settings.event_ttl) if settings.event_ttl is not None else None
     await _prepare_store(store, context, access)
+    if expiry is not None:
+        await expiry.start()
     return Server(
         context,
         authentication=Authentication([ClientCertificates(), BearerTokens(sources)], anonymous=settings.anonymous),
@@ -112,6 +118,7 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
         resources=Resources(context, metrics, Reviewer(context.authorizer, sources), accounts, connector),
         access=access,
         workers=workers,
+        expiry=expiry,
         limits=settings.limits,
         audit=settings.audit,
     )

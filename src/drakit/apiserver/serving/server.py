@@ -41,6 +41,7 @@ from drakit.apiserver.requests import routing
 from drakit.apiserver.requests.routing import RequestInfo, Routes, Target
 from drakit.apiserver.serving.access import AccessControl
 from drakit.apiserver.serving.bootstrap import announce
+from drakit.apiserver.serving.eventexpiry import EventExpiry
 from drakit.apiserver.serving.health import Health
 from drakit.apiserver.serving.issuer import IssuerPages
 from drakit.apiserver.serving.shares import Limits, Shares
@@ -82,6 +83,7 @@ class Server:
         access: AccessControl,
         workers: Sequence[Worker],
         limits: Limits,
+        expiry: EventExpiry | None = None,
         audit: AuditLog | None = None,
     ) -> None:
         self.context = context
@@ -97,6 +99,7 @@ class Server:
         self._resources = resources
         self._access = access
         self._workers = tuple(workers)
+        self._expiry = expiry
         self._closed = False
         self._audit = audit
         self._shares = Shares(limits)
@@ -126,6 +129,8 @@ class Server:
         await self._resources.close()
         await self.context.admission.stop()
         await self._access.stop()
+        if self._expiry is not None:
+            await self._expiry.stop()
         for worker in self._workers:
             worker.close()
 

@@ -68,6 +68,7 @@ def apiserver(
             audit=audit,
             enable_plugins=serving.enabled_plugins,
             disable_plugins=serving.disabled_plugins,
+            event_ttl=serving.event_seconds,
             # Off: a Kubernetes server does not give them.
             drakit_warnings=bool(serving.drakit_warnings),
         )

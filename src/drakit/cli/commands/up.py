@@ -126,6 +126,7 @@ def _settings(serving: ServingFlags, gates: FeatureGates, audit: AuditLog | None
         audit=audit,
         enable_plugins=plugins,
         disable_plugins=serving.disabled_plugins,
+        event_ttl=serving.event_seconds,
         drakit_warnings=serving.drakit_warnings is not False,
     )
 

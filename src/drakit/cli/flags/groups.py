@@ -13,7 +13,9 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from drakit.base.errors import UsageError
 from drakit.cli.flags import options
+from drakit.scheduler.config.durations import seconds
 
 Command = Callable[..., None]
 
@@ -38,6 +40,15 @@ class ServingFlags(FlagGroup, frozen=True, kw_only=True):
     disable_admission_plugins: options.DisablePlugins = ""
     runtime_config: options.RuntimeConfig = ""
     drakit_warnings: options.DrakitWarnings = None
+    event_ttl: options.EventTTL = "1h0m0s"
+
+    @property
+    def event_seconds(self) -> float:
+        """Raise UsageError for what is no length of time, or none at all."""
+        length = seconds(self.event_ttl)
+        if length is None or length <= 0:
+            raise UsageError(f"--event-ttl: expected a length of time such as 1h0m0s, got {self.event_ttl!r}")
+        return length
 
     @property
     def enabled_plugins(self) -> tuple[str, ...]:

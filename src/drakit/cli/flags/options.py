@@ -33,6 +33,9 @@ TokenAuthFile = Annotated[Path | None, typer.Option(help='Lines of token,user,ui
 AuditLogPath = Annotated[Path | None, typer.Option(help="Append a line of JSON per request to this file.")]
 EnablePlugins = Annotated[str, typer.Option("--enable-admission-plugins", help="Comma-separated.")]
 DisablePlugins = Annotated[str, typer.Option("--disable-admission-plugins", help="Comma-separated.")]
+EventTTL = Annotated[
+    str, typer.Option("--event-ttl", help="How long events are kept after their last write: 1h0m0s, 30m, 90s.")
+]
 DrakitWarnings = Annotated[
     bool | None,
     typer.Option("--drakit-warnings/--no-drakit-warnings", help="Warn of what will not do what it looks like."),

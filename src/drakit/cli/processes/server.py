@@ -26,6 +26,7 @@ from drakit.cli.processes.diagnostics import hide_creation_times
 from drakit.cli.processes.host import Host, ListenAddress, signing_key, static_tokens
 from drakit.cli.processes.logs import Logged
 from drakit.cli.processes.storage import opened
+from drakit.store import Store
 
 
 class ServerFiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,9 +65,27 @@ async def serve(
     admin_token = "" if place.secure else secrets.token_urlsafe(24)
     settings.tokens = static_tokens(tokens, admin_token)
     settings.signing_key = signing_key(files.directory / "service-account.key")
-    host = Host(place, files.directory)
-    settings.nodes = host.node_client()
-    async with opened(files.database, files.etcd) as store, await build_server(store, settings=settings) as server:
+    # The store before the socket: who still has the file has the port, too, and lets go of the file last.
+    async with opened(files.database, files.etcd) as store:
+        host = Host(place, files.directory)
+        settings.nodes = host.node_client()
+        await _serve(title, host, settings, files, store, admin_token, components, hint, status)
+    if place.unix_socket:
+        place.unix_socket.unlink(missing_ok=True)
+
+
+async def _serve(
+    title: str,
+    host: Host,
+    settings: Settings,
+    files: ServerFiles,
+    store: Store,
+    admin_token: str,
+    components: Sequence[Component] | Callable[[Host], Sequence[Component]],
+    hint: str,
+    status: Callable[[Surroundings], AbstractAsyncContextManager[None]],
+) -> None:
+    async with await build_server(store, settings=settings) as server:
         await server.announce(host.url.rpartition("//")[2], client_ca=host.root_ca())
         listener = Listener(Logged(server), host.socket, host.security())
         with explained("--kubeconfig"):
@@ -83,5 +102,3 @@ async def serve(
                 hide_creation_times()
                 async with status(around):
                     await listener.serve()
-    if place.unix_socket:
-        place.unix_socket.unlink(missing_ok=True)

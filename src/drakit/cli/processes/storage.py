@@ -17,16 +17,19 @@ from drakit.base.errors import DrakitError, UsageError
 from drakit.cli.flags.files import explained
 from drakit.cli.flags.groups import EtcdFlags
 from drakit.cli.flags.options import names
-from drakit.store import MemoryStore, SQLiteStore, Store
+from drakit.store import MemoryStore, SQLiteStore, Store, StoreLocked
 
 log = logging.getLogger("drakit.store")
+
+LOCK_SECONDS = 10.0
+_LOCK_STEP = 0.1
 
 
 @asynccontextmanager
 async def opened(database: Path | None, etcd: EtcdFlags) -> AsyncIterator[Store]:
     """etcd if one is given, else the file, else memory."""
     if not etcd.etcd_servers:
-        async with await SQLiteStore.open(database) if database else MemoryStore() as store:
+        async with await open_file(database, RealClock()) if database else MemoryStore() as store:
             yield store
         return
     async with await _open_etcd(etcd) as store:
@@ -37,6 +40,25 @@ async def opened(database: Path | None, etcd: EtcdFlags) -> AsyncIterator[Store]
             compacting.cancel()
             with suppress(asyncio.CancelledError):
                 await compacting
+
+
+async def open_file(database: Path, clock: Clock) -> Store:
+    """The store in a file. One that another process has is waited for: it may be about to end.
+
+    Raises StoreLocked when it is not let go.
+    """
+    end = clock.monotonic() + LOCK_SECONDS
+    told = False
+    while True:
+        try:
+            return await SQLiteStore.open(database)
+        except StoreLocked:
+            if clock.monotonic() >= end:
+                raise
+            if not told:
+                log.warning("%s is in use by another process: waiting up to %.0f s for its end", database, LOCK_SECONDS)
+            told = True
+            await clock.sleep(_LOCK_STEP)
 
 
 async def _open_etcd(flags: EtcdFlags) -> Store:

@@ -6,6 +6,8 @@ Out: claims made from templates, reserved for pods that have a node, and release
 
 from __future__ import annotations
 
+import logging
+import re
 from typing import Any, NamedTuple
 
 from drakit.api import Node, Pod, PodGroup, ResourceClaim, ResourceClaimTemplate, claim_names
@@ -21,10 +23,18 @@ from drakit.controllers.claims.reservation import ClaimReserver
 from drakit.controllers.context import ControllerContext
 from drakit.informers import Informer, Result, by_controller, by_node
 
+log = logging.getLogger("drakit.controllers")
+
 NAME = "resource_claim"
 ACCOUNT = "resource-claim-controller"
 FAILED = "FailedResourceClaimCreation"
 POD, GROUP, CLAIM = "pod", "podgroup", "claim"
+
+
+def _without_suffix(owner: str, message: str) -> str:
+    """A message without the random end of a claim's name."""
+    name = rf"({re.escape(owner)}-[a-z0-9.-]*?-)[bcdfghjklmnpqrstvwxz2456789]{{5}}(?![a-z0-9.-])"
+    return re.sub(name, r"\1", message)
 
 
 class ClaimWorkItem(NamedTuple):
@@ -102,7 +112,10 @@ class ClaimController:
 
     async def _failed(self, kind: str, api_version: str, obj: Any, what: str, error: DrakitError) -> DrakitError:
         if not isinstance(error, Conflict):
-            await self._recorder.tell(kind, api_version, obj, FAILED, f"{what}: {error}", type_=WARNING)
+            # The server names the claim that it did not make, by another name each time: one event counts them all.
+            told = f"{what}: {_without_suffix(key_of(obj).name, str(error))}"
+            log.warning("%s %s: %s", kind, key_of(obj), told)
+            await self._recorder.tell(kind, api_version, obj, FAILED, told, type_=WARNING)
         return error
 
     def _after(self, failure: DrakitError | None) -> Result:
