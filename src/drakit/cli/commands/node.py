@@ -20,7 +20,6 @@ import typer
 import uvloop
 from prometheus_client import CollectorRegistry
 
-from drakit.apiserver.auth.certificates import Authority
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
@@ -28,7 +27,7 @@ from drakit.base.quantity import Quantity, QuantityError
 from drakit.cli.flags import options
 from drakit.cli.flags.access import access_of
 from drakit.cli.flags.groups import FlagGroup, ReachFlags, with_groups
-from drakit.cli.processes.agent import PagesOf, make_agent
+from drakit.cli.processes.agent import PagesOf, issued_certificates, make_agent
 from drakit.cli.processes.diagnostics import bind_port
 from drakit.cli.processes.logs import log_to_stderr, note_warning
 from drakit.cli.processes.runner import ComponentRun, fulfil
@@ -118,9 +117,7 @@ class ServeFlags(FlagGroup, frozen=True, kw_only=True):
             return None
         if not (self.authority_dir / "ca.key").is_file():
             raise UsageError(f"--authority-dir {self.authority_dir}: there is no ca.key")
-        authority = Authority(self.authority_dir, now)
-        issued = authority.node(node, [node, address, "localhost", "127.0.0.1"])
-        return NodeCertificates(issued.certificate, issued.key, authority.files.certificate)
+        return issued_certificates(self.authority_dir, node, [node, address, "localhost", "127.0.0.1"], now)
 
 
 class NodeFlags(FlagGroup, frozen=True, kw_only=True):
@@ -192,7 +189,10 @@ def node(
     certificates = serving.certificates(settings.node, about.node_ip, clock.now())
     secure = bind_port(about.node_ip, serving.secure_port) if certificates is not None else None
     if certificates is None or secure is None:
-        log.warning("without --tls-cert-file or --authority-dir there is no kubectl logs, exec and port-forward")
+        log.warning(
+            "kubectl logs, exec, attach and port-forward do not reach this node: give it a certificate with "
+            "--tls-cert-file and --tls-private-key-file, or the API server's CA with --authority-dir"
+        )
     pages = PagesOf(certificates, secure) if certificates is not None and secure is not None else None
     uvloop.run(_run(access, settings, runtime, pages, bind_port(bind_address, port)))
 

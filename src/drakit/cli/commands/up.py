@@ -18,10 +18,12 @@ import uvloop
 
 from drakit.apiserver.auth.audit import AuditLog
 from drakit.apiserver.serving.composition import Settings
+from drakit.base.clock import RealClock
 from drakit.base.gates import FeatureGates
 from drakit.cli.flags import options
 from drakit.cli.flags.groups import EtcdFlags, FlagGroup, ServingFlags, with_groups
 from drakit.cli.output.statusline import StatusLine
+from drakit.cli.processes.agent import issued_certificates
 from drakit.cli.processes.components import Component, control_plane
 from drakit.cli.processes.host import Host, ListenAddress, audit_log, directory_of, forsaken_directories
 from drakit.cli.processes.logs import log_to_stderr
@@ -173,7 +175,6 @@ def _certify(host: Host) -> Callable[[str], NodeCertificates | None]:
     def certify(node: str) -> NodeCertificates | None:
         if host.authority is None:
             return None
-        pair = host.authority.node(node, ("127.0.0.1", node))
-        return NodeCertificates(pair.certificate, pair.key, host.authority.files.certificate)
+        return issued_certificates(host.authority.directory, node, ["127.0.0.1", node], RealClock().now())
 
     return certify

@@ -7,11 +7,14 @@ Out: an agent, for `drakit node` and for the nodes of `drakit up`.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from drakit.apiserver.auth.certificates import Authority
 from drakit.base.clock import Clock
 from drakit.client import Client
 from drakit.nodeagent.agent import NodeAgent
@@ -44,6 +47,18 @@ class PagesOf:
             )
 
         return make
+
+
+def issued_certificates(directory: Path, node: str, hosts: Sequence[str], now: datetime) -> NodeCertificates:
+    """A node's certificate by the CA in a directory, issued anew before it ends."""
+    authority = Authority(directory, now)
+    pair = authority.node(node, hosts)
+    return NodeCertificates(
+        pair.certificate,
+        pair.key,
+        authority.files.certificate,
+        renew=lambda later: Authority(directory, later).node(node, hosts),
+    )
 
 
 def make_agent(

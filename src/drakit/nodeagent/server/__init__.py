@@ -6,7 +6,8 @@
 from drakit.nodeagent.server.authentication import Authenticator, NodeAuthentication
 from drakit.nodeagent.server.authorization import NodeAuthorization, NodeRequestAuthorizer
 from drakit.nodeagent.server.lookup import CachedPods, PodSource
-from drakit.nodeagent.server.server import NodeAccess, NodeCertificates, NodeServer
+from drakit.nodeagent.server.renewal import NodeCertificates
+from drakit.nodeagent.server.server import NodeAccess, NodeServer
 
 __all__ = [
     "Authenticator",

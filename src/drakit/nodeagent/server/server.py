@@ -17,19 +17,19 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from aiohttp import web
 
 from drakit.base.clock import Clock
-from drakit.base.errors import DrakitError, UsageError
+from drakit.base.errors import DrakitError
 from drakit.nodeagent.runtimes.contract import Runtime
 from drakit.nodeagent.server.authentication import Authenticator
 from drakit.nodeagent.server.authorization import NodeRequestAuthorizer
 from drakit.nodeagent.server.lookup import NodeRequestError, PodSource
 from drakit.nodeagent.server.pages import Health, Metrics, NodePages
+from drakit.nodeagent.server.renewal import CertificateRenewal, NodeCertificates
 from drakit.nodeagent.server.streams import StreamPages
 
 log = logging.getLogger("drakit.nodeagent.server")
@@ -37,29 +37,6 @@ log = logging.getLogger("drakit.nodeagent.server")
 SHUTDOWN_SECONDS = 2.0
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeCertificates:
-    """Files: the node's certificate with its key, and the CA of those who may call with a certificate."""
-
-    certificate: Path
-    key: Path
-    client_ca: Path | None = None
-
-    def context(self) -> ssl.SSLContext:
-        """Raise UsageError for a file that is not what it should be."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        try:
-            context.load_cert_chain(self.certificate, self.key)
-            if self.client_ca is not None:
-                context.load_verify_locations(self.client_ca)
-                context.verify_mode = ssl.CERT_OPTIONAL
-        except OSError as error:
-            files = ", ".join(str(path) for path in (self.certificate, self.key, self.client_ca) if path)
-            raise UsageError(f"the node's server cannot use its certificates ({files}): {error}") from None
-        return context
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +79,16 @@ class NodeServer:
             application, handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS
         )
         self._tasks: set[asyncio.Task[object]] = set()
+        self._clock = clock
+        self._renewal: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         try:
             context = self._certificates.context()
             await self._runner.setup()
             await web.SockSite(self._runner, self._bound, ssl_context=context).start()
+            renewal = CertificateRenewal(self._certificates, context, self._clock)
+            self._renewal = asyncio.create_task(renewal.run(), name="certificate of the node")
         except BaseException:
             await self._runner.cleanup()
             self._bound.close()
@@ -117,6 +98,9 @@ class NodeServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.gather(self._renewal, return_exceptions=True)
         for task in self._tasks:
             task.cancel()
         await self._runner.cleanup()
