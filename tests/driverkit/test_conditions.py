@@ -146,6 +146,76 @@ async def test_devices_of_other_nodes_are_left_to_their_drivers() -> None:
         assert plugin.driver.log == ["bind default/blink led-0"]  # type: ignore[attr-defined]
 
 
+async def so(value: object) -> object:
+    return value
+
+
+def reaching(*names: str) -> dict[str, object]:
+    field = {"key": "metadata.name", "operator": "In", "values": list(names)}
+    return {"nodeSelectorTerms": [{"matchFields": [field]}]}
+
+
+@on_loop
+async def test_of_a_pool_that_several_nodes_publish_the_chosen_node_binds() -> None:
+    async with led_node() as node, node.plugin(Attaching()).running(sockets=False) as plugin:
+        for name, place in (("elsewhere", "node-2"), ("blink", "node-1")):
+            await node.claim(name, results=waiting(), node=place)
+        await node.until(lambda: statuses(node))
+        assert plugin.driver.log == ["bind default/blink led-0"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("how", ["deallocated", "deleted", "given to another node"])
+def test_what_was_bound_and_never_prepared_is_given_back(how: str) -> None:
+    @on_loop
+    async def run() -> None:
+        async with led_node() as node, node.plugin(Attaching()).running(sockets=False) as plugin:
+            ref = await node.claim("blink", results=waiting())
+            await node.until(lambda: statuses(node))
+            found = await node.client.get(CLAIMS, "blink", namespace="default")
+            if how == "deallocated":
+                await node.client.patch_status(found, {"allocation": None, "devices": None, "reservedFor": None})
+            elif how == "deleted":
+                await node.client.patch(found, {"metadata": {"finalizers": None}})
+                await node.client.delete(CLAIMS, "blink", namespace="default")
+            else:
+                await node.client.patch_status(found, {"allocation": None, "devices": None, "reservedFor": None})
+                found = await node.client.get(CLAIMS, "blink", namespace="default")
+                results = {"devices": {"results": waiting("node-2")}, "nodeSelector": reaching("node-2")}
+                await node.client.patch_status(found, {"allocation": results})
+            log = plugin.driver.log  # type: ignore[attr-defined]
+            await node.until(lambda: so(len(log) > 1))
+            assert log == ["bind default/blink led-0", "unprepare default/blink"]
+            assert await plugin.calls.unprepare([ref]) == {ref.uid: ""}
+            assert len(log) == 2
+
+    run()
+
+
+@on_loop
+async def test_prepare_goes_on_from_what_was_bound_and_unprepare_ends_it() -> None:
+    async with led_node() as node, node.plugin(Attaching()).running(sockets=False) as plugin:
+        ref = await node.claim("blink", results=waiting())
+        await node.until(lambda: statuses(node))
+        assert (await plugin.prepare([ref]))[ref.uid].error == ""
+        await plugin.calls.unprepare([ref])
+        log = plugin.driver.log  # type: ignore[attr-defined]
+        assert log == ["bind default/blink led-0", "prepare default/blink", "unprepare default/blink"]
+
+
+@on_loop
+async def test_what_an_earlier_life_bound_is_given_back_by_the_sweep() -> None:
+    async with led_node() as node:
+        async with node.plugin(Attaching()).running(sockets=False):
+            await node.claim("blink", results=waiting())
+            await node.until(lambda: statuses(node))
+        found = await node.client.get(CLAIMS, "blink", namespace="default")
+        await node.client.patch_status(found, {"allocation": None, "devices": None, "reservedFor": None})
+        async with node.plugin(Attaching()).running(sockets=False) as plugin:
+            log = plugin.driver.log  # type: ignore[attr-defined]
+            await node.until(lambda: so(log))
+            assert log == ["unprepare default/blink"]
+
+
 @pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
 def test_a_server_that_knows_only_older_versions_is_spoken_to_in_those(version: str) -> None:
     @on_loop

@@ -95,7 +95,8 @@ class Driver(ABC):
         """Optional, for devices with binding conditions: make the device reachable from the node that was chosen.
 
         When it returns, the device's binding conditions become true, and the pod is bound. Raise BindingFailed to have
-        the pod scheduled again. Safe to repeat.
+        the pod scheduled again. Safe to repeat. Of a pool that several nodes reach, the chosen node's driver is asked.
+        When prepare never comes, `unprepare` is called for the claim once it goes or has other devices.
         """
         raise NotImplementedError
 

@@ -131,7 +131,6 @@ class KubeletPlugin:
         shared = paths.calls_lock if isinstance(self._files, RealFileSystem) else None
         locks = ClaimLocks(serialize=driver.serialize, path=shared, clock=self.clock)
         self._statuses = DeviceStatusWriter(client, driver.name, records, self.clock)
-        self._binder = DeviceBinder(client, driver, self._inventory, self.clock) if overrides(driver, "bind") else None
         self.calls = ClaimCalls(
             driver,
             reader=reader,
@@ -144,6 +143,8 @@ class KubeletPlugin:
             metrics=metrics,
             statuses=self._statuses,
         )
+        binds = overrides(driver, "bind")
+        self._binder = DeviceBinder(client, driver, self._inventory, self.calls, self.clock) if binds else None
         self.sweep = Sweep(
             self.calls,
             records=records,

@@ -160,7 +160,8 @@ class ClaimCalls:
             return Answer()
         for device in allocated.devices:
             self._inventory.find(device)
-        if record is not None and not (is_prepared and is_earlier):
+        is_bound = record is not None and record.state is RecordState.BOUND  # prepare goes on from there
+        if record is not None and not (is_prepared and is_earlier) and not is_bound:
             await self._clean_up(msgspec.structs.replace(record, ref=ref), meter)
         with meter.part(DISK):
             # Flushed before the author's code runs: after a crash the kit must know that there is something to clean
@@ -307,6 +308,22 @@ class ClaimCalls:
         failure = (await self._release([record], meter))[record.ref.uid]
         if failure is not None:
             raise failure
+
+    # Binding, which comes before
+
+    async def note_binding(self, ref: ClaimRef) -> None:
+        """Remember that devices of the claim are about to be bound. Raise Unavailable."""
+        async with self._locks.held([ref.uid]):
+            if await self._remembered(ref) is None:
+                await self._put(Preparation(ref=ref, state=RecordState.BOUND, boot_id=self._boot_id), flush=True)
+
+    async def unbind(self, ref: ClaimRef) -> None:
+        """Give back what was bound for a claim that was never prepared. Idempotent. Raise what went wrong."""
+        async with self._turn(UNPREPARE, [ref.uid]) as meter:
+            record = await self._remembered(ref)
+            if record is not None and record.state is RecordState.BOUND:
+                log.info("claim=%s uid=%s was bound and never prepared: unpreparing it", ref, ref.uid)
+                await self._clean_up(record, meter)
 
     # Later
 

@@ -36,6 +36,8 @@ DAMAGED = ".damaged"
 
 
 class RecordState(Enum):
+    BOUND = "Bound"
+    """`bind` was called, and prepare not yet: what it took has to be given back when prepare never comes."""
     PREPARING = "Preparing"
     PREPARED = "Prepared"
     UNPREPARING = "Unpreparing"
