@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test check format bench protos dist clean
+.PHONY: help install demo up test check format bench protos docs dist clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -40,6 +40,9 @@ format: $(STAMP) ## Format, and mend what the linter can
 bench: $(STAMP) ## Measure; the tables go to benchmarks/results
 	$(BIN)/python -m benchmarks
 
+docs: $(STAMP) ## Build the docs site into site/; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --clean
+
 dist: $(STAMP) ## Build wheel and sdist, check both, and run the wheel in an empty environment
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
@@ -49,5 +52,5 @@ protos: $(STAMP) ## Generate the code of gRPC interfaces from their .proto files
 	$(BIN)/python scripts/protos.py
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
