@@ -30,10 +30,10 @@ UPSTREAM = frozenset(
         "AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "CertificateApproval", "CertificateSigning",
         "CertificateSubjectRestriction", "ClusterTrustBundleAttest", "DefaultIngressClass", "DefaultStorageClass",
         "DenyServiceExternalIPs", "EventRateLimit", "ExtendedResourceToleration", "ImagePolicyWebhook",
-        "LimitPodHardAntiAffinityTopology", "LimitRanger", "MutatingAdmissionPolicy", "NamespaceAutoProvision",
+        "LimitPodHardAntiAffinityTopology", "MutatingAdmissionPolicy", "NamespaceAutoProvision",
         "NamespaceExists", "NodeDeclaredFeatureValidator", "OwnerReferencesPermissionEnforcement",
         "PersistentVolumeClaimResize", "PodGroupProtection", "PodNodeSelector", "PodSecurity",
-        "PodTolerationRestriction", "PodTopologyLabels", "RuntimeClass", "StorageObjectInUseProtection",
+        "PodTolerationRestriction", "PodTopologyLabels", "StorageObjectInUseProtection",
         "TaintNodesByCondition",
     )
 )  # fmt: skip

@@ -12,12 +12,14 @@ from random import Random
 from drakit.apiserver.admission.chain import AdmissionPlugin
 from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.plugins.device_ownership import DeviceOwnership
+from drakit.apiserver.admission.plugins.limits import LimitRanger
 from drakit.apiserver.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from drakit.apiserver.admission.plugins.node_restriction import NodeRestriction
 from drakit.apiserver.admission.plugins.pod_groups import PodGroupWorkloadExists
 from drakit.apiserver.admission.plugins.pod_resize import PodResizeValidator
 from drakit.apiserver.admission.plugins.priority import Priority
 from drakit.apiserver.admission.plugins.quota import ResourceQuotas
+from drakit.apiserver.admission.plugins.runtime_class import RuntimeClasses
 from drakit.apiserver.admission.plugins.service_account import ServiceAccountAdmission
 from drakit.apiserver.admission.plugins.tolerations import DefaultTolerationSeconds
 from drakit.apiserver.admission.policies.plugin import ValidatingAdmissionPolicies
@@ -39,12 +41,14 @@ def standard_plugins(
     """All plugins, in order. Quota comes last: it charges for what all others have let through."""
     return [
         NamespaceLifecycle(objects),
+        LimitRanger(objects),
         ServiceAccountAdmission(objects, random, clock),
         NodeRestriction(objects),
         Priority(objects),
         DefaultTolerationSeconds(),
         PodResizeValidator(),
         PodGroupWorkloadExists(objects),
+        RuntimeClasses(objects),
         DeviceOwnership(objects),
         MutatingWebhooks(objects, caller, new_uid, worker, clock),
         ValidatingAdmissionPolicies(objects, worker),

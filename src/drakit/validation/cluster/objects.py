@@ -21,11 +21,20 @@ from drakit.api import (
     Secret,
 )
 from drakit.api.objects.apps import DaemonSet, Deployment
+from drakit.api.objects.batch import Job
+from drakit.api.objects.runtime import RuntimeClass
 from drakit.api.registry import Kind
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, forbidden, invalid, required, too_long
 from drakit.base.quantity import Quantity
 from drakit.validation.cluster.apps import check_daemon_set, check_deployment, check_selector_update
+from drakit.validation.cluster.batch import check_cron_job, check_job, check_job_update
+from drakit.validation.cluster.limits import (
+    check_budget,
+    check_limit_range,
+    check_runtime_class,
+    check_runtime_class_update,
+)
 from drakit.validation.cluster.rbac import check_binding, check_binding_update, check_role
 from drakit.validation.context import Context
 from drakit.validation.fields.metadata import NameRule, check_labels, check_metadata, check_metadata_update
@@ -67,6 +76,10 @@ def check_object_update(new: Partial[Any], old: Partial[Any], _ctx: Context) -> 
         yield from _check_frozen(new, old)
     if isinstance(new.view, ReplicaSet | Deployment | DaemonSet):
         yield from check_selector_update(new, old)
+    if isinstance(new.view, Job):
+        yield from check_job_update(new, old)
+    if isinstance(new.view, RuntimeClass):
+        yield from check_runtime_class_update(new, old)
     if isinstance(new.view, RoleBinding | ClusterRoleBinding):
         yield from check_binding_update(new.view, old.view)
     if new.document.get("kind") == "PriorityClass" and _value(new) != _value(old):
@@ -183,6 +196,11 @@ _CONTENT: Mapping[str, Callable[[Partial[Any]], Iterator[FieldError]]] = {
     "ReplicaSet": _check_replica_set,
     "Deployment": check_deployment,
     "DaemonSet": check_daemon_set,
+    "Job": check_job,
+    "CronJob": check_cron_job,
+    "PodDisruptionBudget": check_budget,
+    "LimitRange": check_limit_range,
+    "RuntimeClass": check_runtime_class,
     "PriorityClass": _check_priority,
     "Lease": _check_lease,
     "Role": _check_role,
