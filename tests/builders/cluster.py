@@ -21,6 +21,7 @@ from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client, InProcess, Resource, Transport
 from drakit.client.queries import document_in
+from drakit.controllers.authority import SigningAuthority
 from drakit.controllers.composition import ALL, Controllers, Make
 from drakit.store import MemoryStore
 from tests.builders.loop import on_loop as on_loop
@@ -71,6 +72,7 @@ class Cluster:
         self.gates = gates
         self.client = Client(InProcess(server), clock=clock)
         self.running: Controllers | None = None
+        self.authority: SigningAuthority | None = None
         self._task: asyncio.Task[None] | None = None
         self.transport = Fatal(InProcess(server))
 
@@ -95,6 +97,7 @@ class Cluster:
             clock=self.clock,
             gates=self.gates,
             random=Random(3),
+            authority=self.authority,
             client_of=lambda account: self.client_as(controller(account), line),
             makers=makers,
         )

@@ -19,7 +19,9 @@ from drakit.base.clock import Clock
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.client import Client
+from drakit.controllers.authority import SigningAuthority
 from drakit.controllers.budgets import BudgetController
+from drakit.controllers.certificates import RequestApprover, RequestSigner
 from drakit.controllers.claims import ClaimController
 from drakit.controllers.context import ClientOf, ControllerContext, LoopOwner, NeedsPreparation
 from drakit.controllers.daemonsets import DaemonSetController
@@ -54,6 +56,8 @@ BY_NAME: Mapping[str, Make] = {
     "job-controller": JobController,
     "ttl-after-finished-controller": FinishedJobs,
     "disruption-controller": BudgetController,
+    "certificatesigningrequest-approving-controller": RequestApprover,
+    "certificatesigningrequest-signing-controller": RequestSigner,
     "node-lifecycle-controller": NodeHealth,
     "taint-eviction-controller": NodeTaintEviction,
     "node-remains-controller": NodeRemains,
@@ -74,6 +78,7 @@ class Controllers:
         registry: CollectorRegistry | None = None,
         random: Random | None = None,
         root_ca: str = "",
+        authority: SigningAuthority | None = None,
         client_of: ClientOf | None = None,
         informers: Informers | None = None,
         makers: Sequence[Make] = ALL,
@@ -88,6 +93,7 @@ class Controllers:
             gates=gates,
             registry=registry,
             root_ca=root_ca,
+            authority=authority,
             client_of=client_of,
         )
         self.registry = context.registry

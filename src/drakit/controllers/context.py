@@ -20,6 +20,7 @@ from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client, NotFound, V
 from drakit.client.events import EventRecorder
+from drakit.controllers.authority import SigningAuthority
 from drakit.informers import Controller, Informers, Result
 
 K = TypeVar("K", bound=Hashable)
@@ -40,6 +41,7 @@ class ControllerContext:
         gates: FeatureGates | None = None,
         registry: CollectorRegistry | None = None,
         root_ca: str = "",
+        authority: SigningAuthority | None = None,
         client_of: ClientOf | None = None,
     ) -> None:
         """`root_ca` is the certificates by which pods know the server, in PEM. Without `client_of`, all act as one."""
@@ -50,6 +52,7 @@ class ControllerContext:
         self.gates = gates or FeatureGates.defaults()
         self.registry = registry or CollectorRegistry()
         self.root_ca = root_ca
+        self.authority = authority
 
     def recorder(self, client: Client, component: str) -> EventRecorder:
         return EventRecorder(client, self.clock, component)

@@ -287,7 +287,7 @@ def test_plugins_are_chosen_as_the_flags_of_kube_apiserver_say() -> None:
     assert chosen() == ["DefaultTolerationSeconds"]
     assert chosen(enable="Off") == ["DefaultTolerationSeconds", "Off"]
     assert chosen(disable="DefaultTolerationSeconds Off") == []
-    assert chosen(disable="LimitRanger PodSecurity") == ["DefaultTolerationSeconds"]
+    assert chosen(disable="PodNodeSelector PodSecurity") == ["DefaultTolerationSeconds"]
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_plugins_are_chosen_as_the_flags_of_kube_apiserver_say() -> None:
     [
         ("Nobody", "", "unknown admission plugin 'Nobody'"),
         ("", "Nobody", "unknown admission plugin 'Nobody'"),
-        ("LimitRanger", "", "unknown admission plugin 'LimitRanger'"),
+        ("PodSecurity", "", "unknown admission plugin 'PodSecurity'"),
         ("Off", "Off", "overlap: Off"),
     ],
 )

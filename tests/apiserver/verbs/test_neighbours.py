@@ -6,6 +6,7 @@ import pytest
 
 from drakit.api import lookup
 from drakit.api.neighbours import NEIGHBOURS as KINDS
+from drakit.apiserver import Settings
 from tests.apiserver.calls import PODS, TABLE, Api, on_loop, serving, take, told
 from tests.apiserver.neighbours import NEIGHBOURS, Plain, collection, neighbour
 from tests.builders.documents import pod_document
@@ -108,3 +109,15 @@ async def test_a_budget_that_nobody_has_looked_at_refuses_evictions_for_now() ->
         [cause] = refused.body["details"]["causes"]
         assert cause["message"] == "The disruption budget x is still being processed by the server."
         assert "conditions" not in (await api.get(f"{PODS}/p")).body["status"]
+
+
+@on_loop
+async def test_a_kind_that_nobody_acts_on_says_so_where_warnings_are_on() -> None:
+    async with serving(Settings(drakit_warnings=True)) as api:
+        answer = await api.create(place("statefulsets"), neighbour("statefulsets"))
+        assert answer.response.warnings == ("statefulsets are stored, and no controller of drakit acts on them",)
+        assert (await api.create(place("jobs"), neighbour("jobs"))).response.warnings == ()
+        again = await api.patch(f"{place('statefulsets')}/x", {"metadata": {"labels": {"a": "b"}}})
+        assert again.response.warnings == ()
+    async with serving() as api:
+        assert (await api.create(place("statefulsets"), neighbour("statefulsets"))).response.warnings == ()

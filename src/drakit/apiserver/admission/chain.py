@@ -27,10 +27,9 @@ CONNECT = "CONNECT"
 """exec, attach and port-forward: nothing is stored."""
 UPSTREAM = frozenset(
     (
-        "AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "CertificateApproval", "CertificateSigning",
-        "CertificateSubjectRestriction", "ClusterTrustBundleAttest", "DefaultIngressClass", "DefaultStorageClass",
-        "DenyServiceExternalIPs", "EventRateLimit", "ExtendedResourceToleration", "ImagePolicyWebhook",
-        "LimitPodHardAntiAffinityTopology", "MutatingAdmissionPolicy", "NamespaceAutoProvision",
+        "AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "ClusterTrustBundleAttest", "DefaultIngressClass",
+        "DefaultStorageClass", "DenyServiceExternalIPs", "EventRateLimit", "ExtendedResourceToleration",
+        "ImagePolicyWebhook", "LimitPodHardAntiAffinityTopology", "MutatingAdmissionPolicy", "NamespaceAutoProvision",
         "NamespaceExists", "NodeDeclaredFeatureValidator", "OwnerReferencesPermissionEnforcement",
         "PersistentVolumeClaimResize", "PodGroupProtection", "PodNodeSelector", "PodSecurity",
         "PodTolerationRestriction", "PodTopologyLabels", "StorageObjectInUseProtection",

@@ -11,6 +11,11 @@ from random import Random
 
 from drakit.apiserver.admission.chain import AdmissionPlugin
 from drakit.apiserver.admission.criteria.worker import Worker
+from drakit.apiserver.admission.plugins.certificates import (
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+)
 from drakit.apiserver.admission.plugins.device_ownership import DeviceOwnership
 from drakit.apiserver.admission.plugins.limits import LimitRanger
 from drakit.apiserver.admission.plugins.namespace_lifecycle import NamespaceLifecycle
@@ -25,6 +30,7 @@ from drakit.apiserver.admission.plugins.tolerations import DefaultTolerationSeco
 from drakit.apiserver.admission.policies.plugin import ValidatingAdmissionPolicies
 from drakit.apiserver.admission.webhooks.caller import Caller, ServiceResolver
 from drakit.apiserver.admission.webhooks.plugin import MutatingWebhooks, ValidatingWebhooks
+from drakit.apiserver.auth.authorization import Authorizer
 from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.base.clock import Clock
 
@@ -37,6 +43,7 @@ def standard_plugins(
     new_uid: Callable[[], str],
     caller: Caller,
     worker: Worker,
+    authorizer: Authorizer,
 ) -> list[AdmissionPlugin]:
     """All plugins, in order. Quota comes last: it charges for what all others have let through."""
     return [
@@ -49,6 +56,9 @@ def standard_plugins(
         PodResizeValidator(),
         PodGroupWorkloadExists(objects),
         RuntimeClasses(objects),
+        CertificateApproval(authorizer),
+        CertificateSigning(authorizer),
+        CertificateSubjectRestriction(),
         DeviceOwnership(objects),
         MutatingWebhooks(objects, caller, new_uid, worker, clock),
         ValidatingAdmissionPolicies(objects, worker),

@@ -141,6 +141,7 @@ def _context(
         new_uid=settings.new_uid,
         caller=settings.caller,
         worker=policy_worker,
+        authorizer=authorizer,
     )
     admission = choose(plugins, enable=settings.enable_plugins, disable=settings.disable_plugins)
     advice = (DrakitWarnings(settings.gates),) if settings.drakit_warnings else ()

@@ -16,6 +16,7 @@ import uvloop
 from prometheus_client import CollectorRegistry
 
 from drakit.base.clock import RealClock
+from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli.flags import options
 from drakit.cli.flags.access import access_of
@@ -28,6 +29,7 @@ from drakit.client import Access, Client
 from drakit.client.accounts import AccountToken
 from drakit.client.transport.http import Http
 from drakit.controllers import Controllers, Make, chosen
+from drakit.controllers.authority import SigningAuthority
 from drakit.informers import Timing
 
 SYSTEM = "kube-system"
@@ -45,6 +47,10 @@ def controllers(
     root_ca_file: Annotated[
         Path | None, typer.Option(help="What pods know the server by; without it, what we know it by.")
     ] = None,
+    cluster_signing_cert_file: Annotated[
+        Path | None, typer.Option(help="The authority that signs certificates; without it, none are signed.")
+    ] = None,
+    cluster_signing_key_file: Annotated[Path | None, typer.Option(help="The authority's key.")] = None,
     leader_elect: Annotated[bool, typer.Option(help="Of several replicas, let one work.")] = True,
     leader_elect_lease_duration: Annotated[float, typer.Option(help="Seconds a standby waits.")] = 15.0,
     leader_elect_renew_deadline: Annotated[float, typer.Option(help="Seconds a leader tries to renew.")] = 10.0,
@@ -73,9 +79,22 @@ def controllers(
         makers=chosen(options.names(names)),
         own_accounts=use_service_account_credentials,
         root_ca=root_ca,
+        authority=_authority(cluster_signing_cert_file, cluster_signing_key_file),
         election=election if leader_elect else None,
     )
     uvloop.run(plan.run(bind_port(bind_address, port)))
+
+
+def _authority(certificate: Path | None, key: Path | None) -> SigningAuthority | None:
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise UsageError("--cluster-signing-cert-file and --cluster-signing-key-file are given together or not at all")
+    with explained("--cluster-signing-cert-file"):
+        try:
+            return SigningAuthority(certificate.read_bytes(), key.read_bytes(), RealClock())
+        except ValueError as error:
+            raise UsageError(f"--cluster-signing-cert-file {certificate}: {error}") from None
 
 
 class _Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +105,7 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
     makers: tuple[Make, ...]
     own_accounts: bool
     root_ca: str
+    authority: SigningAuthority | None
     election: Election | None
 
     async def run(self, bound: socket.socket) -> None:
@@ -97,6 +117,7 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
                 gates=self.gates,
                 registry=registry,
                 root_ca=self.root_ca,
+                authority=self.authority,
                 client_of=clients.of,
                 makers=self.makers,
             )

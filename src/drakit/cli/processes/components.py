@@ -24,6 +24,7 @@ from drakit.base.gates import FeatureGates
 from drakit.cli.processes.logs import note_warning
 from drakit.client import Client, InProcess
 from drakit.controllers import Controllers
+from drakit.controllers.authority import SigningAuthority
 from drakit.informers import Informers
 from drakit.scheduler import Scheduler
 from drakit.scheduler.config import SchedulerConfiguration
@@ -42,6 +43,7 @@ class Surroundings:
     clock: Clock
     informers: Informers
     root_ca: str = ""
+    authority: SigningAuthority | None = None
 
     @property
     def registry(self) -> CollectorRegistry:
@@ -49,8 +51,16 @@ class Surroundings:
         return self.server.registry
 
     @classmethod
-    def of(cls, server: Server, gates: FeatureGates, clock: Clock, root_ca: str = "") -> Surroundings:
-        return cls(server, gates, clock, Informers(_client(server, CONTROLLER_MANAGER, clock)), root_ca)
+    def of(
+        cls,
+        server: Server,
+        gates: FeatureGates,
+        clock: Clock,
+        root_ca: str = "",
+        authority: SigningAuthority | None = None,
+    ) -> Surroundings:
+        informers = Informers(_client(server, CONTROLLER_MANAGER, clock))
+        return cls(server, gates, clock, informers, root_ca, authority)
 
     def client(self, user: User) -> Client:
         return _client(self.server, user, self.clock)
@@ -92,6 +102,7 @@ def _controllers(client: Client, around: Surroundings) -> Controllers:
         gates=around.gates,
         registry=around.registry,
         root_ca=around.root_ca,
+        authority=around.authority,
         client_of=lambda account: around.client(controller(account)),
         informers=around.informers,
     )

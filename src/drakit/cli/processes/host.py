@@ -29,6 +29,7 @@ from drakit.base.clock import RealClock
 from drakit.base.errors import Unavailable, UsageError
 from drakit.cli.flags.files import explained
 from drakit.cli.flags.groups import ServingFlags
+from drakit.controllers.authority import SigningAuthority
 from drakit.nodeagent.runtimes.shim.kernel import start_time
 
 _NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.96.0.1")
@@ -98,6 +99,13 @@ class Host:
         if self.authority is None:
             return ServerAccess(url=self.url, token=token)
         return ServerAccess(url=self.url, ca=self._ca, client=self.authority.client(ADMIN.name, ADMIN.groups, "admin"))
+
+    def signer(self) -> SigningAuthority | None:
+        """Who signs certificates that are asked for; nobody where there is no TLS."""
+        if self.authority is None:
+            return None
+        files = self.authority.files
+        return SigningAuthority(files.certificate.read_bytes(), files.key.read_bytes(), RealClock())
 
     def root_ca(self) -> str:
         """By what pods know the server: certificates in PEM; nothing where there is no TLS."""

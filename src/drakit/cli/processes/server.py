@@ -90,7 +90,7 @@ async def _serve(
         listener = Listener(Logged(server), host.socket, host.security())
         with explained("--kubeconfig"):
             write_kubeconfig(files.kubeconfig_path, host.access(admin_token))
-        around = Surroundings.of(server, settings.gates, RealClock(), host.root_ca())
+        around = Surroundings.of(server, settings.gates, RealClock(), host.root_ca(), host.signer())
         with listener.stopped_by_signals():
             made = components(host) if callable(components) else components
             async with running(made, around, ended=listener.stop, stop_asked=listener.stop_asked):

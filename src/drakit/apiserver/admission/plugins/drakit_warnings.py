@@ -12,6 +12,18 @@ from drakit.apiserver.admission.rules import typed, typed_stored
 from drakit.base.gates import FeatureGates
 from drakit.validation import dropped_fields, has_warnings, warnings_about
 
+_INERT = frozenset(
+    (
+        "apps/StatefulSet", "/ReplicationController", "batch/CronJob", "autoscaling/HorizontalPodAutoscaler",
+        "/PersistentVolume", "/PersistentVolumeClaim", "storage.k8s.io/StorageClass", "storage.k8s.io/CSIDriver",
+        "storage.k8s.io/VolumeAttachment", "storage.k8s.io/VolumeAttributesClass", "storage.k8s.io/CSIStorageCapacity",
+        "networking.k8s.io/Ingress", "networking.k8s.io/IngressClass", "networking.k8s.io/NetworkPolicy",
+        "networking.k8s.io/ServiceCIDR", "networking.k8s.io/IPAddress", "flowcontrol.apiserver.k8s.io/FlowSchema",
+        "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration", "apiregistration.k8s.io/APIService",
+    )
+)  # fmt: skip
+"""Kinds that are served whole and that no part of drakit acts on. Parts of another Kubernetes may."""
+
 
 class DrakitWarnings(AdmissionPlugin):
     name = "DrakitWarnings"
@@ -21,12 +33,22 @@ class DrakitWarnings(AdmissionPlugin):
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
         """Status is written by programs: nobody reads the headers of their answers."""
-        return has_warnings(kind.model) and operation in (CREATE, UPDATE) and not subresource
+        if subresource:
+            return False
+        return (has_warnings(kind.model) and operation in (CREATE, UPDATE)) or (_is_inert(kind) and operation == CREATE)
 
     async def validate(self, change: ObjectChange) -> None:
+        if _is_inert(change.kind):
+            if change.operation == CREATE:
+                change.warnings.append(f"{change.kind.plural} are stored, and no controller of drakit acts on them")
+            return
         old = typed_stored(change.old) if change.old is not None else None
         new = change.typed or typed(change.kind, change.document)
         found = warnings_about(new, old, self._gates)
         if change.undropped is not None:
             found = (*dropped_fields(change.undropped, old, self._gates), *found)
         change.warnings.extend(map(str, found))
+
+
+def _is_inert(kind: Kind) -> bool:
+    return f"{kind.group}/{kind.kind}" in _INERT
