@@ -155,9 +155,9 @@ async def test_every_commit_is_flushed_to_disk(path: Path) -> None:
 async def test_a_file_of_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
     async with await SQLiteStore.open(path) as store:
         await store.create("/a", b"1")
-    change(path, "PRAGMA user_version = 2")
+    change(path, "PRAGMA user_version = 3")
     before = content(path)
-    with pytest.raises(SchemaTooNew, match="schema version 2, written by a newer drakit; this one knows 1"):
+    with pytest.raises(SchemaTooNew, match="schema version 3, written by a newer drakit; this one knows 2"):
         await SQLiteStore.open(path)
     assert content(path) == before
 

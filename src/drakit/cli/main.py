@@ -34,6 +34,7 @@ COMMANDS = {
     "apiserver": ("drakit.cli.commands.apiserver", "Run the API server alone."),
     "controllers": ("drakit.cli.commands.controllers", "Run the controllers for any API server."),
     "scheduler": ("drakit.cli.commands.scheduler", "Run the scheduler for any API server."),
+    "store": ("drakit.cli.commands.store", "Check and mend the database of a stopped server."),
     "node": ("drakit.cli.commands.node", "Run pods of any API server on this machine."),
 }
 """Name of each command, the module whose function or group of commands of that name it is, and what it is for."""

@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Generator, Sequence
+import zlib
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -24,7 +25,7 @@ from drakit.store.errors import Corrupt, SchemaTooNew, StoreLocked, StoreUnavail
 from drakit.store.records import StoreEvent
 from drakit.store.replay import Row
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x44524B54  # "DRKT": a file that says anything else is not ours to touch
 
 _LARGEST_WAL = 4 * 1024 * 1024
@@ -33,13 +34,27 @@ _INCREMENTAL = 2
 
 _SCHEMA = f"""
 BEGIN;
-CREATE TABLE log (revision INTEGER PRIMARY KEY, key TEXT NOT NULL, value BLOB, created INTEGER NOT NULL);
+CREATE TABLE log (
+    revision INTEGER PRIMARY KEY, key TEXT NOT NULL, value BLOB, created INTEGER NOT NULL, checksum INTEGER
+);
 CREATE TABLE compaction (only INTEGER PRIMARY KEY CHECK (only = 1), revision INTEGER NOT NULL);
 INSERT INTO compaction VALUES (1, {EMPTY_REVISION});
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """  # noqa: S608 -- its numbers are constants of this file
+
+
+_ADD_CHECKSUMS = f"""
+BEGIN;
+ALTER TABLE log ADD COLUMN checksum INTEGER;
+UPDATE log SET checksum = row_checksum(revision, key, value, created);
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""  # noqa: S608 -- its number is a constant of this file
+
+CheckedRow = tuple[int, str, bytes | None, int, int | None]
+"""A row and its checksum."""
 
 
 class Journal:
@@ -60,7 +75,7 @@ class Journal:
         """
         made = _make(path)
         try:
-            journal = cls(path, _connect(path))
+            journal = cls(path, _connect(path, made=made))
         except DrakitError:
             if made:
                 _unmake(path)
@@ -77,9 +92,22 @@ class Journal:
         return int(rows[0][0])
 
     def rows(self) -> Generator[Row, None, None]:
-        """Every row of the log, in revision order."""
+        """Every row of the log, in revision order. Raise Corrupt for one that is not what was written."""
+        for row in self.checked_rows():
+            revision, key, value, created, _ = row
+            if not is_sound(row):
+                raise Corrupt(
+                    f"{self._path} is damaged: the value of {key} (revision {revision}) is not what was written; "
+                    "`drakit store verify` finds all such values, `drakit store remove` takes one out"
+                )
+            yield revision, key, value, created
+
+    def checked_rows(self) -> Generator[CheckedRow, None, None]:
+        """Every row of the log with its checksum, in revision order."""
         try:
-            yield from self._connection.execute("SELECT revision, key, value, created FROM log ORDER BY revision")
+            yield from self._connection.execute(
+                "SELECT revision, key, value, created, checksum FROM log ORDER BY revision"
+            )
         except sqlite3.Error as error:
             if _primary_code(error) is None:  # from the module, not from SQLite: a text that is none
                 raise Corrupt(f"{self._path} is damaged: {error}") from error
@@ -95,7 +123,8 @@ class Journal:
         parameters: list[int | str | bytes | None] = []
         for event in events:
             created = event.record.created if event.record is not None else 0
-            parameters += (event.revision, event.key, event.value, created)
+            row = (event.revision, event.key, event.value, created)
+            parameters += (*row, _checksum(*row))
         try:
             self._connection.execute(_insert(len(events)), parameters)
         except sqlite3.Error as error:
@@ -121,6 +150,33 @@ class Journal:
             self._recover(error)
             raise translate(error, self._path) from error
         self._garbage.clear()
+
+    def remove(self, key: str) -> int:
+        """Take a key out with all its history, which ends here for all keys. Return how many rows of it there were."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            [(last,)] = self._connection.execute("SELECT max(revision) FROM log").fetchall()
+            found = self._connection.execute("DELETE FROM log WHERE key = ?", (key,)).rowcount
+            if found:
+                # Without the key's rows history has gaps: only the latest state of the others can be kept.
+                self._connection.execute(
+                    "DELETE FROM log WHERE value IS NULL "
+                    "OR revision NOT IN (SELECT max(revision) FROM log GROUP BY key)"
+                )
+                self._connection.execute("UPDATE compaction SET revision = max(revision, ?)", (last,))
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._recover(error)
+            raise translate(error, self._path) from error
+        return found
+
+    def faults(self) -> Iterator[str]:
+        """What SQLite finds wrong with the file itself."""
+        try:
+            found = [str(row[0]) for row in self._connection.execute("PRAGMA integrity_check").fetchall()]
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from error
+        yield from (each for each in found if each != "ok")
 
     def close(self) -> None:
         self._connection.close()
@@ -158,9 +214,23 @@ def _primary_code(error: sqlite3.Error) -> int | None:
     return None if code is None else code & 0xFF
 
 
+def is_sound(row: CheckedRow) -> bool:
+    """Whether a row is what was written."""
+    *written, checksum = row
+    return checksum == _checksum(*written)
+
+
+def _checksum(revision: object, key: object, value: object, created: object) -> int | None:
+    """Of all of a row. None for what no row can hold: whoever reads the rows says so."""
+    if not isinstance(key, str) or not isinstance(value, bytes | None):
+        return None
+    head = f"{revision} {created} {'-' if value is None else len(value)} {key}"
+    return zlib.crc32(value or b"", zlib.crc32(head.encode()))
+
+
 @cache
 def _insert(rows: int) -> str:
-    return "INSERT INTO log VALUES " + ",".join(["(?,?,?,?)"] * rows)  # noqa: S608 -- placeholders only
+    return "INSERT INTO log VALUES " + ",".join(["(?,?,?,?,?)"] * rows)  # noqa: S608 -- placeholders only
 
 
 def _make(path: Path) -> bool:
@@ -197,13 +267,13 @@ def _unmake(path: Path) -> None:
             path.with_name(path.name + suffix).unlink()
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, *, made: bool) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
         raise translate(error, path) from error
     try:
-        _prepare(connection, path)
+        _prepare(connection, path, made=made)
     except sqlite3.Error as error:
         connection.close()
         raise translate(error, path) from error
@@ -213,11 +283,13 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+def _prepare(connection: sqlite3.Connection, path: Path, *, made: bool) -> None:
     """Take the file for ourselves, look what it is, and only then write to it."""
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     found, application = _number(connection, "user_version"), _number(connection, "application_id")
     empty = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if empty and not made:
+        raise Corrupt(f"{path} is damaged: it is empty, and a store never is; remove it to begin anew")
     if not (empty and found == 0 and application == 0):
         if application != APPLICATION_ID:
             raise Corrupt(f"{path} is a SQLite file, but no drakit store")
@@ -231,12 +303,21 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_WAL}").fetchall()
     if empty:
         connection.executescript(_SCHEMA)
-    elif _number(connection, "auto_vacuum") != _INCREMENTAL:
-        # A file from before pages were given back: it is written anew, once.
-        connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
-        connection.execute("VACUUM")
+    else:
+        if _number(connection, "auto_vacuum") != _INCREMENTAL:
+            # A file from before pages were given back: it is written anew, once.
+            connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+            connection.execute("VACUUM")
+        if found < SCHEMA_VERSION:
+            _upgrade(connection)
     connection.execute("BEGIN IMMEDIATE")  # fails here, not on the first write, if the file is read-only
     connection.execute("ROLLBACK")
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """From version 1, which had no checksums: what is there now is what counts as written."""
+    connection.create_function("row_checksum", 4, _checksum, deterministic=True)
+    connection.executescript(_ADD_CHECKSUMS)
 
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:

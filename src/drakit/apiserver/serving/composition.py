@@ -42,6 +42,7 @@ from drakit.apiserver.serving.health import Health
 from drakit.apiserver.serving.issuer import IssuerPages
 from drakit.apiserver.serving.server import Server
 from drakit.apiserver.serving.shares import Limits
+from drakit.apiserver.storage.encryption import NO_ENCRYPTION, Encryption
 from drakit.apiserver.storage.objectstore import LARGEST, ObjectStore
 from drakit.apiserver.verbs.connect import Connector
 from drakit.apiserver.verbs.context import ServerContext, random_uid
@@ -79,6 +80,8 @@ class Settings:
     nodes: NodeClient | None = None
     """How the agents of nodes are reached, for logs and the like; without it, there are none of those."""
     limits: Limits = field(default_factory=Limits)
+    encryption: Encryption = NO_ENCRYPTION
+    """How values of chosen resources are encrypted at rest."""
     largest_object: int = LARGEST
     """Bytes of a stored object."""
     random: Random = field(default_factory=Random)
@@ -90,7 +93,7 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     """A server that answers at once. It has tasks: close it, or use it as `async with await build_server(…)`."""
     settings = settings or Settings()
     clock = clock or RealClock()
-    objects = ObjectStore(store, largest=settings.largest_object)
+    objects = ObjectStore(store, largest=settings.largest_object, encryption=settings.encryption)
     access = AccessControl(objects, settings.modes, aggregate=settings.aggregate_roles)
     # Three threads: a policy's expression does not wait for the compilation of a large claim, nor for a large object.
     workers = Worker("drakit-expressions"), Worker("drakit-selectors"), Worker("drakit-objects")

@@ -28,6 +28,7 @@ from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.schemas.compiler import shape_of
 from drakit.api.versions.conversion import from_internal
+from drakit.apiserver.failures import ApiError, internal
 from drakit.apiserver.kinds.events import CORE, from_core
 from drakit.apiserver.patching.entries import Owners, read_owners
 from drakit.base.structs import Model
@@ -35,6 +36,7 @@ from drakit.base.structs import Model
 _METADATA = b'"metadata":{'
 _SPACED_PARAMETERS = b',"opaque":"loose"}'
 """Ends the stored value of an object whose opaque parameters had spaces between tokens. Part of the file format."""
+_DAMAGED = "the stored value of {key} is damaged: {error}; `drakit store remove` takes it out of a stopped server"
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -114,10 +116,23 @@ class StoredObject:
     def document(self) -> Plain:
         """The object in its storage version."""
         if self._document is None:
-            self._document = decode_document(self._value)
+            try:
+                self._document = decode_document(self._value)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise internal(_DAMAGED.format(key=self.key, error=error)) from None
             if self.revision:
                 self._document["metadata"]["resourceVersion"] = str(self.revision)
         return self._document
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the value is an object. One that begins and ends as this server writes them is."""
+        if self._value.startswith(head_of(self.kind, self.kind.internal)) and self._value.endswith(b"}"):
+            return True
+        try:
+            return isinstance(self.document, dict)
+        except ApiError:
+            return False
 
     @property
     def size(self) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError, object_too_large
+from drakit.apiserver.storage.encryption import NO_ENCRYPTION, Encryption
 from drakit.apiserver.storage.objects import NOTHING_PRECOMPUTED, Precomputed, StoredObject, storage_form
 from drakit.base import status
 from drakit.store import Conflict, KeyExists, KeyNotFound, Record, Store, StoreEvent
@@ -55,8 +56,16 @@ class Observer(Protocol):
 class ObjectStore:
     """The objects in a store. Invariant: one StoredObject per revision while it is cached; the oldest leaves first."""
 
-    def __init__(self, store: Store, *, cached: int = CACHED, largest: int = LARGEST) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        cached: int = CACHED,
+        largest: int = LARGEST,
+        encryption: Encryption = NO_ENCRYPTION,
+    ) -> None:
         self.store = store
+        self.encryption = encryption
         self._largest = largest
         self.observers: list[Observer] = []
         """Called after each write of this process, before the writer gets its answer."""
@@ -72,16 +81,23 @@ class ObjectStore:
         found = self._cache.get(record.revision)
         if found is not None:
             return found
-        return self._remember(StoredObject(kind, record.key, record.value, record.revision))
+        return self._remember(self._opened(kind, record.key, record.value, record.revision))
 
     def from_deletion(self, kind: Kind, event: StoreEvent) -> StoredObject:
         """The object that an event deleted: its last content, at the revision of the deletion."""
         found = self._cache.get(event.revision)
         if found is not None:
             return found
-        stored = self._remember(StoredObject(kind, event.key, event.previous_value or b"", event.revision))
+        stored = self._remember(self._opened(kind, event.key, event.previous_value or b"", event.revision))
         self._retire(event.revision)
         return stored
+
+    def before(self, kind: Kind, event: StoreEvent) -> StoredObject:
+        """The object as it was before an event, at the revision of the event. Not cached: another object has that."""
+        return self._opened(kind, event.key, event.previous_value or b"", event.revision)
+
+    def _opened(self, kind: Kind, key: str, value: bytes, revision: int) -> StoredObject:
+        return StoredObject(kind, key, self.encryption.open(key, value), revision)
 
     async def find(self, kind: Kind, namespace: str, name: str) -> StoredObject | None:
         try:
@@ -107,8 +123,9 @@ class ObjectStore:
         """Raise store.KeyExists when the name is taken. The caller knows whether to try another one."""
         value = storage_form(kind, document, spaced_parameters=spaced_parameters)
         self._check_size(kind, document, value)
-        record = await self.store.create(key_of(kind, namespace, document["metadata"]["name"]), value)
-        return self._notify(self._from_write(kind, record, document, precomputed))
+        key = key_of(kind, namespace, document["metadata"]["name"])
+        record = await self.store.create(key, self.encryption.seal(kind.qualified, key, value))
+        return self._notify(self._from_write(kind, record, value, document, precomputed))
 
     async def update(
         self,
@@ -126,12 +143,13 @@ class ObjectStore:
         )
         self._check_size(old.kind, document, value, old.size)
         try:
-            record = await self.store.update(old.key, value, expected=old.revision)
+            sealed = self.encryption.seal(old.kind.qualified, old.key, value)
+            record = await self.store.update(old.key, sealed, expected=old.revision)
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
         self._retire(old.revision)
         # Observers run before the caller continues: what it wrote holds when it gets its answer.
-        return self._notify(self._from_write(old.kind, record, document, precomputed))
+        return self._notify(self._from_write(old.kind, record, value, document, precomputed))
 
     async def delete(self, old: StoredObject) -> StoredObject:
         """Return the last content at the revision of the deletion. Raise store.Conflict as `update`."""
@@ -140,7 +158,7 @@ class ObjectStore:
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
         self._retire(old.revision)
-        return self._notify(StoredObject(old.kind, old.key, record.value, record.revision), gone=True)
+        return self._notify(self._opened(old.kind, old.key, record.value, record.revision), gone=True)
 
     def _notify(self, stored: StoredObject, *, gone: bool = False) -> StoredObject:
         for observer in self.observers:
@@ -164,7 +182,9 @@ class ObjectStore:
         if len(value) > self._largest and len(value) >= before:
             raise object_too_large(kind.kind, document["metadata"].get("name", ""), len(value), self._largest)
 
-    def _from_write(self, kind: Kind, record: Record, document: Plain, precomputed: Precomputed) -> StoredObject:
+    def _from_write(
+        self, kind: Kind, record: Record, value: bytes, document: Plain, precomputed: Precomputed
+    ) -> StoredObject:
         """The object of a write. It need not be decoded: the writer has the document."""
         found = self._cache.get(record.revision)
         if found is not None:  # a watcher was quicker, and both must share one object
@@ -172,7 +192,7 @@ class ObjectStore:
         # A copy: the caller's document is that of the request, and its resourceVersion is the old one.
         metadata: Mapping[str, Any] = {**document["metadata"], "resourceVersion": str(record.revision)}
         document = {**document, "metadata": metadata}
-        return self._remember(StoredObject(kind, record.key, record.value, record.revision, document, precomputed))
+        return self._remember(StoredObject(kind, record.key, value, record.revision, document, precomputed))
 
     def _retire(self, revision: int) -> None:
         """Note that a revision was replaced. Only watches still need it; the oldest leave the cache."""

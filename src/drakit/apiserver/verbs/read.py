@@ -7,6 +7,7 @@ Out: objects. All objects of a list are as of one revision. A long list comes in
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -29,6 +30,8 @@ _PART = 256 * 1024
 """Bytes of a list that are sent at a time."""
 _LOOKED_AT_TOGETHER = 64
 """Objects whose labels and fields are compared before others have their turn."""
+log = logging.getLogger("drakit.apiserver")
+
 _CHUNK = 2_000
 """Records read at a time when a selection may leave few of them."""
 _ENCODED_TOGETHER = 50
@@ -103,7 +106,10 @@ async def get(context: ServerContext, call: ApiCall) -> StoredObject:
     wanted = call.request.parameter("resourceVersion")
     if wanted:
         await _check_not_future(context, parse_revision(wanted))
-    return await context.objects.get(call.kind, call.namespace, call.name)
+    found = await context.objects.get(call.kind, call.namespace, call.name)
+    if not found.is_readable:
+        found.document  # noqa: B018 - raises, and says what is wrong
+    return found
 
 
 async def list_objects(context: ServerContext, call: ApiCall) -> ListContent:
@@ -191,7 +197,9 @@ async def _pages(
             stored = context.objects.from_record(kind, record)
             if not selection.everything and not index % _LOOKED_AT_TOGETHER:
                 await asyncio.sleep(0)
-            if selection.matches(stored):
+            if not stored.is_readable:
+                log.error("the list leaves out %s: its stored value is damaged", stored.key)
+            elif selection.matches(stored):
                 found.append(stored)
             if limit and len(found) == limit:
                 return _page(kind, version, selection, found, page, record, len(page.records) - index - 1)

@@ -115,7 +115,7 @@ class ObjectStream(EventStream):
         for start in range(0, len(records), _LOOKED_AT_TOGETHER):
             page = records[start : start + _LOOKED_AT_TOGETHER]
             some = [self._objects.from_record(self.kind, record) for record in page]
-            self._initial += [each for each in some if self._selection.matches(each)]
+            self._initial += [each for each in some if each.is_readable and self._selection.matches(each)]
             if not self._selection.everything:
                 await asyncio.sleep(0)
 
@@ -245,7 +245,7 @@ class ObjectStream(EventStream):
 
     def _left(self, event: StoreEvent) -> StoredObject:
         """The object as it was when it last matched, at the revision of the change: as upstream."""
-        return StoredObject(self.kind, event.key, event.previous_value or b"", event.revision)
+        return self._objects.before(self.kind, event)
 
     def _plain(self, type_: str, stored: StoredObject) -> bytes:
         return stored.line(self.version, type_)

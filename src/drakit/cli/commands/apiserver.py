@@ -20,7 +20,7 @@ from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli.flags import options
 from drakit.cli.flags.groups import EtcdFlags, ServingFlags, with_groups
-from drakit.cli.processes.host import ListenAddress, audit_log, directory_of
+from drakit.cli.processes.host import ListenAddress, audit_log, directory_of, encryption_of
 from drakit.cli.processes.logs import log_to_stderr
 from drakit.cli.processes.server import ServerFiles, serve
 
@@ -66,6 +66,8 @@ def apiserver(
             modes=_modes(authorization_mode),
             aggregate_roles=aggregate_roles,
             audit=audit,
+            encryption=encryption_of(serving.encryption_provider_config),
+            largest_object=serving.max_object_bytes,
             enable_plugins=serving.enabled_plugins,
             disable_plugins=serving.disabled_plugins,
             event_ttl=serving.event_seconds,

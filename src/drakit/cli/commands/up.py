@@ -25,7 +25,7 @@ from drakit.cli.flags.groups import EtcdFlags, FlagGroup, ServingFlags, with_gro
 from drakit.cli.output.statusline import StatusLine
 from drakit.cli.processes.agent import issued_certificates
 from drakit.cli.processes.components import Component, control_plane
-from drakit.cli.processes.host import Host, ListenAddress, audit_log, directory_of, forsaken_directories
+from drakit.cli.processes.host import Host, ListenAddress, audit_log, directory_of, encryption_of, forsaken_directories
 from drakit.cli.processes.logs import log_to_stderr
 from drakit.cli.processes.nodes import NodePlan, end_forgotten, node_components
 from drakit.cli.processes.schedulerfile import read_configuration
@@ -126,6 +126,8 @@ def _settings(serving: ServingFlags, gates: FeatureGates, audit: AuditLog | None
         modes=("Node", "RBAC"),
         aggregate_roles=True,
         audit=audit,
+        encryption=encryption_of(serving.encryption_provider_config),
+        largest_object=serving.max_object_bytes,
         enable_plugins=plugins,
         disable_plugins=serving.disabled_plugins,
         event_ttl=serving.event_seconds,

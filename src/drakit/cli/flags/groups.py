@@ -36,6 +36,8 @@ class ServingFlags(FlagGroup, frozen=True, kw_only=True):
     kubeconfig: options.WrittenKubeconfig = None
     token_auth_file: options.TokenAuthFile = None
     audit_log_path: options.AuditLogPath = None
+    encryption_provider_config: options.EncryptionConfig = None
+    max_object_bytes: options.MaxObjectBytes = 1536 * 1024
     enable_admission_plugins: options.EnablePlugins = ""
     disable_admission_plugins: options.DisablePlugins = ""
     runtime_config: options.RuntimeConfig = ""

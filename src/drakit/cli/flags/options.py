@@ -31,6 +31,10 @@ Insecure = Annotated[bool, typer.Option("--insecure", help="Plain HTTP.")]
 WrittenKubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Where to write the kubeconfig.")]
 TokenAuthFile = Annotated[Path | None, typer.Option(help='Lines of token,user,uid,"groups".')]
 AuditLogPath = Annotated[Path | None, typer.Option(help="Append a line of JSON per request to this file.")]
+EncryptionConfig = Annotated[
+    Path | None, typer.Option(help="Encrypt values at rest: a file of kind EncryptionConfiguration.")
+]
+MaxObjectBytes = Annotated[int, typer.Option(min=1024, help="Largest object that is stored.")]
 EnablePlugins = Annotated[str, typer.Option("--enable-admission-plugins", help="Comma-separated.")]
 DisablePlugins = Annotated[str, typer.Option("--disable-admission-plugins", help="Comma-separated.")]
 EventTTL = Annotated[

@@ -6,7 +6,9 @@ Out: a bound socket with its certificates, a directory, a kubeconfig's content; 
 
 from __future__ import annotations
 
+import logging
 import os
+import secrets
 import shutil
 import socket
 import tempfile
@@ -25,12 +27,15 @@ from drakit.apiserver.auth.tokens.serviceaccounts import new_key
 from drakit.apiserver.http.listener import Security, bind, bind_unix
 from drakit.apiserver.nodes import NodeClient, NodeFiles
 from drakit.apiserver.serving.kubeconfig import ServerAccess
+from drakit.apiserver.storage.encryption import NO_ENCRYPTION, Encryption
 from drakit.base.clock import RealClock
 from drakit.base.errors import Unavailable, UsageError
 from drakit.cli.flags.files import explained
 from drakit.cli.flags.groups import ServingFlags
 from drakit.controllers.authority import SigningAuthority
 from drakit.nodeagent.runtimes.shim.kernel import start_time
+
+log = logging.getLogger("drakit.cli")
 
 _NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.96.0.1")
 _EPHEMERAL = "drakit-"
@@ -137,6 +142,7 @@ def directory_of(flags: ServingFlags, default: Path | None = None) -> Iterator[P
     if data_dir is not None:
         with explained("--data-dir"):
             data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _tighten(data_dir)
         yield data_dir
         return
     made = Path(tempfile.mkdtemp(prefix=_EPHEMERAL))
@@ -169,6 +175,30 @@ def audit_log(path: Path | None) -> Iterator[AuditLog | None]:
         log = AuditLog(path)
     with log:
         yield log
+
+
+def _tighten(directory: Path) -> None:
+    """Keys and secrets are in it: nobody else may look in. OSError if it belongs to somebody else."""
+    if directory.stat().st_mode & 0o077:
+        log.warning("%s could be read by others: now only its owner can", directory)
+        directory.chmod(0o700)
+
+
+def encryption_of(path: Path | None) -> Encryption:
+    if path is None:
+        return NO_ENCRYPTION
+    with explained("--encryption-provider-config"):
+        return Encryption.parse(path.read_text(encoding="utf-8"), source=str(path))
+
+
+def kept_token(path: Path) -> str:
+    """The administrator's token where there is no TLS: kept, so that kubeconfigs outlive a restart."""
+    with explained(path):
+        if path.exists() and (found := path.read_text(encoding="ascii").strip()):
+            return found
+        made = secrets.token_urlsafe(24)
+        write_private(path, made.encode())
+        return made
 
 
 def static_tokens(path: Path | None, admin_token: str) -> StaticTokens:

@@ -6,7 +6,6 @@ Out: HTTP, and whatever the components do. They are ready when the server is ann
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
@@ -23,7 +22,7 @@ from drakit.cli.flags.groups import EtcdFlags
 from drakit.cli.processes.collector import spare_the_collector
 from drakit.cli.processes.components import Component, Surroundings, running
 from drakit.cli.processes.diagnostics import hide_creation_times
-from drakit.cli.processes.host import Host, ListenAddress, signing_key, static_tokens
+from drakit.cli.processes.host import Host, ListenAddress, kept_token, signing_key, static_tokens
 from drakit.cli.processes.logs import Logged
 from drakit.cli.processes.storage import opened
 from drakit.store import Store
@@ -62,7 +61,7 @@ async def serve(
 
     Components that depend on where the server listens are made when that is known. `status` is open while it serves.
     """
-    admin_token = "" if place.secure else secrets.token_urlsafe(24)
+    admin_token = "" if place.secure else kept_token(files.directory / "admin.token")
     settings.tokens = static_tokens(tokens, admin_token)
     settings.signing_key = signing_key(files.directory / "service-account.key")
     # The store before the socket: who still has the file has the port, too, and lets go of the file last.
