@@ -121,3 +121,39 @@ async def test_a_kind_that_nobody_acts_on_says_so_where_warnings_are_on() -> Non
         assert again.response.warnings == ()
     async with serving() as api:
         assert (await api.create(place("statefulsets"), neighbour("statefulsets"))).response.warnings == ()
+
+
+TEMPLATE: Plain = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+
+
+@on_loop
+async def test_claims_of_a_stateful_set_say_what_they_are() -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    async with serving() as api:
+        claims = [{"metadata": {"name": "v"}, "spec": spec}]
+        whole = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE, "volumeClaimTemplates": claims}
+        stored = await made(api, "statefulsets", spec=whole)
+        (claim,) = stored["spec"]["volumeClaimTemplates"]
+        assert (claim["apiVersion"], claim["kind"]) == ("v1", "PersistentVolumeClaim")
+
+
+@on_loop
+async def test_a_daemon_set_counts_the_changes_of_its_template() -> None:
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+    path, name = "/apis/apps/v1/namespaces/default/daemonsets", "deprecated.daemonset.template.generation"
+    async with serving() as api:
+        made_ = (await api.create(path, {"metadata": {"name": "d"}, "spec": spec})).body
+        assert made_["metadata"]["annotations"] == {name: "1"}
+        labelled = (await api.patch(f"{path}/d", {"metadata": {"labels": {"x": "y"}}})).body
+        assert labelled["metadata"]["annotations"] == {name: "1"}
+        change = {"spec": {"template": {"spec": {"hostNetwork": True}}}}
+        assert (await api.patch(f"{path}/d", change)).body["metadata"]["annotations"] == {name: "2"}
+
+
+@on_loop
+async def test_a_job_without_labels_has_those_of_its_pods() -> None:
+    async with serving() as api:
+        stored = await made(api, "jobs")
+        labels = stored["spec"]["template"]["metadata"]["labels"]
+        assert labels["batch.kubernetes.io/job-name"] == stored["metadata"]["name"]
+        assert stored["metadata"]["labels"] == labels

@@ -81,6 +81,7 @@ def _stateful_set(document: Document) -> None:
     spec.setdefault("replicas", 1)
     spec.setdefault("revisionHistoryLimit", 10)
     for claim in spec.get("volumeClaimTemplates") or ():
+        claim.update({"apiVersion": "v1", "kind": "PersistentVolumeClaim"})
         _volume_claim(claim)
 
 

@@ -89,6 +89,9 @@ def _volume(volume: Document) -> None:
             volume[source].setdefault("defaultMode", 0o644)
     if volume.get("hostPath") is not None:
         volume["hostPath"].setdefault("type", "")
+    template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+    if template is not None:
+        template.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
     projected = (volume.get("projected") or {}).get("sources") or []
     for source in ({"downwardAPI": volume.get("downwardAPI")}, *projected):
         for item in (source.get("downwardAPI") or {}).get("items") or []:

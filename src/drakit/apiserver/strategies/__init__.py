@@ -30,7 +30,7 @@ _STRATEGIES: dict[tuple[str, str], type[KindStrategy]] = {
     ("coordination.k8s.io", "Lease"): core.LeaseStrategy,
     ("apps", "ReplicaSet"): core.ReplicaSetStrategy,
     ("apps", "Deployment"): core.ControllerStrategy,
-    ("apps", "DaemonSet"): core.ControllerStrategy,
+    ("apps", "DaemonSet"): core.DaemonSetStrategy,
 }
 _BY_GROUP: dict[str, type[KindStrategy]] = {
     "rbac.authorization.k8s.io": core.RoleStrategy,

@@ -145,6 +145,27 @@ class ControllerStrategy(KindStrategy):
     status_metadata = True
 
 
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
+class DaemonSetStrategy(ControllerStrategy):
+    """Changes of the template are counted in an annotation, where the first version of the kind had a field."""
+
+    def prepare_create(self, new: Plain) -> None:
+        super().prepare_create(new)
+        _count_template(new, 1)
+
+    def prepare_update(self, new: Plain, old: Mapping[str, Any]) -> None:
+        super().prepare_update(new, old)
+        before = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "")
+        changed = new["spec"].get("template") != old["spec"].get("template")
+        _count_template(new, (int(before) if before.isdecimal() else 0) + changed)
+
+
+def _count_template(new: Plain, count: int) -> None:
+    new["metadata"]["annotations"] = {**(new["metadata"].get("annotations") or {}), _TEMPLATE_GENERATION: str(count)}
+
+
 class PolicyStrategy(KindStrategy):
     """Admission policies and webhook configurations."""
 

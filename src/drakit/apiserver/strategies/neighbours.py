@@ -53,6 +53,10 @@ class JobStrategy(WorkloadControllerStrategy):
         super().prepare_create(new)
         if not new["spec"].get("manualSelector"):
             new["spec"] = _with_own_labels(new["spec"], new["metadata"])
+        labels = (new["spec"]["template"].get("metadata") or {}).get("labels")
+        # A job without labels of its own has those of its pods.
+        if labels and not new["metadata"].get("labels"):
+            new["metadata"]["labels"] = dict(labels)
 
     def warnings(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:
         yield from _name_warnings(new, old)
