@@ -51,12 +51,12 @@ class JobStrategy(WorkloadControllerStrategy):
 
     def prepare_create(self, new: Plain) -> None:
         super().prepare_create(new)
+        # A job without labels of its own was given those of its pods, and has all that these will have.
+        shared = new["metadata"].get("labels") in (None, {}, _pod_labels(new["spec"]))
         if not new["spec"].get("manualSelector"):
             new["spec"] = _with_own_labels(new["spec"], new["metadata"])
-        labels = (new["spec"]["template"].get("metadata") or {}).get("labels")
-        # A job without labels of its own has those of its pods.
-        if labels and not new["metadata"].get("labels"):
-            new["metadata"]["labels"] = dict(labels)
+        if shared and _pod_labels(new["spec"]):
+            new["metadata"]["labels"] = dict(_pod_labels(new["spec"]))
 
     def warnings(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:
         yield from _name_warnings(new, old)
@@ -65,6 +65,10 @@ class JobStrategy(WorkloadControllerStrategy):
         found = super().fields(document)
         found["status.successful"] = str((document.get("status") or {}).get("succeeded", 0))
         return found
+
+
+def _pod_labels(spec: Mapping[str, Any]) -> Mapping[str, str]:
+    return (spec.get("template", {}).get("metadata") or {}).get("labels") or {}
 
 
 def _with_own_labels(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Plain:
