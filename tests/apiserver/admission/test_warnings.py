@@ -8,8 +8,8 @@ import pytest
 
 from drakit.apiserver import Settings
 from drakit.base.gates import FeatureGates
-from tests.apiserver.calls import CLAIMS, SLICES, Api, on_loop, serving
-from tests.builders.documents import claim_document, slice_document
+from tests.apiserver.calls import CLAIMS, PODS, SLICES, Api, on_loop, serving
+from tests.builders.documents import claim_document, pod_document, slice_document
 
 RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
 STATUS_REQUESTS = "/apis/resource.k8s.io/v1alpha3/resourcepoolstatusrequests"
@@ -145,3 +145,28 @@ async def test_an_update_is_not_warned_of_what_was_said_at_creation() -> None:
         answer = await server.patch(f"{CLAIMS}/{name}", {"metadata": {"labels": {"a": "b"}}})
         assert answer.code == 200
         assert list(answer.response.warnings) == []
+
+
+@on_loop
+async def test_a_field_that_the_scheduler_does_not_act_on_is_told_at_creation() -> None:
+    body = pod_document("p")
+    body["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]
+    body["spec"]["runtimeClassName"] = "gvisor"
+    async with serving(telling()) as server:
+        found = await warned(server, PODS, body)
+        assert [text.partition(":")[0] for text in found] == [
+            "spec.runtimeClassName",
+            "spec.volumes[0].persistentVolumeClaim",
+        ]
+
+
+@on_loop
+async def test_affinity_and_spread_are_acted_on_and_not_told() -> None:
+    body = pod_document("p")
+    term = {"topologyKey": "zone", "labelSelector": {}}
+    body["spec"]["affinity"] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    body["spec"]["topologySpreadConstraints"] = [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+    ]
+    async with serving(telling()) as server:
+        assert await warned(server, PODS, body) == []

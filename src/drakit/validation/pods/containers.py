@@ -48,7 +48,7 @@ def check_resources(resources: ResourceRequirements, path: Path, claims: frozens
         yield from _check_resource(name, amount, (path / "limits").key(name))
     for name, amount in resources.requests.items():
         yield from _check_resource(name, amount, (path / "requests").key(name))
-        yield from _check_request(name, amount, resources.limits, path)
+        yield from check_request(name, amount, resources.limits, path)
     yield from _check_claims(resources.claims, path / "claims", claims)
 
 
@@ -60,13 +60,17 @@ def _check_resource(name: str, amount: Quantity, path: Path) -> Iterator[FieldEr
             yield invalid(path, name, "must be a standard resource type or fully qualified")
         elif not is_container_standard(name):
             yield invalid(path, name, "must be a standard resource for containers")
+    yield from check_amount(name, amount, path)
+
+
+def check_amount(name: str, amount: Quantity, path: Path) -> Iterator[FieldError]:
     if amount.sign < 0:
         yield invalid(path, str(amount), "must be greater than or equal to 0")
     if is_whole_number(name) and not amount.is_whole:
         yield invalid(path, str(amount), "must be an integer")
 
 
-def _check_request(name: str, amount: Quantity, limits: Mapping[str, Quantity], path: Path) -> Iterator[FieldError]:
+def check_request(name: str, amount: Quantity, limits: Mapping[str, Quantity], path: Path) -> Iterator[FieldError]:
     """Resources that nodes do not overcommit are asked for and limited by the same amount."""
     limit = limits.get(name)
     overcommitted = is_native(name) and not name.startswith(HUGE_PAGES)

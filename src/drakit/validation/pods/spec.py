@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from drakit.api import Partial, Pod, PodResourceClaim, PodSpec, Toleration
+from drakit.api import Partial, Pod, PodResourceClaim, PodSpec, ResourceRequirements, Toleration
 from drakit.api.codec.specs import SHARED_SIZE, SPECS
 from drakit.api.objects.plain import from_json
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
@@ -20,13 +20,15 @@ from drakit.validation.fields.gonames import as_go
 from drakit.validation.fields.metadata import check_form, check_labels, check_metadata, check_metadata_update
 from drakit.validation.fields.names import check_label, check_label_key, check_label_value, check_subdomain
 from drakit.validation.fields.nodeselectors import check_node_selector, check_term
-from drakit.validation.pods.containers import check_containers, check_resources
+from drakit.validation.pods.containers import check_containers
+from drakit.validation.pods.podlevel import check_pod_level
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 _LARGEST = 2**31 - 1
 _SPEC = Path("spec")
+_NO_RESOURCES = ResourceRequirements()
 _UPDATABLE = ",".join(
     (
         "`spec.containers[*].image`",
@@ -42,6 +44,9 @@ _AT_MOST = "at most one of `resourceClaimName` or `resourceClaimTemplateName` ma
 
 def check_pod(pod: Partial[Pod], _ctx: Context) -> Iterator[FieldError]:
     yield from check_metadata(pod.view.metadata, namespaced=True)
+    # An object that is stored has a version: ephemeral containers come to a pod that is there, never with it.
+    if pod.view.spec.ephemeral_containers and not pod.view.metadata.resource_version:
+        yield forbidden(_SPEC / "ephemeralContainers", "cannot be set on create")
     yield from _check_spec(pod)
 
 
@@ -87,8 +92,11 @@ def check_pod_spec(spec: PodSpec, path: Path) -> Iterator[FieldError]:
     if spec.resources is not None:
         if spec.resources.claims:
             yield forbidden(path / "resources" / "claims", "claims may not be set for Resources at pod-level")
-        else:
-            yield from check_resources(spec.resources, path / "resources", claims)
+        yield from check_pod_level(spec, spec.resources, path / "resources")
+    for index, each in enumerate(spec.ephemeral_containers):
+        if each.resources != _NO_RESOURCES:
+            where = (path / "ephemeralContainers")[index] / "resources"
+            yield forbidden(where, "cannot be set for an Ephemeral Container")
     if spec.restart_policy and spec.restart_policy not in RESTART_POLICIES:
         yield not_supported(path / "restartPolicy", spec.restart_policy, RESTART_POLICIES)
     yield from _check_placement(spec, path)

@@ -30,6 +30,7 @@ from drakit.base.gates import FeatureGates
 from drakit.base.structs import Model
 from drakit.validation.warnings.claims import warn_of_claim, warn_of_template
 from drakit.validation.warnings.findings import FieldWarning
+from drakit.validation.warnings.pods import warn_of_pod
 from drakit.validation.warnings.slices import warn_of_slice
 
 Object = Model | Partial[Any]
@@ -79,7 +80,7 @@ _RULES: Mapping[type[Model], Rule] = {
     ResourceClaimTemplate: warn_of_template,
     ResourceSlice: warn_of_slice,
     DeviceClass: _nothing,
-    Pod: _nothing,
+    Pod: warn_of_pod,
     DeviceTaintRule: _inert_without("DRADeviceTaintRules", "this rule taints nothing"),
     ResourcePoolStatusRequest: _inert_without("DRAResourcePoolStatus", "this request is not answered"),
     PodGroup: _inert_without("GenericWorkload", "this group is not scheduled as one"),

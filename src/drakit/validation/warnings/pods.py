@@ -1,0 +1,44 @@
+"""Warnings about pods: what is stored and nobody here acts on.
+
+The scheduler places by node selector, node and pod affinity, spread, taints, resources, ports and claims. What else
+Kubernetes would act on when it places a pod is told, so that nobody waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from drakit.api import Partial, Pod
+from drakit.base.fields import Path
+from drakit.base.gates import FeatureGates
+from drakit.validation.warnings.findings import FieldWarning
+
+_SPEC = Path("spec")
+_VOLUMES = {
+    "persistentVolumeClaim": "does not bind persistent volumes or place the pod by them",
+    "ephemeral": "does not make or place the pod by ephemeral volumes",
+    "csi": "does not place the pod by volumes of CSI drivers",
+}
+_FIELDS = {
+    "runtimeClassName": "is not looked up: neither its overhead nor its node selector is applied",
+    "os": "is not looked at: the pod may come to a node of another operating system",
+}
+
+
+def warn_of_pod(pod: Partial[Pod], gates: FeatureGates) -> Iterator[FieldWarning]:
+    spec: Mapping[str, Any] = pod.document.get("spec") or {}
+    # A pod that has its node is placed already.
+    if spec.get("nodeName"):
+        return
+    for name, message in _FIELDS.items():
+        if spec.get(name):
+            yield FieldWarning("unscheduled-field", _SPEC / name, message)
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        for kind, message in _VOLUMES.items():
+            if volume.get(kind) is not None:
+                where = (_SPEC / "volumes")[index] / kind
+                yield FieldWarning("unscheduled-field", where, f"the scheduler {message}")
+    if spec.get("schedulingGroup") and not gates.enabled("GangScheduling"):
+        message = "the pods of the group are scheduled one by one: the feature gate GangScheduling is off"
+        yield FieldWarning("unscheduled-field", _SPEC / "schedulingGroup", message)
