@@ -110,7 +110,8 @@ async def test_what_quota_refuses_is_tried_again_until_there_is_room() -> None:
         await it.create(template(), pod("p", claims=[by_template()]))
         assert await it.all(CLAIMS) == []
         assert it.running is not None
-        refused = it.running.registry.get_sample_value("resourceclaim_controller_creates_total", {"status": "failure"})
+        labels = {"status": "failure", "admin_access": "false"}
+        refused = it.running.registry.get_sample_value("resourceclaim_controller_creates_total", labels)
         assert (refused or 0) >= 1
         await it.run_for(10)
         # The server names the claim that it refuses, another one each time: still it is one event.
@@ -453,7 +454,7 @@ async def test_figures_tell_claims_by_state_and_source() -> None:
         await allocate(it, "c", await it.get(PODS, "p"))
         assert it.running is not None
         sample = it.running.registry.get_sample_value
-        assert sample("resourceclaim_controller_creates_total", {"status": "success"}) == 1
+        assert sample("resourceclaim_controller_creates_total", {"status": "success", "admin_access": "false"}) == 1
         gauge = "resourceclaim_controller_resource_claims"
         made = {"allocated": "false", "admin_access": "false", "source": "resource_claim_template"}
         assert sample(gauge, made) == 1

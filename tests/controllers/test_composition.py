@@ -71,7 +71,7 @@ async def test_figures_have_upstreams_names_and_labels_where_they_are_read() -> 
         lines = generate_latest(running.registry).decode().splitlines()
         labels = 'admin_access="false",allocated="false",source="resource_claim_template"'
         assert "# TYPE resourceclaim_controller_creates_total counter" in lines
-        assert 'resourceclaim_controller_creates_total{status="success"} 1.0' in lines
+        assert 'resourceclaim_controller_creates_total{admin_access="false",status="success"} 1.0' in lines
         assert "# TYPE resourceclaim_controller_resource_claims gauge" in lines
         assert f"resourceclaim_controller_resource_claims{{{labels}}} 1.0" in lines
         assert "device_taint_eviction_controller_pod_deletions_total 0.0" in lines

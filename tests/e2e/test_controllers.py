@@ -59,7 +59,7 @@ def test_claims_are_made_and_the_lease_is_given_back_in_the_end(alone: Running) 
         assert show(following.shown, "/nothing")[0] == 404
         figures = show(following.shown, "/metrics")[1].splitlines()
         assert 'leader_election_master_status{name="drakit-controllers"} 1.0' in figures
-        assert 'resourceclaim_controller_creates_total{status="success"} 1.0' in figures
+        assert 'resourceclaim_controller_creates_total{admin_access="false",status="success"} 1.0' in figures
         assert any(line.startswith('workqueue_adds_total{name="resource_claim"}') for line in figures)
     assert asyncio.run(_holder(alone)) == ""
 

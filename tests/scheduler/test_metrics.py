@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from prometheus_client import generate_latest
 
 from drakit.base.gates import FeatureGates
 from drakit.client import PODS
 from drakit.scheduler.framework import PluginStatus
-from tests.builders.podmanifests import node, pod
+from tests.builders.manifests import claim
+from tests.builders.podmanifests import by_name, device_class, node, pod, resource_slice
 from tests.builders.schedulercluster import SchedulingCluster, on_loop, scheduling
 from tests.scheduler.stubborn import Stubborn
 
@@ -74,7 +76,7 @@ async def test_extension_points_are_measured_always_and_plugins_now_and_then() -
 
 
 @on_loop
-async def test_an_extension_point_is_told_by_how_it_ended_and_a_pod_that_fits_nowhere_is_no_failed_filter() -> None:
+async def test_an_extension_point_is_told_by_how_it_ended() -> None:
     plugin = Stubborn(pre_filter=[PluginStatus.unresolvable("no")], reserve=[PluginStatus.unschedulable("not here")])
     async with scheduling(controllers=(), **plugin.options) as it:
         await it.create(node("a", room={"cpu": "1"}), pod("refused"))
@@ -83,7 +85,8 @@ async def test_an_extension_point_is_told_by_how_it_ended_and_a_pod_that_fits_no
         await it.create(pod("unreserved"))
         assert (points(it, "Reserve", "Unschedulable"), points(it, "Unreserve"), points(it, "Permit")) == (1, 1, 0)
         await it.create(pod("large", cpu="2"))
-        assert (points(it, "PreFilter"), points(it, "Filter"), points(it, "Score")) == (2, 2, 1)
+        assert (points(it, "PreFilter"), points(it, "Filter"), points(it, "Score")) == (2, 1, 1)
+        assert points(it, "Filter", "Unschedulable") + points(it, "Filter", "UnschedulableAndUnresolvable") == 1
 
 
 KUBE_SCHEDULERS = {
@@ -130,3 +133,43 @@ async def test_metrics_have_the_names_labels_and_buckets_of_kube_scheduler() -> 
         found = sorted(bounds[name])
         assert len(found) == count, name
         assert [found[0], found[-1]] == pytest.approx([first, last], rel=1e-3), name
+
+
+@on_loop
+async def test_the_status_of_filter_is_unschedulable_where_no_node_fits() -> None:
+    async with scheduling(controllers=()) as it:
+        await it.create(node("n1"), pod("large", cpu="1000"))
+        labels = {"extension_point": "Filter", "status": "Unschedulable", "profile": "default-scheduler"}
+        assert it.metric("scheduler_framework_extension_point_duration_seconds_count", **labels) == 1
+
+
+@on_loop
+async def test_attempts_are_told_by_the_plugins_that_refused() -> None:
+    async with scheduling(controllers=()) as it:
+        await it.create(node("n1"), pod("large", cpu="1000"), pod("small"))
+        name = "drakit_scheduler_attempt_duration_seconds_count"
+        assert it.metric(name, result="unschedulable", reason="NodeResourcesFit") == 1
+        assert it.metric(name, result="scheduled", reason="") == 1
+
+
+@on_loop
+async def test_the_steps_of_the_search_for_devices_are_told_by_result() -> None:
+    async with scheduling() as it:
+        await it.create(device_class(), node("node-1"), resource_slice("slice", "d0"))
+        for name in ("a", "b"):
+            await it.create(claim(name), pod(f"pod-{name}", claims=[by_name(name)]))
+        assert it.metric("drakit_scheduler_allocation_search_steps_count", result="found") == 1
+        assert (it.metric("drakit_scheduler_allocation_search_steps_count", result="none") or 0) >= 1
+
+
+@on_loop
+async def test_requests_and_limits_of_pods_have_a_page_of_their_own() -> None:
+    async with scheduling(controllers=()) as it:
+        await it.create(node("n1"), pod("small", cpu="500m", memory="1Gi"))
+        assert it.scheduler is not None
+        text = generate_latest(it.scheduler.pod_resources).decode()
+        start = 'kube_pod_resource_request{namespace="default",node="n1",pod="small",priority="0",resource='
+        assert f'{start}"cpu",scheduler="default-scheduler",unit="cores"}} 0.5' in text
+        assert f'{start}"memory",scheduler="default-scheduler",unit="bytes"}} 1.073741824e+09' in text
+        await it.set_status(PODS, "small", {"phase": "Succeeded"})
+        assert "kube_pod_resource_request{" not in generate_latest(it.scheduler.pod_resources).decode()

@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry
 from drakit.api.objects.pods import Pod
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
-from drakit.client import Client
+from drakit.client import PODS, Client
 from drakit.client.events import WARNING
 from drakit.informers import Informers, QueueClosed
 from drakit.scheduler.cache import SchedulerCache
@@ -37,6 +37,7 @@ from drakit.scheduler.gangs.attempts import GroupAttempts
 from drakit.scheduler.gangs.conditions import GroupConditions
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
 from drakit.scheduler.metrics.podgroups import PodGroupMetrics
+from drakit.scheduler.metrics.podresources import PodResources
 from drakit.scheduler.plugins import MAKERS, Maker, Profiles
 from drakit.scheduler.podgroups.groups import Groups, group_key
 from drakit.scheduler.preemption.preemption import Preemptions
@@ -88,6 +89,9 @@ class Scheduler:
         nominations.on_end(self._give_up_place)
         handlers = EventHandlers(self.cache, self.queue, self._profiles.names)
         handlers.subscribe(self.informers, self._profiles.interests, gates)
+        self.pod_resources = CollectorRegistry()
+        """What `/metrics/resources` shows."""
+        PodResources(self.pod_resources, self.informers.of(PODS).cache)
         self._cycle = SchedulingCycle(self.cache, nominations, clock=clock, metrics=metrics, random=random)
         self._failures = Failures(
             client,

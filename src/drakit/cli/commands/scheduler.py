@@ -61,7 +61,8 @@ async def _run(access: Access, gates: FeatureGates, config: SchedulerConfigurati
     async with Client(Http(access), on_warning=note_warning) as client:
         registry, clock = CollectorRegistry(), RealClock()
         work = Scheduler(client, clock=clock, gates=gates, registry=registry, config=config)
-        run = ComponentRun("scheduler", work, registry, clock, elector_of(_election(config), client, registry))
+        elector = elector_of(_election(config), client, registry)
+        run = ComponentRun("scheduler", work, registry, clock, elector, work.pod_resources)
         await fulfil(run, client, access.server, bound)
 
 

@@ -27,17 +27,25 @@ def hide_creation_times() -> None:
 
 
 class Diagnostics:
-    def __init__(self, registry: CollectorRegistry, *, health: Mapping[str, Check], ready: Mapping[str, Check]) -> None:
-        """What is ready is healthy too: `ready` is what comes on top."""
-        self._registry = registry
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        *,
+        health: Mapping[str, Check],
+        ready: Mapping[str, Check],
+        resources: CollectorRegistry | None = None,
+    ) -> None:
+        """What is ready is healthy too: `ready` is what comes on top. `resources` are shown on a page of their own."""
+        self._pages = {"/metrics": registry, **({"/metrics/resources": resources} if resources is not None else {})}
         self._health = Health(health)
         self._ready = Health({**health, **ready})
 
     async def handle(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             return _NOT_FOUND
-        if request.path.rstrip("/") == "/metrics":
-            return Response(content=Raw(generate_latest(self._registry)), content_type=CONTENT_TYPE)
+        page = self._pages.get(request.path.rstrip("/"))
+        if page is not None:
+            return Response(content=Raw(generate_latest(page)), content_type=CONTENT_TYPE)
         asked = self._ready if request.path.startswith(_READY) else self._health
         return await asked.answer(request) or _NOT_FOUND
 

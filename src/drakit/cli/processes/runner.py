@@ -72,6 +72,7 @@ class ComponentRun:
     registry: CollectorRegistry
     clock: Clock
     elector: LeaderElector | None = None
+    resources: CollectorRegistry | None = None
 
     async def run(self) -> None:
         await (self.work.run() if self.elector is None else self.elector.run(self.work.run))
@@ -85,6 +86,7 @@ class ComponentRun:
             self.registry,
             health={"ping": _ping, "leaderElection": self._check_lease},
             ready={"informers": self._check_informers},
+            resources=self.resources,
         )
 
     async def _check_lease(self) -> None:

@@ -158,12 +158,12 @@ class ClaimGenerator:
         try:
             made = await self._client.create(claim)
         except DrakitError as error:
-            self._metrics.created("failure")
+            self._metrics.created("failure", claim)
             # It may have been created: making another one would leave the pod with two. The next try asks the server.
             if isinstance(error, Unavailable | RequestTimeout | ServerTimeout):
                 self._in_doubt.add(known)
             raise
-        self._metrics.created("success")
+        self._metrics.created("success", claim)
         self._made[known] = made
         log.log(
             V[2], "claim %s made for %s", Key(made.metadata.namespace, made.metadata.name), claim.metadata.generate_name

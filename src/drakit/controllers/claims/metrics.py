@@ -25,13 +25,13 @@ class ClaimControllerMetrics(Collector):
         self._creates = Counter(
             "resourceclaim_controller_creates",
             "Number of ResourceClaims creation requests, categorized by creation status",
-            ["status"],
+            ["status", "admin_access"],
             registry=registry,
         )
         registry.register(self)
 
-    def created(self, status: str) -> None:
-        self._creates.labels(status).inc()
+    def created(self, status: str, claim: ResourceClaim) -> None:
+        self._creates.labels(status, _word(_is_admin(claim))).inc()
 
     def describe(self) -> Iterable[Metric]:
         return ()
@@ -49,8 +49,11 @@ class ClaimControllerMetrics(Collector):
 
 def labels_of(claim: ResourceClaim) -> tuple[str, str, str]:
     """The labels of a claim: allocated, admin access, source."""
-    admin = any(each.exactly and each.exactly.admin_access for each in claim.spec.devices.requests)
-    return _word(is_allocated(claim)), _word(admin), source_of(claim)
+    return _word(is_allocated(claim)), _word(_is_admin(claim)), source_of(claim)
+
+
+def _is_admin(claim: ResourceClaim) -> bool:
+    return any(each.exactly is not None and bool(each.exactly.admin_access) for each in claim.spec.devices.requests)
 
 
 def source_of(claim: ResourceClaim) -> str:

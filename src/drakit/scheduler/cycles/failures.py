@@ -65,7 +65,8 @@ class Failures:
         if refusal.can_help and profile.post_filter:
             refusal = refusal.with_help(await self._ask_for_help(profile, state, refusal))
         result = AttemptResult.ERROR if refusal.is_error else AttemptResult.UNSCHEDULABLE
-        self._metrics.attempted(result, profile.name, self._clock.monotonic() - began)
+        reason = ",".join(sorted(refusal.plugins))
+        self._metrics.attempted(result, profile.name, self._clock.monotonic() - began, reason=reason)
         self.put_back(queued, state.pod, refusal)
 
     async def give_back(self, profile: Profile, state: CycleState, node: str) -> None:

@@ -44,7 +44,7 @@ class NodeSearch:
             return restricted
         laps.end("PreFilter")
         found = self._among(profile, state, pod, everything, *restricted)
-        laps.end("Filter", Code.ERROR if isinstance(found, SchedulingRefusal) and found.is_error else Code.SUCCESS)
+        laps.end("Filter", found.status.code if isinstance(found, SchedulingRefusal) else Code.SUCCESS)
         return found
 
     def _among(

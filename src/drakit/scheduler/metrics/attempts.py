@@ -67,6 +67,13 @@ class SchedulerMetrics:
             ("attempts",),
             _doubling(0.01, 2, 20),
         )
+        reasons = Histogram(
+            "drakit_scheduler_attempt_duration_seconds",
+            "Duration of an attempt, by its result and the plugins that refused the pod",
+            ("result", "reason"),
+            registry=registry,
+            buckets=_doubling(0.001, 2, 15),
+        )
         incoming = counter("queue_incoming_pods_total", "Pods that came into a part of the queue", ("queue", "event"))
         refused = gauge("unschedulable_pods", "Pods that a plugin refused at their last attempt", ("plugin", "profile"))
         self._pending = gauge("pending_pods", "Pods that wait, by part of the queue", ("queue",))
@@ -87,13 +94,16 @@ class SchedulerMetrics:
         self.durations = cache(durations.labels)
         self.points = cache(points.labels)
         self.executions = cache(executions.labels)
+        self._reasons = cache(reasons.labels)
         self._incoming = cache(incoming.labels)
         self._refused = cache(refused.labels)
         self._sli = cache(sli.labels)
 
-    def attempted(self, result: AttemptResult, profile: str, seconds: float) -> None:
+    def attempted(self, result: AttemptResult, profile: str, seconds: float, *, reason: str = "") -> None:
+        """`reason` are the plugins that refused the pod."""
         self.attempts(result, profile).inc()
         self.durations(result, profile).observe(seconds)
+        self._reasons(result, reason).observe(seconds)
 
     def bound(self, attempts: int, since_queued: float) -> None:
         """A pod was bound, at this attempt and so long after it was first queued."""

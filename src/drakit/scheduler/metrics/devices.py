@@ -1,7 +1,7 @@
 """Metrics of claims and of devices that have to be made ready, under the names that kube-scheduler gives them.
 
 In:  what the plugin DynamicResources did.
-Out: `scheduler_dra_*` and `scheduler_resourceclaim_*` in the registry.
+Out: `scheduler_dra_*`, `scheduler_resourceclaim_*` and our own `drakit_scheduler_*` in the registry.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from drakit.api.objects.claims import ResourceClaim
 from drakit.api.requests import results_of
 
 LABELS = ("profile", "driver", "status")
+_STEPS = tuple(4**power for power in range(12))
 _BUCKETS = tuple(0.1 * 2**power for power in range(14))
 
 
@@ -32,6 +33,18 @@ class DeviceMetrics:
             buckets=_BUCKETS,
             registry=registry,
         )
+
+        self._steps = Histogram(
+            "drakit_scheduler_allocation_search_steps",
+            "Steps of the search for devices on the node that was chosen, or on one that was refused, by result",
+            ("result",),
+            buckets=_STEPS,
+            registry=registry,
+        )
+
+    def searched(self, result: str, steps: int) -> None:
+        """Devices were searched for on a node; `result` says what came of it."""
+        self._steps.labels(result).observe(steps)
 
     def waited(self, profile: str, claims: list[ResourceClaim], seconds: float, status: str) -> None:
         """A pod waited for its devices; `status` says what came of it."""

@@ -62,7 +62,8 @@ class TimedPlugin:
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
         began = self._clock.monotonic()
         rejections: Rejections = self._plugin.filter(state, pod, nodes)
-        self._tell("Filter", Code.SUCCESS, began)
+        nowhere = bool(nodes) and len(rejections) == len(nodes)
+        self._tell("Filter", Code.UNSCHEDULABLE if nowhere else Code.SUCCESS, began)
         return rejections
 
     async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> PluginStatus:

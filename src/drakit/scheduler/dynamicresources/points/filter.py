@@ -48,6 +48,8 @@ def _allocatable(
         if not why.is_rejected:
             return []
         beyond.add(position)
+        if len(beyond) == len(nodes):
+            context.metrics.searched(answer.result.value, answer.steps)
     return [node for position, node in enumerate(nodes) if position not in beyond] if beyond else nodes
 
 
