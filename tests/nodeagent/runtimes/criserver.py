@@ -74,6 +74,7 @@ class CriServer(RuntimeServiceServicer, ImageServiceServicer):
         self._server = grpc.aio.server()
         add_RuntimeServiceServicer_to_server(self, self._server)
         add_ImageServiceServicer_to_server(self, self._server)
+        self.add_methods(self._server)
         self._server.add_insecure_port(f"unix://{self.socket}")
         await self._server.start()
         app = web.Application()
@@ -96,6 +97,9 @@ class CriServer(RuntimeServiceServicer, ImageServiceServicer):
         for sandbox in await self._runtime.sandboxes():
             await self._runtime.remove_sandbox(sandbox.id)
         await self._runtime.__aexit__(None, None, None)
+
+    def add_methods(self, server: grpc.aio.Server) -> None:
+        """Methods of a subclass that the node agent does not need."""
 
     def requests(self, method: str) -> list[Any]:
         return [request for name, request in self.calls if name == method]
