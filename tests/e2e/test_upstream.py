@@ -61,7 +61,7 @@ def prepare(kubeconfig: Path) -> None:
     kubectl(kubeconfig, "patch", "node", NODE, "--type=merge", "-p", '{"spec":{"taints":null}}')
 
 
-def node_of(kubeconfig: Path, pod: str) -> str:
+def place_of(kubeconfig: Path, pod: str) -> str:
     return str(shown(kubeconfig, "pod", pod).get("spec", {}).get("nodeName", ""))
 
 
@@ -98,7 +98,7 @@ def test_kube_scheduler_and_kube_controller_manager_run_on_drakits_server(drakit
         kubectl(drakit, "apply", "-f", "-", stdin=json.dumps(POD))
         kubectl(drakit, "create", "deployment", "web", "--image=nginx", "--replicas=2")
         kubectl(drakit, "create", "job", "once", "--image=busybox")
-        wait_for("the pod with a claim is bound", lambda: node_of(drakit, "p") == NODE)
+        wait_for("the pod with a claim is bound", lambda: place_of(drakit, "p") == NODE)
         assert states_of_claims(drakit) == [True]
         wait_for("all pods are bound", lambda: nodes_of_pods(drakit) == [NODE] * 4)
         kubectl(drakit, "create", "namespace", "gone")
@@ -231,7 +231,7 @@ def test_drakits_scheduler_and_controllers_run_on_an_upstream_server(tmp_path: P
         with controllers(kubeconfig, "--use-service-account-credentials"), parts:
             prepare(kubeconfig)
             kubectl(kubeconfig, "apply", "-f", "-", stdin=json.dumps(POD))
-            wait_for("the pod with a claim is bound", lambda: node_of(kubeconfig, "p") == NODE)
+            wait_for("the pod with a claim is bound", lambda: place_of(kubeconfig, "p") == NODE)
             assert states_of_claims(kubeconfig) == [True]
             kubectl(kubeconfig, "create", "deployment", "web", "--image=nginx")
             wait_for("its pod is bound", lambda: nodes_of_pods(kubeconfig, "-l", "app=web") == [NODE])
