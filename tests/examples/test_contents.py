@@ -14,7 +14,7 @@ README = EXAMPLES / "README.md"
 ROW = re.compile(
     r"^\| \[(?P<label>[^]]+)]\((?P<target>[^)]+)\) \| (?P<source>[^|]+) \| (?P<shows>[^|]+) \|$", re.MULTILINE
 )
-DOCUMENTS = ("KEP-4381", "KEP-5075", "KEP-5004", "KEP-5517", "concept page")
+DOCUMENTS = ("KEP-4381", "KEP-5075", "KEP-5004", "KEP-5517", "concept page", "Kubernetes documentation")
 
 each_listed_file = pytest.mark.parametrize("path", listed_files(), ids=name_of)
 

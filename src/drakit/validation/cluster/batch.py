@@ -72,7 +72,9 @@ def check_cron_job(obj: Partial[CronJob]) -> Iterator[FieldError]:
 def _check_selector(obj: Partial[Job]) -> Iterator[FieldError]:
     spec, labels = obj.view.spec, obj.view.spec.template.metadata.labels
     if spec.selector is None:
-        yield required(_SPEC / "selector")
+        # The server makes one, unless the job says that it brings its own.
+        if spec.manual_selector:
+            yield required(_SPEC / "selector")
     elif any(labels.get(key) != value for key, value in spec.selector.match_labels.items()):
         at = _SPEC / "template" / "metadata" / "labels"
         yield invalid(at, dict(labels), "`selector` does not match template `labels`")
