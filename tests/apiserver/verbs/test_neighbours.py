@@ -92,7 +92,9 @@ async def test_labels_that_come_from_a_template_come_to_equal_objects_too() -> N
     async with serving() as api:
         for name in ("one", "two"):
             stored = await made(api, "jobs", metadata={"name": name})
-            assert stored["metadata"]["labels"] == {"app": "x"}
+            labels = stored["metadata"]["labels"]
+            assert labels == stored["spec"]["template"]["metadata"]["labels"]
+            assert (labels["app"], labels["job-name"]) == ("x", name)
 
 
 @on_loop
