@@ -347,9 +347,10 @@ def causes_first(steps: list[Plain]) -> list[Plain]:
     """Steps of the same moment were written down in any order; here a cause comes before what it brings.
 
     A claim is reserved before its pod is bound, a pod is bound before it is scheduled, and deleted before it has a
-    deletion timestamp. Pods that were bound in the same moment are bound before anything else happens.
+    deletion timestamp. Pods that were bound in the same moment are bound before anything else happens. A driver reports
+    health before a pod shows it.
     """
-    ordered = _bound_together([dict(step) for step in steps])
+    ordered = _bound_together(_reports_first([dict(step) for step in steps]))
     steps = list(ordered)
     for step in steps:
         words = step.get("do", "").split()
@@ -364,6 +365,21 @@ def causes_first(steps: list[Plain]) -> list[Plain]:
                 step,
                 *(row for row in ordered[place:] if row is not step and row not in causes),
             ]
+    return ordered
+
+
+def _reports_first(steps: list[Plain]) -> list[Plain]:
+    ordered: list[Plain] = []
+    for step in steps:
+        place = len(ordered)
+        if step.get("method", "").endswith(".send"):
+            while (
+                place
+                and ordered[place - 1].get("saw") == "pod status"
+                and step["t"] - ordered[place - 1]["t"] <= _JITTER
+            ):
+                place -= 1
+        ordered.insert(place, step)
     return ordered
 
 
