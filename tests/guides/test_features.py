@@ -1,4 +1,4 @@
-"""The guides of the features: every command is run on the cluster that they speak of, and says what they show.
+"""The README's tour and the guides of the features: every command is run on the cluster that they speak of, and says what they show.
 
 `DRAKIT_UPDATE_GUIDES=1` writes what a command says where a guide shows nothing below it.
 """
@@ -18,6 +18,7 @@ from tests.guides.console import Guide
 
 FEATURES = ROOT / "docs" / "guides" / "features"
 GUIDES = sorted(path for path in FEATURES.glob("*.md") if path.name != "index.md")
+README = ROOT / "README.md"
 
 pytestmark = [
     pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl on PATH"),
@@ -42,11 +43,12 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[st
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [README, *GUIDES], ids=lambda path: path.stem)
 def test_every_command_of_a_guide_says_what_the_guide_shows(
     path: Path, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
     guide = Guide.read(path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     wrong = [step for step in guide.run(tmp_path, environment) if step.expected and not step.is_as_expected]
     if os.environ.get("DRAKIT_UPDATE_GUIDES"):
         path.write_text(guide.written())

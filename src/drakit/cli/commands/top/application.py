@@ -103,7 +103,7 @@ class TopApplication(App[None]):
         problem = f" · {self._feed.problem}" if self._feed.problem else ""
         self.query_one("#summary", Static).update(
             f"{self._feed.title} · {total.cards} cards: {total.used} used, {total.free} free, {total.tainted} tainted"
-            f" · {len(content.waiting)} pods pending · showing {self.wanted}{problem}"
+            f" · {counted(len(content.waiting), 'pod')} pending · showing {self.wanted}{problem}"
         )
         self.query_one(HeatMap).show(content.rows)
         _fill(
@@ -180,6 +180,10 @@ def _explanation(cluster: ClusterObjects, pod: WaitingPod) -> str:
         return "\n".join(explanation_lines(explain_pod(cluster, pod.name, pod.namespace)))
     except DrakitError as error:
         return str(error)
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _next(current: str, names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ Out: a ScreenContent.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -110,9 +111,14 @@ def _heat(devices: Sequence[DeviceRow], wanted: ScreenFilter) -> list[HeatRow]:
         by_node[row.node or SEVERAL][row.driver, row.pool, row.card].append(row)
     rows = (
         HeatRow(node, tuple(Card(driver, name, card_state(parts)) for (driver, _, name), parts in cards.items()))
-        for node, cards in sorted(by_node.items())
+        for node, cards in sorted(by_node.items(), key=lambda each: _natural(each[0]))
     )
     return [row for row in rows if wanted.finds(row.node) and (row.is_free or not wanted.free_only)]
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """`node-9` before `node-10`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def card_state(parts: Sequence[DeviceRow]) -> CardState:
