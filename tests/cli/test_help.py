@@ -114,6 +114,13 @@ def test_no_color_is_honoured_on_a_terminal() -> None:
     assert not re.search(rb"\x1b\[[0-9;]*[34][0-9]m", shown(NO_COLOR="1"))
 
 
+def test_a_reader_who_has_seen_enough_ends_it_without_a_word() -> None:
+    """The pipe is closed before the first byte; the output comes when the program ends, or before."""
+    script = 'drakit() { %s -m drakit "$@"; }; drakit devices -f examples/demo-cluster | true; echo ${PIPESTATUS[0]}'
+    done = subprocess.run(["bash", "-c", script % sys.executable], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
 def test_exit_codes_and_messages_are_those_of_the_conventions() -> None:
     def run(*arguments: str) -> tuple[int, str]:
         done = subprocess.run([sys.executable, "-m", "drakit", *arguments], capture_output=True, text=True, check=False)

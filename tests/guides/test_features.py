@@ -1,4 +1,4 @@
-"""The README's tour and the guides of the features: every command is run on the cluster that they speak of, and says what they show.
+"""The README's tour and the guides of the features: every command is run, and says what they show.
 
 `DRAKIT_UPDATE_GUIDES=1` writes what a command says where a guide shows nothing below it.
 """

@@ -134,9 +134,17 @@ def _run(names: Sequence[str], title: str) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; nothing is left to say, and nowhere to say it.
-        sys.stderr.close()
         sys.exit(0)
+    finally:
+        _say_the_rest()
+
+
+def _say_the_rest() -> None:
+    """Whoever read our output may have seen enough: then nothing is left to say, and nowhere to say it."""
+    try:
+        sys.stdout.flush()
+    except (BrokenPipeError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 if __name__ == "__main__":
