@@ -11,7 +11,7 @@ from drakit.api.text.yamldump import dump_yaml
 from drakit.base.gates import FeatureGates
 from drakit.lint import Finding, Report, Severity, lint
 from drakit.lint.attributes import Name, names_in
-from tests.builders.documents import claim_document, class_document, request_of
+from tests.builders.documents import claim_document, class_document, pod_document, request_of
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 DRIVER = "gpu.example.com"
@@ -323,3 +323,48 @@ def test_the_status_of_a_saved_pod_is_judged_too() -> None:
     assert check({**pod, "status": {"phase": "Running", "qosClass": "BestEffort"}}).findings == ()
     (finding,) = check({**pod, "status": wrong}).findings
     assert (finding.severity, finding.path) == (Severity.ERROR, "status.resourceClaimStatuses[0].name")
+
+
+def test_a_count_is_not_too_large_where_nodes_are_selected_by_labels_and_none_is_given() -> None:
+    terms = [{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]
+    wide = device_slice({"name": "a"}, {"name": "b"}, node=None)
+    del wide["spec"]["allNodes"]
+    wide["spec"]["nodeSelector"] = {"nodeSelectorTerms": terms}
+    assert warnings(wide, gpu_claim(count=2)) == []
+
+
+def test_an_implicit_name_of_a_class_that_is_not_there_is_named() -> None:
+    pod = pod_document("p")
+    name = "deviceclass.resource.kubernetes.io/missing"
+    pod["spec"]["containers"][0]["resources"] = {"requests": {name: "1"}, "limits": {name: "1"}}
+    path = f"spec.containers[0].resources.requests[{name}]"
+    assert warnings(class_document("gpu"), pod) == [("unknown-class", path)]
+
+
+def test_a_node_with_plugin_and_slices_for_one_name_is_named() -> None:
+    named = class_document("gpu", fields={"extendedResourceName": "example.com/gpu"})
+    node = {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-a"},
+        "status": {"allocatable": {"example.com/gpu": "2", "cpu": "4"}},
+    }  # fmt: skip
+    found = [("extended-resource-by-both", "status.allocatable[example.com/gpu]")]
+    assert warnings(named, node, device_slice({"name": "a"})) == found
+    assert warnings(named, node, device_slice({"name": "a"}, node="node-b")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("pcieRoot", {"int": 3}), ("pcieRoot", {"string": "root-1"}), ("pciBusID", {"string": "3b:00"})],
+)
+def test_a_standard_attribute_of_another_form_is_named(name: str, value: dict[str, Any]) -> None:
+    key = f"resource.kubernetes.io/{name}"
+    found = warnings(device_slice({"name": "a", "attributes": {key: value}}))
+    assert found == [("standard-attribute", f"spec.devices[0].attributes[{key}]")]
+
+
+def test_standard_attributes_of_their_form_are_not_named() -> None:
+    attributes = {
+        "resource.kubernetes.io/pcieRoot": {"string": "pci0000:00"},
+        "resource.kubernetes.io/pciBusID": {"string": "0000:3b:00.0"},
+    }
+    assert warnings(device_slice({"name": "a", "attributes": attributes})) == []

@@ -32,6 +32,7 @@ from drakit.client import (
     key_of,
 )
 from drakit.informers.backoff import Backoff
+from drakit.informers.reachability import reachability_of
 
 log = logging.getLogger("drakit.informers")
 
@@ -102,6 +103,7 @@ class Reflector(Generic[T]):
                 log.log(V[2], "%s: reading everything anew: %s", self.resource.name, error)
                 self.version = ""
             except Unavailable as error:
+                reachability_of(self._client).failed(error)
                 log.log(V[2], "%s: %s", self.resource.name, error)
             except DrakitError as error:
                 log.warning("%s cannot be followed right now: %s", self.resource.name, error)
@@ -166,6 +168,7 @@ class Reflector(Generic[T]):
         ) as changes:
             put, remove = self._sink.put, self._sink.remove
             self._in_doubt = False
+            reachability_of(self._client).succeeded()
             async for change in changes:
                 count += 1
                 if state is not None:

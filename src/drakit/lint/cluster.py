@@ -106,6 +106,12 @@ class Cluster:
         named |= {device.node_name for _, device, _ in self.devices}
         return sorted({*self.inventory.nodes, *filter(None, named)}) or [""]
 
+    @cached_property
+    def lacks_nodes(self) -> bool:
+        """Whether devices select nodes by labels and no node is given: nobody can say which node sees what."""
+        selecting = any(each.view.spec.node_selector is not None for each in self.of(ResourceSlice))
+        return not self.of(Node) and (selecting or any(each.node_selector is not None for _, each, _ in self.devices))
+
     def selectors(self) -> Iterator[PlacedSelectors]:
         """Every list of selectors in the texts."""
         for asking in self.asking:

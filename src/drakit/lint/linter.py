@@ -9,12 +9,20 @@ from drakit.api.text.problems import Malformed
 from drakit.base.gates import FeatureGates
 from drakit.lint.cluster import Cluster
 from drakit.lint.consistency import check_extended_resources, check_pools, check_repeated
+from drakit.lint.extendedresources import check_implicit_names, check_two_providers
 from drakit.lint.findings import Draft, Finding, Report, Severity, in_order, locate, refuse
 from drakit.lint.requests import check_requests, check_selectors
 from drakit.lint.servererrors import check_manifest
 from drakit.manifests import Manifest, ManifestText, parse_manifests
 
-_TOGETHER = (check_pools, check_extended_resources, check_selectors, check_requests)
+_TOGETHER = (
+    check_pools,
+    check_extended_resources,
+    check_implicit_names,
+    check_two_providers,
+    check_selectors,
+    check_requests,
+)
 
 
 def lint(texts: Mapping[str, str | bytes], *, gates: FeatureGates, now: datetime) -> Report:

@@ -74,6 +74,8 @@ def _check_request(cluster: Cluster, manifest: Manifest, path: str, asked: Asked
         return
     if asked.allocation_mode != EXACT_COUNT or any(device.allow_multiple_allocations for device in matching):
         return
+    if cluster.lacks_nodes:
+        return
     counts = [(_count_on(cluster, name, selectors), name) for name in cluster.nodes]
     most, node = max(counts)
     if asked.count > most:

@@ -25,6 +25,7 @@ from drakit.scheduler.dynamicresources.points.preparation import prepare
 from drakit.scheduler.dynamicresources.points.readiness import NotReady, needs_of, pod_claims
 from drakit.scheduler.dynamicresources.points.reservation import decide, note_given_back, reserve
 from drakit.scheduler.dynamicresources.points.score import can_differ, score_nodes
+from drakit.scheduler.dynamicresources.points.steplogs import tell_bound, tell_needs, tell_refused, tell_reserved
 from drakit.scheduler.dynamicresources.state.claimusers import ClaimUsers, without_claims
 from drakit.scheduler.dynamicresources.state.context import NAME, PluginContext
 from drakit.scheduler.dynamicresources.state.needs import PodNeeds, Variant
@@ -80,13 +81,17 @@ class DynamicResources:
         if refusal is not None:
             return refusal
         self._charging.begin(needs, pod)
+        tell_needs(pod, needs)
         if not can_differ(needs, self.context.device_strategy):
             state.skip_score.add(NAME)
         state.put(NAME, needs)
         return SUCCESS
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
-        return refuse_nodes(self.context, _needs(state), nodes)
+        needs = _needs(state)
+        refused = refuse_nodes(self.context, needs, nodes)
+        tell_refused(pod, needs.variant, nodes, refused)
+        return refused
 
     async def post_filter(self, state: CycleState, pod: Pod, rejections: Rejections) -> PluginStatus:
         needs = _needs(state)
@@ -103,6 +108,7 @@ class DynamicResources:
         if isinstance(variant, PluginStatus):
             return variant
         status = reserve(self.context, needs, variant, pod, node.name)
+        tell_reserved(pod, node.name, [(each.claim, each.allocation) for each in needs.needs if each.allocation])
         return self._charging.charge(state, needs) if status.ok else status
 
     async def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
@@ -162,6 +168,7 @@ class DynamicResources:
                 await needs.extended.settle(needs)
             # After the claims, before the pod is bound: the node agent reads it when it sees the pod.
             await self._charging.write(state, needs)
+            tell_bound(pod, node, needs)
             if waits(self.context, needs):
                 message = f"waiting for binding conditions for device on node {node}"
                 self.context.handle.record(pod, "Normal", "BindingConditionsPending", message)
