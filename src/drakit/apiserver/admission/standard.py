@@ -60,9 +60,9 @@ def standard_plugins(
         CertificateSigning(authorizer),
         CertificateSubjectRestriction(),
         DeviceOwnership(objects),
-        MutatingWebhooks(objects, caller, new_uid, worker, clock),
-        ValidatingAdmissionPolicies(objects, worker),
-        ValidatingWebhooks(objects, caller, new_uid, worker),
+        MutatingWebhooks(objects, caller, new_uid, worker, authorizer, clock),
+        ValidatingAdmissionPolicies(objects, worker, authorizer),
+        ValidatingWebhooks(objects, caller, new_uid, worker, authorizer),
         ResourceQuotas(objects),
     ]
 

@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from drakit.api.text.times import parse_time
+from drakit.apiserver.admission.criteria import authorizing
 from drakit.cel import (
     BOOL,
     DYN,
@@ -122,7 +123,11 @@ Declared = tuple[tuple[str, Type], ...]
 @cache
 def _base(params: bool) -> Environment:
     named = {"object": DYN, "oldObject": DYN, "request": _REQUEST, "namespaceObject": _NAMESPACE}
-    return kubernetes().extended(variables=named | ({"params": DYN} if params else {}), structs=_STRUCTS)
+    return kubernetes().extended(
+        variables={**named, **authorizing.VARIABLES, **({"params": DYN} if params else {})},
+        structs=_STRUCTS,
+        functions=authorizing.FUNCTIONS,
+    )
 
 
 def _environment(declared: Declared, *, params: bool) -> Environment:

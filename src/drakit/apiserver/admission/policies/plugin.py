@@ -16,6 +16,7 @@ import msgspec
 from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import AdmissionPlugin, ObjectChange
+from drakit.apiserver.admission.criteria.authorizing import authorizer_values
 from drakit.apiserver.admission.criteria.catalogues import Catalogue
 from drakit.apiserver.admission.criteria.evaluation import CompiledPolicy, PolicyResult, Violation
 from drakit.apiserver.admission.criteria.expressions import as_value, namespace_value
@@ -24,6 +25,7 @@ from drakit.apiserver.admission.criteria.registrations import FAIL, AdmissionPol
 from drakit.apiserver.admission.criteria.requests import NAMESPACE, AdmissionRequest, is_exempt
 from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.policies.parameters import Parameters
+from drakit.apiserver.auth.authorization import Authorizer
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.storage.objectstore import ObjectStore
@@ -61,7 +63,8 @@ class _PolicyOutcome:
 class ValidatingAdmissionPolicies(AdmissionPlugin):
     name = "ValidatingAdmissionPolicy"
 
-    def __init__(self, objects: ObjectStore, worker: Worker) -> None:
+    def __init__(self, objects: ObjectStore, worker: Worker, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
         self._objects = objects
         self._worker = worker
         self._matcher = Matcher(objects)
@@ -121,6 +124,7 @@ class ValidatingAdmissionPolicies(AdmissionPlugin):
             "oldObject": as_value(request.old_in(version)),
             "request": as_value(request.as_review(version)),
             "namespaceObject": namespace_value(namespace.document if namespace else None),
+            **authorizer_values(self._authorizer, request.change),
         }
 
 

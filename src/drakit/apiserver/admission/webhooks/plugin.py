@@ -17,6 +17,7 @@ from functools import partial
 from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import AdmissionPlugin, ObjectChange
+from drakit.apiserver.admission.criteria.authorizing import authorizer_values
 from drakit.apiserver.admission.criteria.catalogues import Catalogue
 from drakit.apiserver.admission.criteria.evaluation import Conditions
 from drakit.apiserver.admission.criteria.expressions import Failure, as_value
@@ -33,6 +34,7 @@ from drakit.apiserver.admission.webhooks.reviews import (
     read_answer,
     refusal,
 )
+from drakit.apiserver.auth.authorization import Authorizer
 from drakit.apiserver.failures import ApiError, bad_request, internal
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.patching.jsonpatches import apply_operations
@@ -76,9 +78,16 @@ class _Webhooks(AdmissionPlugin):
     mutating = False
 
     def __init__(
-        self, objects: ObjectStore, kind: Kind, caller: Caller, new_uid: Callable[[], str], worker: Worker
+        self,
+        objects: ObjectStore,
+        kind: Kind,
+        caller: Caller,
+        new_uid: Callable[[], str],
+        worker: Worker,
+        authorizer: Authorizer,
     ) -> None:
         self._worker = worker
+        self._authorizer = authorizer
         self._matcher = Matcher(objects)
         self._catalogue = Catalogue(objects, kind, _webhooks_of)
         self._caller = caller
@@ -101,6 +110,7 @@ class _Webhooks(AdmissionPlugin):
             "oldObject": as_value(request.old_in(version)),
             "request": as_value(request.as_review(version)),
             "namespaceObject": None,
+            **authorizer_values(self._authorizer, request.change),
         }
         try:
             return version if await self._worker.run(partial(hook.conditions.hold, values)) else None
@@ -157,8 +167,16 @@ def _failed(hook: CompiledWebhook, why: str) -> None:
 class ValidatingWebhooks(_Webhooks):
     name = "ValidatingAdmissionWebhook"
 
-    def __init__(self, objects: ObjectStore, caller: Caller, new_uid: Callable[[], str], worker: Worker) -> None:
-        super().__init__(objects, known_kind(_GROUP, "ValidatingWebhookConfiguration"), caller, new_uid, worker)
+    def __init__(
+        self,
+        objects: ObjectStore,
+        caller: Caller,
+        new_uid: Callable[[], str],
+        worker: Worker,
+        authorizer: Authorizer,
+    ) -> None:
+        kind = known_kind(_GROUP, "ValidatingWebhookConfiguration")
+        super().__init__(objects, kind, caller, new_uid, worker, authorizer)
 
     async def validate(self, change: ObjectChange) -> None:
         """Call all webhooks at the same time. Of several refusals the client gets the first in order."""
@@ -194,9 +212,16 @@ class MutatingWebhooks(_Webhooks):
     mutating = True
 
     def __init__(
-        self, objects: ObjectStore, caller: Caller, new_uid: Callable[[], str], worker: Worker, clock: Clock
+        self,
+        objects: ObjectStore,
+        caller: Caller,
+        new_uid: Callable[[], str],
+        worker: Worker,
+        authorizer: Authorizer,
+        clock: Clock,
     ) -> None:
-        super().__init__(objects, known_kind(_GROUP, "MutatingWebhookConfiguration"), caller, new_uid, worker)
+        kind = known_kind(_GROUP, "MutatingWebhookConfiguration")
+        super().__init__(objects, kind, caller, new_uid, worker, authorizer)
         self._clock = clock
 
     async def admit(self, change: ObjectChange) -> None:
