@@ -50,18 +50,22 @@ def test_a_rule_about_failures_ends_a_job(kubectl: Kubectl) -> None:
     assert "failed with exit code 42 matching FailJob rule at index 0" in printed(kubectl, 1)
 
 
+def test_a_cron_job_is_made_without_a_warning(kubectl: Kubectl) -> None:
+    assert "30 2 * * *" in printed(kubectl, 2)
+
+
 def test_a_job_is_held(kubectl: Kubectl) -> None:
-    assert "condition met" in printed(kubectl, 2)
+    assert "condition met" in printed(kubectl, 3)
 
 
 def test_a_drain_goes_by_the_budget(kubectl: Kubectl) -> None:
-    told = printed(kubectl, 3)
+    told = printed(kubectl, 4)
     assert "node/node-1 drained" in told
     assert "inference" in told
 
 
 def test_containers_get_the_defaults_of_their_namespace(kubectl: Kubectl) -> None:
-    assert printed(kubectl, 4).endswith("1")
+    assert printed(kubectl, 5).endswith("1")
 
 
 def test_a_certificate_is_approved_and_signed(kubectl: Kubectl) -> None:

@@ -25,7 +25,7 @@ ORDER = {
     "cel": "trace → program → generation, stack → evaluation → cost → library → checking, operators → syntax → values → errors",  # noqa: E501
     "cli": "main → commands → processes → flags → output",
     "client": "accounts, events → correlation, front → subresources → client → transport, watch, discovery, queries → access, decoder, failures, keys, patches, resources, verbosity",  # noqa: E501
-    "controllers": "composition → budgets, certificates, daemonsets, deployments, jobs → nodes, podgroups, poolstatus, quotas, replicasets, serviceaccounts → claims, eviction, garbage → context → authority, disruption, intorpercent, templatehash, tolerations",  # noqa: E501
+    "controllers": "composition → budgets, certificates, cronjobs, daemonsets, deployments → jobs, nodes, podgroups, poolstatus, quotas, replicasets, serviceaccounts → claims, eviction, garbage → context → authority, disruption, intorpercent, templatehash, tolerations",  # noqa: E501
     "allocator": "allocation → results → search → inventory",
     "allocator/inventory": "counts, devicetaints → inventory → ledger, nodes, taintrules, wideviews → pools → contents, tables → selectors, usage → shapes, attributes, capacity, deadlines",  # noqa: E501
     "allocator/results": "messages → explanation, outcomes → remedies, builder → reasons",

@@ -24,6 +24,7 @@ from drakit.controllers.budgets import BudgetController
 from drakit.controllers.certificates import RequestApprover, RequestSigner
 from drakit.controllers.claims import ClaimController
 from drakit.controllers.context import ClientOf, ControllerContext, LoopOwner, NeedsPreparation
+from drakit.controllers.cronjobs import CronJobController
 from drakit.controllers.daemonsets import DaemonSetController
 from drakit.controllers.deployments import DeploymentController
 from drakit.controllers.eviction import DeviceTaintEviction
@@ -55,6 +56,7 @@ BY_NAME: Mapping[str, Make] = {
     "replicaset-controller": ReplicaSetController,
     "job-controller": JobController,
     "ttl-after-finished-controller": FinishedJobs,
+    "cronjob-controller": CronJobController,
     "disruption-controller": BudgetController,
     "certificatesigningrequest-approving-controller": RequestApprover,
     "certificatesigningrequest-signing-controller": RequestSigner,

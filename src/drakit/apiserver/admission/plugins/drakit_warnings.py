@@ -14,7 +14,7 @@ from drakit.validation import dropped_fields, has_warnings, warnings_about
 
 _INERT = frozenset(
     (
-        "apps/StatefulSet", "/ReplicationController", "batch/CronJob", "autoscaling/HorizontalPodAutoscaler",
+        "apps/StatefulSet", "/ReplicationController", "autoscaling/HorizontalPodAutoscaler",
         "/PersistentVolume", "/PersistentVolumeClaim", "storage.k8s.io/StorageClass", "storage.k8s.io/CSIDriver",
         "storage.k8s.io/VolumeAttachment", "storage.k8s.io/VolumeAttributesClass", "storage.k8s.io/CSIStorageCapacity",
         "networking.k8s.io/Ingress", "networking.k8s.io/IngressClass", "networking.k8s.io/NetworkPolicy",

@@ -1,0 +1,5 @@
+"""Cron jobs: a job whenever it is time."""
+
+from drakit.controllers.cronjobs.controller import CronJobController
+
+__all__ = ["CronJobController"]
