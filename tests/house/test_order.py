@@ -20,7 +20,7 @@ FRONT = "front"
 ORDER = {
     "apiserver": "serving → http, openapi, verbs → admission, nodes → auth, tables → requests, strategies → storage → patching → kinds, metrics → failures",  # noqa: E501
     "apiserver/admission": "standard, registration_rules, claimstatus → plugins, policies, webhooks, compilation → rules → criteria → chain",  # noqa: E501
-    "apiserver/auth": "tokens, roles, impersonation → identities → nodes → rbac → authentication, audit, certificates → authorization, users",  # noqa: E501
+    "apiserver/auth": "tokens, roles, impersonation → identities → nodes → rbac → authentication, audit, certificates → auditpolicy, authorization, users",  # noqa: E501
     "api": "podclaims, codec, exchange, podstreams, templateclaims → requests, versions, registry, schemas → neighbours → kind → footprint, release → objects → text",  # noqa: E501
     "cel": "trace → program → generation, stack → evaluation → cost → library → checking, operators → syntax → values → errors",  # noqa: E501
     "cli": "main → commands → processes → flags → output",

@@ -59,6 +59,9 @@ class ServerMetrics:
             "apiserver_rejected_requests_total", "Requests refused because too many were under way.",
             registry=self.registry,
         )  # fmt: skip
+        self._audit_lost = Gauge(
+            "apiserver_audit_error_total", "Lines of the audit log that could not be written.", registry=self.registry
+        )
         self._watches = Gauge(
             "apiserver_longrunning_requests",
             "Open watches and streams.",
@@ -92,6 +95,9 @@ class ServerMetrics:
 
     def inflight(self, kind: str, count: int) -> None:
         self._inflight.labels(kind).set(count)
+
+    def audit_lost(self, lines: int) -> None:
+        self._audit_lost.set(lines)
 
     def rejected(self) -> None:
         self._rejected.inc()

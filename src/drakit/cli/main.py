@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -43,6 +44,7 @@ PLUGIN = ("explain", "devices", "top", "selector", "whatif", "allocate", "lint")
 """What `kubectl dra` offers: all that one does with a cluster that is there."""
 
 _TEXT = "Kubernetes Dynamic Resource Allocation, whole, in Python."
+_MOST_INPUT = 256 * 1024 * 1024
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -53,11 +55,16 @@ def _show_version(wanted: bool) -> None:
 
 
 def root(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback shows it
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
+    max_input_bytes: Annotated[int, typer.Option(min=1, help="How much a command reads from files.")] = _MOST_INPUT,
 ) -> None:
     """All commands together."""
+    if max_input_bytes != _MOST_INPUT:
+        from drakit.manifests.files import input_limit
+
+        input_limit.set(max_input_bytes)
 
 
 def application(arguments: Sequence[str], names: Sequence[str], *, title: str = "drakit") -> typer.Typer:
@@ -127,7 +134,11 @@ def _run(names: Sequence[str], title: str) -> None:
     # Containers are started by fork and exec; gRPC's handlers for forks are of no use to them, and log each time.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
-        application(words(sys.argv[1:], os.environ), names, title=title)(prog_name=title)
+        try:
+            application(words(sys.argv[1:], os.environ), names, title=title)(prog_name=title)
+        finally:
+            # Here, and not when the interpreter ends: a full disk is told in one line.
+            sys.stdout.flush()
     except DrakitError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(3 if isinstance(error, Retryable) else 2)
@@ -135,6 +146,11 @@ def _run(names: Sequence[str], title: str) -> None:
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)
+    except OSError as error:
+        # What was to be written has nowhere to go; the interpreter would try once more.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+        typer.echo(f"error: {error.strerror or error}", err=True)
+        sys.exit(3)
     finally:
         _say_the_rest()
 

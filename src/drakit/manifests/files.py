@@ -6,7 +6,11 @@ Out: contents by name, in the order of the paths, directories sorted; and a prob
 
 from __future__ import annotations
 
+import os
+import select
+import stat
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from pathlib import Path
 
 import msgspec
@@ -14,6 +18,11 @@ import msgspec
 from drakit.manifests.problems import ManifestProblem
 
 SUFFIXES = (".yaml", ".yml", ".json")
+_PIECE = 1024 * 1024
+_PATIENCE = 5_000
+"""Milliseconds in which something must come through a pipe."""
+input_limit: ContextVar[int] = ContextVar("input_limit", default=256 * 1024 * 1024)
+"""Bytes of all files together."""
 STDIN = "-"
 STDIN_NAME = "standard input"
 
@@ -29,24 +38,68 @@ def read_files(paths: Iterable[str | Path], *, stdin: Callable[[], bytes] | None
     """Read everything that can be read. `stdin` is what `-` stands for; without it, `-` is a file's name."""
     contents: dict[str, bytes] = {}
     problems: list[ManifestProblem] = []
+    left = input_limit.get()
     for path in paths:
-        if str(path) == STDIN and stdin is not None:
-            contents[STDIN_NAME] = stdin()
-            continue
-        found = _files(Path(path))
+        is_stdin = str(path) == STDIN and stdin is not None
+        found = [Path(STDIN)] if is_stdin else _files(Path(path))
         if not found:
             problems.append(_unreadable(path, f"no {', '.join(SUFFIXES)} files in this folder"))
         for file in found:
+            name = STDIN_NAME if is_stdin else str(file)
             try:
-                contents[str(file)] = file.read_bytes()
+                data = stdin() if is_stdin and stdin is not None else read_regular(file, left)
+                if len(data) > left:
+                    raise OSError(f"the files have more than {input_limit.get()} bytes (--max-input-bytes)")
+                contents[name] = data
+                left -= len(data)
             except OSError as error:
-                problems.append(_unreadable(file, error.strerror or str(error)))
+                problems.append(_unreadable(name, error.strerror or str(error)))
     return FileContents(contents, tuple(problems))
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """A file, or what comes through a pipe, up to one byte more than the limit.
+
+    Raise OSError for a device, which has no end, and for a pipe through which nothing comes.
+    """
+    # Without blocking: a pipe that nobody has opened for writing would hold us for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            raise OSError("it is a device, not a file")
+        if stat.S_ISFIFO(mode):
+            return _from_pipe(descriptor, limit)
+        parts: list[bytes] = []
+        size = 0
+        while size <= limit and (part := file.read(min(_PIECE, limit + 1 - size))):
+            parts.append(part)
+            size += len(part)
+        return b"".join(parts)
+
+
+def _from_pipe(descriptor: int, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    while size <= limit:
+        if not poller.poll(_PATIENCE):
+            raise OSError(f"nothing came through the pipe for {_PATIENCE // 1000} s")
+        part = os.read(descriptor, _PIECE)
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
 
 
 def _files(path: Path) -> list[Path]:
     """A path that is no directory is read whatever its name: who names it means it."""
-    if not path.is_dir():
+    try:
+        if not path.is_dir():
+            return [path]
+    except OSError:  # a name that no file can have: reading it says so
         return [path]
     return sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +18,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from drakit.api.exchange import Request, User
+from drakit.api.exchange import Content, OneObject, Request, StatusContent, User
+from drakit.apiserver.auth.auditpolicy import EVERYTHING, NAMES, AuditPolicy, Level
 from drakit.apiserver.auth.authorization import AuthorizationResult, Decision
 from drakit.apiserver.auth.users import user_info
 from drakit.apiserver.requests.routing import RequestInfo
@@ -35,6 +36,8 @@ class Trail:
     acting_as: User | None = None
     decision: str = ""
     reason: str = ""
+    body: bytes = b""
+    """The body, once it was read."""
     annotations: dict[str, str] = field(default_factory=dict)
     """Notes of admission plugins."""
 
@@ -45,16 +48,41 @@ class Trail:
 
 
 class AuditLog:
-    """Appends to a file that only its owner can read. A line that cannot be written is lost; an error is logged."""
+    """Appends to a file that only its owner can read. A line that cannot be written is lost, counted and told."""
 
-    def __init__(self, path: Path, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
+    def __init__(
+        self,
+        path: Path,
+        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+        *,
+        policy: AuditPolicy = EVERYTHING,
+    ) -> None:
+        self._policy = policy
+        self.lost = 0
+        """Lines that could not be written."""
         # Unbuffered appends: a line is in the file when the response is sent, and writers do not mix lines.
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._file: IO[bytes] = os.fdopen(descriptor, "ab", buffering=0)
         self._new_id = new_id
 
-    def note(self, request: Request, info: RequestInfo | None, trail: Trail, code: int, ended: datetime) -> None:
+    def note(
+        self,
+        request: Request,
+        info: RequestInfo | None,
+        trail: Trail,
+        code: int,
+        ended: datetime,
+        content: Content | None = None,
+    ) -> None:
+        level = self._policy.level(trail.user, info)
+        if level is Level.NONE:
+            return
         event = describe(request, info, trail, code)
+        event["level"] = NAMES[level]
+        if level >= Level.REQUEST and (sent := _sent(request, trail)) is not None:
+            event["requestObject"] = sent
+        if level >= Level.RESPONSE and isinstance(content, OneObject | StatusContent):
+            event["responseObject"] = msgspec.Raw(content.encode().rstrip())
         event |= {
             "auditID": self._new_id(),
             "requestReceivedTimestamp": _micro(trail.begun),
@@ -63,6 +91,7 @@ class AuditLog:
         try:
             self._file.write(msgspec.json.encode(event) + b"\n")
         except OSError as error:
+            self.lost += 1
             log.error("audit: cannot write: %s", error)
 
     def __enter__(self) -> Self:
@@ -72,12 +101,23 @@ class AuditLog:
         self._file.close()
 
 
+def _sent(request: Request, trail: Trail) -> Any:
+    """What the client sent, if it is JSON; of anything else how long it is."""
+    if request.document is not None:
+        return request.document if isinstance(request.document, Mapping) else msgspec.to_builtins(request.document)
+    body = trail.body or request.body
+    try:
+        return msgspec.json.decode(body) if body else None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {"bytes": len(body)}
+
+
 def describe(request: Request, info: RequestInfo | None, trail: Trail, code: int) -> dict[str, Any]:
     """The event without its times."""
     event: dict[str, Any] = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
-        "level": "Metadata",
+        "level": NAMES[Level.METADATA],
         # A watch or a connection is logged when it begins: its end may be hours later.
         "stage": "ResponseStarted" if _goes_on(info, code) else "ResponseComplete",
         "requestURI": request.path + (f"?{urlencode(request.query)}" if request.query else ""),

@@ -16,7 +16,7 @@ from typing import Self
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from drakit.api.exchange import BodyReader, Raw, Request, Response, StatusContent, User
+from drakit.api.exchange import BodyReader, Content, Raw, Request, Response, StatusContent, User
 from drakit.api.registry import deprecation
 from drakit.apiserver import metrics
 from drakit.apiserver.admission.criteria.worker import Worker
@@ -158,14 +158,22 @@ class Server:
         except Exception as error:
             # Warnings given so far go with the error, as upstream.
             response = in_accepted_form(_failed(error, warnings), request.headers.get("accept", ""))
-        self._note(request, info, trail, response.code, begun)
+        self._note(request, info, trail, response.code, begun, response.content)
         return response
 
-    def _note(self, request: Request, info: RequestInfo | None, trail: Trail, code: int, begun: float) -> None:
+    def _note(
+        self,
+        request: Request,
+        info: RequestInfo | None,
+        trail: Trail,
+        code: int,
+        begun: float,
+        content: Content | None = None,
+    ) -> None:
         clock = self.context.clock
         self._count(request, info, code, clock.monotonic() - begun)
         if self._audit is not None:
-            self._audit.note(request, info, trail, code, clock.now())
+            self._audit.note(request, info, trail, code, clock.now(), content)
 
     async def _user(self, request: Request, trail: Trail) -> User:
         """The user of a request: who sent it, or whom the sender may impersonate."""
@@ -224,7 +232,8 @@ class Server:
             taken += size
 
         try:
-            sent = msgspec.structs.replace(request, body=await read(account), read_body=None)
+            trail.body = await read(account)
+            sent = msgspec.structs.replace(request, body=trail.body, read_body=None)
             return await self._resources.handle(ApiCall(sent, target, user, warnings, trail.annotations))
         finally:
             # Also what was read of a body that turned out to be too large.
@@ -257,6 +266,7 @@ class Server:
         raise PageNotFound
 
     async def _metrics_page(self) -> Response:
+        self._metrics.audit_lost(self._audit.lost if self._audit is not None else 0)
         for kind in (READ, WRITE):
             self._metrics.inflight(kind, self._shares.inflight(reading=kind == READ))
         page = self._metrics.page(await self.context.objects.store.stats())

@@ -7,7 +7,6 @@ Out: one line per finding, or JSON. Exit code 0 when nothing is wrong, 1 when th
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -16,6 +15,7 @@ import msgspec
 import typer
 
 from drakit.base.gates import FeatureGates
+from drakit.cli.flags.files import read_stdin
 from drakit.lint import Report, Severity
 from drakit.lint import lint as lint_texts
 from drakit.manifests import read_files
@@ -39,7 +39,7 @@ def lint(
 ) -> None:
     """Check manifests as the API server would, and warn of what it would not notice."""
     gates = FeatureGates.all_on() if feature_gates is None else FeatureGates.parse(feature_gates)
-    read = read_files(files, stdin=sys.stdin.buffer.read)
+    read = read_files(files, stdin=read_stdin)
     report = lint_texts(read.contents, gates=gates, now=datetime.now(UTC))
     problems = (*map(str, read.problems), *report.unread)
     _show(report, problems, output)

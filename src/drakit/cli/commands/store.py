@@ -59,7 +59,7 @@ def rewrite(
     data_dir: DataDir,
     encryption_provider_config: Annotated[Path, typer.Option(help="The keys: the first one of a resource encrypts.")],
 ) -> None:
-    """Write every value again as the configuration says: encrypted with the first key, or not at all.
+    """Encrypt every value with the first key of a configuration.
 
     To replace a key: put the new one first, rewrite, and take the old one out. The server must not be running.
     """

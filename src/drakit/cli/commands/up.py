@@ -84,7 +84,10 @@ def up(
     gates = FeatureGates.parse(f"{_EVERY_GATE},{feature_gates}")
     configuration = read_configuration(cluster.config, gates)
     inventory = cluster.inventory
-    with directory_of(serving, default_directory(os.environ)) as directory, audit_log(serving.audit_log_path) as audit:
+    with (
+        directory_of(serving, default_directory(os.environ)) as directory,
+        audit_log(serving.audit_log_path, serving.audit_policy_file) as audit,
+    ):
         settings = _settings(serving, gates, audit)
         plan = NodePlan(
             count=cluster.node_count,

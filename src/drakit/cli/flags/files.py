@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from drakit.base.errors import UsageError
+from drakit.manifests.files import input_limit
+
+
+def read_stdin() -> bytes:
+    """Standard input, up to one byte more than the limit of all input."""
+    return sys.stdin.buffer.read(input_limit.get() + 1)
 
 
 @contextmanager

@@ -36,6 +36,7 @@ class ServingFlags(FlagGroup, frozen=True, kw_only=True):
     kubeconfig: options.WrittenKubeconfig = None
     token_auth_file: options.TokenAuthFile = None
     audit_log_path: options.AuditLogPath = None
+    audit_policy_file: options.AuditPolicyFile = None
     encryption_provider_config: options.EncryptionConfig = None
     max_object_bytes: options.MaxObjectBytes = 1536 * 1024
     enable_admission_plugins: options.EnablePlugins = ""

@@ -31,6 +31,7 @@ Insecure = Annotated[bool, typer.Option("--insecure", help="Plain HTTP.")]
 WrittenKubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Where to write the kubeconfig.")]
 TokenAuthFile = Annotated[Path | None, typer.Option(help='Lines of token,user,uid,"groups".')]
 AuditLogPath = Annotated[Path | None, typer.Option(help="Append a line of JSON per request to this file.")]
+AuditPolicyFile = Annotated[Path | None, typer.Option(help="What to log of whom: a Policy of audit.k8s.io/v1.")]
 EncryptionConfig = Annotated[
     Path | None, typer.Option(help="Encrypt values at rest: a file of kind EncryptionConfiguration.")
 ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import typer
 
 from drakit.base.gates import FeatureGates
+from drakit.cli.flags.files import read_stdin
 from drakit.cli.output.progress import tracked
 from drakit.lint import problems_of
 from drakit.manifests import Manifests, load_manifests
@@ -15,7 +15,7 @@ from drakit.manifests import Manifests, load_manifests
 
 def read_saved(files: Sequence[str], gates: FeatureGates) -> Manifests:
     """Exit with 2 when anything is wrong with the files."""
-    manifests = load_manifests(files, stdin=sys.stdin.buffer.read, progress=tracked)
+    manifests = load_manifests(files, stdin=read_stdin, progress=tracked)
     problems = problems_of(manifests, gates)
     for problem in problems:
         typer.echo(f"error: {problem}", err=True)

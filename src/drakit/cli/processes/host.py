@@ -20,6 +20,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from drakit.apiserver.auth.audit import AuditLog
+from drakit.apiserver.auth.auditpolicy import EVERYTHING, AuditPolicy
 from drakit.apiserver.auth.authentication import StaticTokens
 from drakit.apiserver.auth.certificates import Authority, Pair, key_text, read_key, write_private
 from drakit.apiserver.auth.identities import ADMIN, NODE_CLIENT
@@ -167,12 +168,18 @@ def forsaken_directories() -> list[Path]:
 
 
 @contextmanager
-def audit_log(path: Path | None) -> Iterator[AuditLog | None]:
+def audit_log(path: Path | None, policy: Path | None = None) -> Iterator[AuditLog | None]:
     if path is None:
+        if policy is not None:
+            raise UsageError("--audit-policy-file needs --audit-log-path")
         yield None
         return
+    rules = EVERYTHING
+    if policy is not None:
+        with explained("--audit-policy-file"):
+            rules = AuditPolicy.parse(policy.read_text(encoding="utf-8"), source=str(policy))
     with explained("--audit-log-path"):
-        log = AuditLog(path)
+        log = AuditLog(path, policy=rules)
     with log:
         yield log
 
