@@ -17,12 +17,16 @@ import typer
 
 from drakit.apiserver.storage.encryption import Encryption, is_sealed
 from drakit.base.errors import NotFound, UsageError
+from drakit.cli.commands.storecopy import backup, compact, copy, restore
 from drakit.cli.output.forms import OutputForm, write_document
 from drakit.cli.processes.host import encryption_of
 from drakit.store import SQLiteStore
 from drakit.store.journal import CheckedRow, Journal, is_sound
 
 store = typer.Typer(no_args_is_help=True, help="Look after the database of a server that is not running.")
+
+for _command in (copy, backup, restore, compact):
+    store.command()(_command)
 
 DataDir = Annotated[Path, typer.Option(help="The data directory of the server.")]
 

@@ -18,6 +18,7 @@ from drakit.cli.flags.files import explained
 from drakit.cli.flags.groups import EtcdFlags
 from drakit.cli.flags.options import names
 from drakit.store import MemoryStore, SQLiteStore, Store, StoreLocked
+from drakit.store.contract import EMPTY_REVISION
 
 log = logging.getLogger("drakit.store")
 
@@ -32,7 +33,7 @@ async def opened(database: Path | None, etcd: EtcdFlags) -> AsyncIterator[Store]
         async with await open_file(database, RealClock()) if database else MemoryStore() as store:
             yield store
         return
-    async with await _open_etcd(etcd) as store:
+    async with await open_etcd(etcd) as store:
         compacting = asyncio.create_task(compact_steadily(store, etcd.etcd_compaction_interval, RealClock()))
         try:
             yield store
@@ -61,7 +62,7 @@ async def open_file(database: Path, clock: Clock) -> Store:
             await clock.sleep(_LOCK_STEP)
 
 
-async def _open_etcd(flags: EtcdFlags) -> Store:
+async def open_etcd(flags: EtcdFlags, *, begin_at: int = EMPTY_REVISION) -> Store:
     # gRPC takes a tenth of a second to load, and most servers do without.
     from drakit.store.etcd import EtcdAccess, EtcdStore
 
@@ -74,7 +75,7 @@ async def _open_etcd(flags: EtcdFlags) -> Store:
         certificate=_content("--etcd-certfile", flags.etcd_certfile),
         key=_content("--etcd-keyfile", flags.etcd_keyfile),
     )
-    return await EtcdStore.open(access)
+    return await EtcdStore.open(access, begin_at=begin_at)
 
 
 def _content(flag: str, path: Path | None) -> bytes | None:

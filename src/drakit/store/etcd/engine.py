@@ -24,7 +24,7 @@ import grpc
 from grpc import aio
 
 from drakit.base.clock import Clock, RealClock
-from drakit.store.contract import DEFAULT_BUFFER, StoreWatch
+from drakit.store.contract import DEFAULT_BUFFER, EMPTY_REVISION, StoreWatch
 from drakit.store.embedded import EmbeddedStore
 from drakit.store.errors import (
     Compacted,
@@ -75,15 +75,22 @@ class EtcdStore(EmbeddedStore):
         self._asked = False
 
     @classmethod
-    async def open(cls, access: EtcdAccess, *, clock: Clock | None = None, retention: Retention | None = None) -> Self:
-        """Read everything below the prefix and follow it from there.
+    async def open(
+        cls,
+        access: EtcdAccess,
+        *,
+        clock: Clock | None = None,
+        retention: Retention | None = None,
+        begin_at: int = EMPTY_REVISION,
+    ) -> Self:
+        """Read everything below the prefix and follow it from there. A new store begins at the revision `begin_at`.
 
         Raises StoreUnavailable, SchemaTooNew, UsageError.
         """
         connection, keys, clock = Connection(access), Keys(access.prefix), clock or RealClock()
         try:
             version = await connection.version()
-            await read_layout(connection, keys)
+            await read_layout(connection, keys, begin_at=begin_at)
             state = State(retention or Retention())
             state.restore(*await read_all(connection, keys))
         except BaseException:
