@@ -29,7 +29,7 @@ def copy(
     target: Annotated[str, typer.Argument(help="Where to: the same, and nothing is there yet.")],
     etcd: EtcdFlags,
 ) -> None:
-    """Copy all objects from one place to another, whichever engine is there, and check them."""
+    """Copy all objects to another place, of any engine, and compare them."""
     count = asyncio.run(_copy(source, target, etcd))
     typer.echo(f"{count} objects copied to {target} and compared")
 
