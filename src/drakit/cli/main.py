@@ -28,6 +28,7 @@ COMMANDS = {
     "whatif": ("drakit.cli.commands.whatif", "What would become of pods if the cluster were otherwise."),
     "selector": ("drakit.cli.commands.selector", "Try a CEL device selector on the devices of a cluster."),
     "allocate": ("drakit.cli.commands.allocate", "Which devices claims would get, or why none."),
+    "snapshot": ("drakit.cli.commands.snapshot", "Save what decisions depend on, for a bug report."),
     "lint": ("drakit.cli.commands.lint", "Check manifests without a server."),
     "driver": ("drakit.cli.commands.driver", "Run a DRA driver, or begin a new one."),
     "conformance": ("drakit.cli.commands.conformance", "Judge a DRA driver over its real sockets."),
@@ -40,7 +41,7 @@ COMMANDS = {
 }
 """Name of each command, the module whose function or group of commands of that name it is, and what it is for."""
 
-PLUGIN = ("explain", "devices", "top", "selector", "whatif", "allocate", "lint")
+PLUGIN = ("explain", "devices", "top", "selector", "whatif", "snapshot", "allocate", "lint")
 """What `kubectl dra` offers: all that one does with a cluster that is there."""
 
 _TEXT = "Kubernetes Dynamic Resource Allocation, whole, in Python."

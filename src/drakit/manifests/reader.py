@@ -27,6 +27,7 @@ from drakit.manifests.objects import Manifest, ManifestText
 from drakit.manifests.omission import below, without
 from drakit.manifests.positions import find_positions
 from drakit.manifests.problems import BadManifests, ManifestProblem
+from drakit.manifests.snapshots import is_snapshot, snapshot_items
 
 OWN_GROUPS = ("resource.k8s.io", "scheduling.k8s.io")
 """Groups of which every kind is known: another one of theirs is a mistake, one of any other group is passed over."""
@@ -207,6 +208,9 @@ def _called(item: Any) -> str:
 
 def _items(document: Any) -> Iterator[tuple[Any, Place]]:
     """The document itself, or what a list holds, with its place."""
+    if is_snapshot(document):
+        yield from ((item, _item_place(index)) for index, item in enumerate(snapshot_items(document)))
+        return
     kind = document.get("kind") if isinstance(document, dict) else None
     items = document.get("items") if isinstance(document, dict) else None
     if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
@@ -215,8 +219,11 @@ def _items(document: Any) -> Iterator[tuple[Any, Place]]:
     # Items of a typed list, as a server answers it, do not say what they are.
     types = {} if kind == "List" else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
     for index, item in enumerate(items):
-        place: Place = ((None, "items", ""), index, "")
-        yield ({**types, **item} if isinstance(item, dict) else item), place
+        yield ({**types, **item} if isinstance(item, dict) else item), _item_place(index)
+
+
+def _item_place(index: int) -> Place:
+    return ((None, "items", ""), index, "")
 
 
 def _is_foreign(item: Any) -> bool:

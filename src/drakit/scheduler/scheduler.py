@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -31,6 +32,7 @@ from drakit.scheduler.config import SchedulerConfiguration, default_configuratio
 from drakit.scheduler.cycles.binding import BindingJob, Bindings
 from drakit.scheduler.cycles.cycle import Placement, SchedulingCycle
 from drakit.scheduler.cycles.failures import FAILED_SCHEDULING, Failures
+from drakit.scheduler.dynamicresources.sentences import told_more
 from drakit.scheduler.eventhandlers import POD_GONE, EventHandlers
 from drakit.scheduler.framework import CycleState, Handle
 from drakit.scheduler.gangs.attempts import GroupAttempts
@@ -42,6 +44,7 @@ from drakit.scheduler.plugins import MAKERS, Maker, Profiles
 from drakit.scheduler.podgroups.groups import Groups, group_key
 from drakit.scheduler.preemption.preemption import Preemptions
 from drakit.scheduler.queue import QueuedPod, SchedulingQueue
+from drakit.scheduler.state import SchedulerState, state_of
 from drakit.scheduler.writers import Events, Writers
 
 log = logging.getLogger("drakit.scheduler")
@@ -65,10 +68,12 @@ class Scheduler:
         random: Random | None = None,
         informers: Informers | None = None,
         makers: Mapping[str, Maker] = MAKERS,
+        hints: bool = False,
     ) -> None:
         """`makers` make plugins by name: whoever has plugins of their own adds them there.
 
-        `informers` are those of the process, where other components have some too.
+        `informers` are those of the process, where other components have some too. With `hints`, events and conditions
+        say more than kube-scheduler's: which claim, which request, the most frequent reason.
         """
         self._clock = clock = clock or client.clock
         self._random = random = random or Random()
@@ -80,7 +85,7 @@ class Scheduler:
         self._metrics = metrics = SchedulerMetrics(self.registry)
         self._writers = Writers()
         self._events = events = Events(client, clock, self._writers)
-        handle = self._make_handle(client, gates)
+        self._handle = handle = self._make_handle(client, gates)
         nominations = Nominations(self.cache)
         preemptions = Preemptions(config, handle, self.cache, nominations, metrics)
         self._profiles = Profiles(config, handle, makers, metrics, complete=preemptions.complete)
@@ -103,6 +108,7 @@ class Scheduler:
             metrics=metrics,
             writers=self._writers,
             events=events,
+            tell_more=partial(told_more, self.cache) if hints else None,
         )
         self._bindings = Bindings(client, self.queue, self._failures, clock=clock, metrics=metrics, events=events)
         self._groups = self._make_groups(handle) if gates.enabled("GenericWorkload") else None
@@ -166,6 +172,10 @@ class Scheduler:
     async def wait_ready(self) -> None:
         """Wait until caches are filled and pods are being placed."""
         await self._synced.wait()
+
+    def state(self) -> SchedulerState:
+        """What it has decided and nobody else knows yet, and how many pods wait."""
+        return state_of(self.cache, self._handle, self.queue.pending())
 
     @property
     def is_synced(self) -> bool:

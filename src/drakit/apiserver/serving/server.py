@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from drakit.api.exchange import BodyReader, Content, Raw, Request, Response, StatusContent, User
+from drakit.api.exchange import JSON, BodyReader, Content, Raw, Request, Response, StatusContent, User
 from drakit.api.registry import deprecation
 from drakit.apiserver import metrics
 from drakit.apiserver.admission.criteria.worker import Worker
@@ -89,6 +89,8 @@ class Server:
         self.context = context
         self.address = ""
         """Host and port at which clients reach the server, as discovery tells them."""
+        self.pages: dict[str, Callable[[], bytes]] = {}
+        """Further pages in JSON by path, for who may get that path: components of this process tell of themselves."""
         self._authentication = authentication
         self._routes = routes
         self._discovery = discovery
@@ -249,6 +251,9 @@ class Server:
         answer = self._issuer.answer(request, self.address) or await self._health.answer(request)
         if answer is not None:
             return answer
+        page = self.pages.get(request.path.rstrip("/"))
+        if page is not None:
+            return Response(content=Raw(page()), content_type=JSON)
         parts = [part for part in request.path.split("/") if part]
         match parts:
             case ["version"]:

@@ -38,6 +38,10 @@ def scheduler(
     leader_elect: Annotated[
         bool | None, typer.Option(help="Of several replicas, let one work; without it, as the configuration says.")
     ] = None,
+    hints: Annotated[
+        bool,
+        typer.Option("--hints/--no-hints", help="Events name the claim, the request and the most frequent reason."),
+    ] = True,
     bind_address: options.ShownAddress = "127.0.0.1",
     port: options.ShownPort = 10259,
     feature_gates: options.Gates = "",
@@ -54,13 +58,15 @@ def scheduler(
     if leader_elect is not None:
         election = msgspec.structs.replace(configuration.leader_election, leader_elect=leader_elect)
         configuration = msgspec.structs.replace(configuration, leader_election=election)
-    uvloop.run(_run(access, gates, configuration, bind_port(bind_address, port)))
+    uvloop.run(_run(access, gates, configuration, bind_port(bind_address, port), hints=hints))
 
 
-async def _run(access: Access, gates: FeatureGates, config: SchedulerConfiguration, bound: socket.socket) -> None:
+async def _run(
+    access: Access, gates: FeatureGates, config: SchedulerConfiguration, bound: socket.socket, *, hints: bool
+) -> None:
     async with Client(Http(access), on_warning=note_warning) as client:
         registry, clock = CollectorRegistry(), RealClock()
-        work = Scheduler(client, clock=clock, gates=gates, registry=registry, config=config)
+        work = Scheduler(client, clock=clock, gates=gates, registry=registry, config=config, hints=hints)
         elector = elector_of(_election(config), client, registry)
         run = ComponentRun("scheduler", work, registry, clock, elector, work.pod_resources)
         await fulfil(run, client, access.server, bound)

@@ -22,6 +22,7 @@ from drakit.apiserver.auth.identities import CONTROLLER_MANAGER, SCHEDULER, cont
 from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 from drakit.cli.processes.logs import note_warning
+from drakit.cli.processes.pages import pages_of
 from drakit.client import Client, InProcess
 from drakit.controllers import Controllers
 from drakit.controllers.authority import SigningAuthority
@@ -113,14 +114,17 @@ def control_plane(config: SchedulerConfiguration | None = None) -> tuple[Compone
 
     def scheduler(client: Client, around: Surroundings) -> Scheduler:
         """It reads what all read, and acts under its own identity."""
-        return Scheduler(
+        made = Scheduler(
             client,
             clock=around.clock,
             gates=around.gates,
             registry=around.registry,
             informers=around.informers,
             config=config,
+            hints=True,
         )
+        around.server.pages.update(pages_of(made))
+        return made
 
     return (
         Component("controllers", CONTROLLER_MANAGER, _controllers),

@@ -7,11 +7,11 @@ Out: a handler of requests. It has no secrets and asks nobody who they are: it i
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, disable_created_metrics, generate_latest
 
-from drakit.api.exchange import Raw, Request, Response
+from drakit.api.exchange import JSON, Raw, Request, Response
 from drakit.apiserver.http.listener import bind
 from drakit.apiserver.metrics import CONTENT_TYPE
 from drakit.apiserver.serving.health import Check, Health
@@ -34,18 +34,26 @@ class Diagnostics:
         health: Mapping[str, Check],
         ready: Mapping[str, Check],
         resources: CollectorRegistry | None = None,
+        documents: Mapping[str, Callable[[], bytes]] | None = None,
     ) -> None:
-        """What is ready is healthy too: `ready` is what comes on top. `resources` are shown on a page of their own."""
+        """What is ready is healthy too: `ready` is what comes on top. `resources` are shown on a page of their own.
+
+        `documents` are pages in JSON, by their path.
+        """
         self._pages = {"/metrics": registry, **({"/metrics/resources": resources} if resources is not None else {})}
+        self._documents = documents or {}
         self._health = Health(health)
         self._ready = Health({**health, **ready})
 
     async def handle(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             return _NOT_FOUND
-        page = self._pages.get(request.path.rstrip("/"))
+        path = request.path.rstrip("/")
+        page, document = self._pages.get(path), self._documents.get(path)
         if page is not None:
             return Response(content=Raw(generate_latest(page)), content_type=CONTENT_TYPE)
+        if document is not None:
+            return Response(content=Raw(document()), content_type=JSON)
         asked = self._ready if request.path.startswith(_READY) else self._health
         return await asked.answer(request) or _NOT_FOUND
 

@@ -25,6 +25,7 @@ from drakit.base.errors import Unavailable
 from drakit.cli.processes.collector import spare_the_collector
 from drakit.cli.processes.components import Embedded
 from drakit.cli.processes.diagnostics import Diagnostics, hide_creation_times, url_of
+from drakit.cli.processes.pages import pages_of
 from drakit.client import Client
 from drakit.informers import LeaderElector, Timing
 
@@ -87,6 +88,7 @@ class ComponentRun:
             health={"ping": _ping, "leaderElection": self._check_lease},
             ready={"informers": self._check_informers},
             resources=self.resources,
+            documents=pages_of(self.work),
         )
 
     async def _check_lease(self) -> None:

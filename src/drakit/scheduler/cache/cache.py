@@ -74,6 +74,11 @@ class SchedulerCache:
         return len(self._pods)
 
     @property
+    def assumed(self) -> list[Pod]:
+        """Pods that the scheduler has decided about, and that nobody has seen bound yet."""
+        return [self._pods[uid] for uid in sorted(self._assumed)]
+
+    @property
     def assumed_count(self) -> int:
         return len(self._assumed)
 

@@ -39,6 +39,10 @@ class SchedulingRefusal(msgspec.Struct, frozen=True, kw_only=True):
     def is_error(self) -> bool:
         return not self.status.is_rejected
 
+    def with_more(self, sentence: str) -> SchedulingRefusal:
+        """And one more sentence for people."""
+        return msgspec.structs.replace(self, message=f"{self.message} {sentence}") if sentence else self
+
     def with_help(self, help_: PluginStatus) -> SchedulingRefusal:
         """The same refusal with the result of PostFilter."""
         message = f"{self.message} {help_.message}" if help_.message else self.message

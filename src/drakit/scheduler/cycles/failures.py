@@ -8,6 +8,7 @@ Out: what was reserved is given back; plugins that can do something about it are
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 
 from drakit.api.objects.partial import Partial
@@ -21,7 +22,7 @@ from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.cycles.conditions import SCHEDULER_ERROR, UNSCHEDULABLE, StatusPatch, not_scheduled
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal
-from drakit.scheduler.framework import Code, CycleState, PluginStatus, Profile
+from drakit.scheduler.framework import Code, CycleState, PluginStatus, Profile, Rejections
 from drakit.scheduler.metrics import AttemptResult
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
 from drakit.scheduler.metrics.timing import Laps
@@ -31,6 +32,7 @@ from drakit.scheduler.writers import Events, Writers
 log = logging.getLogger("drakit.scheduler")
 
 FAILED_SCHEDULING = "FailedScheduling"
+TellMore = Callable[[CycleState, Rejections], str]
 
 
 class Failures:
@@ -46,7 +48,10 @@ class Failures:
         metrics: SchedulerMetrics,
         writers: Writers,
         events: Events,
+        tell_more: TellMore | None = None,
     ) -> None:
+        """`tell_more` gives one more sentence for people, behind what kube-scheduler would say."""
+        self._tell_more = tell_more
         self._client = client
         self._pods = informers.of(PODS).cache
         self._cache = cache
@@ -64,6 +69,8 @@ class Failures:
             await self.give_back(profile, state, refusal.node)
         if refusal.can_help and profile.post_filter:
             refusal = refusal.with_help(await self._ask_for_help(profile, state, refusal))
+        if self._tell_more is not None and refusal.can_help:
+            refusal = refusal.with_more(self._tell_more(state, refusal.rejections))
         result = AttemptResult.ERROR if refusal.is_error else AttemptResult.UNSCHEDULABLE
         reason = ",".join(sorted(refusal.plugins))
         self._metrics.attempted(result, profile.name, self._clock.monotonic() - began, reason=reason)

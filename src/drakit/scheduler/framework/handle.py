@@ -65,6 +65,10 @@ class Handle:
         found: T = self._shared[name]
         return found
 
+    def known(self, name: str) -> Any:
+        """What the plugins of that name have in common; None before the first of them is made."""
+        return self._shared.get(name)
+
     def without_devices(self) -> Handle:
         """The same world for profiles in which nobody allocates devices: no class provides a resource there."""
         if self._without_devices is None:

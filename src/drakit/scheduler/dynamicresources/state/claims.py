@@ -156,6 +156,10 @@ class Claims:
     def flight(self, uid: str) -> InFlightAllocation | None:
         return self._flights.get(uid)
 
+    @property
+    def flights(self) -> list[InFlightAllocation]:
+        return list(self._flights.values())
+
     def begin(self, claim: ResourceClaim, allocation: AllocationResult, consumer: str) -> InFlightAllocation:
         """Count an allocation from now on; one that is in flight already gets a sharer more."""
         known = self._flights.get(claim.metadata.uid)

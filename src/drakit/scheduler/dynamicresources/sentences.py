@@ -1,0 +1,84 @@
+"""One more sentence about a pod that fits nowhere: which claim, which request, and the most frequent reason.
+
+In:  an attempt that was refused.
+Out: a sentence behind kube-scheduler's, with the command that tells more. Empty where devices are not what lacks.
+
+It is worked out within a moment: a few nodes are looked at, and no search is made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from drakit.allocator import Cause, Reasons, RequestReasons
+from drakit.scheduler.dynamicresources.state.context import NAME
+from drakit.scheduler.dynamicresources.state.needs import PodNeeds
+from drakit.scheduler.framework import CycleState, Nodes, Rejections
+
+_MAX_NODES = 8
+_WORDS = {
+    Cause.IN_USE: "in use",
+    Cause.SELECTOR: "not selected",
+    Cause.SELECTOR_ERROR: "a selector fails on",
+    Cause.TAINT: "tainted",
+    Cause.CONSTRAINT: "against a constraint",
+    Cause.COUNTER: "without enough counters left",
+    Cause.CAPACITY: "without enough capacity left",
+}
+
+
+def told_more(nodes: Nodes, state: CycleState, rejections: Rejections) -> str:
+    """The sentence, or nothing."""
+    found = list(_reasons(nodes, state, rejections))
+    if not found:
+        return ""
+    pod = state.pod.metadata
+    command = f"drakit explain pod {pod.name} -n {pod.namespace}"
+    lacking = _lacking(found)
+    return f"{lacking}: see {command}." if lacking else f"See {command}."
+
+
+def _reasons(nodes: Nodes, state: CycleState, rejections: Rejections) -> Iterator[Reasons]:
+    needs: PodNeeds = state.get(NAME) or PodNeeds()
+    refused = [name for name, status in rejections.items() if status.plugin == NAME][:_MAX_NODES]
+    infos = [info for info in map(nodes.get, refused) if info is not None]
+    groups = needs.extended.groups(needs, infos, {}) if needs.extended else [(needs.variant, infos)]
+    for variant, alike in groups:
+        if variant.allocator is not None:
+            for info in alike:
+                yield variant.allocator.reasons(info.name, searched=False)
+
+
+def _lacking(found: list[Reasons]) -> str:
+    """The first request that no node has enough devices for; else nothing."""
+    requests: dict[tuple[str, str], list[RequestReasons]] = {}
+    for reasons in found:
+        for claim in reasons.claims:
+            for request in claim.requests:
+                requests.setdefault((claim.claim, request.request), []).append(request)
+    for key, told in requests.items():
+        wanted = told[0].wanted or 1
+        if all(len(each.usable) < wanted for each in told):
+            return _sentence(*key, told)
+    return ""
+
+
+def _sentence(claim: str, request: str, told: list[RequestReasons]) -> str:
+    counts: Counter[Cause] = Counter()
+    devices = 0
+    for each in told:
+        devices += each.considered
+        for refusal in each.refusals:
+            counts[refusal.cause] += len(refusal.devices)
+    name = claim.rpartition("/")[2]
+    if not devices:
+        return f"Claim {name}, request {request}: no node has a device"
+    # That most devices are of another class is known to whoever asked: what keeps the others away is news.
+    news = Counter({cause: number for cause, number in counts.items() if cause is not Cause.SELECTOR}) or counts
+    wanted = "all" if told[0].wanted is None else told[0].wanted
+    head = f"Claim {name}, request {request}, wants {wanted} on one node"
+    if not news:
+        return f"{head}: no node has so many"
+    [(cause, number)] = news.most_common(1)
+    return f"{head}: {number} of {devices} devices looked at are {_WORDS.get(cause, cause.value)}"

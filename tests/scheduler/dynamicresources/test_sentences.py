@@ -1,0 +1,67 @@
+"""What a waiting pod says by itself, behind kube-scheduler's sentence; and that it says no more unless wanted."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from drakit.client import Client, InProcess
+from drakit.scheduler import Scheduler
+from tests.builders.documents import Plain, claim_document, request_of, slice_document
+from tests.builders.manifests import by_name, device_class
+from tests.builders.podmanifests import node, pod
+from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop
+
+WORN = {"name": "d1", "taints": [{"key": "worn", "effect": "NoSchedule"}]}
+ENDING = ": see drakit explain pod p -n default."
+
+
+async def refused(it: SchedulingCluster, claim: Plain, *devices: str | Plain, hints: bool | None = True) -> str:
+    """The message of a pod that asks for the claim on a node with these devices, of which d0 is somebody's."""
+    more = {} if hints is None else {"hints": hints}
+    scheduler = Scheduler(Client(InProcess(it.server), clock=it.clock), clock=it.clock, gates=it.gates, **more)
+    task = asyncio.create_task(scheduler.run())
+    try:
+        await it.create(node("node-1"), device_class(), slice_document("s", *devices, node="node-1", pool="pool"))
+        await it.create(claim_document("first", namespace="default"), pod("first", claims=[by_name("first")]))
+        await it.settle()
+        await it.create(claim, pod("p", claims=[by_name("wanted")]))
+        condition = await it.condition("p")
+        assert condition is not None
+        assert await it.told("p", "FailedScheduling") == [condition.message]
+        return condition.message
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def wanting(count: int) -> Plain:
+    return claim_document("wanted", request_of("gpu", count=count), namespace="default")
+
+
+@pytest.mark.parametrize(
+    ("count", "devices", "reason"),
+    [
+        (1, ["d0"], "1 of 1 devices looked at are in use"),
+        (2, ["d0", WORN, "d2"], "1 of 3 devices looked at are in use"),
+        (9, ["d0", "d2"], "1 of 2 devices looked at are in use"),
+    ],
+)
+def test_the_claim_the_request_and_the_most_frequent_reason_are_told(
+    count: int, devices: list[str | Plain], reason: str
+) -> None:
+    @on_loop
+    async def told() -> None:
+        async with cluster() as it:
+            message = await refused(it, wanting(count), *devices)
+            assert message.startswith("0/1 nodes are available: 1 cannot allocate all claims.")
+            assert message.endswith(f"Claim wanted, request gpu, wants {count} on one node: {reason}{ENDING}")
+
+    told()
+
+
+@on_loop
+async def test_nothing_more_is_told_unless_it_is_wanted() -> None:
+    async with cluster() as it:
+        assert "Claim" not in await refused(it, wanting(1), "d0", hints=None)
