@@ -166,8 +166,8 @@ def _verdict(
 
 def lack(request: RequestFunnel) -> str:
     """What a request has too little of, and the most frequent reason."""
-    most = max(request.refused, key=lambda each: (each.stage != "class", each.count), default=None)
-    why = f"; {most.count} of {request.stages[0].left} {_why(most.stage, most.reason)}" if most is not None else ""
+    most = max((each for each in request.refused if each.stage != "class"), key=lambda each: each.count, default=None)
+    why = f"; {most.count} of {request.stages[1].left} {_why(most.stage, most.reason)}" if most is not None else ""
     best = f"{request.best_node} has the most, {request.best}" if request.best else "no node has one"
     wanted = _counted(request.wanted or 0, "device")
     asked = f"claim {request.claim}, request {request.request} wants {wanted} of class {request.device_class}"

@@ -19,8 +19,8 @@ ENDING = ": see drakit explain pod p -n default."
 
 async def refused(it: SchedulingCluster, claim: Plain, *devices: str | Plain, hints: bool | None = True) -> str:
     """The message of a pod that asks for the claim on a node with these devices, of which d0 is somebody's."""
-    more = {} if hints is None else {"hints": hints}
-    scheduler = Scheduler(Client(InProcess(it.server), clock=it.clock), clock=it.clock, gates=it.gates, **more)
+    client = Client(InProcess(it.server), clock=it.clock)
+    scheduler = Scheduler(client, gates=it.gates) if hints is None else Scheduler(client, gates=it.gates, hints=hints)
     task = asyncio.create_task(scheduler.run())
     try:
         await it.create(node("node-1"), device_class(), slice_document("s", *devices, node="node-1", pool="pool"))
@@ -43,9 +43,9 @@ def wanting(count: int) -> Plain:
 @pytest.mark.parametrize(
     ("count", "devices", "reason"),
     [
-        (1, ["d0"], "1 of 1 devices looked at are in use"),
-        (2, ["d0", WORN, "d2"], "1 of 3 devices looked at are in use"),
-        (9, ["d0", "d2"], "1 of 2 devices looked at are in use"),
+        (1, ["d0"], "1 of 1 devices of its class are in use"),
+        (2, ["d0", WORN, "d2"], "1 of 3 devices of its class are in use"),
+        (9, ["d0", "d2"], "1 of 2 devices of its class are in use"),
     ],
 )
 def test_the_claim_the_request_and_the_most_frequent_reason_are_told(

@@ -41,7 +41,11 @@ class SchedulingRefusal(msgspec.Struct, frozen=True, kw_only=True):
 
     def with_more(self, sentence: str) -> SchedulingRefusal:
         """And one more sentence for people."""
-        return msgspec.structs.replace(self, message=f"{self.message} {sentence}") if sentence else self
+        if not sentence:
+            return self
+        # What a plugin that tried to help says ends without a full stop, as upstream.
+        said = self.message if self.message.endswith(".") else f"{self.message}."
+        return msgspec.structs.replace(self, message=f"{said} {sentence}")
 
     def with_help(self, help_: PluginStatus) -> SchedulingRefusal:
         """The same refusal with the result of PostFilter."""

@@ -70,15 +70,22 @@ def _sentence(claim: str, request: str, told: list[RequestReasons]) -> str:
     for each in told:
         devices += each.considered
         for refusal in each.refusals:
-            counts[refusal.cause] += len(refusal.devices)
+            # That a device is of another class is no news to whoever asked.
+            if refusal.cause is Cause.SELECTOR and _is_of_class(refusal.detail):
+                devices -= len(refusal.devices)
+            else:
+                counts[refusal.cause] += len(refusal.devices)
     name = claim.rpartition("/")[2]
     if not devices:
-        return f"Claim {name}, request {request}: no node has a device"
-    # That most devices are of another class is known to whoever asked: what keeps the others away is news.
-    news = Counter({cause: number for cause, number in counts.items() if cause is not Cause.SELECTOR}) or counts
+        return f"Claim {name}, request {request}: no node has a device of its class"
     wanted = "all" if told[0].wanted is None else told[0].wanted
     head = f"Claim {name}, request {request}, wants {wanted} on one node"
-    if not news:
+    if not counts:
         return f"{head}: no node has so many"
-    [(cause, number)] = news.most_common(1)
-    return f"{head}: {number} of {devices} devices looked at are {_WORDS.get(cause, cause.value)}"
+    [(cause, number)] = counts.most_common(1)
+    return f"{head}: {number} of {devices} devices of its class are {_WORDS.get(cause, cause.value)}"
+
+
+def _is_of_class(detail: str) -> bool:
+    """The allocator tells whose selector it was: `selector #0 of class gpu is false: …`."""
+    return " of class " in detail.partition(":")[0]
