@@ -11,7 +11,7 @@ import gc
 import resource
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,17 +25,10 @@ from drakit.apiserver import Server, Settings, build_server
 from drakit.base.clock import RealClock
 from drakit.base.gates import FeatureGates
 from drakit.base.quantity import Quantity
+from drakit.cli.processes.fleet import FixedSockets, InstantDialer
 from drakit.client import CLAIMS, PODS, Client, InProcess, bind
 from drakit.nodeagent.agent import NodeAgent
 from drakit.nodeagent.node.facts import MachineFacts
-from drakit.nodeagent.plugins.contract import (
-    ClaimIdentity,
-    DeviceAnswer,
-    DeviceHealthReport,
-    PluginInfo,
-    PrepareAnswer,
-    PrepareAnswers,
-)
 from drakit.nodeagent.pods.feed import SharedPodFeeds
 from drakit.nodeagent.runtimes.simulated import SimulatedRuntime
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
@@ -49,67 +42,18 @@ IDLE_SECONDS = 20.0
 _TOGETHER = 50
 
 
-class InstantDriver:
-    """A registration and a driver that answer at once."""
-
-    connected = True
-
-    async def get_info(self) -> PluginInfo:
-        return PluginInfo("DRAPlugin", DRIVER, "dra.sock", ("v1.DRAPlugin",))
-
-    async def notify(self, *, registered: bool, error: str) -> None:
-        del registered, error
-
-    def on_change(self, call: object) -> None:
-        del call
-
-    async def prepare(self, service: str, claims: Sequence[ClaimIdentity], *, limit: float) -> PrepareAnswers:
-        del service, limit
-        return {each.uid: PrepareAnswer((DeviceAnswer("pool", "gpu", (), (f"{DRIVER}/gpu=0",)),)) for each in claims}
-
-    async def unprepare(self, service: str, claims: Sequence[ClaimIdentity], *, limit: float) -> Mapping[str, str]:
-        del service, limit
-        return {each.uid: "" for each in claims}
-
-    async def watch_health(self) -> AsyncIterator[Sequence[DeviceHealthReport]]:
-        await asyncio.Event().wait()
-        yield []
-
-    async def close(self) -> None:
-        return
-
-    def registration(self, path: str) -> InstantDriver:
-        del path
-        return self
-
-    def driver(self, endpoint: str) -> InstantDriver:
-        del endpoint
-        return self
-
-
-class OneSocket:
-    """A registry that has always had the one driver."""
-
-    def sockets(self) -> Mapping[str, tuple[int, int]]:
-        return {"reg.sock": (1, 1)}
-
-    async def changed(self) -> None:
-        await asyncio.Event().wait()
-
-
 def _agent(server: Server, feeds: SharedPodFeeds, number: int, root: Path) -> NodeAgent:
     clock, name = RealClock(), f"node-{number:04d}"
     user = User(name=f"system:node:{name}", groups=("system:nodes", "system:authenticated"))
     paths = replace(AgentPaths.below(root / name), pod_resources=None)
     capacity = {"cpu": Quantity.of(64), "memory": Quantity.parse("256Gi"), "pods": Quantity.of(110)}
-    driver = InstantDriver()
     return NodeAgent(
         Client(InProcess(server, user), clock=clock),
         SimulatedRuntime(clock=clock),
         AgentSettings(name, paths, MachineFacts(capacity), FeatureGates.all_on(), serves_device_plugins=False),
         clock=clock,
-        dialer=driver,
-        directory=OneSocket(),
+        dialer=InstantDialer(),
+        directory=FixedSockets([DRIVER]),
         registry=CollectorRegistry(),
         pods=feeds.of(name),
         flush=lambda _: None,

@@ -58,6 +58,15 @@ def test_kubectl_completes_commands_and_flags(plugged: Kubectl) -> None:
     assert "--by" in plugged("__complete", "dra", "devices", "--b").split()
 
 
+@needs_kubectl
+def test_names_of_objects_namespaces_and_contexts_are_completed_from_the_cluster(plugged: Kubectl) -> None:
+    plugged("create", "namespace", "team-a")
+    plugged("run", "waits", "--image", "none", "-n", "team-a")
+    assert "waits" in plugged("__complete", "dra", "explain", "-n", "team-a", "pod", "w").split()
+    assert "team-a" in plugged("__complete", "dra", "explain", "-n", "team").split()
+    assert "drakit" in plugged("__complete", "dra", "devices", "--context", "").split()
+
+
 def test_the_plugin_offers_only_what_needs_a_cluster_that_is_there() -> None:
     assert not {"up", "demo", "apiserver", "scheduler", "controllers", "node", "driver"} & set(PLUGIN)
 
