@@ -47,6 +47,7 @@ dist: $(STAMP) ## Build wheel and sdist, check both, and run the wheel in an emp
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
 	$(BIN)/python .ci/check_dist.py dist
+	$(BIN)/python .ci/bill_of_materials.py dist
 
 protos: $(STAMP) ## Generate the code of gRPC interfaces from their .proto files
 	$(BIN)/python scripts/protos.py

@@ -7,7 +7,6 @@ Out: texts, flags, lists, file contents of the expected sort. What is wrong rais
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,7 +62,7 @@ class KubeconfigEntry(NamedTuple):
         if inline:
             try:
                 return base64.b64decode("".join(inline.split()), validate=True)
-            except binascii.Error as error:
+            except ValueError as error:  # binascii.Error is one; so is text that is not ASCII
                 raise self.wrong(f"{name}-data", f"no base64: {error}") from None
         path = self.path(name)
         if path is None:

@@ -119,6 +119,8 @@ def _parse(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: it cannot be read: {error}") from None
     except yaml.YAMLError as error:
         raise UsageError(f"{path}: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{path}: it is nested too deeply") from None
     if not isinstance(document, dict):
         raise UsageError(f"{path}: expected a kubeconfig, found {describe(document)}")
     kind = document.get("kind", "Config")

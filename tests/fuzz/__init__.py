@@ -1,0 +1,1 @@
+"""Fuzzing: what nobody would send, for as long as somebody likes."""
