@@ -51,13 +51,8 @@ def needed(versions: dict[str, str]) -> dict[str, list[str]]:
 
 def component(name: str, version: str) -> dict[str, Any]:
     reference = f"pkg:pypi/{name}@{version}"
-    made: dict[str, Any] = {
-        "type": "library",
-        "bom-ref": reference,
-        "name": name,
-        "version": version,
-        "purl": reference,
-    }
+    made: dict[str, Any] = {"type": "library", "bom-ref": reference, "name": name, "version": version}
+    made["purl"] = reference
     try:
         installed = distribution(name)
     except PackageNotFoundError:

@@ -112,7 +112,8 @@ def encoded(random: Random, value: Any) -> bytes:
 
 
 async def answered(api: Api, method: str, path: str, body: bytes, content: str, **query: str) -> None:
-    answer = await api.send(method, path, body, content=content, **query)
+    options: Plain = {**query}
+    answer = await api.send(method, path, body, content=content, **options)
     if answer.code >= 500 and answer.code != 504:
         raise AssertionError(f"{method} {path} ({content}) {query}: {answer.code} {answer.body}\n{body[:2000]!r}")
     if answer.code == 201 and method == "POST":
