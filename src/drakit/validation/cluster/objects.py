@@ -35,6 +35,7 @@ from drakit.validation.cluster.limits import (
     check_runtime_class,
     check_runtime_class_update,
 )
+from drakit.validation.cluster.neighbours import NEIGHBOUR_CHECKS, check_storage_class_update
 from drakit.validation.cluster.rbac import check_binding, check_binding_update, check_role
 from drakit.validation.context import Context
 from drakit.validation.fields.metadata import NameRule, check_labels, check_metadata, check_metadata_update
@@ -78,6 +79,8 @@ def check_object_update(new: Partial[Any], old: Partial[Any], _ctx: Context) -> 
         yield from check_selector_update(new, old)
     if isinstance(new.view, Job):
         yield from check_job_update(new, old)
+    if new.document.get("kind") == "StorageClass":
+        yield from check_storage_class_update(new, old)
     if isinstance(new.view, RuntimeClass):
         yield from check_runtime_class_update(new, old)
     if isinstance(new.view, RoleBinding | ClusterRoleBinding):
@@ -196,6 +199,7 @@ _CONTENT: Mapping[str, Callable[[Partial[Any]], Iterator[FieldError]]] = {
     "ReplicaSet": _check_replica_set,
     "Deployment": check_deployment,
     "DaemonSet": check_daemon_set,
+    **NEIGHBOUR_CHECKS,
     "Job": check_job,
     "CronJob": check_cron_job,
     "PodDisruptionBudget": check_budget,
