@@ -536,3 +536,22 @@ async def test_without_the_plugin_no_policy_holds() -> None:
     async with serving(disabled("ValidatingAdmissionPolicy")) as api:
         await enforce(api, policy("p", rule("false")))
         assert (await api.create(CLAIMS, claim_document("a"))).code == 201
+
+
+@pytest.mark.parametrize(
+    ("expression", "compiles"),
+    [
+        ("object.metadata.namespace == 'a'", True),
+        ("object.spec.for == 1 || object.spec.package == 1", True),
+        ("object.spec.__namespace__ == 1", True),
+        ("namespace == 1", False),
+        ("object.in == 1", False),
+        ("object.true == 1", False),
+        ("object.`a-b` == 1", False),
+    ],
+)
+@on_loop
+async def test_reserved_names_are_fields_but_no_variables(expression: str, compiles: bool) -> None:
+    async with serving() as api:
+        made = await api.create(POLICIES, policy("p", rule(expression)), dryRun="All")
+        assert made.code == (201 if compiles else 422), made.body
