@@ -132,3 +132,28 @@ def test_watch_waits_for_the_answer_to_change(up: Running) -> None:
 async def _free(running: Running) -> None:
     async with reached(running.kubeconfig) as client:
         await client.delete(PODS, "busy", namespace="default", grace=0)
+
+
+def test_a_server_without_a_scheduler_of_ours_gives_a_snapshot_without_its_state(
+    command_line: Run, tmp_path: Path
+) -> None:
+    with apiserver("--ephemeral", "--kubeconfig", str(tmp_path / "kubeconfig"), "--insecure") as alone:
+        ran = command_line("snapshot", "--kubeconfig", str(alone.kubeconfig), "-o", "json")
+        assert ran.code == 0
+        assert "scheduler" not in json.loads(ran.out)
+        ran = command_line("snapshot", "--kubeconfig", str(alone.kubeconfig), "--scheduler", alone.url)
+        assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+        assert "this is no scheduler of drakit" in ran.err
+
+
+@pytest.mark.parametrize("words", [("devices",), ("explain", "pod", "p"), ("snapshot",), ("selector", "true")])
+def test_half_a_cluster_is_told_in_one_line(command_line: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """A server that does not have the kinds of devices at all."""
+    off = ",".join(f"resource.k8s.io/{each}=false" for each in ("v1", "v1beta1", "v1beta2", "v1alpha3"))
+    with apiserver(
+        "--ephemeral", "--kubeconfig", str(tmp_path / "half"), "--insecure", "--runtime-config", off
+    ) as half:
+        ran = command_line(*words, "--kubeconfig", str(half.kubeconfig))
+    assert ran.code == 2
+    assert "resource.k8s.io" in ran.err
+    assert (len(ran.err.splitlines()), ran.out) == (1, "")

@@ -17,7 +17,7 @@ import typer
 from drakit.api import Partial, to_wire
 from drakit.api.text.times import format_time
 from drakit.api.text.yamldump import dump_yaml
-from drakit.base.errors import DrakitError, UsageError
+from drakit.base.errors import DrakitError, Retryable, Unavailable, UsageError
 from drakit.cli.flags.access import access_of
 from drakit.cli.flags.cluster import KINDS, list_objects, live_access
 from drakit.cli.flags.files import explained
@@ -25,7 +25,7 @@ from drakit.cli.flags.groups import ReachFlags, with_groups
 from drakit.cli.output.forms import OutputForm
 from drakit.cli.output.masks import NameMask, without_secrets
 from drakit.cli.processes.pages import SCHEDULER_STATE
-from drakit.client import Client, Forbidden, NotFound
+from drakit.client import Client, Forbidden, NotFound, NotServed
 from drakit.client.transport.http import Http
 from drakit.manifests.snapshots import API_VERSION, KIND
 
@@ -71,7 +71,7 @@ async def _state(client: Client) -> dict[str, Any] | None:
     """Of a scheduler in the server's own process, as `drakit up` has it; other servers have none."""
     try:
         return await client.document(SCHEDULER_STATE)
-    except (NotFound, Forbidden):
+    except (NotFound, NotServed, Forbidden):
         return None
 
 
@@ -80,10 +80,10 @@ async def _state_at(address: str) -> dict[str, Any]:
     try:
         async with Client(Http(access)) as client:
             return await client.document(SCHEDULER_STATE)
-    except NotFound as error:
-        raise UsageError(f"--scheduler {address}: this is no scheduler of drakit") from error
+    except Retryable as error:
+        raise Unavailable(f"--scheduler {address}: {error}") from error
     except DrakitError as error:
-        raise type(error)(f"--scheduler {address}: {error}") from error
+        raise UsageError(f"--scheduler {address}: this is no scheduler of drakit ({error})") from error
 
 
 def _masked(document: dict[str, Any]) -> dict[str, Any]:
