@@ -76,6 +76,11 @@ class Allocator:
         """Known by identity, and the same for all claims that ask for the same: what they cost is known by it."""
         return self._cache
 
+    @property
+    def inventory(self) -> Inventory:
+        """What the answers are about."""
+        return self._inventory
+
     def answer(self, node: str) -> SearchAnswer:
         """The bare answer, without results or reasons: enough to know whether the node will do."""
         return self._find(node).answer

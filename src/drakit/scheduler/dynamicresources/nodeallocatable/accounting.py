@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from drakit.allocator import Inventory
-from drakit.api import Pod
+from drakit.api import DeviceRequestAllocationResult, Pod
 from drakit.base.gates import FeatureGates
 from drakit.scheduler.dynamicresources.nodeallocatable.amounts import CannotCount
 from drakit.scheduler.dynamicresources.nodeallocatable.devices import NOTHING, MappedDevices
@@ -74,6 +74,15 @@ class NodeCharge:
         if known is None:
             known = self._weighed[key] = (answer, self._weigh(key[0], allocate))
         return known[1] if isinstance(known[1], PluginStatus) else refuse_overfull(node, known[1])
+
+    def mapped(self, uses: Sequence[ClaimCharge]) -> list[DeviceRequestAllocationResult]:
+        """The devices that take something of their node."""
+        found = [
+            (self._devices.find(each.driver, each.pool, each.device), each)
+            for use in uses
+            for each in use.allocation.devices.results
+        ]
+        return [each for device, each in found if device is not None and device.node_allocatable_resource_mappings]
 
     def _weigh(self, kind: int, allocate: Callable[[], Sequence[ClaimCharge]]) -> Demand | PluginStatus:
         try:

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from drakit.allocator import Allocated, Inventory
+from drakit.allocator import Inventory
 from drakit.api.objects.pods import Pod
 from drakit.api.podclaims import EXTENDED_RESOURCES
 from drakit.base.errors import DrakitError
 from drakit.client import SLICES, metadata_of
 from drakit.scheduler.dynamicresources.nodeallocatable.accounting import GATE, Accounting
 from drakit.scheduler.dynamicresources.nodeallocatable.amounts import CannotCount
+from drakit.scheduler.dynamicresources.nodeallocatable.choices import charges_of, other_choice
 from drakit.scheduler.dynamicresources.nodeallocatable.fit import refuse_shared
 from drakit.scheduler.dynamicresources.nodeallocatable.statuses import (
     Statuses,
@@ -28,7 +29,7 @@ from drakit.scheduler.dynamicresources.nodeallocatable.statuses import (
 )
 from drakit.scheduler.dynamicresources.nodeallocatable.writes import clear_statuses, write_statuses
 from drakit.scheduler.dynamicresources.state.errors import CannotBind
-from drakit.scheduler.dynamicresources.state.needs import ClaimCharge, PodNeeds, Variant
+from drakit.scheduler.dynamicresources.state.needs import ClaimCharge, NodeCharges, PodNeeds, Variant
 from drakit.scheduler.framework import SUCCESS, CycleState, Handle, NodeInfo, PluginStatus
 
 
@@ -116,17 +117,27 @@ def refuse_overcharged(
         if node.name not in refused:
             answer = variant.allocator.answer(node.name) if variant.allocator is not None else None
             refusal = needs.charge.check(node, answer, _allocation(variant, node.name))
-            if refusal is not None:
+            if refusal is not None and not _choose_again(needs.charge, variant, node, refusal):
                 refused[node.name] = refusal
+
+
+def _choose_again(charge: NodeCharges, variant: Variant, node: NodeInfo, refusal: PluginStatus) -> bool:
+    """Whether other devices of the node fit; they are what its claims get there then."""
+    if not refusal.is_rejected:
+        return False
+
+    def fits(uses: Sequence[ClaimCharge]) -> bool:
+        return charge.check(node, object(), lambda: uses) is None
+
+    found = other_choice(variant, node.name, fits=fits, mapped=charge.mapped)
+    if found is not None:
+        variant.others[node.name] = found
+    return found is not None
 
 
 def _allocation(variant: Variant, node: str) -> Callable[[], Sequence[ClaimCharge]]:
     def allocate() -> Sequence[ClaimCharge]:
-        # Nothing of this is kept, so shares need no ids.
-        outcome = variant.allocator.allocate(node, new_uid=str) if variant.allocator is not None else None
-        if not isinstance(outcome, Allocated):
-            return ()
-        return [ClaimCharge(claim, got) for claim, got in zip(variant.claims, outcome.allocations, strict=True)]
+        return (charges_of(variant.allocator, variant, node) or ()) if variant.allocator is not None else ()
 
     return allocate
 

@@ -17,10 +17,11 @@ MAX_REMEMBERED = 256
 
 def decide(context: PluginContext, state: PodNeeds, variant: Variant, node: str) -> PluginStatus:
     """Find what each claim gets on a node, as its variant says. All or nothing; nothing is taken."""
-    if variant.allocator is not None:
-        answer = variant.allocator.answer(node)
+    allocator = variant.others.get(node, variant.allocator)
+    if allocator is not None:
+        answer = allocator.answer(node)
         context.metrics.searched(answer.result.value, answer.steps)
-        outcome = variant.allocator.allocate(node, new_uid=context.handle.new_uid)
+        outcome = allocator.allocate(node, new_uid=context.handle.new_uid)
         if not isinstance(outcome, Allocated):
             words = outcome.words if isinstance(outcome, AllocationError | NodeError) else ""
             return PluginStatus.failed(words or "claim allocation not found for node")

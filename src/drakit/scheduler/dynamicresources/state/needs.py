@@ -15,7 +15,12 @@ from typing import Any, Protocol
 import msgspec
 
 from drakit.allocator import Allocator
-from drakit.api.objects.claims import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
+from drakit.api.objects.claims import (
+    AllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+)
 from drakit.base.nodeselectors import IN, NAME_FIELD, NodeSelector, matches
 from drakit.scheduler.dynamicresources.state.budgets import AttemptBudget
 from drakit.scheduler.dynamicresources.state.claims import InFlightAllocation
@@ -50,10 +55,11 @@ class ClaimNeed:
 class Variant:
     """Claims to allocate on some nodes; `positions` are theirs among the pod's needs. `detail` is its maker's own.
 
-    Nothing to allocate: no allocator. No `budget`: the search may take as long as it takes.
+    Nothing to allocate: no allocator. No `budget`: the search may take as long as it takes. `others` are the
+    allocators of nodes where other devices are taken than those that come first.
     """
 
-    __slots__ = ("allocator", "budget", "claims", "detail", "positions")
+    __slots__ = ("allocator", "budget", "claims", "detail", "others", "positions")
 
     def __init__(
         self,
@@ -69,6 +75,7 @@ class Variant:
         self.positions = tuple(positions)
         self.allocator = allocator
         self.detail = detail
+        self.others: dict[str, Allocator] = {}
 
 
 class ExtendedNeeds(Protocol):
@@ -108,6 +115,8 @@ class NodeCharges(Protocol):
     def check(
         self, node: NodeInfo, answer: object, allocate: Callable[[], Sequence[ClaimCharge]]
     ) -> PluginStatus | None: ...
+
+    def mapped(self, uses: Sequence[ClaimCharge]) -> Sequence[DeviceRequestAllocationResult]: ...
 
 
 class PodNeeds:

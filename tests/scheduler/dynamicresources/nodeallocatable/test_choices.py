@@ -1,0 +1,42 @@
+"""Within a node the next alternative or device is tried when the first takes more of the node than it has left."""
+
+from __future__ import annotations
+
+from tests.builders.documents import Plain, request_of
+from tests.builders.manifests import claim
+from tests.builders.schedulercluster import on_loop
+from tests.scheduler.dynamicresources.nodeallocatable.scenes import published, scene
+from tests.scheduler.dynamicresources.scenes import devices_of, user
+
+
+def taking(name: str, cpu: str) -> Plain:
+    return {"name": name, "nodeAllocatableResourceMappings": {"cpu": {"allocationMultiplier": cpu}}}
+
+
+@on_loop
+async def test_the_next_device_is_tried_when_the_first_does_not_fit_the_node() -> None:
+    async with scene(published(taking("large", "32"), taking("small", "2"))) as it:
+        await it.create(claim("c", request_of("r", "cpu")), user("p"))
+        assert await it.node_of("p") == "node-1"
+        assert await devices_of(it) == ["small"]
+        (status,) = (await it.pod("p")).status.node_allocatable_resource_claim_statuses
+        assert str(status.resources["cpu"]) == "2"
+
+
+@on_loop
+async def test_the_next_alternative_is_tried_when_the_first_does_not_fit_the_node() -> None:
+    async with scene(published(taking("large", "32")), published({"name": "plain"}, driver="gpu.example.com")) as it:
+        choices = [{"name": "big", "deviceClassName": "cpu"}, {"name": "other", "deviceClassName": "gpu"}]
+        await it.create(claim("c", {"name": "r", "firstAvailable": choices}), user("p"))
+        assert await it.node_of("p") == "node-1"
+        assert await devices_of(it) == ["plain"]
+
+
+@on_loop
+async def test_where_no_choice_fits_the_pod_is_told_so() -> None:
+    async with scene(published(taking("large", "32"), taking("larger", "64"))) as it:
+        await it.create(claim("c", request_of("r", "cpu")), user("p"))
+        assert await it.node_of("p") == ""
+        condition = await it.condition("p")
+        assert condition is not None
+        assert condition.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
