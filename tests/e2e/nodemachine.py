@@ -34,7 +34,7 @@ class Machine(msgspec.Struct, frozen=True):
         authority = str(self.server.kubeconfig.parent / "pki")
         return (
             *self.reach, "--node-name", NODE, "--root-dir", str(self.root), "--cdi-dir", str(self.root / "cdi"),
-            "--authority-dir", authority, "--secure-port", "0", *GATES,
+            "--authority-dir", authority, "--secure-port", "0", "--eviction-hard", "", *GATES,
         )  # fmt: skip
 
     def driver(self, name: str) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class driver:  # noqa: N801 - a context manager
 
     def __exit__(self, *_: object) -> None:
         self.process.terminate()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=90)
         if self.process.stdout is not None:
             self.process.stdout.close()
 

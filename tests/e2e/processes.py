@@ -68,7 +68,7 @@ def _started(
             yield process, _announcement(process, announced)
         finally:
             process.terminate()
-            ended = process.wait(timeout=20)
+            ended = process.wait(timeout=90)
     if ended and not killed:
         raise RuntimeError(f"{name} ended with {ended}")
 

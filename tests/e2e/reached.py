@@ -13,7 +13,7 @@ import msgspec
 from drakit.client import Client, Resource, load_kubeconfig
 from drakit.client.transport.http import Http
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 @asynccontextmanager
