@@ -37,6 +37,7 @@ _METADATA = b'"metadata":{'
 _SPACED_PARAMETERS = b',"opaque":"loose"}'
 """Ends the stored value of an object whose opaque parameters had spaces between tokens. Part of the file format."""
 _DAMAGED = "the stored value of {key} is damaged: {error}; `drakit store remove` takes it out of a stopped server"
+_KEPT_BODY = 32 * 1024
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -196,6 +197,20 @@ class StoredObject:
                 self._spliced() if version == self.kind.internal else self._converted(version)
             )
         return made
+
+    def passing_body(self, version: str) -> bytes:
+        """The same, not kept if it is long: a reader that is slow would hold a copy of every object of its list."""
+        if version in self._bodies or len(self._value) < _KEPT_BODY or version != self.kind.internal:
+            return self.body(version)
+        return self._spliced()
+
+    def body_size(self, version: str) -> int:
+        """Bytes of the body, without making it if it is long."""
+        head = head_of(self.kind, self.kind.internal) + _METADATA
+        made = version in self._bodies or len(self._value) < _KEPT_BODY or version != self.kind.internal
+        if made or not self._value.startswith(head) or not self.revision:
+            return len(self.passing_body(version))
+        return len(b'%b"resourceVersion":"%d",' % (_METADATA, self.revision)) + len(self._value) - len(head)
 
     def encode(self, version: str) -> bytes:
         return head_of(self.kind, version) + self.body(version)

@@ -70,7 +70,7 @@ class ListContent(ManyObjects, Parted):
     def parts(self) -> tuple[int, Iterator[bytes]]:
         head, version = self._head(), self.version
         # Each object has a brace at its start, and a comma before it unless it is the first.
-        size = sum(len(stored.body(version)) for stored in self.objects) + max(2 * len(self.objects) - 1, 0)
+        size = sum(stored.body_size(version) for stored in self.objects) + max(2 * len(self.objects) - 1, 0)
         return len(head) + len(_ITEMS) + size + len(_END), self._parts(head)
 
     def _head(self) -> bytes:
@@ -80,7 +80,7 @@ class ListContent(ManyObjects, Parted):
     def _parts(self, head: bytes) -> Iterator[bytes]:
         pending, size, lead = [head, _ITEMS], 0, b"{"
         for stored in self.objects:
-            body = stored.body(self.version)
+            body = stored.passing_body(self.version)
             pending += (lead, body)
             size, lead = size + len(body), b",{"
             if size >= _PART:
