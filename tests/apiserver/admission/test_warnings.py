@@ -151,11 +151,11 @@ async def test_an_update_is_not_warned_of_what_was_said_at_creation() -> None:
 async def test_a_field_that_the_scheduler_does_not_act_on_is_told_at_creation() -> None:
     body = pod_document("p")
     body["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]
-    body["spec"]["runtimeClassName"] = "gvisor"
+    body["spec"]["os"] = {"name": "linux"}
     async with serving(telling()) as server:
         found = await warned(server, PODS, body)
         assert [text.partition(":")[0] for text in found] == [
-            "spec.runtimeClassName",
+            "spec.os",
             "spec.volumes[0].persistentVolumeClaim",
         ]
 

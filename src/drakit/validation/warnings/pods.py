@@ -21,7 +21,6 @@ _VOLUMES = {
     "csi": "does not place the pod by volumes of CSI drivers",
 }
 _FIELDS = {
-    "runtimeClassName": "is not looked up: neither its overhead nor its node selector is applied",
     "os": "is not looked at: the pod may come to a node of another operating system",
 }
 
