@@ -41,10 +41,8 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
     watch_path: bool = False
     """Whether it is the old form of a watch: `/watch/` in the path."""
     collection: bool = False
-
-    @property
-    def group_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
+    group_version: str = ""
+    """Group and version as an apiVersion has them."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +111,7 @@ def _parse_path(method: str, path: str, watch: bool) -> RequestInfo:
         subresource=subresource,
         watch_path=watch_path,
         collection=not name,
+        group_version=f"{group}/{version}" if group else version,
     )
 
 

@@ -128,6 +128,9 @@ class StoredObject:
     @property
     def is_readable(self) -> bool:
         """Whether the value is an object. One that begins and ends as this server writes them is."""
+        # What was written or shown before need not be looked at again: lists ask this of every object.
+        if self._bodies or self._document is not None:
+            return True
         if self._value.startswith(head_of(self.kind, self.kind.internal)) and self._value.endswith(b"}"):
             return True
         try:

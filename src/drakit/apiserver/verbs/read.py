@@ -189,13 +189,14 @@ async def _pages(
     limit = max(options.limit, 0)
     after = selection.prefix + token.after if token is not None else ""
     found: list[StoredObject] = []
+    selective = not selection.everything
     while True:
-        asked = limit if selection.everything else (_CHUNK if limit else 0)
+        asked = (_CHUNK if limit else 0) if selective else limit
         page = await context.objects.store.list(selection.prefix, revision=revision, limit=asked, after=after)
         revision = page.revision
         for index, record in enumerate(page.records):
             stored = context.objects.from_record(kind, record)
-            if not selection.everything and not index % _LOOKED_AT_TOGETHER:
+            if selective and not index % _LOOKED_AT_TOGETHER:
                 await asyncio.sleep(0)
             if not stored.is_readable:
                 log.error("the list leaves out %s: its stored value is damaged", stored.key)

@@ -26,7 +26,9 @@ _FRAME = 4
 _ITEMS = b"\x12"
 
 
+@cache
 def has_message(api_version: str, kind: str) -> bool:
+    """Asked of every request, and only about kinds that are served."""
     return message_of(api_version, kind) is not None
 
 
