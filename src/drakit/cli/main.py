@@ -25,6 +25,7 @@ COMMANDS = {
     "explain": ("drakit.cli.commands.explain", "Why a pod, claim or group waits, and what would help."),
     "devices": ("drakit.cli.commands.devices", "What devices there are, who uses them, what is left."),
     "top": ("drakit.cli.commands.top", "Watch devices, pending pods and events, full screen."),
+    "dashboard": ("drakit.cli.commands.dashboard", "Serve the page of a cluster: devices, pending pods, what-if."),
     "whatif": ("drakit.cli.commands.whatif", "What would become of pods if the cluster were otherwise."),
     "selector": ("drakit.cli.commands.selector", "Try a CEL device selector on the devices of a cluster."),
     "allocate": ("drakit.cli.commands.allocate", "Which devices claims would get, or why none."),
@@ -41,7 +42,7 @@ COMMANDS = {
 }
 """Name of each command, the module whose function or group of commands of that name it is, and what it is for."""
 
-PLUGIN = ("explain", "devices", "top", "selector", "whatif", "snapshot", "allocate", "lint")
+PLUGIN = ("explain", "devices", "top", "dashboard", "selector", "whatif", "snapshot", "allocate", "lint")
 """What `kubectl dra` offers: all that one does with a cluster that is there."""
 
 _TEXT = "Kubernetes Dynamic Resource Allocation, whole, in Python."

@@ -24,7 +24,7 @@ from drakit.explain.podgroups import explain_podgroup
 from drakit.explain.pods import explain_pod
 from drakit.explain.questions import PodPlacement, WhatIf, WhatIfAnswer
 from drakit.explain.selectorlab import ExpressionFault, ExpressionValue, SelectedDevice, SelectorLab, SelectorTrial
-from drakit.explain.utilisation import Utilisation
+from drakit.explain.utilisation import Utilisation, utilisation
 from drakit.explain.whatif import what_if
 
 __all__ = [
@@ -59,5 +59,6 @@ __all__ = [
     "explain_pod",
     "explain_podgroup",
     "totals",
+    "utilisation",
     "what_if",
 ]

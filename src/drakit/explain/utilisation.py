@@ -7,7 +7,7 @@ Out: numbers. Cards count, not their partitions.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -34,8 +34,9 @@ class Utilisation(msgspec.Struct, frozen=True, rename="camel"):
     requested: Mapping[str, float]
 
 
-def utilisation(cluster: ClusterObjects) -> Utilisation:
-    rows = device_rows(cluster)
+def utilisation(cluster: ClusterObjects, rows: Sequence[DeviceRow] | None = None) -> Utilisation:
+    """`rows` are those of the cluster, where they are known already."""
+    rows = device_rows(cluster) if rows is None else rows
     sums = totals(rows)
     free, partly = _by_node(rows)
     scattered = sum(number for node, number in free.items() if node in partly)

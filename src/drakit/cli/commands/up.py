@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,7 @@ from drakit.cli.flags.groups import EtcdFlags, FlagGroup, ServingFlags, with_gro
 from drakit.cli.output.statusline import StatusLine
 from drakit.cli.processes.agent import issued_certificates
 from drakit.cli.processes.components import Component, control_plane
+from drakit.cli.processes.dashboards import with_dashboard
 from drakit.cli.processes.host import Host, ListenAddress, audit_log, directory_of, encryption_of, forsaken_directories
 from drakit.cli.processes.logs import log_to_stderr
 from drakit.cli.processes.nodes import NodePlan, end_forgotten, node_components
@@ -37,6 +39,14 @@ from drakit.nodeagent.server import NodeCertificates
 _EVERY_GATE = "AllAlpha=true,AllBeta=true"
 _PLUGINS = ("ServiceAccount", "DeviceOwnership")
 _EXAMPLE = Path("examples/gpu-pod.yaml")
+_DASHBOARD = "\ndashboard: {url}/dashboard, log in with the token in {token}"
+
+
+class DashboardFlags(FlagGroup, frozen=True, kw_only=True):
+    """The page at /dashboard."""
+
+    dashboard: Annotated[bool, typer.Option("--dashboard/--no-dashboard", help="Serve the page at /dashboard.")] = True
+    allow_changes: options.AllowChanges = False
 
 
 class ClusterFlags(FlagGroup, frozen=True, kw_only=True):
@@ -70,6 +80,7 @@ def up(
     serving: ServingFlags,
     etcd: EtcdFlags,
     cluster: ClusterFlags,
+    dashboard: DashboardFlags,
     feature_gates: options.MoreGates = "",
     verbosity: options.Verbosity = 0,
 ) -> None:
@@ -99,6 +110,8 @@ def up(
         )
         plan.check()
         line = StatusLine()
+        # A browser cannot reach a Unix socket.
+        shown = dashboard.dashboard and place.unix_socket is None
 
         def components(host: Host) -> list[Component]:
             nodes = node_components(replace(plan, certify=_certify(host)))
@@ -113,8 +126,9 @@ def up(
                 ServerFiles(directory=directory, ephemeral=serving.ephemeral, kubeconfig=serving.kubeconfig, etcd=etcd),
                 tokens=serving.token_auth_file,
                 components=components,
-                hint=_hint(cluster, place),
+                hint=_hint(cluster, place) + (_DASHBOARD if shown else ""),
                 status=lambda around: live_status(around, line),
+                pages=partial(with_dashboard, allow_changes=dashboard.allow_changes) if shown else None,
             )
 
         with line.giving_way():

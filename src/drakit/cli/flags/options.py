@@ -64,6 +64,9 @@ ClientKey = Annotated[Path | None, typer.Option(help="The key of that certificat
 AnyServer = Annotated[bool, typer.Option("--insecure-skip-tls-verify", help="Believe any server.")]
 ShownAddress = Annotated[str, typer.Option("--bind-address", help="Address of metrics and health.")]
 ShownPort = Annotated[int, typer.Option("--port", min=0, max=65535, help="Their port; 0 is any free one.")]
+AllowChanges = Annotated[
+    bool, typer.Option("--allow-changes", help="Let viewers of the dashboard change what they have rights to.")
+]
 SchedulerFile = Annotated[Path | None, typer.Option("--config", help="A KubeSchedulerConfiguration file.")]
 Gates = Annotated[str, typer.Option("--feature-gates", help="Name=bool,… also AllAlpha and AllBeta.")]
 MoreGates = Annotated[str, typer.Option("--feature-gates", help="Name=bool,… where every gate is on.")]

@@ -199,7 +199,7 @@ def encryption_of(path: Path | None) -> Encryption:
 
 
 def kept_token(path: Path) -> str:
-    """The administrator's token where there is no TLS: kept, so that kubeconfigs outlive a restart."""
+    """An administrator's token: kept, so that kubeconfigs and open pages outlive a restart."""
     with explained(path):
         if path.exists() and (found := path.read_text(encoding="ascii").strip()):
             return found

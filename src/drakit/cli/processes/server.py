@@ -13,6 +13,8 @@ from pathlib import Path
 import msgspec
 import typer
 
+from drakit.api.exchange import Handler
+from drakit.apiserver import Server
 from drakit.apiserver.http.listener import Listener
 from drakit.apiserver.serving.composition import Settings, build_server
 from drakit.apiserver.serving.kubeconfig import write_kubeconfig
@@ -21,11 +23,14 @@ from drakit.cli.flags.files import explained
 from drakit.cli.flags.groups import EtcdFlags
 from drakit.cli.processes.collector import spare_the_collector
 from drakit.cli.processes.components import Component, Surroundings, running
+from drakit.cli.processes.dashboards import LOGIN_TOKEN
 from drakit.cli.processes.diagnostics import hide_creation_times
 from drakit.cli.processes.host import Host, ListenAddress, kept_token, signing_key, static_tokens
 from drakit.cli.processes.logs import Logged
 from drakit.cli.processes.storage import opened
 from drakit.store import Store
+
+Pages = Callable[[Server, Path], AbstractAsyncContextManager[Handler]]
 
 
 class ServerFiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,10 +61,12 @@ async def serve(
     components: Sequence[Component] | Callable[[Host], Sequence[Component]] = (),
     hint: str = "",
     status: Callable[[Surroundings], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
+    pages: Pages | None = None,
 ) -> None:
     """`settings` get their tokens and keys here; `title` is what the announcement calls us, `hint` what comes next.
 
     Components that depend on where the server listens are made when that is known. `status` is open while it serves.
+    `pages` stands in front of the server and answers some paths itself; it gets the directory of files.
     """
     admin_token = "" if place.secure else kept_token(files.directory / "admin.token")
     settings.tokens = static_tokens(tokens, admin_token)
@@ -68,7 +75,7 @@ async def serve(
     async with opened(files.database, files.etcd) as store:
         host = Host(place, files.directory)
         settings.nodes = host.node_client()
-        await _serve(title, host, settings, files, store, admin_token, components, hint, status)
+        await _serve(title, host, settings, files, store, admin_token, components, hint, status, pages)
     if place.unix_socket:
         place.unix_socket.unlink(missing_ok=True)
 
@@ -83,10 +90,14 @@ async def _serve(
     components: Sequence[Component] | Callable[[Host], Sequence[Component]],
     hint: str,
     status: Callable[[Surroundings], AbstractAsyncContextManager[None]],
+    pages: Pages | None,
 ) -> None:
-    async with await build_server(store, settings=settings) as server:
+    async with (
+        await build_server(store, settings=settings) as server,
+        pages(server, files.directory) if pages is not None else nullcontext(server) as front,
+    ):
         await server.announce(host.url.rpartition("//")[2], client_ca=host.root_ca())
-        listener = Listener(Logged(server), host.socket, host.security())
+        listener = Listener(Logged(front), host.socket, host.security())
         with explained("--kubeconfig"):
             write_kubeconfig(files.kubeconfig_path, host.access(admin_token))
         around = Surroundings.of(server, settings.gates, RealClock(), host.root_ca(), host.signer())
@@ -96,8 +107,17 @@ async def _serve(
                 if not listener.stop_asked.is_set():
                     typer.echo(f"drakit {title}: listening on {host.url}, kubeconfig {files.kubeconfig_path}")
                     if hint:
-                        typer.echo(hint.format(kubeconfig=files.kubeconfig_path, pki=files.directory / "pki"))
+                        typer.echo(_filled(hint, host, files))
                 spare_the_collector()
                 hide_creation_times()
                 async with status(around):
                     await listener.serve()
+
+
+def _filled(hint: str, host: Host, files: ServerFiles) -> str:
+    return hint.format(
+        kubeconfig=files.kubeconfig_path,
+        pki=files.directory / "pki",
+        url=host.url,
+        token=files.directory / LOGIN_TOKEN,
+    )
