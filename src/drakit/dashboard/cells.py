@@ -16,6 +16,7 @@ from drakit.api.podclaims import claim_names
 from drakit.base.quantity import Quantity
 from drakit.explain import ClusterObjects, DeviceRow, DeviceState, Totals, device_rows, totals
 
+_HELD = (DeviceState.USED, DeviceState.SHARED)
 ZONE = "topology.kubernetes.io/zone"
 _MODELS = ("productName", "model", "type", "kind")
 """Attributes by which people tell kinds of devices apart, the most telling first."""
@@ -35,6 +36,8 @@ class MapCell(msgspec.Struct, frozen=True, omit_defaults=True):
     classes: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     """As namespace/name."""
+    marked: bool = False
+    """Held, although a taint keeps others away."""
     share: float = 0.0
     """Of a shared device, the part that is taken of whatever it has least of."""
 
@@ -88,6 +91,7 @@ def _cell(row: DeviceRow, zone: str, preparing: frozenset[str]) -> MapCell:
         card=row.card if row.card != row.device else "",
         classes=row.classes,
         claims=claims,
+        marked=bool(row.taints) and row.state in _HELD,
         share=_share(row) if row.state is DeviceState.SHARED else 0.0,
     )
 
@@ -95,8 +99,7 @@ def _cell(row: DeviceRow, zone: str, preparing: frozenset[str]) -> MapCell:
 def _state(row: DeviceRow, claims: tuple[str, ...], preparing: frozenset[str]) -> str:
     if not row.healthy:
         return "unhealthy"
-    held = row.state in (DeviceState.USED, DeviceState.SHARED)
-    if held and claims and all(each in preparing for each in claims):
+    if row.state in _HELD and claims and all(each in preparing for each in claims):
         return "preparing"
     return row.state.value
 
