@@ -125,6 +125,7 @@ def test_values_of_the_wrong_type_are_refused_in_the_words_of_kubernetes(spec: s
         ("NaN", "NaN is none"),
         ("-Infinity", "is none"),
         ("1e400", "too large"),
+        ("1e+3081\x00+308", "too large"),
         ("7" * 5000, "5000 digits are too many"),
     ],
 )

@@ -111,6 +111,10 @@ def _deep_offset(text: str, at: int) -> int:
     return at
 
 
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+"""A number at the start of a token. What follows it without a space belongs to no number."""
+
+
 def _bad_number(text: str, at: int) -> tuple[int, str]:
     """Where the first number stands that is none or too large, and why."""
     for offset, sign in _signs(text, at):
@@ -118,8 +122,9 @@ def _bad_number(text: str, at: int) -> tuple[int, str]:
             return offset, f"{sign} is none"
         if len(sign) > _MAX_DIGITS and sign.lstrip("-").isdecimal():
             return offset, f"{len(sign)} digits are too many"
-        if sign[:1] in "-0123456789" and math.isinf(float(sign)):
-            return offset, f"{sign} is too large"
+        number = _NUMBER.match(sign)
+        if number is not None and math.isinf(float(number[0])):
+            return offset, f"{number[0]} is too large"
     return at, "there is one that is too large"
 
 
