@@ -64,6 +64,7 @@ class Allocator:
         Without `snapshot`, answers hold as long as the inventory is not written to: that saves its next writer
         from copying what they share.
         """
+        # Answers are computed lazily: without a fork a later write to the inventory would change them.
         self._inventory = inventory.fork() if snapshot else inventory
         self._claims = tuple(claims)
         self._timer: Timer = timer or (lambda: expired)
@@ -183,6 +184,7 @@ class Allocator:
         if answer.result is SearchResult.POOL:
             message, words = failure_message(solver.layout, answer, views, self._claims)
             return NodeError(node, message, answer.steps, reasons, words)
+        # As upstream: an invalid pool is reported only when the claims could not be allocated without it.
         invalid = [view for view in views if view.problem is PoolProblem.INVALID]
         if invalid:
             message, words = invalid_pools_message(invalid)

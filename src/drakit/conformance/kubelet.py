@@ -40,6 +40,7 @@ _SERVICES: dict[str, tuple[Any, Any]] = {
     V1: (dra_v1_pb2, dra_v1_pb2_grpc.DRAPluginStub),
     V1BETA1: (dra_v1beta1_pb2, dra_v1beta1_pb2_grpc.DRAPluginStub),
 }
+# Without its own pool a channel would inherit the backoff of an earlier one to the same path.
 _OPTIONS = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0))
 
 
@@ -208,6 +209,7 @@ def _claim_answer(answer: Any) -> ClaimAnswer:
 
 
 def _answered_device(device: Any) -> AnsweredDevice:
+    # v1beta1 has no such field, and HasField raises for a field that is unknown.
     shared = "share_id" in device.DESCRIPTOR.fields_by_name and device.HasField("share_id")
     return AnsweredDevice(
         device.pool_name,

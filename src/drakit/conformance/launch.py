@@ -118,6 +118,7 @@ class CommandLauncher:
                     stdout=log,
                     stderr=log,
                     env=environment,
+                    # A group of its own, so that a kill reaches everything that the driver started.
                     start_new_session=True,
                 )
             except OSError as error:

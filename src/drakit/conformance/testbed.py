@@ -105,7 +105,7 @@ class Testbed:
         self._claims: list[ResourceClaim] = []
         self._numbers = count(1)
         self._waits_in_vain = False
-        """Whether pools stayed incomplete once: nobody waits twice for that."""
+        """Set once pools stayed incomplete until the timeout, so that later checks do not wait again."""
 
     # The driver
 
@@ -118,6 +118,7 @@ class Testbed:
     async def start(self, *, further: Sequence[str] = (), pod_uid: str = "") -> DriverUnderTest:
         """Start one more instance and register it, as a kubelet would when its socket appears."""
         self.places.make()
+        # Sockets of instances that run already: only a new one can be that of this instance.
         present = [each.plugin.socket for each in self._instances if not each.process.ended]
         process = await self._launcher.start(self.places, pod_uid or str(uuid4()), further)
         try:

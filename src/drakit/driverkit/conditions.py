@@ -71,7 +71,7 @@ def device_status(
 async def apply_status(
     client: Client, driver: str, ref: ClaimRef, entries: Iterable[AllocatedDeviceStatus]
 ) -> ResourceClaim | None:
-    """Say this about the driver's devices of a claim; what it said before about others of them stays.
+    """Write `status.devices` entries of a claim. Entries for other devices of the driver stay.
 
     None when the claim is gone, replaced or not allocated: nobody is left to be told. Raise what the server says.
     """
@@ -80,8 +80,10 @@ async def apply_status(
         claim = await client.find(CLAIMS, ref.name, namespace=ref.namespace)
         if claim is None or claim.metadata.uid != ref.uid or claim.status.allocation is None:
             return None
+        # Apply drops what it owned and does not repeat, so all entries of this driver are sent, old ones too.
         ours = [each for each in claim.status.devices if each.driver == driver]
         wanted = [_with_times(each, ours, client.clock) for each in _merged(ours, told)]
+        # Nothing to write: an update without a change would still cost a request and wake up watchers.
         if wanted == ours:
             return claim
         try:
@@ -89,6 +91,7 @@ async def apply_status(
             applied: ResourceClaim = await client.apply(
                 document, manager=driver, force=True, subresource="status", of=claim
             )
+        # Somebody changed the claim since it was read: merge again with what is there now.
         except Conflict:
             if attempt == _TRIES - 1:
                 raise

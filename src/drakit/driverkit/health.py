@@ -57,6 +57,7 @@ class HealthBoard:
         self._tell()
 
     def _tell(self) -> None:
+        # A new event for the next change: a reader that wakes up late still finds its own event set.
         changed, self.changed = self.changed, asyncio.Event()
         changed.set()
 

@@ -197,6 +197,7 @@ class KubeletPlugin:
         """
         await self.start()
         async with AsyncExitStack() as stack:
+            # Entered first, so it runs last: the sockets are closed by then and no new call comes.
             stack.push_async_callback(self._leave)
             servers = self._servers() if sockets else ()
             await stack.enter_async_context(_background(self._beside(servers)))
@@ -207,7 +208,7 @@ class KubeletPlugin:
             yield self
 
     def _servers(self) -> tuple[UnixServer, UnixServer]:
-        """The service comes first: it is there before anybody is told of it, and until nobody is any more."""
+        """The service socket opens before the registration socket, and closes after it."""
         self._remove_stale_sockets()
         service = UnixServer(
             self.paths.service,
@@ -246,6 +247,7 @@ class KubeletPlugin:
             await self.publisher.remove()
 
     def devices_changed(self) -> None:
+        # Forget first: the publisher must not read the old devices once more.
         self._inventory.forget()
         self.publisher.trigger()
 

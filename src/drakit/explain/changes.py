@@ -87,6 +87,7 @@ def _counts(claim: ResourceClaim, request: str, name: str, asked: Asked) -> Iter
         one = _with(allocation_mode="ExactCount", count=1)
         yield Change("count", text, _edit(claim, request, name, one))
         return
+    # From the top: the first count that fits takes the least away from the user.
     for number in range((asked.count or 1) - 1, 0, -1):
         text = f"{number} instead of {asked.count} devices in request {name} of claim {claim.metadata.name}"
         yield Change("count", text, _edit(claim, request, name, _with(count=number)))
@@ -111,6 +112,7 @@ def _constraints(claim: ResourceClaim) -> Iterator[Change]:
         name = each.match_attribute or each.distinct_attribute
         text = f"constraint #{position} of claim {claim.metadata.name} dropped: {name}"
 
+        # Bound as a default: the loop variable has another value by the time the change is applied.
         def apply(proposal: Proposal, one: object = each) -> None:
             found = proposal.find(ResourceClaim, claim.metadata.name, claim.metadata.namespace)
             if found is not None:
@@ -169,6 +171,7 @@ def class_changes(cluster: ClusterObjects, names: Iterable[str]) -> Iterator[Cha
         for position, each in enumerate(known.spec.selectors):
             shown = each.cel.expression if each.cel else ""
 
+            # Bound as defaults, for the same reason as in `_constraints`.
             def apply(proposal: Proposal, called: str = name, one: object = each) -> None:
                 found = proposal.find(DeviceClass, called)
                 if found is not None:

@@ -33,7 +33,8 @@ PLENTY = {
 
 
 def completed(cluster: ClusterObjects) -> ClusterObjects:
-    """Safe to repeat."""
+    """Fill in uids, nodes and generated claims. Idempotent."""
+    # Uids first: generated claims name the uid of their owner.
     with_uids = cluster.with_changes([*_nodes(cluster), *_identified(cluster)])
     return with_uids.with_changes(_generated(with_uids))
 
@@ -94,6 +95,7 @@ def _generated(cluster: ClusterObjects) -> Iterator[Any]:
 
 def _claims(cluster: ClusterObjects, owner: Any, entries: Any) -> Iterator[ResourceClaim]:
     known = {each.name for each in owner.status.resource_claim_statuses}
+    # A uid of a server: its controller has made the claims, or will not.
     if not owner.metadata.uid.startswith("uid-"):
         return
     for entry in entries:

@@ -36,14 +36,16 @@ class Trials:
 
     def suggestions(self) -> tuple[Suggestion, ...]:
         found = [*self._evictions(), *self._singles()]
+        # Sets of changes are costly to try, and not needed where a single change helps.
         return tuple(found or self._together())
 
     # One change
 
     def _evictions(self) -> Iterator[Suggestion]:
-        """Of every node the fewest pods that would have to go; the least of all nodes."""
+        """Evictions that help: for each node a minimal set of pods, nodes with the smallest sets first."""
         found: list[tuple[int, str, list[Pod]]] = []
         for name, pods in self._crowded():
+            # All pods of the node first: if that does not help, no subset of them does.
             if self._fits(self._without(pods)):
                 kept = self._fewest(pods)
                 found.append((len(kept), name, kept))
@@ -60,7 +62,7 @@ class Trials:
         return self._cluster.find(Pod, pod.metadata.name, pod.metadata.namespace)
 
     def _fewest(self, pods: Sequence[Pod]) -> list[Pod]:
-        """Pods without which it fits, and with any of which it does not; those of high priority stay first."""
+        """A minimal set of pods to evict: keeping any one of them would not do. High priorities are kept first."""
         gone = list(pods)
         for each in sorted(pods, key=lambda pod: (-(pod.spec.priority or 0), pod.metadata.name)):
             rest = [pod for pod in gone if pod is not each]
@@ -104,7 +106,7 @@ class Trials:
     # Several
 
     def _together(self) -> Iterator[Suggestion]:
-        """Everything at once, less whatever is not needed; with a new node, with an old one, or with none."""
+        """One set of changes: all of them at once, then without those that turn out not to be needed."""
         loosened = [each for each in (*self._mild(), *self._loosest()) if each.kind != "alternative"]
         places: list[list[Change]] = [[], *([each] for each in self._new_nodes())]
         places += [[_eviction(pods, name)] for name, pods in self._crowded()]
@@ -123,7 +125,7 @@ class Trials:
         yield from counts.values()
 
     def _needed(self, changes: Sequence[Change]) -> list[Change]:
-        """Without those that it fits without. The last are the strongest: they are given up first."""
+        """Drop changes that are not needed, beginning with the last ones, which are the strongest."""
         kept = list(changes)
         for each in reversed(changes):
             rest = [one for one in kept if one is not each]

@@ -110,11 +110,13 @@ def _rounded_in_range(requested: Quantity, valid: CapacityRequestPolicyRange, lo
         return low
     if valid.step is None or valid.step.sign <= 0:
         return requested
+    # Division that rounds up: the least number of whole steps that covers the request.
     steps = -((low.nanos - requested.nanos) // valid.step.nanos)
     return Quantity(low.nanos + steps * valid.step.nanos, Format.BINARY_SI)
 
 
 def _allowed(amount: Quantity, policy: CapacityRequestPolicy) -> bool:
+    # The default is always allowed, even if it is no valid value or step.
     if policy.default is not None and amount == policy.default:
         return True
     if policy.valid_range is not None:

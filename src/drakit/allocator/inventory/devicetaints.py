@@ -29,6 +29,7 @@ def taints_of(inventory: Inventory, result: DeviceRequestAllocationResult) -> It
     """The taints of an allocated device, also of one that is published no more: rules still name it."""
     each, device, pool = _published(inventory, result)
     shape = pool.settings.shapes.of(result.driver, device)
+    # By identity: a rule and a slice may have equal taints, and only one of them is the origin.
     names = {id(rule.spec.taint): name for name, rule in inventory.rules.items()}
     for taint in pool.settings.taints_of(each, device, shape):
         yield TaintOrigin(taint, names.get(id(taint), ""), taint.time_added or each.metadata.creation_timestamp)
@@ -63,6 +64,7 @@ def _published(inventory: Inventory, result: DeviceRequestAllocationResult) -> t
         for device in each.spec.devices:
             if device.name == result.device and pool is not None:
                 return each, device, pool
+    # The device is not published any more. Rules that name it still apply, so it is looked at as a bare device.
     bare = Device(name=result.device)
     spec = ResourceSliceSpec(driver=result.driver, pool=ResourcePool(name=result.pool), all_nodes=True, devices=(bare,))
     alone = ResourceSlice(spec=spec)

@@ -53,7 +53,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """An object as it was sent: `version` is the one it came in, `problems` what a strict decoder had refused."""
+    """A decoded object. `version` is the one that it was sent in, `problems` are what strict decoding refuses."""
 
     kind: Kind
     version: str
@@ -81,6 +81,7 @@ def decode(
     """
     text = read_text(data, source)
     documents = parse_documents(text, syntax=syntax, source=source)
+    # A request body is one object; files go through `decode_all`.
     if len(documents) != 1:
         raise NotAnObject(f"{source or 'the text'}: expected one object, found {len(documents)}")
     decoded = _decode_at(_with_types(documents[0], default), None, text, 0, source)
@@ -127,7 +128,7 @@ def decode_plain(
 
 
 def _different(log: Log) -> tuple[Problem, ...]:
-    """The first hundred problems that differ: as many as Kubernetes tells."""
+    """The first hundred different problems, which is also the limit of Kubernetes."""
     found: dict[Problem, None] = {}
     for what, place in log:
         found[Problem(what, path_of(place))] = None
@@ -148,7 +149,7 @@ def build(kind: Kind, version: str, data: dict[str, Any], known: Mapping[str, An
 
 
 def kind_and_version(document: Any) -> tuple[Kind, str]:
-    """Which kind a document says that it is; raise NotAnObject in the words of Kubernetes."""
+    """Kind and version from apiVersion and kind. Raise NotAnObject with the message of Kubernetes."""
     if not isinstance(document, dict):
         raise NotAnObject(f"expected an object with apiVersion and kind, found {_brief(document)}")
     kind, group_version = document.get("kind"), document.get("apiVersion")
@@ -169,11 +170,13 @@ def parse_documents(text: str, *, syntax: str = "", source: str = "") -> list[An
     try:
         return parse_json_documents(text, source=source)
     except Malformed as malformed:
+        # A number that is out of range would be read as text by YAML: the error must not get lost that way.
         if syntax == JSON or isinstance(malformed, NoNumber):
             raise
         try:
             return parse_yaml_documents(text, source=source)
         except Malformed:
+            # Both failed. The text begins like JSON, so the error of JSON is the helpful one.
             raise malformed from None
 
 
@@ -245,6 +248,7 @@ def encode(value: Object, version: str = "", *, syntax: str = JSON) -> bytes:
         return msgspec.json.encode(_document_in(value, version))
     kind = kind_of(value)
     group_version = kind.group_version(version or kind.internal)
+    # Only these differ from the JSON of the struct; all others skip the way through plain data.
     if group_version == "resource.k8s.io/v1beta1" or _has_nulls(value):
         return msgspec.json.encode(to_wire(value, version))
     same = getattr(value, "api_version", "") == group_version
@@ -286,6 +290,7 @@ def _with_types(document: Any, default: tuple[str, str] | None) -> Any:
     }
     if not missing:
         return document
+    # A mapping with duplicate keys stays one: the strict decoder has to report them.
     return Repeated([*document.pairs, *missing.items()]) if isinstance(document, Repeated) else {**document, **missing}
 
 
@@ -320,7 +325,7 @@ def _located_type(error: WrongType, text: str, index: int, source: str) -> Wrong
 
 
 def _type_position(place: Place, text: str, index: int, source: str) -> Position:
-    """Where a document says what it is, or would have to."""
+    """The position of kind or apiVersion, or of a field near which they are missing."""
     paths = [path_of((place, name, "")) for name in ("kind", "apiVersion", "metadata", "spec")]
     places = _places(text, index, frozenset(paths))
     found = next((places[path][0] for path in paths if path in places), (0, 0))

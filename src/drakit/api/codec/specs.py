@@ -80,6 +80,7 @@ class SharedSpecs:
             return from_plain(model, document)
         struct = self._structs.get(id(spec))
         if struct is not None:
+            # msgspec takes a struct in the place of its plain data, and keeps it as it is.
             return from_plain(model, {**document, "spec": struct})
         made = from_plain(model, document)
         if (struct := getattr(made, "spec", None)) is not None:
@@ -98,7 +99,7 @@ class SharedSpecs:
         return part.text
 
     def json_if_any(self, value: Any) -> bytes:
-        """The same of anything; empty if it is raw JSON with a number or text that fits no encoder."""
+        """Like `json_of`, for any value. Empty when the value has no JSON, e.g. a number that does not fit."""
         try:
             return self.json_of(value)
         except (TypeError, ValueError, OverflowError):

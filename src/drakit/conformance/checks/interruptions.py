@@ -62,7 +62,7 @@ async def cancelled_call(bed: Testbed) -> None:
 
 
 async def _heard(bed: Testbed, driver: DriverUnderTest) -> None:
-    """What goes over one connection arrives in order: who answers this call has heard of the cancelled one.
+    """Wait until the driver has seen the cancellation: messages of one connection arrive in order.
 
     A driver that does one call at a time and lets none be cancelled does not answer; it has had its time then.
     """
@@ -122,6 +122,7 @@ async def restart_during_prepare(bed: Testbed) -> None:
     with bed.slow_claim(claim):
         call = asyncio.create_task(driver.connection.prepare(ClaimKey.of(claim)))
         await bed.underway()
+        # Killed while the call waits: closing the connection first would cancel the call.
         await driver.process.kill()
         await asyncio.gather(call, return_exceptions=True)
         await bed.kill(driver)
@@ -166,6 +167,7 @@ async def stop(bed: Testbed) -> None:
     if code is None:
         raise Broken(f"the driver still runs {bed.timeouts.stop:g} s after SIGTERM")
     await bed.kill(driver)
+    # 0 for a driver that handles SIGTERM; -15 and 143 for one that, or whose shell, is ended by it.
     if code not in (0, -15, 143):
         raise Broken(f"the driver ended with exit code {code}; its last words: {driver.process.last_words()}")
     if driver.plugin.socket.exists():

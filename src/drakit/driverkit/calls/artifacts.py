@@ -57,6 +57,7 @@ class Artifacts:
 
     async def write(self, record: Preparation) -> None:
         """Put every file on disk; the CDI file is the last one. Raise Unavailable, naming the file."""
+        # The spec mounts the metadata files, so they must exist once a runtime can read it.
         await self.write_metadata(record)
         spec = self._spec(record)
         if spec is not None:
@@ -192,7 +193,7 @@ class Artifacts:
 
 
 def _device_name(record: Preparation, index: int) -> str:
-    """Unique also when one claim has a device twice, as shares or with admin access."""
+    """Unique within the claim, which may have one device twice: as two shares, or with adminAccess."""
     return f"{record.ref.uid}-{index}-{record.devices[index].device}"
 
 

@@ -34,7 +34,7 @@ class DeviceBinder:
         self._inventory = inventory
         self._calls = calls
         self._bound: dict[Key, ClaimRef] = {}
-        """Claims for which `bind` was called in this life; those of an earlier one are the sweep's."""
+        """Claims that this process has bound. The sweep finds those of an earlier process by their records."""
         self._informers = Informers(client, clock=clock)
         self._controller: Controller[Key] = Controller(f"binding of {driver.name}", self._reconcile, clock=clock)
 
@@ -49,6 +49,7 @@ class DeviceBinder:
 
     async def _reconcile(self, key: Key) -> Result:
         found = self._informers.of(CLAIMS).cache.get(key)
+        # First: a claim that was allocated anew may need the device that is given back here.
         await self._give_back(key, found)
         if found is None:
             return Result.done()

@@ -44,7 +44,7 @@ log = logging.getLogger("drakit.driverkit")
 
 T = TypeVar("T")
 _SOON = 2.0
-"""Seconds that a second look at a claim may take: the kubelet waits for an answer that is known already."""
+"""Timeout in seconds for checking a prepared claim again: the answer is known, and the kubelet waits for it."""
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
@@ -158,6 +158,7 @@ class ClaimCalls:
         allocated = allocated_claim(claim, self._driver.name, self._driver.configs)
         if not allocated.devices:
             return Answer()
+        # A device that is not published any more fails the claim here, before anything is touched.
         for device in allocated.devices:
             self._inventory.find(device)
         is_bound = record is not None and record.state is RecordState.BOUND  # prepare goes on from there
@@ -176,7 +177,7 @@ class ClaimCalls:
         return claim is None or claim.status.allocation is None or is_of(record, claim, self._driver.name)
 
     async def _soon(self, asking: Coroutine[Any, Any, ResourceClaim | None]) -> ResourceClaim | None:
-        """What the server says; nothing when it does not say it soon."""
+        """The answer of the API server; None when it takes longer than `_SOON` seconds."""
         asked, sleeping = asyncio.ensure_future(asking), asyncio.ensure_future(self._clock.sleep(_SOON))
         try:
             await asyncio.wait((asked, sleeping), return_when=asyncio.FIRST_COMPLETED)
@@ -251,6 +252,7 @@ class ClaimCalls:
                     answers[uid] = ""
                     self._metrics.answered(UNPREPARE, "remembered")
                 else:
+                    # A damaged record has lost namespace and name; the kubelet has told them.
                     records[uid] = msgspec.structs.replace(record, ref=ref)
         failures = await self._release(list(records.values()), meter) if records else {}
         for uid, record in records.items():
@@ -304,7 +306,7 @@ class ClaimCalls:
         return None
 
     async def _clean_up(self, record: Preparation, meter: CallMeter) -> None:
-        """Have nothing left of a preparation that did not end. Raise what went wrong."""
+        """Undo an unfinished preparation completely. Raise what went wrong."""
         failure = (await self._release([record], meter))[record.ref.uid]
         if failure is not None:
             raise failure
@@ -328,7 +330,7 @@ class ClaimCalls:
     # Later
 
     async def update(self, uid: str, devices: Sequence[PreparedDevice]) -> None:
-        """Remember more about devices of a prepared claim, and tell its containers. Raise NotFound, Unavailable."""
+        """Update devices of a prepared claim: record, metadata files, claim status. Raise NotFound, Unavailable."""
         async with self._locks.held([uid]):
             record = await self._remembered(ClaimRef(namespace="", name="", uid=uid))
             if record is None or record.state is not RecordState.PREPARED:

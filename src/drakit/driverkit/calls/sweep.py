@@ -1,6 +1,6 @@
-"""Put in order what an earlier life left behind: at the start, and every ten minutes.
+"""Clean up what an earlier process left behind: at the start, and every ten minutes.
 
-In:  records, files, and the server's word on which claims exist.
+In:  records, files, and which claims exist according to the API server.
 Out: CDI files as the records say; claims that are gone unprepared; files that belong to no claim removed.
 """
 
@@ -73,7 +73,7 @@ class Sweep:
             await self._clock.sleep(INTERVAL)
 
     async def sweep(self) -> None:
-        """Unprepare every claim that nobody can be using any more. One that nobody can tell about is kept."""
+        """Unprepare every claim that is gone or not allocated any more. When the API server cannot tell, keep it."""
         for uid in await self._records.uids():
             record = await self._records.get(uid)
             if record is None or record.state is RecordState.DAMAGED:
@@ -109,6 +109,7 @@ class Sweep:
     async def _remove_orphan(self, uid: str) -> None:
         async with self._locks.held([uid]):
             try:
+                # Under the lock, so asked again: a call may have prepared the claim since the files were listed.
                 if await self._records.get(uid) is None:
                     await self._artifacts.remove(uid)
             except (OSError, DrakitError) as error:

@@ -116,6 +116,7 @@ class HealthService(DRAResourceHealthServicer):
     ) -> AsyncIterator[health.NodeWatchResourcesResponse]:
         """The state at once, after every change, and now and then."""
         while not self._board.closed:
+            # Taken before the state is sent: a report that comes meanwhile sets this event, and is not missed.
             changed = self._board.changed
             if self._board.reports is not None:
                 yield self._message()

@@ -76,6 +76,7 @@ class UnixServer:
             raise Unavailable(f"cannot listen on {self.path}: {error}") from error
         self._server = server
         await server.start()
+        # After start: a kubelet dials as soon as the name appears.
         beside.rename(self.path)
         self._identity = _identity(self.path)
         log.log(V[2], "listening on %s", self.path)
@@ -83,6 +84,7 @@ class UnixServer:
     async def _stop(self, grace: float) -> None:
         """Take no more calls; those under way may end."""
         server, self._server = self._server, None
+        # Before the server stops: no new connection comes while calls under way end.
         if self.owner() is Owner.OURS:
             self.path.unlink(missing_ok=True)
         self._identity = None

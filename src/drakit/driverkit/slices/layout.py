@@ -59,6 +59,7 @@ def _along(devices: Sequence[Device], before: Sequence[Sequence[str]]) -> list[l
 def _anew(devices: Sequence[Device]) -> list[list[Device]]:
     chunks: list[list[Device]] = []
     for device in devices:
+        # With the new device counted in: it may be the one that lowers the limit of the slice.
         if not chunks or len(chunks[-1]) >= limit_of([*chunks[-1], device]):
             chunks.append([])
         chunks[-1].append(device)

@@ -57,6 +57,7 @@ def plan_pool(pool: DevicePool, current: Iterable[ResourceSlice], who: Publicati
     before = [[device.name for device in each.spec.devices] for each in kept if each.spec.devices]
     contents = cut(pool, before)
     renewed = bool(kept) and _is_other_set(kept, contents)
+    # The scheduler ignores older generations, and a pool that is not complete. So it never sees a mix.
     generation = newest + 1 if renewed else max(newest, 1)
     create, update = [], []
     for number, content in enumerate(contents):
@@ -85,9 +86,13 @@ def desired_slices(pool: DevicePool, who: Publication) -> list[ResourceSlice]:
 
 
 def _numbered(slices: Iterable[ResourceSlice]) -> tuple[dict[int, ResourceSlice], list[ResourceSlice]]:
-    """Slices by the number in their name, which keeps the author's order; the rest is not ours, or is there twice."""
+    """Slices by the number in their name, which keeps the order of devices; and the rest, which has to go.
+
+    The rest has no number, or a number that another slice has too.
+    """
     ours: dict[int, ResourceSlice] = {}
     surplus: list[ResourceSlice] = []
+    # Newest generation first: of two slices with one number the older one is surplus.
     for each in sorted(slices, key=lambda found: (-found.spec.pool.generation, found.metadata.name)):
         number = _NUMBERED.match(each.metadata.name)
         if number is None or int(number.group(1)) in ours:
@@ -99,6 +104,7 @@ def _numbered(slices: Iterable[ResourceSlice]) -> tuple[dict[int, ResourceSlice]
 
 def _is_other_set(kept: Sequence[ResourceSlice], contents: Sequence[SliceContent]) -> bool:
     """Whether slices come or go, or a device or counter set is in another one than before."""
+    # Different generations: an earlier update stopped half-way, so the pool has to become whole again.
     if len(kept) != len(contents) or len({each.spec.pool.generation for each in kept}) > 1:
         return True
     was = _homes((each.spec.devices, each.spec.shared_counters) for each in kept)

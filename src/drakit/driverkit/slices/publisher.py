@@ -143,6 +143,7 @@ class SlicePublisher:
         except Exception as error:
             self.problem = f"devices() failed: {error}"
             raise
+        # Somebody else changes our slices. Wait longer each time, or two writers would fight without end.
         if is_repair and plan:
             self._no_repair_before = self._clock.monotonic() + self._repairs.failed()
         return Result.after(RESYNC)
@@ -174,6 +175,7 @@ class SlicePublisher:
         return [*local, *(each for each in every if not each.spec.node_name and each.spec.pool.name in shared)]
 
     async def _carry_out(self, plan: SlicePlan) -> None:
+        # Create, update, delete: a pool is incomplete rather than short of devices while this runs.
         for wanted in plan.create:
             self._learn(wanted, await self._client.create(wanted))
             self._writes.labels(self._driver, "create").inc()

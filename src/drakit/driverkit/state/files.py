@@ -99,6 +99,7 @@ def _names(directory: Path) -> list[str]:
 def write_whole(path: Path, content: bytes, *, flush: bool) -> None:
     """Write beside and rename. The temporary name has no suffix that a container runtime would look at."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # With the pid: two instances of a driver may write the same file during a rolling update.
     beside = path.with_name(f".{path.name}.tmp{os.getpid()}")
     try:
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -121,6 +122,7 @@ def _overwrite(path: Path, content: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY)
     try:
         _write_all(descriptor, content)
+        # Cut after writing, so that a reader never finds the file empty.
         os.ftruncate(descriptor, len(content))
         os.fsync(descriptor)
     finally:

@@ -82,6 +82,7 @@ async def held_in_file(path: Path, ranges: Sequence[tuple[int, int]], clock: Clo
     try:
         for start, length in ranges:
             while not _explained(path, lambda: _try_lock(descriptor, start, length)):  # noqa: B023 - called at once
+                # Polled: a lock call that waits would hold a thread, and could not be cancelled.
                 await clock.sleep(_PAUSE)
         yield
     finally:

@@ -18,6 +18,7 @@ class BytePipe:
     async def write(self, data: bytes) -> None:
         async with self._changed:
             await self._changed.wait_for(lambda: self._ended or len(self._waiting) < _MOST_WAITING)
+            # Whoever waited for room may find that the reader has left in the meantime; its data has no reader then.
             if not self._ended:
                 self._waiting += data
                 self._changed.notify_all()

@@ -125,6 +125,7 @@ class CdiRegistry:
         providers = [spec for spec in specs if device in spec.devices]
         if not providers:
             raise DeviceUnresolved(f'CDI device "{device}": {self._why_missing(specs)}')
+        # Only files of the same directory conflict: a later directory is meant to override an earlier one.
         most = max(spec.priority for spec in providers)
         best = [spec for spec in providers if spec.priority == most]
         if len(best) > 1:
@@ -151,6 +152,8 @@ class CdiRegistry:
     def _spec(self, path: Path, priority: int) -> _SpecFile | None:
         try:
             status = path.stat()
+            # A driver replaces its spec file by a rename. The new file may have the old one's size and, on a coarse
+            # clock, its time; its inode differs.
             state = (status.st_mtime_ns, status.st_size, status.st_ino)
             known = self._read.get(path)
             if known is None or known[0] != state:
@@ -176,6 +179,7 @@ def _read_spec(path: Path, priority: int) -> _SpecFile:
         return _parse(document, path, priority)
     except (ValueError, yaml.YAMLError) as error:
         return _SpecFile(path, priority, error=f"invalid {path.suffix[1:].upper()}: {error}")
+    # A field of the wrong type shows up as any of these, as a spec is read without a schema.
     except (TypeError, AttributeError, KeyError) as error:
         return _SpecFile(path, priority, error=f"not a CDI spec: {error!r}")
 
@@ -216,6 +220,7 @@ def _variable(entry: str) -> tuple[str, str]:
 def _device_node(node: Mapping[str, Any]) -> CdiDeviceNode:
     return CdiDeviceNode(
         path=node["path"],
+        # CDI: without a host path the device has the same path on the node and in the container.
         host_path=node.get("hostPath") or node["path"],
         type=node.get("type") or "",
         major=node.get("major") or 0,

@@ -57,7 +57,7 @@ class Cgroups:
             return NO_CGROUP
 
     async def remove(self, path: str, clock: Clock) -> None:
-        """Once its processes are gone; one that is not there is a success.
+        """Remove a container's cgroup once its processes are gone. A missing one is a success.
 
         The kernel keeps a cgroup for a moment longer than its last process. What is there after a second stays, for the
         next agent's `sweep`.
@@ -82,7 +82,7 @@ class Cgroups:
                 directory.rmdir()
 
     def memory_of(self, path: str) -> int | None:
-        """Bytes that the cgroup holds and that the kernel cannot take back at once; none without such a cgroup."""
+        """The working set in bytes: usage without the inactive page cache. None when there is no such cgroup."""
         now, cached = ("memory.current", "inactive_file") if self.version == 2 else _V1_MEMORY
         for directory in self._directories(path):
             try:
@@ -117,6 +117,7 @@ class Cgroups:
             directory.mkdir(parents=True, exist_ok=True)
         if self.version == 2:
             self._hand_down(directories[0])
+        # The pod comes first: no container may run in it before the pod is limited.
         self._limit([directory.parent for directory in directories], pod)
         self._limit(directories, limits)
         oom = "memory.events" if self.version == 2 else "memory.oom_control"
@@ -127,7 +128,8 @@ class Cgroups:
         )
 
     def _hand_down(self, leaf: Path) -> None:
-        """Each level above must let its children have the controllers."""
+        """Enable the controllers on every level above the leaf."""
+        # From the root down: a level can only pass on the controllers that its own parent has passed to it.
         above = [parent for parent in reversed(leaf.parents) if parent.is_relative_to(self._root)]
         for parent in above:
             control = parent / "cgroup.subtree_control"
@@ -142,6 +144,7 @@ class Cgroups:
 
     def _write(self, directories: list[Path], name: str, value: str) -> None:
         controller = name.partition(".")[0]
+        # Version 1 has a hierarchy per controller, so a file exists in the directory of its own controller only.
         index = 0 if self.version == 2 else _V1_CONTROLLERS.index(controller)
         file = directories[index] / name
         if name not in _SWAP or file.exists():  # a kernel without swap accounting has no such file
@@ -163,6 +166,7 @@ def _v1_settings(limits: ContainerLimits) -> dict[str, str]:
         settings["cpu.cfs_period_us"] = str(limits.cpu_period)
         settings["cpu.cfs_quota_us"] = str(limits.cpu_quota)
     if limits.memory_bytes:
+        # The order counts: the kernel refuses a memory+swap limit below the memory limit.
         settings["memory.limit_in_bytes"] = str(limits.memory_bytes)
         settings["memory.memsw.limit_in_bytes"] = str(limits.memory_bytes)  # memory and swap together: no swap
     if limits.pids:

@@ -7,7 +7,7 @@ from typing import Self
 
 
 class PodChanges:
-    """Pod uids in the order in which they were told; one that waits already is not told twice.
+    """A queue of pod uids, oldest first. A uid that is in the queue already is not added again.
 
     An iterator for one reader; it ends after `close`.
     """
@@ -34,6 +34,8 @@ class PodChanges:
         while not self._waiting:
             if self._closed:
                 raise StopAsyncIteration
+            # Clear, then wait, with no await in between: a uid that is added now sets the event again and is not
+            # missed.
             self._wake.clear()
             await self._wake.wait()
         uid = next(iter(self._waiting))

@@ -1,7 +1,7 @@
 """The contract of a runtime: what the agent may rely on, whichever runtime is behind it.
 
 In:  sandboxes and containers as configurations, CDI device ids in the order in which they are to be applied.
-Out: their state, a word whenever a container changed by itself, and byte streams of exec, attach and port-forward.
+Out: their state, a notice whenever a container changed by itself, and byte streams of exec, attach and port-forward.
 
 A runtime is used as `async with`. Entering it finds again what an earlier agent left running; leaving it ends what
 the runtime itself started (watchers, connections), never a container: only `stop_*` does.
@@ -141,7 +141,7 @@ class SandboxConfig:
 
 
 class ContainerRole(StrEnum):
-    """What its end means to the pod; only the simulated runtime cares: it ends init containers at once."""
+    """What the container is in its pod. Only the simulated runtime uses it: its init containers exit at once."""
 
     MAIN = "main"
     INIT = "init"
@@ -176,9 +176,9 @@ class ContainerConfig:
     stop_signal: str = ""
     """A name such as `SIGUSR1`; empty is the image's, or SIGTERM."""
     termination_file: str = ""
-    """A file of the node in which the container may leave its last words; one of `mounts` shows it there."""
+    """The file on the node that holds the termination message; one of `mounts` brings it into the container."""
     log_on_error: bool = False
-    """A container that fails without last words has the end of its log for them."""
+    """terminationMessagePolicy FallbackToLogsOnError: without a termination message, use the end of the log."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Kept by the runtime and handed back, e.g. a hash of the container's spec."""
@@ -268,7 +268,7 @@ class ExecStreams(Protocol):
 
     @property
     def stderr(self) -> ByteReader:
-        """At its end from the start with a tty: everything comes on stdout."""
+        """Empty with a tty: a terminal has one output, which is stdout."""
         ...
 
     async def write_stdin(self, data: bytes) -> None:
@@ -350,7 +350,10 @@ class Runtime(Protocol):
         ...
 
     async def stop_container(self, container_id: str, *, grace: float) -> None:
-        """Ask it to end, kill it after `grace` seconds; returns once it has exited. Cancelling leaves it asked."""
+        """Send the stop signal, kill after `grace` seconds, return once it has exited.
+
+        A cancelled call does not take the stop signal back.
+        """
         ...
 
     async def remove_container(self, container_id: str) -> None:

@@ -49,4 +49,5 @@ async def connect_local(port: int) -> SocketStream:
             return SocketStream(*await asyncio.open_connection(host, port))
         except OSError as error:
             failures.append(str(error))
+    # The failure of 127.0.0.1 is the one to show: most programs listen there.
     raise RuntimeFailure(f"failed to connect to localhost:{port} inside the pod: {failures[0]}")

@@ -30,6 +30,7 @@ def _end_of_log(path: Path) -> bytes:
     """The text of its last lines, without what the log format adds."""
     with path.open("rb") as file:
         file.seek(0, os.SEEK_END)
+        # Only the end of the file is read: a log may have gigabytes. The first line may be cut, and is dropped below.
         file.seek(max(file.tell() - _LOG_BLOCK, 0))
         entries = [line.split(b" ", 3) for line in file.read().splitlines()[-_LAST_LINES:]]
     text = b"".join(entry[3] + b"\n" * (entry[2] == b"F") for entry in entries if len(entry) == 4)

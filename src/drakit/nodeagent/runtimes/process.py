@@ -133,6 +133,7 @@ class ProcessRuntime(SupervisedRuntime):
             if not Path(mount.host_path).exists():
                 raise DeviceUnresolved(f"CDI mount {mount.container_path}: {mount.host_path} is not on this node")
             mounts.append({"source": mount.host_path, "target": mount.container_path, "read_only": mount.read_only})
+        # A writable mount of a path onto itself is there without any mount.
         needless = [mount for mount in mounts if mount["source"] != mount["target"] or mount["read_only"]]
         if needless and self._namespace == "none":
             raise RuntimeRefusal(
@@ -182,7 +183,8 @@ class ProcessRuntime(SupervisedRuntime):
             ProcessName(container.running.pid.pid, container.running.pid.start).send(number, group=True)
 
     async def _end_rest(self, container: Supervised) -> None:
-        """The main process went with its shim; what it had started in its group may be there still."""
+        """Kill what is left of the session. The main process died with its shim, its children may still run."""
+        # After a reboot the session id belongs to other processes.
         if container.running is not None and container.running.boot == self._boot:
             _kill_session(container.running.pid.pid)
 

@@ -38,6 +38,7 @@ class NodeAuthentication:
         self._answers: AnswerCache[bytes, User | None] = AnswerCache(clock)
 
     async def user(self, certificate: bytes | None, authorization: str) -> User | None:
+        # A certificate here was verified by TLS. It wins over a token, as in a kubelet.
         if certificate is not None:
             return certificate_user(certificate)
         scheme, _, token = authorization.partition(" ")

@@ -20,6 +20,7 @@ ALLOWED_SECONDS = 300.0
 REFUSED_SECONDS = 30.0
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+# Fine-grained kubelet authorization: the own subresource of the path first, then `nodes/proxy`.
 _FINE = {"pods": ("pods", "proxy"), "runningpods": ("pods", "proxy"), "healthz": ("healthz", "proxy")}
 _OWN = {"stats": ("stats",), "metrics": ("metrics",), "logs": ("log",)}
 _CONNECTING = ("exec", "attach", "portForward", "run")

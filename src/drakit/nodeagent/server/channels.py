@@ -47,6 +47,7 @@ def chosen_protocol(request: web.Request, supported: Sequence[str]) -> str:
     wanted = [name.strip() for name in header.split(",") if name.strip()]
     if not wanted:
         return ""
+    # In the client's order: it lists what it likes best first.
     for name in wanted:
         if name in supported:
             return name
@@ -77,6 +78,7 @@ class Channels:
         if self._socket.closed:
             return
         try:
+            # At least once: an empty message is the greeting of the protocols before v5.
             for offset in range(0, max(len(data), 1), PIECE):
                 await self._send_piece(channel, data[offset : offset + PIECE])
         except ConnectionError:
@@ -116,4 +118,5 @@ class Channels:
     async def close(self, error: str = "") -> None:
         """Say goodbye: normally, or with what the client did wrong."""
         code = WSCloseCode.PROTOCOL_ERROR if error else WSCloseCode.OK
+        # A control frame of WebSocket carries at most 125 bytes, two of them for the code.
         await self._socket.close(code=code, message=error.encode()[:120])

@@ -83,6 +83,7 @@ class UpgradedConnection(web.StreamResponse):
         transport = request.transport
         if transport is None:
             raise ConnectionResetError("the client has gone")
+        # So that the reader can pause the socket: bytes of a fast client do not pile up.
         self._reader.set_transport(transport)
         await self.prepare(request)
         await self.write(b"")  # the head goes out now

@@ -86,6 +86,7 @@ async def read_log(
         source = _Source(path, file)
         try:
             source.seek(tail_start(file, tail) if tail is not None else 0)
+            # Without follow, only what was there at the start: a busy container must not keep the request open.
             end = None if follow is not None else os.fstat(file.fileno()).st_size
             alive = _Alive(follow, clock)
             while True:
@@ -96,6 +97,7 @@ async def read_log(
                         yield text
                     if selection.exhausted:
                         return
+                    # Reading a file never waits by itself; a long log would hold the event loop.
                     await asyncio.sleep(0)
                 if last:
                     return
@@ -106,7 +108,7 @@ async def read_log(
 
 
 class _Alive:
-    """Asks about the container now and then, for asking may be dear."""
+    """Whether the container runs. Asks the runtime at most once a second, as that may be expensive."""
 
     def __init__(self, ask: Callable[[], Awaitable[bool]] | None, clock: Clock) -> None:
         self._ask = ask
@@ -135,7 +137,10 @@ class _Source:
         self._rest = b""
 
     def records(self, end: int | None, *, last: bool) -> list[bytes] | None:
-        """Whole records of the next block; none at the end of what is there, with what is unfinished if it stays so."""
+        """Whole records of the next block, or None at the end of the file.
+
+        With `last`, an unfinished record is returned as well: its end will not come any more.
+        """
         size = BLOCK if end is None else min(BLOCK, end - self._file.tell())
         block = self._file.read(size) if size > 0 else b""
         if not block:
@@ -158,6 +163,7 @@ class _Source:
         except OSError:
             return False
         if (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev):
+            # copytruncate: the same file, cut by whoever rotates it.
             if there.st_size < self._file.tell():
                 self.seek(0)
                 return True
@@ -177,7 +183,7 @@ class _Source:
 
 
 def tail_start(file: BinaryIO, lines: int) -> int:
-    """Where the last so many lines begin: parts of a line (P) are no lines of their own."""
+    """The offset at which the last `lines` lines begin. Partial records (P) do not count as lines."""
     end = file.seek(0, os.SEEK_END)
     start, found = end, 0
     for offset, record in _backwards(file, end):

@@ -49,7 +49,10 @@ class Ends(Protocol):
 
 
 async def join(client: Ends, port: ByteStream) -> None:
-    """Both ways until both have ended, or one broke. A client that says it is done may still read."""
+    """Copy in both directions until the port has ended or the client dropped the connection.
+
+    A client that has sent everything may still read, so its end of input does not end the copy.
+    """
     outward = asyncio.create_task(_to_port(client, port))
     inward = asyncio.create_task(_to_client(client, port))
     dropped = asyncio.create_task(client.lost())
@@ -86,6 +89,7 @@ class ChannelForward:
         self._pairs = [_ChannelPair(channels, 2 * index, port) for index, port in enumerate(ports)]
 
     async def run(self) -> None:
+        # Before any data: the client takes the first message of each channel for the port.
         for pair in self._pairs:
             await pair.announce()
         listening = asyncio.create_task(self._listen())
@@ -193,6 +197,7 @@ class SpdyForward:
             raise StreamRefused from error
         kind = stream.headers.get("streamtype", "")
         if kind == "error":
+            # kubectl opens the error stream first, so that a failure to connect has somewhere to go.
             self._errors[_request_id(stream)] = stream
         elif kind == "data" and (errors := self._errors.pop(_request_id(stream), None)) is not None:
             task = asyncio.create_task(self._forward(port, stream, errors))
@@ -211,6 +216,7 @@ class SpdyForward:
         except DrakitError as error:
             message = f"error forwarding port {number} to {self._about}: {error}"
             log.info("%s", message)
+            # The order counts: the client reads the error, sees its end, and only then loses the data stream.
             await errors.write(message.encode())
             await errors.finish()
             await data.reset()

@@ -4,7 +4,7 @@ In:  a running exec or attach of the runtime, and a WebSocket of a client.
 Out: stdin one way; stdout, stderr and, last of all, how it ended the other way.
 
 The exit code is in a Status on channel 3. Whoever ends first ends the other: a client that goes takes its command with
-it, and a container that ends takes leave of its client.
+it, and the end of a container ends the connection of its client.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ class RemoteCommand:
         problem = ""
         try:
             await asyncio.wait((listening, running), return_when=asyncio.FIRST_COMPLETED)
+            # Both may be done: the exit code of the command is worth more than the fact that the client left.
             if running.done():
                 await self._tell(running.result())
             else:
@@ -126,7 +127,7 @@ class RemoteCommand:
         return problem
 
     async def _run(self, streams: ExecStreams) -> dict[str, object]:
-        """All output, then how it ended: a client may leave as soon as it knows."""
+        """Send all output, then return the exit status. The status must be last: a client leaves once it has it."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._pump(streams.stdout, STDOUT, wanted=self._options.stdout))
             group.create_task(self._pump(streams.stderr, STDERR, wanted=self._options.stderr))
@@ -134,7 +135,7 @@ class RemoteCommand:
         return exit_status(0 if self._attached else ending.result())
 
     async def _pump(self, source: ByteReader, channel: int, *, wanted: bool) -> None:
-        """What nobody wants is read all the same: the process would wait for it to be."""
+        """Copy one output stream. An unwanted stream is read and dropped; otherwise the process would block on it."""
         while piece := await source.read():
             if wanted:
                 await self._channels.send(channel, piece)

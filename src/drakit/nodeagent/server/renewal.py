@@ -45,6 +45,7 @@ class NodeCertificates:
             context.load_cert_chain(self.certificate, self.key)
             if self.client_ca is not None:
                 context.load_verify_locations(self.client_ca)
+                # Optional, as callers may come with a token instead. A certificate of another CA is still refused.
                 context.verify_mode = ssl.CERT_OPTIONAL
         except OSError as error:
             files = ", ".join(str(path) for path in (self.certificate, self.key, self.client_ca) if path)
@@ -80,6 +81,7 @@ class CertificateRenewal:
             self._certificates.renew(self._clock.now())
         stamp = self._certificates.stamp()
         if stamp != self._loaded:
+            # A context may be loaded while it is in use: handshakes that begin later use the new certificate.
             self._certificates.load(self._context)
             self._loaded = stamp
             log.info("the node serves with a new certificate: %s", self._certificates.certificate)

@@ -71,6 +71,7 @@ class NodeServer:
         self._certificates = certificates
         self._access = access
         self.port: int = bound.getsockname()[1]
+        # In this order: errors of authentication and authorization become answers as well.
         application = web.Application(middlewares=[self._answer, self._admit])
         application.add_routes(NodePages(node_name, pods, runtime, metrics=metrics, health=health).routes())
         application.add_routes(StreamPages(pods, runtime, clock).routes())
@@ -101,6 +102,7 @@ class NodeServer:
         if self._renewal is not None:
             self._renewal.cancel()
             await asyncio.gather(self._renewal, return_exceptions=True)
+        # Streams never end by themselves, and the shutdown of the server would wait for them.
         for task in self._tasks:
             task.cancel()
         await self._runner.cleanup()

@@ -107,6 +107,7 @@ class SpdyChannels:
         except ProtocolError as error:
             problem = ChannelError(str(error))
         self._session.cut()
+        # None means that the client has gone, and wakes whoever waits for a message.
         await self._messages.put(problem)
 
     async def _read_stdin(self, stream: SpdyStream) -> None:
@@ -121,4 +122,5 @@ class SpdyChannels:
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 await self._messages.put(ChannelMessage(RESIZE, line))
+            # No size is that long; a client that never ends its line must not fill the memory.
             rest = rest[:1000]

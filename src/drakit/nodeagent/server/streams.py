@@ -77,6 +77,7 @@ class StreamPages:
         )
         follow = (lambda: is_running(self._runtime, container.id)) if options.follow else None
         lines = read_log(path, selection, clock=self._clock, tail=options.tail_lines, follow=follow)
+        # A client that goes away must close the log file now, not when the generator is collected.
         async with contextlib.aclosing(lines):
             async for text in lines:
                 await response.write(text)
@@ -129,6 +130,7 @@ class StreamPages:
             await portforward.SpdyForward(upgraded, connect, about=about).run()
             return upgraded
         protocol = chosen_protocol(request, portforward.PROTOCOLS)
+        # In the tunnel every SPDY stream names its own port.
         ports = () if protocol == portforward.TUNNEL else _ports(request)
         socket = await open_socket(request, protocol)
         if protocol == portforward.TUNNEL:

@@ -32,6 +32,7 @@ _OPTIONS = (
     # An endpoint that comes back is used again soon: gRPC would wait up to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
+    # gRPC must not repeat a write by itself: whether the first one was applied is for us to find out.
     ("grpc.enable_retries", 0),
 )
 
@@ -106,6 +107,7 @@ def is_passing(error: aio.AioRpcError) -> bool:
         grpc.StatusCode.UNAVAILABLE,
         grpc.StatusCode.DEADLINE_EXCEEDED,
         grpc.StatusCode.CANCELLED,
+        # etcd answers UNKNOWN for every error that it does not translate into a code of gRPC.
         grpc.StatusCode.UNKNOWN,
         grpc.StatusCode.INTERNAL,
     )

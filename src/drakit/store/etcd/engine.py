@@ -105,6 +105,7 @@ class EtcdStore(EmbeddedStore):
             return
         self._closed = True
         if self._reserved:
+            # Writes under way go to their end: their callers still need the watch to learn of the outcome.
             await asyncio.wait(list(self._reserved.values()))
         await self._follower.close()
         self._watches.close(StoreClosed())
@@ -122,7 +123,10 @@ class EtcdStore(EmbeddedStore):
         return await self._judged(lambda: super(EtcdStore, self).delete(key, expected=expected))
 
     async def _judged(self, attempt: Callable[[], Awaitable[Record]]) -> Record:
-        """The outcome of a write. What the copy refuses may be otherwise by now: refused is only what still is."""
+        """Try a write against the copy. An error counts only if the copy was up to date.
+
+        The copy may be behind etcd, so the first refusal makes it catch up and the write is tried again.
+        """
         try:
             return await attempt()
         except (KeyExists, KeyNotFound, Conflict, _Stale):
@@ -134,7 +138,7 @@ class EtcdStore(EmbeddedStore):
                 await self._catch_up()
 
     async def _commit(self, key: str, value: bytes | None) -> StoreEvent:
-        """Reserve the key and write; a caller that goes away takes nothing back."""
+        """Reserve the key and write. A cancelled caller does not cancel the write."""
         settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reserved[key] = settled
         return await asyncio.shield(asyncio.ensure_future(self._write(key, value, settled)))
@@ -160,6 +164,7 @@ class EtcdStore(EmbeddedStore):
         except aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED or not is_passing(error):
                 raise StoreUnavailable(f"etcd refuses the write: {error.details()}") from None
+            # The write is not repeated: it may have been applied although the answer was lost.
             self._connection.leave(endpoint)
             return await self._outcome(key, value, expected, error)
         if not done.succeeded:
@@ -167,7 +172,7 @@ class EtcdStore(EmbeddedStore):
         return done.header.revision
 
     async def _outcome(self, key: str, value: bytes | None, expected: int, error: aio.AioRpcError) -> int:
-        """What became of a write that was not answered. Only what is found there is known to have been applied."""
+        """Find out whether an unanswered write was applied: it was if its value is there now, else nobody knows."""
         answer = await self._range(pb.RangeRequest(key=self._keys.of(key)))
         for found in answer.kvs:
             if value is not None and found.mod_revision > expected and found.value == value:
@@ -209,7 +214,10 @@ class EtcdStore(EmbeddedStore):
         return await super().watch(prefix, after=after, buffer=buffer)
 
     async def _reach(self, revision: int | None) -> None:
-        """Be as new as etcd is now, or as a revision that a client has seen, from whichever replica."""
+        """Wait until the copy has `revision`; without one, until it is as new as etcd now.
+
+        A client may have seen the revision on another replica.
+        """
         if revision is None or revision > self._open().revision:
             await self._catch_up()
 
@@ -254,6 +262,7 @@ class EtcdStore(EmbeddedStore):
         self._open()
 
     async def _ask(self, before: asyncio.Task[None] | None) -> None:
+        # One question at a time. Callers that come while it is on its way need a later answer, and share the next one.
         if before is not None and not before.done():
             await asyncio.wait((before,))
         self._asked = True
@@ -278,6 +287,7 @@ class EtcdStore(EmbeddedStore):
             raise StoreUnavailable("etcd's events do not arrive")
 
     async def _put_marker(self) -> None:
+        # Repeating it on another member does no harm: the marker has no value.
         asked = pb.PutRequest(key=self._keys.marker)
         await self._connection.read(lambda each: each.kv.Put(asked, timeout=READ_SECONDS))
 
@@ -289,11 +299,13 @@ class EtcdStore(EmbeddedStore):
     async def _take(self, events: Sequence[pb.Event], revision: int) -> None:
         for event in events:
             number = self._keys.revision(event.kv.mod_revision)
+            # A stream that was opened again may repeat events; their revision tells.
             if self._keys.is_object(event.kv.key) and number > self._state.revision:
                 value = event.kv.value if event.type == pb.Event.PUT else None
                 if self._publish(self._state.event(number, self._keys.name(event.kv.key), value)):
                     # A burst would drop watchers that keep up well, had they no turn in between.
                     await asyncio.sleep(0)
+        # Last, and for the marker too: it is no object, but its revision completes the copy.
         self._note(self._keys.revision(revision))
 
     def _note(self, revision: int) -> None:
@@ -306,11 +318,12 @@ class EtcdStore(EmbeddedStore):
                 arrival.set_result(None)
 
     async def _read_anew(self) -> None:
-        """Begin again with what is there. Watches have a gap, which they must not: they end, and their readers list."""
+        """Replace the copy by what etcd has now. Watches would have a gap, so they end and their clients list again."""
         revision, records = await read_all(self._connection, self._keys)
         state = State(self._state.history.retention)
         state.restore(revision, records)
         self._state = state
+        # Deletions that we missed are not known, so every prefix counts as changed.
         for prefix in self._written:
             self._written[prefix] = revision
         self._watches.close(WatcherTooSlow("", self._watches.revision, 0))
@@ -343,6 +356,7 @@ async def read_all(connection: Connection, keys: Keys) -> tuple[int, dict[str, R
     while True:
         asked = pb.RangeRequest(key=start, range_end=end, limit=PAGE, revision=revision)
         page = await _page(connection, asked)
+        # All pages are read at the revision of the first; otherwise the copy would mix several states.
         revision = revision or page.header.revision
         for found in page.kvs:
             if keys.is_object(found.key):

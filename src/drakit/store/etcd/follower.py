@@ -81,6 +81,7 @@ class EtcdFollower:
                 await self._read(endpoint)
             except aio.AioRpcError as error:
                 self._connection.leave(endpoint)
+                # A stream that delivered something was healthy: the pause starts again from the shortest.
                 failures = 1 if self._revision() > before else failures + 1
                 if failures == 1:
                     log.warning("watch of etcd at %s ended: %s", endpoint.address, error.details() or error.code().name)
@@ -110,6 +111,7 @@ class EtcdFollower:
             stream.cancel()
 
     async def _heed(self, answer: pb.WatchResponse) -> None:
+        # Checked before `canceled`: etcd sets both, and only this one asks for a full read.
         if answer.compact_revision:
             raise _Compacted
         if answer.canceled:
@@ -117,6 +119,8 @@ class EtcdFollower:
                 grpc.StatusCode.UNAVAILABLE, aio.Metadata(), aio.Metadata(), answer.cancel_reason or "watch canceled"
             )
         if answer.events:
+            # Every write of ours is one key in one transaction, so a revision is one event, and no fragment can split
+            # it.
             await self._take(answer.events, answer.events[-1].kv.mod_revision)
         elif not answer.created:
             # A progress notification: the watch is at the header's revision, and everything before it was sent.

@@ -46,4 +46,5 @@ async def read_layout(connection: Connection, keys: Keys, *, begin_at: int = EMP
         raise Corrupt(f"{place} has no version that drakit can read") from None
     if version.layout > LAYOUT:
         raise SchemaTooNew(place, version.layout, LAYOUT)
+    # The revision at which the version was written is known in both sequences, so their distance is.
     keys.shift = version.revision - found.kvs[0].create_revision

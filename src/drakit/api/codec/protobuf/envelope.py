@@ -23,12 +23,13 @@ from drakit.base.errors import DecodeError, Unsupported
 CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
 _FRAME = 4
+# Every list kind has its metadata as field 1 and its items as field 2.
 _ITEMS = b"\x12"
 
 
 @cache
 def has_message(api_version: str, kind: str) -> bool:
-    """Asked of every request, and only about kinds that are served."""
+    """Whether a kind has a protobuf form. Cached without a limit: only served kinds are asked about."""
     return message_of(api_version, kind) is not None
 
 
@@ -55,6 +56,7 @@ def encode_message(api_version: str, kind: str, document: Mapping[str, Any]) -> 
 
 def encode_envelope(api_version: str, kind: str, message: bytes) -> bytes:
     """`message` has its length before it."""
+    # contentEncoding and contentType are empty, and are written all the same, as by Go.
     return b"%b%b%b\x1a\x00\x22\x00" % (MAGIC, _types(api_version, kind), message)
 
 
@@ -77,6 +79,7 @@ def decode_frames(data: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
     while at < len(data):
         size = int.from_bytes(data[at : at + _FRAME])
         at += _FRAME
+        # A frame that is cut off is an error, not an event to wait for: the data is complete.
         if at + size > len(data):
             raise end_of_message()
         yield _read_event(data, at, at + size)
@@ -115,6 +118,7 @@ def _decode(data: bytes) -> dict[str, Any]:
     if encoding:
         raise Unsupported(f"content encoding {encoding!r} is not supported in protobuf bodies")
     start, stop = parts.get(2, (0, 0))
+    # An envelope may also carry JSON, which clients send for kinds without a message.
     if content in ("", CONTENT_TYPE):
         return {**head, **_completed(version, kind, reader_of(_message(version, kind))(data, start, stop))}
     if content != "application/json":

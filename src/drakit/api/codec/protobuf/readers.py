@@ -62,6 +62,7 @@ def reader_of(message: str) -> ReadSpan:
         while at < end:
             key = data[at]
             at += 1
+            # One byte is the usual case, read without a call; only longer varints go through `read_varint`.
             if key > 127:
                 key, at = read_varint(data, at - 1)
             entry = entries.get(key)
@@ -102,6 +103,7 @@ def _finisher(fields: Sequence[MessageField]) -> Callable[[dict[str, Any], bytes
     shown = [(field.name, _shown_empty(field)) for field in fields if _shows_empty(field)]
 
     def finish(result: dict[str, Any], data: bytes, spans: Spans) -> None:
+        # Go writes zero values to the wire, and omitempty leaves them out of JSON.
         for name in hidden:
             if name in result and not result[name]:
                 del result[name]
@@ -109,6 +111,7 @@ def _finisher(fields: Sequence[MessageField]) -> Callable[[dict[str, Any], bytes
             if key not in spans:
                 if not always:
                     continue
+                # A message of no bytes: its fields get the values that JSON shows for empty ones.
                 value = read(b"", 0, 0)
             else:
                 value = _read_spans(read, data, spans[key])
@@ -152,6 +155,7 @@ def _entries(field: MessageField) -> Iterator[tuple[int, _Entry]]:
         yield key, _Entry(field.name, span=_entry_reader(field), put=_put_pair)
     elif field.form == LIST and number is not None:
         yield key, _Entry(field.name, number=number, put=_append)
+        # Writers may send numbers one by one or packed, and a reader has to take both.
         yield field.number << 3 | 2, _Entry(field.name, span=_packed_reader(number), put=_extend)
     elif field.form == LIST:
         yield key, _Entry(field.name, span=_span_reader(field.type), put=_append)

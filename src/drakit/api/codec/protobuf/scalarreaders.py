@@ -37,6 +37,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
         at += 1
         result |= (byte & 0x7F) << shift
         if byte < 0x80:
+            # Ten bytes carry 70 bits; what is beyond 64 is dropped, as in Go.
             return result & 0xFFFFFFFFFFFFFFFF, at
         shift += 7
         if shift >= 70:
@@ -55,6 +56,7 @@ def read_bytes(data: bytes, at: int, end: int) -> str:
 
 
 def int64(value: int) -> int:
+    # Negative numbers are on the wire as 64 bits in two's complement.
     return value - (1 << 64) if value >> 63 else value
 
 
@@ -82,7 +84,7 @@ def fields_of(data: bytes, at: int, end: int) -> dict[int, Any]:
 
 
 def skip(data: bytes, at: int, key: int, end: int) -> int:
-    """The place behind a field that nobody knows. Groups, which nobody has sent for long, may be nested."""
+    """The position after an unknown field. Groups, an obsolete wire type, may be nested."""
     depth = 0
     while True:
         if not key >> 3:
@@ -122,6 +124,7 @@ def _numbers(data: bytes, at: int, end: int) -> tuple[int, int]:
 def _instant(data: bytes, at: int, end: int) -> datetime | None:
     """Seconds and nanoseconds since 1970; nothing at all is no time."""
     seconds, nanos = _numbers(data, at, end)
+    # Go writes the zero time as an empty message; 1970 itself has its fields.
     if at == end:
         return None
     try:

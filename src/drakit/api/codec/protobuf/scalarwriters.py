@@ -61,6 +61,7 @@ class _Texts(dict[str, bytes]):
         data = text.encode("utf-8", "replace")
         made = LENGTHS[len(data)] + data
         if len(text) <= _CACHED_LENGTH:
+            # Dropping everything is cheap and rare; an order of use would cost on every hit.
             if len(self) >= _CACHED:
                 self.clear()
             self[text] = made
@@ -88,6 +89,7 @@ def write_time(text: str | None) -> bytes:
     if not text:
         return b"\x00"
     seconds = (parse_time(text) - _EPOCH) // _SECOND
+    # metav1.Time has whole seconds; the nanoseconds are written as zero, as by Go.
     return sized(b"\x08%b\x10\x00" % varint(seconds))
 
 

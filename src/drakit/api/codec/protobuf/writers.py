@@ -43,6 +43,7 @@ def tag_of(field: MessageField) -> bytes:
 
 def _together(run: Sequence[MessageField], scope: dict[str, Any]) -> list[str]:
     """One formatting for fields that are always on the wire."""
+    # The tag becomes part of a format string, so a byte that is a percent sign is doubled.
     form = b"".join(tag_of(each).replace(b"%", b"%%") + b"%b" for each in run)
     parts = ", ".join(_always(each, scope) for each in run)
     return [f"    add({form!r} % ({parts},))"]
@@ -83,6 +84,7 @@ def _unset(field: MessageField) -> Any:
 def _write_map(
     add: Callable[[bytes], None], tag: bytes, entries: Mapping[str, Any], write: Callable[[Any], bytes], unset: Any
 ) -> None:
+    # Sorted, as Go does it: the same object has to give the same bytes.
     for key in sorted(entries):
         value = entries[key]
         value = unset if value is None else value

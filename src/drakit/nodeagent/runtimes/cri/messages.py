@@ -1,4 +1,4 @@
-"""Between the contract's words and CRI's messages."""
+"""Convert between the runtime contract's types and CRI messages."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from drakit.nodeagent.runtimes.lastwords import last_words
 from drakit.pluginapi import cri_v1_pb2 as cri
 
 OURS = {"drakit.dev/managed": "true"}
-"""On everything that we make: a kubelet may use the same runtime, and its pods are none of ours."""
+"""Labels on everything that drakit creates. A kubelet may use the same runtime; its pods are left alone."""
 POD_NAME, POD_NAMESPACE, POD_UID = "io.kubernetes.pod.name", "io.kubernetes.pod.namespace", "io.kubernetes.pod.uid"
 LOG_DIRECTORY, HOST_NETWORK, TTY = "drakit.dev/log-directory", "drakit.dev/host-network", "drakit.dev/tty"
 TERMINATION_FILE, LOG_ON_ERROR = "drakit.dev/termination-file", "drakit.dev/log-on-error"
-"""What CRI does not tell again, and the next agent needs."""
+"""Annotations for what CRI does not return in a status, and what an agent needs after its restart."""
 CONTAINER_NAME = "io.kubernetes.container.name"
 
 _PROPAGATION = {
@@ -47,8 +47,10 @@ def sandbox_message(sandbox: SandboxConfig) -> cri.PodSandboxConfig:
         metadata=cri.PodSandboxMetadata(
             name=sandbox.pod.name, uid=sandbox.pod.uid, namespace=sandbox.pod.namespace, attempt=sandbox.attempt
         ),
+        # A pod with hostNetwork has the hostname of the node.
         hostname="" if sandbox.host_network else sandbox.hostname,
         log_directory=sandbox.log_directory,
+        # Ours come last: a label of the pod must not be able to hide the pod from us.
         labels={**sandbox.labels, **_pod_labels(sandbox.pod)},
         annotations={**sandbox.annotations, **told},
         linux=linux,
@@ -98,7 +100,7 @@ def sandbox_info(sandbox: cri.PodSandbox, ip: str) -> SandboxInfo:
 
 
 def container_info(container: cri.Container, status: cri.ContainerStatus) -> ContainerInfo:
-    """A state that the runtime does not know is an end that nobody saw."""
+    """CONTAINER_UNKNOWN counts as exited, with the reason ContainerStatusUnknown."""
     state = _STATES.get(status.state, ContainerState.EXITED)
     labels = container.labels
     return ContainerInfo(
@@ -131,7 +133,7 @@ def _told(config: ContainerConfig) -> dict[str, str]:
 
 
 def _message(status: cri.ContainerStatus) -> str:
-    """The runtime's own word; else the container's last ones."""
+    """The message of the runtime if it has one, otherwise the termination message of the container."""
     if status.message or status.state != cri.CONTAINER_EXITED:
         return status.message
     return last_words(
@@ -143,6 +145,7 @@ def _message(status: cri.ContainerStatus) -> str:
 
 
 def whole_seconds(seconds: float) -> int:
+    # CRI takes whole seconds, and 0 means at once: half a second of grace must not become none.
     return max(math.ceil(seconds), 0)
 
 
@@ -167,6 +170,7 @@ def _mount(mount: BindMount) -> cri.Mount:
 
 def _resources(limits: ContainerLimits) -> cri.LinuxContainerResources:
     return cri.LinuxContainerResources(
+        # A period without a quota limits nothing: leave it to the runtime.
         cpu_period=limits.cpu_period if limits.cpu_quota else 0,
         cpu_quota=limits.cpu_quota,
         cpu_shares=limits.cpu_shares,

@@ -129,6 +129,7 @@ class CriRuntime:
         try:
             request = cri.PullImageRequest(image=spec)
             answer = await self._call(self._images.PullImage, request, seconds=_PULL_SECONDS)
+        # Runtimes answer a failed pull with any code; for the pod all of them are ErrImagePull and are tried again.
         except (RuntimeFailure, RuntimeRefusal) as error:
             raise ImageUnavailable(f'Failed to pull image "{image}": {error}') from None
         return str(answer.image_ref)
@@ -179,7 +180,7 @@ class CriRuntime:
             raise
 
     async def _sandbox_config(self, sandbox_id: str) -> cri.PodSandboxConfig:
-        """As it was made; for a sandbox of an earlier agent, what its status still tells."""
+        """The config of a sandbox. After a restart of the agent it is rebuilt from the status of the sandbox."""
         known = self._sandbox_configs.get(sandbox_id)
         if known is None:
             request = cri.PodSandboxStatusRequest(pod_sandbox_id=sandbox_id)
@@ -213,6 +214,7 @@ class CriRuntime:
     async def containers(self) -> list[ContainerInfo]:
         found = await self._list()
         infos = await asyncio.gather(*(self._info(container) for container in found))
+        # Forget containers that something else removed; otherwise the cache grows as long as the agent runs.
         known = {container.id for container in found}
         self._ended = {key: info for key, info in self._ended.items() if key in known}
         return [info for info in infos if info is not None]
@@ -222,7 +224,10 @@ class CriRuntime:
         return list((await self._call(self._runtime.ListContainers, request)).containers)
 
     async def _info(self, container: cri.Container) -> ContainerInfo | None:
-        """What ended does not change any more, so it is asked for once. None: removed in between."""
+        """The status of a container. An exited container never changes, so it is cached.
+
+        None when the container was removed after it was listed.
+        """
         if container.id in self._ended:
             return self._ended[container.id]
         request = cri.ContainerStatusRequest(container_id=container.id)
@@ -274,13 +279,14 @@ class CriRuntime:
     async def port_forward(self, sandbox_id: str, port: int) -> ByteStream:
         request = cri.PortForwardRequest(pod_sandbox_id=sandbox_id, port=[port])
         url = (await self._call(self._runtime.PortForward, request)).url
+        # The WebSocket protocol of port-forward has the ports in the URL; the runtime gives a URL without them.
         joint = "&" if "?" in url else "?"
         return SocketForward(await open_socket(self._session, f"{url}{joint}port={port}", protocols=(V4,)))
 
     # -- changes
 
     async def _follow(self) -> None:
-        """Events as long as the runtime sends them; else a look at everything, again and again."""
+        """Read the event stream of the runtime. A runtime without one is listed every second instead."""
         while True:
             try:
                 async for event in self._runtime.GetContainerEvents(cri.GetEventsRequest()):
@@ -290,6 +296,7 @@ class CriRuntime:
             except grpc.aio.AioRpcError as error:
                 if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                     await self._relist()
+            # Events that the runtime sends while the stream is down are lost: it does not repeat them.
             await self._clock.sleep(_RECONNECT_SECONDS)
 
     async def _relist(self) -> None:

@@ -56,6 +56,7 @@ class SocketSession:
             await self._send(bytes([_STDIN]) + data)
 
     async def close_stdin(self) -> None:
+        # v4 cannot close a single stream: closing stdin would mean to close the whole connection, output included.
         if self._stdin and self._socket.protocol == V5:
             await self._send(bytes([_CLOSE, _STDIN]))
 
@@ -63,6 +64,7 @@ class SocketSession:
         await self._send(bytes([_RESIZE]) + json.dumps({"Width": width, "Height": height}).encode())
 
     async def wait(self) -> int:
+        # Several callers may wait; cancelling one of them must not cancel the shared future.
         return await asyncio.shield(self._exit)
 
     async def close(self) -> None:
@@ -81,6 +83,7 @@ class SocketSession:
                 if message.type is aiohttp.WSMsgType.BINARY and message.data:
                     await self._take(message.data[0], message.data[1:])
         finally:
+            # The connection ended without a Status: the exit code is unknown, and waiters must not hang.
             if not self._exit.done():
                 self._exit.set_result(_UNKNOWN_EXIT)
             await self._stdout.end()
@@ -100,6 +103,7 @@ class SocketForward:
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
+        # The first message of either channel only repeats the port.
         self._greetings = {0, 1}
 
     async def read(self) -> bytes:

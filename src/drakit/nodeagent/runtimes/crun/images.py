@@ -53,6 +53,7 @@ class ImageStore:
     def find(self, name: str) -> LocalImage:
         """Raises ImageUnavailable for a name that no directory has, RuntimeRefusal for a directory that is no image."""
         known = self._known.get(name)
+        # Somebody may have removed the directory since.
         if known is not None and known.root.is_dir():
             return known
         path, tag = self._locate(name)
@@ -114,6 +115,7 @@ def _manifest(layout: Path, tag: str) -> tuple[str, dict[str, Any]]:
 
 def _blob_path(layout: Path, digest: str) -> Path:
     algorithm, _, value = digest.partition(":")
+    # The digest becomes a path: a damaged index must not lead out of the layout.
     if not value.isalnum() or not algorithm.isalnum():
         raise ValueError(f"digest {digest!r}")
     return layout / "blobs" / algorithm / value
@@ -136,6 +138,7 @@ def _unpack(layout: Path, layers: list[str], target: Path) -> None:
         for digest in layers:
             with tarfile.open(_blob_path(layout, digest)) as archive:
                 _apply(archive, temporary)
+        # mkdtemp makes a directory for its owner alone, but a container may run as another user.
         temporary.chmod(0o755)
         temporary.rename(target)
     except BaseException:
@@ -146,12 +149,14 @@ def _unpack(layout: Path, layers: list[str], target: Path) -> None:
 def _apply(archive: tarfile.TarFile, root: Path) -> None:
     for member in archive:
         path = PurePosixPath(member.name)
+        # OCI whiteouts: an opaque marker hides all that lower layers have in its directory, any other hides one entry.
         if path.name == _OPAQUE:
             _remove_entries(root / path.parent)
         elif path.name.startswith(_WHITEOUT):
             _remove(root / path.parent / path.name.removeprefix(_WHITEOUT))
         else:
             place = root / path
+            # A layer may replace a directory or a link by a file; extracting would write through the link.
             if not member.isdir() and (place.is_symlink() or place.exists()):
                 _remove(place)
             # The filter refuses whatever would leave the root, by its name or through a link.

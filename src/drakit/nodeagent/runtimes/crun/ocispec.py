@@ -38,6 +38,7 @@ def oci_spec(config: ContainerConfig, image: LocalImage, edits: CdiEdits, *, hos
         "mounts": [*_system_mounts(), *_node_files(config), *map(_volume, config.mounts), *_device_mounts(edits)],
         "hooks": _hooks(edits),
         "linux": {
+            # No network namespace: there is no CNI here, the pod uses the network of the node.
             "namespaces": [{"type": kind} for kind in ("pid", "mount", "uts", "ipc")],
             "devices": [_device(node) for node in edits.device_nodes],
             "maskedPaths": [] if config.privileged else _MASKED,
@@ -59,6 +60,7 @@ def command_of(config: ContainerConfig, image: LocalImage) -> list[str]:
 
 def _process(config: ContainerConfig, image: LocalImage, edits: CdiEdits, hostname: str) -> dict[str, Any]:
     env = {"PATH": _PATH, "HOSTNAME": hostname} | ({"TERM": "xterm"} if config.tty else {})
+    # Later wins: defaults, then the image, then the pod, then the CDI devices.
     env |= dict(entry.partition("=")[::2] for entry in image.env)
     env |= dict(config.env) | edits.env
     return {

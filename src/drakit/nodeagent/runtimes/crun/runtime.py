@@ -139,6 +139,7 @@ class CrunRuntime(SupervisedRuntime):
         await super().start_container(container_id)
         container = self._known(container_id)
         pid_file = container.directory / "pid"
+        # crun reports the start by its pid file alone, so we poll for it.
         while not pid_file.exists() and not container.over.is_set():
             await self._clock.sleep(_LOOK_AGAIN)
         if not pid_file.exists():
@@ -156,12 +157,13 @@ class CrunRuntime(SupervisedRuntime):
         return shim_argv("hide", msgspec.json.encode([_UNIFIED]).decode(), *argv)
 
     def _signal(self, container: Supervised, number: signal.Signals) -> None:
-        """To the container's first process: the child of crun that its pid file names."""
+        """Signal the init process of the container: the child of crun that is named in the pid file."""
         try:
             pid = int((container.directory / "pid").read_text())
         except (OSError, ValueError):
             return
         running = container.running
+        # The pid may belong to another process by now. A child of our crun process can only be the container.
         if running is not None and parents().get(pid) == running.pid.pid:
             os.kill(pid, number)
 
@@ -182,7 +184,7 @@ class CrunRuntime(SupervisedRuntime):
         await self._cgroups.remove(container.record.cgroup, self._clock)
 
     async def _delete(self, container: Supervised) -> None:
-        """crun knows its container by pid and start time too; killing what is gone is no error."""
+        """Delete the container, killing it if it runs. Safe after a reboot: crun compares pid and start time."""
         await self._output(*self._hidden([*self._crun(), "delete", "--force", container.record.id]))
 
     async def _output(self, *argv: str) -> str:

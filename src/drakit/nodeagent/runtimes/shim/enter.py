@@ -21,6 +21,7 @@ _NOT_ALLOWED, _NOT_FOUND = 126, 127
 
 def enter(request: dict[str, Any]) -> NoReturn:
     try:
+        # When the agent dies, nobody reads the output of an exec any more.
         kernel.die_with_parent(signal.SIGKILL)
         if request["tty"]:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -44,6 +45,7 @@ def _join(request: dict[str, Any]) -> None:
     spaces = [kind for kind in ("user", "mnt", "uts") if _differs(pid, kind)]
     for descriptor in [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY) for kind in spaces]:
         kernel.set_namespace(descriptor)
+    # Joining a mount namespace does not change the root: the container may have built a new one within it.
     os.fchdir(root)
     if spaces:
         os.chroot(".")
@@ -57,5 +59,6 @@ def _drop_rights(request: dict[str, Any]) -> None:
     if request["gid"] is not None and request["gid"] != os.getgid():
         os.setgid(request["gid"])
     if request["uid"] is not None and request["uid"] != os.getuid():
+        # Before setuid: afterwards the right to change groups is gone.
         os.setgroups([])
         os.setuid(request["uid"])

@@ -1,8 +1,8 @@
 """What a process sees of the node's files: mounts and device nodes of its own, without touching the node's.
 
 A mount needs a place. Where the node has none, the nearest directory above is covered with an empty file system in
-which all its entries show up again, and the place is made there. The root itself cannot be covered, so it is built anew
-from its entries and entered.
+which all its entries show up again, and the place is made there. The root itself cannot be covered: a new
+root is built from its entries, and the process changes to it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class FileView:
     def apply(self, mounts: list[dict[str, object]], devices: list[dict[str, object]]) -> None:
         """Mounts whose paths are shorter come first: one may be within another."""
         places = [str(entry["target"]) for entry in mounts] + [str(entry["path"]) for entry in devices]
+        # Opened before anything is mounted: a mount may hide the source of a later one.
         sources = {str(entry["source"]): self._open(str(entry["source"])) for entry in mounts}
         if any(not os.path.lexists(place) for place in places):
             self._new_root()
@@ -80,6 +81,7 @@ class FileView:
         numbers = os.makedev(int(str(device["major"])), int(str(device["minor"])))
         mode = device["file_mode"]
         os.mknod(place, kind | (0o666 if mode is None else int(str(mode))), numbers)
+        # mknod applies the umask.
         os.chmod(place, 0o666 if mode is None else int(str(mode)))
 
     def _place(self, path: str, *, directory: bool) -> str:
@@ -106,6 +108,7 @@ class FileView:
         status = os.fstat(before)
         names = os.listdir(path)
         kernel.mount("tmpfs", path, "tmpfs", options=f"mode={stat.S_IMODE(status.st_mode):o}")
+        # The old entries are reached through the descriptor, as their path now leads to the empty file system.
         for name in names:
             _repeat(f"/proc/self/fd/{before}/{name}", f"{path}/{name}")
         os.close(before)

@@ -40,6 +40,8 @@ class StandardStreams:
 
 def start(launch: dict[str, Any]) -> tuple[int, StandardStreams]:
     ours, theirs = _open_streams(tty=launch["tty"], stdin=launch["stdin"])
+    # `report` ends without a byte when the program was executed, or has the error. `gate` holds the child back until
+    # the hooks of the node side have run.
     report, tell = os.pipe()
     gate, go = os.pipe()
     pid = os.fork()
@@ -53,6 +55,7 @@ def start(launch: dict[str, Any]) -> tuple[int, StandardStreams]:
         _abandon(pid)
         raise LaunchFailed(str(error)) from None
     _open_gate(go)
+    # No race with exec: our copy of `tell` is closed above, and the one of the child closes on exec.
     message = _read_all(report)
     if message:
         os.waitpid(pid, 0)
@@ -104,6 +107,7 @@ def _become(launch: dict[str, Any], streams: tuple[int, int, int], gate: int, te
         _take_streams(streams, tty=launch["tty"])
         _drop_rights(launch)
         _reset_signals()
+        # The successful exec closes it, which is what the parent waits for.
         os.set_inheritable(tell, False)
         _execute(launch)
     except BaseException as error:
@@ -112,14 +116,17 @@ def _become(launch: dict[str, Any], streams: tuple[int, int, int], gate: int, te
 
 
 def _prepare(launch: dict[str, Any], gate: int) -> None:
+    # A session of its own: the group can be signalled as a whole, and a tty can become its controlling terminal.
     os.setsid()
     kernel.die_with_parent(signal.SIGKILL)
+    # Before the program runs: a process that it forks is then in the cgroup as well.
     for file in launch["cgroups"]:
         _write(file, str(os.getpid()))
     _set_oom_score(launch["oom_score_adj"])
     namespace = launch["namespace"]
     if namespace != "none":
         kernel.enter_new_namespaces(as_user=namespace == "user")
+    # OCI: createRuntime hooks run when the namespaces exist and before the root is changed.
     os.read(gate, 1)
     if namespace != "none":
         _arrange_files(launch)
@@ -157,6 +164,7 @@ def _take_streams(streams: tuple[int, int, int], *, tty: bool) -> None:
 def _drop_rights(launch: dict[str, Any]) -> None:
     for name, most in launch["rlimits"].items():
         resource.setrlimit(_RLIMITS[name], (most, most))
+    # Groups, then group, then user: after setuid the process may change neither of the others.
     if launch["groups"]:
         os.setgroups(launch["groups"])
     if launch["gid"] is not None and launch["gid"] != os.getgid():
@@ -168,6 +176,7 @@ def _drop_rights(launch: dict[str, Any]) -> None:
 
 
 def _reset_signals() -> None:
+    # Ignored signals stay ignored over exec, and Python ignores SIGPIPE.
     for number in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])

@@ -30,7 +30,7 @@ class LogFile:
         self._write(entries)
 
     def end(self, stream: str) -> None:
-        """What came after the last end of line is a piece: nobody said that the line was over."""
+        """Write what follows the last newline, tagged P (partial): the line was never finished."""
         rest, self._rest[stream] = self._rest[stream], b""
         if rest:
             self._write([_entry(stream, "P", rest)])
@@ -45,6 +45,7 @@ class LogFile:
     def _write(self, entries: list[bytes]) -> None:
         """A full disk loses entries, not the container."""
         try:
+            # One write per call: a reader that follows the file does not see half an entry.
             os.write(self._file, b"".join(entries))
         except OSError:
             return

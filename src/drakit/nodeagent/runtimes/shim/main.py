@@ -45,6 +45,7 @@ def _supervise(directory: str) -> None:
     """Its parent is whoever adopts orphans, from the start: nothing changes for it when the agent goes."""
     from drakit.nodeagent.runtimes.shim.supervise import LaunchFailed, Supervisor
 
+    # The parent exits, so init or the nearest subreaper adopts this process.
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -80,6 +81,7 @@ def _hide(paths: list[str], program: list[str]) -> None:
 def _namespace() -> str:
     """Which namespaces the kernel lets us make: `mount`, `user` (a mount namespace within a user one) or `none`."""
     for name in ("mount", "user"):
+        # In a child: a namespace that was entered cannot be left again.
         pid = os.fork()
         if pid == 0:
             try:

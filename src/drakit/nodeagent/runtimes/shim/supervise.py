@@ -53,6 +53,7 @@ class Supervisor:
 
     def begin(self) -> None:
         """Start the container's process. Raises LaunchFailed; `exit.json` says so too then."""
+        # Before the first process is started, so that no orphan escapes.
         kernel.become_subreaper()
         self._log = LogFile(self._launch["log"])
         try:
@@ -63,6 +64,7 @@ class Supervisor:
         self._open = {self._streams.stdout: "stdout"}
         if self._streams.stderr >= 0:
             self._open[self._streams.stderr] = "stderr"
+        # The socket first: who reads running.json may connect at once.
         self._listen()
         self._write(
             "running.json",
@@ -78,6 +80,7 @@ class Supervisor:
             self._select.register(descriptor, selectors.EVENT_READ)
         if self._streams.stdin >= 0:
             os.set_blocking(self._streams.stdin, False)
+        # The process may have ended before the handler of SIGCHLD was set; that signal was lost.
         self._reap()
         while self._status is None:
             self._turn(_KILL_AGAIN if self._killing else None)
@@ -96,6 +99,7 @@ class Supervisor:
             if key.fd == self._streams.stdin and events & selectors.EVENT_WRITE:
                 self._write_stdin()
         if self._killing:
+            # Again on each turn: a process may fork between the listing and the signal.
             self._kill_all()
         self._reap()
         self._mind_slow_clients()
@@ -232,7 +236,7 @@ class Supervisor:
             self._write_stdin()
 
     def _mind_slow_clients(self) -> None:
-        """Output waits in its pipe while somebody who wants it all is behind; stdin likewise."""
+        """Back pressure: stop reading output while a client is far behind, and stdin while the container is."""
         behind = any(len(client.out) > _BEHIND for client in self._clients.values())
         for descriptor in self._open:
             writing = descriptor == self._streams.stdin and bool(self._stdin)
@@ -287,6 +291,7 @@ class Supervisor:
         while kernel.descendants(os.getpid()) and time.monotonic() < deadline:
             self._kill_all()
             self._turn(0.01)
+        # A process that the kernel cannot end yet may hold the pipe open, hence the deadline.
         while self._open and time.monotonic() < deadline:
             self._turn(0.05)
         for stream in self._open.values():
@@ -294,6 +299,7 @@ class Supervisor:
         with contextlib.suppress(HookError):
             run_hooks(self._launch, ("poststop",), status="stopped")
         status = self._status if self._status is not None else 0
+        # A negative status is the number of the signal; a shell reports 128 + n.
         code = status if status >= 0 else 128 - status
         self._write("exit.json", {"code": code, "oom": self._was_oom(), "finished": now()})
         self._say_goodbye(code)
@@ -314,6 +320,7 @@ class Supervisor:
         path = f"{self._directory}/{name}"
         with open(f"{path}.new", "w", encoding="utf-8") as file:
             json.dump(document, file)
+        # The agent reads these files at any time, and must never see half a document.
         os.rename(f"{path}.new", path)
 
 

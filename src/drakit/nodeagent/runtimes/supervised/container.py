@@ -43,7 +43,7 @@ class Supervised:
     over: asyncio.Event = field(default_factory=asyncio.Event)
     watch: asyncio.Task[None] | None = None
     words: str | None = None
-    """Its last words, once they have been read."""
+    """The termination message, once it has been read."""
     sessions: set[ExecSession | TerminalSession] = field(default_factory=set)
 
     @property
@@ -54,13 +54,14 @@ class Supervised:
 
     def read(self) -> None:
         """What its shim has written."""
+        # exit.json is the stronger one: running.json stays on disk after the end.
         self.exit = records.read(self.directory / "exit.json", ExitFile)
         self.running = records.read(self.directory / "running.json", RunningFile)
         if self.exit is not None:
             self.over.set()
 
     async def await_shim(self) -> None:
-        """An agent that was killed may have left a shim that is just starting: let it tell what came of it."""
+        """Wait for a shim that is just starting, left by an agent that was killed: it will write one of its files."""
         waited = 0.0
         while _is_locked(self.directory / "lock") and waited < SHIM_SECONDS:
             if any((self.directory / name).exists() for name in ("running.json", "exit.json")):
@@ -75,7 +76,7 @@ class Supervised:
         self.over.set()
 
     def lose(self, *, error: str = "") -> None:
-        """Nobody saw its end. Its process went with the shim, by the signal of a parent's death."""
+        """Record an end that nobody saw. The kernel kills the process of a container when its shim dies."""
         message = error or "The container could not be located when the agent looked for it"
         self.finish(ExitFile(KILLED, self.clock.now(), error=message, reason="ContainerStatusUnknown"))
 
@@ -104,6 +105,7 @@ class Supervised:
         try:
             await self.wait(SHIM_SECONDS)
         except DeadlineExceeded:
+            # The watch of the shim sees it die, and sets `over`.
             shim.send(signal.SIGKILL)
             await self.over.wait()
 
@@ -134,7 +136,7 @@ class Supervised:
         )
 
     def _last_words(self, end: ExitFile) -> str:
-        """Read once: nobody writes them any more."""
+        """The termination message. Read once: after the end nobody writes it any more."""
         if self.words is None:
             config = self.record.config
             self.words = last_words(
@@ -150,6 +152,7 @@ async def start_shim(directory: Path) -> str:
     """Returns its answer. The lock goes with the shim: whoever can take it knows that the shim is gone."""
     lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
+        # Taken here and inherited by the shim: there is no moment in which a started shim does not hold it.
         fcntl.flock(lock, fcntl.LOCK_EX)
         process = await asyncio.create_subprocess_exec(
             *shim_argv("supervise", str(directory), str(lock)),
@@ -202,7 +205,7 @@ def _is_locked(path: Path) -> bool:
 
 
 def _started(running: RunningFile | None, end: ExitFile | None) -> datetime | None:
-    """A container whose program could not be run has its end for its start, as kubelets show it."""
+    """startedAt. For a program that could not be run it is finishedAt, as a kubelet shows it."""
     if running is not None:
         return running.started
     return None if end is None else end.finished

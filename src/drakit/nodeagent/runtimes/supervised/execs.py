@@ -116,6 +116,7 @@ class TerminalSession:
         finally:
             os.close(slave)
         reader = asyncio.StreamReader()
+        # Two descriptors: the transport of the loop owns and closes one, stdin and resize use the other.
         session = cls(process, os.dup(master), reader)
         session._transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader),
@@ -158,6 +159,7 @@ class TerminalSession:
 
     def _write_all(self, data: bytes) -> None:
         while data and self._transport is not None:
+            # With a timeout, so that the thread ends soon after `close` although nobody reads the terminal.
             _, ready, _ = select.select([], [self._master], [], 0.5)
             if ready:
                 with contextlib.suppress(BlockingIOError):

@@ -69,6 +69,7 @@ def write(path: Path, record: msgspec.Struct) -> None:
     with temporary.open("wb") as file:
         file.write(msgspec.json.encode(record))
         file.flush()
+        # Before the rename: otherwise a loss of power can leave the new name with an empty file.
         os.fsync(file.fileno())
     temporary.rename(path)
 

@@ -104,7 +104,7 @@ class SupervisedRuntime:
         raise NotImplementedError
 
     async def _end_rest(self, container: Supervised) -> None:
-        """Its shim is gone without a word: end what may be left of the container."""
+        """End what is left of a container whose shim died without writing exit.json."""
         raise NotImplementedError
 
     # -- lifetime
@@ -114,10 +114,12 @@ class SupervisedRuntime:
         (self._root / "containers").mkdir(exist_ok=True)
         for path in sorted((self._root / "sandboxes").glob("*.json")):
             if (sandbox := records.read(path, SandboxRecord)) is not None:
+                # A reboot ended every process, whatever the record says.
                 is_over = sandbox.boot != self._boot
                 self._sandboxes[sandbox.id] = _stopped(sandbox) if is_over else sandbox
         for directory in sorted((self._root / "containers").iterdir()):
             await self._adopt(directory)
+        # Only after all containers are adopted: what is not known by now belongs to nobody.
         self._cgroups.sweep({container.record.cgroup for container in self._containers.values()})
         return self
 
@@ -214,6 +216,7 @@ class SupervisedRuntime:
             (directory / "scratch").mkdir()
             launch = await self._launch_document(record, directory) | {"boot": self._boot}
             (directory / "launch.json").write_bytes(msgspec.json.encode(launch))
+            # Last: a directory without it is half-made, and the next agent removes it.
             records.write(directory / "container.json", record)
         except BaseException as error:
             await self._clean_up(Supervised(record, directory, self._clock))

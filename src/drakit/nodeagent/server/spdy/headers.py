@@ -50,6 +50,7 @@ class HeaderPacker:
         for name, value in headers.items():
             for text in (name.lower().encode(), value.encode()):
                 parts += [struct.pack(">I", len(text)), text]
+        # Flushed, not finished: the next block goes on with the same dictionary.
         return self._zlib.compress(b"".join(parts)) + self._zlib.flush(zlib.Z_SYNC_FLUSH)
 
 

@@ -59,6 +59,7 @@ class SpdyStream:
                 return b""
             self._readable.clear()
             await self._readable.wait()
+        # Set before the piece is taken, with no await in between: the writer finds the room when it runs.
         self._room.set()
         return self._pieces.popleft()
 
@@ -107,6 +108,7 @@ class Session:
         self._reader = FrameReader()
         self._unpacker = HeaderUnpacker()
         self._packer = HeaderPacker()
+        # Invariant: header blocks are sent in the order in which they were compressed, so both happen under this lock.
         self._sending = asyncio.Lock()
         self._streams: dict[int, SpdyStream] = {}
         self._last = 0
@@ -164,6 +166,7 @@ class Session:
             raise ProtocolError(f"stream {number} after {self._last}: ids of the caller are odd and grow")
         self._last = number
         stream = SpdyStream(number, headers, self._send)
+        # The limit is checked first: `_accepted` would start work for a stream that is refused.
         if len(self._streams) >= MOST_STREAMS or not self._accepted(stream):
             await self._send(frames.rst_stream(number, frames.RST_REFUSED))
             return
