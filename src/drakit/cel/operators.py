@@ -71,6 +71,7 @@ def add(a: Value, b: Value) -> Value:
         if kind is Duration:
             return _duration(a.nanos + b.nanos)
     elif kind is GrowingList and other is tuple:
+        # In place: otherwise a comprehension over n elements would copy n squared of them.
         a.extend(b)
         return a
     elif kind is Timestamp and other is Duration:
@@ -139,6 +140,7 @@ def divide(a: Value, b: Value) -> Value:
 
 
 def _truncated(a: int, b: int) -> int:
+    # CEL cuts towards zero, Python rounds down.
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
@@ -159,6 +161,7 @@ def modulo(a: Value, b: Value) -> Value:
         raise EvalError("modulus by zero")
     if kind is Uint:
         return Uint(int(a) % int(b))
+    # The quotient overflows, so the remainder fails as well, as in Go.
     if a == INT_MIN and b == -1:
         raise EvalError("integer overflow")
     return a - b * _truncated(a, b)
@@ -199,6 +202,7 @@ def compare(a: Value, b: Value) -> int:
 
 
 def _compare_numbers(a: float, b: float) -> int:
+    # Only NaN differs from itself.
     if a != a or b != b:
         raise EvalError("NaN values cannot be ordered")
     if a.__class__ is float or b.__class__ is float:
@@ -223,7 +227,7 @@ def greater_equal(a: Value, b: Value) -> bool:
 
 
 def not_equals(a: Value, b: Value) -> bool:
-    """`!=` is whatever is not plainly equal, so what cannot be compared is different."""
+    """`!=`: true unless the values are equal. Values that cannot be compared are different."""
     return not matches(a, b)
 
 

@@ -77,6 +77,7 @@ class Program:
             return self._counted(variables, limit, observer)
         try:
             return with_room(lambda: self._counted(variables, limit, None))
+        # On its own stack it was too deep as well: the answer is an error of the expression, not of the process.
         except RecursionError:
             return Metered(EvalError(TOO_DEEP), 0)
 

@@ -83,6 +83,7 @@ def application(arguments: Sequence[str], names: Sequence[str], *, title: str = 
         context_settings=_SETTINGS,
     )
     app.callback()(root)
+    # Only the module of this command is imported, so that help and completion are quick.
     wanted = next((each for each in arguments if each in names), "")
     for name in names:
         module, purpose = COMMANDS[name]
@@ -143,9 +144,11 @@ def _run(names: Sequence[str], title: str) -> None:
             sys.stdout.flush()
     except DrakitError as error:
         typer.echo(f"error: {error}", err=True)
+        # Retryable means that the same input may succeed later: something was not there.
         sys.exit(3 if isinstance(error, Retryable) else 2)
     except KeyboardInterrupt:
         sys.exit(130)
+    # `drakit devices | head` is no failure.
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:
@@ -158,7 +161,7 @@ def _run(names: Sequence[str], title: str) -> None:
 
 
 def _say_the_rest() -> None:
-    """Whoever read our output may have seen enough: then nothing is left to say, and nowhere to say it."""
+    """Flush stdout. When the reader has gone (`| head`), drop the rest without a message."""
     try:
         sys.stdout.flush()
     except (BrokenPipeError, ValueError):

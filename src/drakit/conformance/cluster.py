@@ -67,6 +67,7 @@ async def own_cluster(directory: Path, wishes: ClusterWishes) -> AsyncIterator[D
         kubeconfig = directory / "admin.kubeconfig"
         client_pair = authority.client(ADMIN.name, ADMIN.groups, "admin")
         write_kubeconfig(kubeconfig, ServerAccess(url=url, ca=authority.files.certificate, client=client_pair))
+        # The driver goes through the observer; the suite talks to the server directly, and is never held up.
         async with Listener(observer, socket, security).running(), Client(InProcess(server, ADMIN)) as client:
             about = {"name": wishes.node_name, "labels": dict(wishes.node_labels)}
             await client.create({"apiVersion": "v1", "kind": "Node", "metadata": about})
@@ -122,5 +123,6 @@ def _write_with_token(admin: Path, written: Path, token: str) -> None:
     wanted = document["current-context"]
     context = next(each["context"] for each in document["contexts"] if each["name"] == wanted)
     users = [{"name": context["user"], "user": {"token": token}}]
+    # Before the token is in it: there is no moment in which others could read it.
     written.touch(mode=0o600)
     written.write_text(yaml.safe_dump(document | {"users": users}), encoding="utf-8")

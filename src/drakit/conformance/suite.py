@@ -36,6 +36,7 @@ async def judge(
             verdict, reason = await _checked(rule, bed)
         if verdict is RuleVerdict.FAIL:
             failed.add(rule.id)
+            # A driver that broke a rule may be in any state: the next rule is not to suffer for it.
             await bed.reset()
         elif missing:
             failed.add(rule.id)  # what was not seen to work cannot be built upon
@@ -103,6 +104,6 @@ async def _cluster(kubeconfig: Path | None, root: Path, wishes: ClusterWishes) -
 
 
 def _close_to_the_root() -> str | None:
-    """The path of a socket has 107 bytes, and a driver's name and a uid are to go into it."""
+    """A short parent directory: a socket path has at most 107 bytes, with the driver's name and a uid in it."""
     is_long = len(tempfile.gettempdir()) > len(_SHORT)
     return _SHORT if is_long and Path(_SHORT).is_dir() else None

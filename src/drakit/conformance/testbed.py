@@ -276,6 +276,7 @@ class Testbed:
         """Remove it from the cluster, as it is removed when nobody uses it any more."""
         kept = await self.cluster.client.find(CLAIMS, claim.metadata.name, namespace=claim.metadata.namespace)
         if kept is not None:
+            # A claim that is allocated or reserved has a finalizer, so its status goes first.
             emptied = msgspec.structs.replace(kept, status=type(kept.status)())
             await self.cluster.client.update_status(emptied)
             await self.cluster.client.delete(CLAIMS, claim.metadata.name, namespace=claim.metadata.namespace)
@@ -285,6 +286,7 @@ class Testbed:
     async def clean(self) -> None:
         """Undo what a check made: claims are unprepared if anybody can, and deleted."""
         for claim in self._claims:
+            # Only the newest: after an update the kubelet talks to that one.
             for instance in self._instances[-1:]:
                 try:
                     await instance.connection.unprepare(ClaimKey.of(claim))
@@ -308,7 +310,7 @@ class Testbed:
             self.cluster.observer.refused_slices.clear()
 
     async def _delete_slices(self) -> None:
-        """In a cluster that was given, pools that other nodes reach may belong to others."""
+        """Delete the slices of the driver. In a given cluster only those of this node: shared pools may be in use."""
         for slice_ in await self.slices() if self.driver_name else ():
             if slice_.spec.node_name or self.cluster.observer is not None:
                 try:

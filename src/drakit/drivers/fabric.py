@@ -53,6 +53,7 @@ class FabricDriver(Driver):
         self._ports.mkdir(parents=True, exist_ok=True)
         temporary = self._ports / f".{device.device}.{claim.uid}"
         temporary.write_text(claim.uid, encoding="utf-8")
+        # A rename replaces the file as a whole: other nodes read it at any time.
         temporary.rename(self._ports / device.device)
 
     async def prepare(self, claims: Sequence[AllocatedClaim]) -> Prepared:
@@ -71,5 +72,6 @@ class FabricDriver(Driver):
 
     def _detach(self, claim: PreparedClaim) -> None:
         for port in self._ports.glob("[!.]*"):
+            # Another claim may have the port by now; it stays attached for that one.
             if port.read_text(encoding="utf-8") == claim.uid:
                 port.unlink(missing_ok=True)

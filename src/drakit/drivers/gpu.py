@@ -97,6 +97,7 @@ class GpuDriver(Driver):
 
     def _sickness(self, device: str) -> str:
         """A partition is as sick as its card, whose name its own begins with."""
+        # With the dash on both sides: `gpu-1` is no part of `gpu-10`.
         return next((why for card, why in self._sick.items() if f"{device}-".startswith(f"{card}-")), "")
 
     # Claims
@@ -122,7 +123,7 @@ class GpuDriver(Driver):
         return device.ready(env=env, mounts=[inside])
 
     def _node(self, device: AllocatedDevice, claim: AllocatedClaim) -> Path:
-        """The device's file. Who only looks after a device does not make it."""
+        """The device file. With adminAccess an existing file is left to its owner."""
         path = self._nodes / device.device
         self._nodes.mkdir(parents=True, exist_ok=True)
         if not (device.admin_access and path.exists()):
@@ -134,6 +135,7 @@ class GpuDriver(Driver):
 
     def _unprepare(self, claim: PreparedClaim) -> None:
         """Partitions go; cards stay, but nobody's. What a prepare that never ended has made is found by the claim."""
+        # By content, not by the record of the claim: prepare may have stopped half-way.
         for path in self._nodes.glob("*"):
             if path.read_text(encoding="utf-8") != claim.uid:
                 continue

@@ -118,6 +118,7 @@ def load_inventory(path: Path) -> ClusterInventory:
         counts = [each.count for each in found.nodes]
         if min(counts, default=0) < 0 or sum(counts) > MOST_NODES:
             raise UsageError(f"expected 0 to {MOST_NODES:,} nodes, got {', '.join(map(str, counts))}")
+        # Only to find errors now: a template that cannot be filled in must not fail half-way through a start.
         found.simulated()
     except (OSError, UnicodeDecodeError, yaml.YAMLError, DecodeError, UsageError) as error:
         raise UsageError(f"cluster {path}: {error}") from None

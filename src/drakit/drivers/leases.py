@@ -20,7 +20,7 @@ class Leases:
         self._directory = directory
 
     def take(self, names: Iterable[str], count: int, owner: str) -> list[str]:
-        """So many of the names, in their order. Whoever holds some already gets the same. Raise Unavailable."""
+        """Take `count` of the names, in order. Idempotent: an owner gets what it holds already. Raise Unavailable."""
         listed = list(names)
         taken = [each for each in listed if self.owner(each) == owner]
         for each in listed:
@@ -29,6 +29,7 @@ class Leases:
             if each not in taken and self._hold(each, owner):
                 taken.append(each)
         if len(taken) < count:
+            # All or nothing: a claim that fails must not keep what others could use.
             self.release(owner)
             raise Unavailable(f"{count} are wanted, and only {len(taken)} of {len(listed)} are free")
         return sorted(taken[:count], key=listed.index)
@@ -53,6 +54,7 @@ class Leases:
         temporary = self._directory / f".{uuid4().hex}"
         temporary.write_text(owner, encoding="utf-8")
         try:
+            # link fails if the name exists, also between processes; a rename would replace it.
             os.link(temporary, self._directory / name)
         except FileExistsError:
             return False

@@ -78,6 +78,7 @@ class NicDriver(Driver):
         return device.ready(env=env, network_data=network)
 
     def _address(self, device: AllocatedDevice, claim: AllocatedClaim) -> str:
+        # By claim first: `release` of the uid gives back the addresses of all its devices.
         owner = "/".join((claim.uid, device.request, device.device, device.share_id or ""))
         hosts = (str(each) for each in islice(self._subnet.hosts(), 1, _ADDRESSES))  # the first is the gateway's
         return self._leases.take(hosts, 1, owner)[0]

@@ -44,6 +44,7 @@ class ClusterObjects:
             view: Any = each.view if isinstance(each, Partial) else each
             if type(view) in self._objects:
                 metadata = view.metadata
+                # A later object replaces an earlier one of its name; `with_changes` relies on that.
                 self._objects[type(view)][metadata.namespace, metadata.name] = each
 
     def all(self, kind: type[M]) -> Iterator[M]:

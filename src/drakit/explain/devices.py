@@ -210,6 +210,7 @@ def _full_name(claim: ResourceClaim) -> str:
 
 
 def _newest(slices: Sequence[ResourceSlice]) -> list[ResourceSlice]:
+    # Older generations are about to be deleted by their driver, and no scheduler looks at them.
     newest = max((each.spec.pool.generation for each in slices), default=0)
     return [each for each in slices if each.spec.pool.generation == newest]
 
@@ -223,6 +224,7 @@ def _counters(slices: Iterable[ResourceSlice], use: PoolUse) -> Counters:
         for group in each.spec.shared_counters:
             for name, counter in group.counters.items():
                 found[f"{group.name}/{name}"] = _Counter(counter.value, counter.value.nanos)
+    # Once per device, however many shares are held: counters are charged with the first share.
     for device in devices:
         if device.name in use.devices:
             for key, amount in _needs(device).items():
@@ -258,6 +260,7 @@ def _reaches(each: ResourceSlice, device: Device, node: Node) -> bool:
 
 
 def _state(driver: str, device: Device, use: PoolUse, counters: Counters, *, tainted: bool) -> DeviceState:
+    # The order counts: a device that is held is shown as used, even if it is tainted as well.
     if device.name in use.dedicated:
         return DeviceState.USED
     if device.name in use.shares:

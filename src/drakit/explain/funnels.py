@@ -38,7 +38,7 @@ _MAX_MISSING = 64
 
 
 class _Fate(msgspec.Struct, frozen=True):
-    """How far a device came on the node that liked it best."""
+    """How far a device came, on the node where it came furthest."""
 
     stage: int
     """The number of the check that refused it; beyond the last one it would do."""
@@ -47,7 +47,7 @@ class _Fate(msgspec.Struct, frozen=True):
 
 
 class Funnels:
-    """Collects what nodes say. `refused` tells what other plugins have against a node."""
+    """Collects the reasons of all nodes. `refused` has, by node, why another scheduler plugin refuses it."""
 
     def __init__(self, inventory: Inventory, refused: Mapping[str, str]) -> None:
         self._inventory = inventory
@@ -67,6 +67,7 @@ class Funnels:
         self._wanted[key] = request.wanted
         usable = (*request.taken, *request.usable)
         stage, reason = len(STAGES), ""
+        # The devices are fine, but another plugin refuses the node: that counts as the last stage.
         if node in self._refused:
             stage, reason = len(STAGES) - 1, self._refused[node]
         else:
@@ -81,6 +82,7 @@ class Funnels:
 
     def _keep(self, key: tuple[str, str], device: str, fate: _Fate) -> None:
         known = self._fates[key].get(device)
+        # Several nodes may reach a device. The node on which it came furthest is what the user can act on.
         if known is None or fate.stage > known.stage:
             self._fates[key][device] = fate
 

@@ -37,7 +37,7 @@ from drakit.explain.utilisation import utilisation
 from drakit.scheduler.rehearsal import Rehearsal, given_back
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
-"""Where a server would put the time; no answer depends on it."""
+"""A fixed time for creationTimestamp and the like. No answer depends on it."""
 _MOST_NODES = 1000
 _EXECUTE = "NoExecute"
 
@@ -80,9 +80,11 @@ class _Plan:
     def _smallest(self, kind: NodeKind) -> tuple[int, tuple[str, ...]]:
         """The fewest nodes with which all pods fit that fit on any number of them."""
         waiting = len(self._left(0, kind))
+        # A node for each pod is the most that can help: with more, some nodes would stay empty.
         most = min(waiting, _MOST_NODES)
         hopeless = self._left(most, kind)
         low, high = 0, most
+        # Bisection: one node more never makes fewer pods fit.
         while low < high:
             middle = (low + high) // 2
             if len(self._left(middle, kind)) <= len(hopeless):
@@ -102,6 +104,7 @@ class _Plan:
         asked = self._question
         for name, number in asked.add_nodes.items():
             cluster = self._with_nodes(cluster, self._kind(name), number)
+        # Defaults as a server sets them: the scheduler relies on them.
         put = [set_defaults(decode_plain(each).object, _NOW) for each in asked.put]
         cluster = completed(cluster.with_changes(put))
         cluster = cluster.with_changes(_renewed(cluster, put))
@@ -199,6 +202,7 @@ def _device(cluster: ClusterObjects, text: str) -> tuple[str, str, str]:
         for each in cluster.all(ResourceSlice)
         for device in each.spec.devices
     ]
+    # With the slash: `gpu-1` must not find `big-gpu-1`.
     found = sorted({each for each in names if f"/{'/'.join(each)}".endswith(f"/{text}")})
     if len(found) != 1:
         more = ", ".join("/".join(each) for each in found[:3])

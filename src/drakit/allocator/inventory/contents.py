@@ -163,6 +163,7 @@ class DeviceLists:
     """The lists in use; one that no view holds any more is forgotten."""
 
     def __init__(self) -> None:
+        # Interned weakly: pools come and go, and nobody else knows when the last view of a list is dropped.
         self._known: WeakValueDictionary[object, DeviceList] = WeakValueDictionary()
         self._resources: WeakValueDictionary[object, PoolResources] = WeakValueDictionary()
 

@@ -96,6 +96,7 @@ class Pool:
 
     def __init__(self, key: PoolKey, slices: Iterable[ResourceSlice], settings: PoolSettings) -> None:
         self.key = key
+        # By name, as upstream: the order of devices is part of the answer.
         self.slices = tuple(sorted(slices, key=_name))
         self.settings = settings
         self.homes = frozenset(each.spec.node_name for each in self.slices if each.spec.node_name)
@@ -138,6 +139,7 @@ class Pool:
         if not seen:
             return None
         mine = [self.slices[number] for number in seen]
+        # All that a view depends on: nodes with the same key share one view.
         key = (seen, self._reachable(mine, node))
         if key not in self._views:
             self._views[key] = self._build(mine, node)

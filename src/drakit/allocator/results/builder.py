@@ -163,6 +163,7 @@ def _only(node: str) -> NodeSelector:
 
 def _single_term(selector: NodeSelector | None) -> tuple[NodeSelectorTerm, ...]:
     terms = selector.node_selector_terms if selector else ()
+    # Terms are alternatives. Several devices would need all combinations, which a selector cannot express.
     if len(terms) > 1:
         raise UnsupportedNodeSelectorError(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
     return terms

@@ -81,6 +81,7 @@ def check(tree: Tree, source: Source, environment: Environment) -> Checked:
     checker.visit(tree.root)
     if checker.issues:
         raise CompileError(checker.issues)
+    # Only now: a later part of the expression may have bound a type parameter of an earlier one.
     types = {node: checker.known.resolve(t, free_as_dyn=True) for node, t in checker.types.items()}
     return Checked(tree, environment, types, checker.overloads, checker.names)
 
@@ -149,6 +150,7 @@ class _Checker:
 
     def _select(self, expr: Select) -> Type:
         path = dotted(expr)
+        # The longest name wins: `a.b` may be a variable, and only otherwise a field of `a`.
         found = self._lookup(path) if path is not None else None
         if found is not None and path is not None:
             self.names[expr.id] = path.removeprefix(".")
@@ -188,6 +190,7 @@ class _Checker:
             return self._undeclared(expr) if function is None else self._resolve(expr, function)
         prefix = dotted(expr.target)
         qualified = f"{prefix}.{expr.function}".removeprefix(".") if prefix is not None else ""
+        # Before the target is visited: the prefix of a namespaced function is no variable, and would be reported.
         if qualified in functions:
             expr.function, expr.target = qualified, None
             return self._resolve(expr, functions[qualified])
@@ -221,6 +224,7 @@ class _Checker:
             declared = self.known.resolve(declared)
             if result is None:
                 result = declared
+            # Several overloads are possible and differ in their result: only the run time tells.
             elif not is_dynamic(result) and declared != result:
                 result = DYN
         if result is None:
@@ -298,6 +302,7 @@ class _Checker:
     def _comprehension(self, expr: Comprehension) -> Type:
         over = self.known.resolve(self.visit(expr.range))
         accumulated = self.visit(expr.init)
+        # Two scopes: the result sees the accumulator, but not the iteration variables.
         self.scopes.append({expr.accumulator: accumulated})
         self.scopes.append(self._iteration(expr, over))
         self._assert(expr.condition, BOOL)

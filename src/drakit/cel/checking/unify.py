@@ -33,6 +33,7 @@ class Substitution:
     def all_assignable(self, actual: Sequence[Type], wanted: Sequence[Type]) -> bool:
         if len(actual) != len(wanted):
             return False
+        # Several overloads are tried one after the other; a failed one must not leave bindings to the next.
         mark = len(self._undo)
         if all(self._assignable(a, w) for a, w in zip(actual, wanted, strict=True)):
             return True
@@ -85,6 +86,7 @@ class Substitution:
             return True, True
         known = self._known.get(parameter.name)
         if known is None:
+            # Occurs check: a parameter that stands for a type with itself in it would never resolve.
             if self._free_of(parameter, t1):
                 self._bind(parameter, t1)
                 return True, False

@@ -178,6 +178,7 @@ class _Estimator:
         self, expr: CallExpr, overload: str, target: Argument | None, args: list[Argument], costs: list[int]
     ) -> CallCost:
         """The cost of a call with its arguments, but without its target."""
+        # Saturating, as all sums here: the numbers of upstream are unsigned 64 bit integers.
         before = min(sum(costs), UNBOUNDED)
         match overload:
             case "logical_and" | "logical_or":
@@ -250,6 +251,7 @@ class _Estimator:
         total = plus(self.cost(expr.range), self.cost(expr.init))
         self._push_value(expr.accumulator, expr.init)
         self._push_iteration(expr)
+        # Inside the loop both variables are known; the result below sees the accumulator alone.
         each = plus(self.cost(expr.condition), self.cost(expr.step))
         for name in filter(None, (expr.variable, expr.variable2)):
             self.locals[name].pop()

@@ -36,6 +36,7 @@ class Meter:
         self._waiting[step] = self._waiting.get(step, 0) + 1
         if self._observer is not None:
             self._observer(step, value)
+        # After the step, as upstream: the step that passes the limit is still evaluated.
         if self._limit is not None and self.cost > self._limit:
             raise BudgetExceeded
 
@@ -56,6 +57,7 @@ class Meter:
     def take(self, steps: Sequence[int]) -> list[Value] | None:
         """The values of a call's arguments, off the stack; None when one of them is missing."""
         values: list[Value] = []
+        # From the last argument down: taking one drops everything above it.
         for step in reversed(steps):
             # An argument that was an error, or was never computed (`&&`): upstream charges nothing for such a call.
             if not self._waiting.get(step):
@@ -109,6 +111,7 @@ def traversal(value: Value) -> int:
 def _traversal(value: Value, known: dict[int, int]) -> int:
     """`known` holds the cost of each container by identity: a list of lists of one list is looked through once."""
     if isinstance(value, str | bytes):
+        # Bytes of UTF-8, not characters, as upstream.
         return int(len(value.encode() if isinstance(value, str) else value) * TRAVERSAL)
     if not isinstance(value, tuple | dict):
         return 1

@@ -85,6 +85,7 @@ class _Planner:
     def _name(self, expr: Expr) -> Step:
         name = self.checked.names[expr.id]
         known = self.checked.environment.types.get(name)
+        # A variable hides a type of the same name, as in the checker.
         if known is not None and name not in self.bound and name not in self.checked.environment.variables:
             return Constant(expr.id, TypeValue(known.name))
         return PathStep(VariablePath(expr.id, name))
@@ -131,6 +132,7 @@ class _Planner:
             strict=expr.function != "@not_strictly_false",
         )
         if expr.function in _CONVERSIONS and len(args) == 1 and isinstance(args[0], Constant):
+            # As upstream: a conversion of a constant fails at compile time, any other constant call at run time.
             return Constant(expr.id, _computed(step, expr))
         if expr.function in _PATTERNS and isinstance(args[1], Constant) and isinstance(args[1].held, str):
             try:
@@ -157,6 +159,7 @@ class _Planner:
         self.bound.extend(names)
         parts = self.step(expr.condition), self.step(expr.step), self.step(expr.result)
         del self.bound[-len(names) :]
+        # The accumulator of `bind` is a value of the user, which nobody may change in place.
         grows = expr.macro != "bind"
         return Fold(expr.id, over, expr.variable, expr.variable2, expr.accumulator, init, *parts, grows)
 
@@ -209,6 +212,7 @@ def _membership(step_id: int, arg: Step, members: tuple[Value, ...]) -> Step | N
 
 def member_test(members: tuple[Value, ...]) -> Callable[[Value], bool]:
     """Whether a value is one of these plain values; numbers match across types, bools only bools."""
+    # Apart, as Python takes True for 1 and False for 0.
     plain = frozenset(member for member in members if member.__class__ is not bool)
     bools = frozenset(member for member in members if member.__class__ is bool)
 

@@ -134,6 +134,7 @@ class Logical(Step):
 
     def value(self, scope: Activation) -> Value:
         result = self._result(scope)
+        # Upstream does not charge `&&` and `||`, but their terms leave the stack.
         scope.meter.drop(*(term.id for term in self.terms))
         scope.meter.pushed(self.id, result)
         return result
@@ -142,6 +143,7 @@ class Logical(Step):
         error: EvalError | None = None
         for term in self.terms:
             value = term.value(scope)
+            # The first decisive term ends it; errors of terms before it do not count.
             if value is self.decisive:
                 return value
             if value.__class__ is not bool and error is None:
@@ -205,6 +207,7 @@ class MapStep(Step):
                 if value.__class__ is not Optional:
                     return EvalError(f"cannot initialize optional entry '{text_of(key)}' from non-optional value")
                 if not value.present:
+                    # An absent optional also removes an earlier entry of the same key.
                     held.pop(map_key(key), None)
                     continue
                 value = value.value
@@ -365,6 +368,7 @@ class PathStep(Step):
         if self._test is not None and result.__class__ is Optional:
             result = result.present
         meter = scope.meter
+        # A choice costs nothing by itself; the branch that was taken has been charged.
         if isinstance(self.path, Choice):
             meter.drop(self.path.other.id, self.path.then.id, self.path.condition.id)
         else:
@@ -405,6 +409,7 @@ class FoldActivation(Activation):
 
     def lookup(self, name: str) -> Value:
         if name == self._fold.accumulator:
+            # Lazily, as upstream: an accumulator that nobody reads is not charged.
             if not self._started:
                 self.accumulate(self._initial())
             return self._accumulated

@@ -50,6 +50,7 @@ def emit_call(gen: Generator, expr: CallExpr) -> Fragment:
 
 def _folded(gen: Generator, expr: CallExpr, args: list[Fragment]) -> Fragment | None:
     """The value of a constant call; one that fails is left to fail at run time, where `||` may absorb it."""
+    # A large constant would be built at compile time, for which nobody is charged.
     if expr.function in _NEVER_FOLDED or sum(weight(arg.value, _MAX_FOLDED) for arg in args) > _MAX_FOLDED:
         return None
     function = gen.checked.environment.functions[expr.function]
@@ -138,6 +139,7 @@ def _compared_quantities(gen: Generator, expr: CallExpr) -> Fragment | None:
         return None
     if gen.type_of(call.target) != QUANTITY or gen.type_of(call.args[0]) != QUANTITY:
         return None
+    # Both are quantities by their static type, so the amounts can be compared without a call.
     left, right = gen.operands([call.target, call.args[0]])
     amount = gen.writer.known(right.value.nanos) if right.constant else f"{right.text}.nanos"
     return Fragment(f"({left.text}.nanos {symbol} {amount})", BOOL, left.raises or right.raises)
@@ -168,6 +170,7 @@ def _container_and_key(gen: Generator, parts: list[Expr]) -> list[Fragment]:
         return gen.operands(parts)
     with gen.writer.captured() as lines:
         key = gen.expr(parts[1])
+    # The key could raise before the container is looked at; the counted steps have the right order.
     if lines or key.raises:
         raise Unsuited
     return gen.operands(parts)
@@ -201,6 +204,7 @@ def _fallback(gen: Generator, expr: CallExpr) -> Fragment:
 def _chosen(gen: Generator, expr: CallExpr, optional: Fragment, t: Type) -> Fragment:
     """`or` and `orValue`: the right side is only computed when the left holds nothing."""
     writer, result = gen.writer, gen.writer.name()
+    # Into a variable: the text is used twice, and must be evaluated once.
     given = writer.spilled(optional).text
     with writer.indented(f"if {given}.present:"):
         writer.line(f"{result} = {given}.held" if expr.function == "orValue" else f"{result} = {given}")

@@ -32,7 +32,7 @@ Lookup = tuple[str, str, str]
 
 
 def as_eval_error(error: Exception) -> EvalError | None:
-    """An exception of generated code as the error that it stands for; None when it stands for none."""
+    """The EvalError for an exception of generated code; None when the exception is no error of the expression."""
     if isinstance(error, EvalError):
         return error
     return EvalError(f"no such key: {operators.text_of(error.args[0])}") if isinstance(error, KeyError) else None
@@ -60,6 +60,7 @@ def generate(checked: Checked, attributes: Mapping[str, str], results: Results) 
             generator.bind_argument(variable, attribute)
         generator.share_lookups()
         return generator.function(results)
+    # SyntaxError and MemoryError: Python limits how deeply source may be nested.
     except (Unsuited, SyntaxError, MemoryError):
         return None
 
@@ -115,6 +116,7 @@ class Generator:
                 other = f"{writer.known(results.other)}({value})"
                 writer.line(f"return {yes} if {value} is True else {no} if {value} is False else {other}")
         lines = [(1, "try:"), *((level + 2, text) for level, text in [*writer.lines, *body])]
+        # One handler around everything costs nothing as long as nothing is raised.
         lines += [(1, "except Exception as error:"), (2, "return on_error(error, argument)")]
         # No text of the expression is in it: names are ours, and values come in as globals.
         source = "def evaluate(argument):\n" + "\n".join("    " * level + text for level, text in lines)
@@ -147,11 +149,13 @@ class Generator:
         raise TypeError(type(expr))
 
     def operands(self, exprs: list[Expr]) -> list[Fragment]:
-        """All operands; what needs statements comes after what stood before it, also when that can raise."""
+        """The code of all operands, evaluated from left to right even if some of them need statements."""
         codes: list[Fragment] = []
         for part in exprs:
             mark = len(self.writer.lines)
             code = self.expr(part)
+            # This operand needed statements, which run first: earlier operands move before them, to keep the order of
+            # errors.
             if len(self.writer.lines) > mark:
                 for index, earlier in enumerate(codes):
                     if not earlier.atom:

@@ -42,6 +42,7 @@ def _same(value: Value) -> Value:
 
 
 def _int_from_text(text: str) -> int:
+    # Bounded: Python takes quadratic time to read a number of many digits.
     if not re.fullmatch(r"[+-]?\d{1,40}", text, re.ASCII) or not -(2**63) <= int(text) <= INT_MAX:
         raise _wrong("string", "int")
     return int(text)
@@ -61,6 +62,7 @@ def double_from_text(text: str) -> float:
         value = float(text) if _FLOAT.fullmatch(text) else None
     except OverflowError:
         value = None
+    # Python reads 1e999 as infinity; in Go it is out of range.
     if value is None or (math.isinf(value) and "i" not in text.lower()):
         raise _wrong("string", "double")
     return value
@@ -75,6 +77,7 @@ def _bool_from_text(text: str) -> bool:
 
 
 def _int_from_double(value: float) -> int:
+    # The comparison is False for NaN, so NaN overflows too.
     if not -(2.0**63) < value < 2.0**63:
         raise EvalError("integer overflow")
     return int(value)

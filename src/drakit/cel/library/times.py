@@ -88,6 +88,7 @@ def parse_timestamp(text: str) -> Timestamp:
         raise wrong
     year, month, day, hour, minute, second = map(int, parts)
     try:
+        # Year 0 is valid RFC 3339 and unknown to datetime: it is an overflow, not a wrong format.
         local = datetime(max(year, 1), month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         raise wrong from None
@@ -166,6 +167,7 @@ _DURATION_UNITS = {"Hours": 3600 * _SECOND, "Minutes": 60 * _SECOND, "Seconds": 
 
 
 def _milliseconds(timestamp: Timestamp, zone: str = "UTC") -> int:
+    # Only for its error: no zone changes the milliseconds, but a wrong one is still wrong.
     _offset(timestamp.nanos // _SECOND, zone)
     return timestamp.nanos % _SECOND // 10**6
 

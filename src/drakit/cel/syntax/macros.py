@@ -68,6 +68,7 @@ def _quantifier(name: str, *, two: bool) -> Macro:
 
         if name == "all":
             init = p.literal(at, True)
+            # An error in one element does not end the loop: a later False decides.
             condition = p.call(at, "@not_strictly_false", accu())
             step = p.call(at, "_&&_", accu(), body)
         else:
@@ -84,6 +85,7 @@ def _exists_one(*, two: bool) -> Macro:
         assert target is not None  # noqa: S101
         variables, (body,) = _split(args, two=two)
         more = p.call(at, "_+_", p.ident(at, ACCUMULATOR), p.literal(at, 1))
+        # No logical operator: `exists_one` does not absorb errors.
         step = p.call(at, "_?_:_", body, more, p.ident(at, ACCUMULATOR))
         result = p.call(at, "_==_", p.ident(at, ACCUMULATOR), p.literal(at, 1))
         parts = p.literal(at, 0), p.literal(at, True), step, result

@@ -72,6 +72,7 @@ def allocate(
     tried = try_nodes(
         Allocator(inventory, claims, expired=_deadline(timeout)), tracked(nodes, "trying nodes"), explain=explain
     )
+    # The search stops at the first node that fits, so only the last one can be a success.
     found = tried[-1]
     if isinstance(found, Allocated):
         _show_allocated(found, claims, output)

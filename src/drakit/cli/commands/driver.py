@@ -144,6 +144,7 @@ def _made(found: type[Driver], target: str, arguments: dict[str, str]) -> Driver
     if inspect.isabstract(found):
         raise UsageError(f"{target} does not define {', '.join(sorted(found.__abstractmethods__))}")
     try:
+        # Checked first: a TypeError from inside the constructor must not look like a wrong flag.
         inspect.signature(found).bind(**arguments)
     except TypeError as error:
         raise UsageError(f"{target}: {error}; use --set NAME=VALUE") from None

@@ -32,7 +32,7 @@ DataDir = Annotated[Path, typer.Option(help="The data directory of the server.")
 
 
 class BadValue(msgspec.Struct, frozen=True, rename="camel"):
-    """A row of the database that is not what was written."""
+    """A damaged row of the database."""
 
     key: str
     revision: int
@@ -78,6 +78,7 @@ async def _rewrite(path: Path, encryption: Encryption) -> int:
             group, resource = record.key.split("/")[2:4]
             name = resource if group == "core" else f"{resource}.{group}"
             value = encryption.seal(name, record.key, encryption.open(record.key, record.value))
+            # A write under the usual rules: revisions go on, and a restarted server sees nothing unusual.
             await opened.update(record.key, value, expected=record.revision)
         # What the old key had sealed is in the history too.
         await opened.compact(await opened.revision())

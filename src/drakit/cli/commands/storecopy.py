@@ -69,6 +69,7 @@ async def _copy(source: str, target: str, etcd: EtcdFlags) -> int:
     # The last one of the copies has the revision of the source.
     begin_at = max(page.revision - len(page.records), 1)
     async with await open_etcd(flags, begin_at=begin_at) as made:
+        # Checked before anything is written: a copy never mixes with what is there.
         if await made.count("/"):
             raise UsageError(f"{target}: there are objects below {etcd.etcd_prefix} already")
         await write_store(made, page, lambda records: tracked(list(records), "objects"))

@@ -108,6 +108,7 @@ def up(
             cards=cluster.gpus,
             allow_remote=cluster.allow_remote_api,
         )
+        # Before the server is built: a wrong profile is an error of usage, and nothing has been written yet.
         plan.check()
         line = StatusLine()
         # A browser cannot reach a Unix socket.
@@ -118,6 +119,7 @@ def up(
             return [*control_plane(configuration), *nodes, *_simulated(inventory, directory, line)]
 
         async def run() -> None:
+            # Before the nodes start: processes of a killed cluster may still hold devices and ports.
             await _end_left_over(plan)
             await serve(
                 "up",
@@ -153,7 +155,7 @@ def _settings(serving: ServingFlags, gates: FeatureGates, audit: AuditLog | None
 
 
 def default_directory(environment: Mapping[str, str]) -> Path:
-    """Where a user's programs keep what they would not like to lose."""
+    """The default data directory, by the XDG rules: $XDG_STATE_HOME/drakit or ~/.local/state/drakit."""
     state = environment.get("XDG_STATE_HOME", "")
     home = Path(environment.get("HOME", "~")).expanduser()
     return (Path(state) if state else home / ".local" / "state") / "drakit"

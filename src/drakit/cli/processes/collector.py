@@ -16,5 +16,6 @@ _THRESHOLDS = (20_000, 20, 100)
 
 def spare_the_collector() -> None:
     gc.collect()
+    # After a collection, so that no garbage is frozen with the rest.
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)

@@ -33,7 +33,7 @@ from drakit.scheduler.config import SchedulerConfiguration
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What components of one process share. `root_ca` is by what pods know the server, in PEM.
+    """What components of one process share. `root_ca` is the CA by which pods verify the server, in PEM.
 
     Caches are filled once, by somebody who may list and watch everything; what a component does with what it reads
     there, it does under its own identity.
@@ -147,6 +147,7 @@ async def running(
     made = [each.make(around.client(each.identity), around) for each in components]
     tasks = [asyncio.create_task(each.run()) for each in made]
     for task in tasks:
+        # A component that ends takes the process along; a supervisor starts it again as a whole.
         task.add_done_callback(lambda _: ended())
     try:
         ready = asyncio.gather(*(_until_ready(*pair) for pair in zip(made, tasks, strict=True)))
@@ -159,6 +160,7 @@ async def running(
             await asyncio.gather(ready, stopping, return_exceptions=True)
         yield
     finally:
+        # All are asked to stop before one is waited for: they end together.
         await asyncio.gather(*(each.stop() for each in made))
         await asyncio.gather(*tasks)
 

@@ -144,6 +144,7 @@ class Fleet:
             stack.push_async_callback(_end, feeding)
             agents: list[NodeAgent] = []
             tasks: list[asyncio.Task[None]] = []
+            # Pushed while both lists are empty: agents that start later are stopped too, also after a failure.
             stack.push_async_callback(self._stop, agents, tasks)
             stack.push_async_callback(self._publication.stop)
             informer = self._around.informers.of(SLICES)
@@ -152,6 +153,7 @@ class Fleet:
                 agents += [self._agent(each) for each in batch]
                 tasks += [asyncio.create_task(each.run()) for each in agents[-len(batch) :]]
                 await asyncio.gather(*(each.wait_ready() for each in agents[-len(batch) :]))
+                # After the agents: one that starts deletes the slices of its node.
                 await asyncio.gather(*(self._publication.create(each) for node in batch for each in node.slices))
                 self._progress(len(agents), len(self._nodes))
                 if self._stopped.is_set():
@@ -216,6 +218,7 @@ class FixedSlices:
             task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
+        # Emptied first: deletions from now on must not bring slices back.
         self._wanted = {}
         await _end(*self._tasks)
 

@@ -55,7 +55,7 @@ class ListenAddress(msgspec.Struct, frozen=True, kw_only=True):
     given: Pair | None = None
     client_ca: Path | None = None
     nodes: NodeFiles | None = None
-    """By which nodes are trusted and dialled, in place of our own certificates."""
+    """Certificates for calls to node agents, in place of those of our own CA."""
 
     @property
     def secure(self) -> bool:
@@ -114,7 +114,7 @@ class Host:
         return SigningAuthority(files.certificate.read_bytes(), files.key.read_bytes(), RealClock())
 
     def root_ca(self) -> str:
-        """By what pods know the server: certificates in PEM; nothing where there is no TLS."""
+        """The CA by which pods verify the server, in PEM; empty without TLS."""
         return self._ca.read_text(encoding="utf-8") if self._ca is not None else ""
 
     @property
@@ -155,11 +155,12 @@ def directory_of(flags: ServingFlags, default: Path | None = None) -> Iterator[P
 
 
 def forsaken_directories() -> list[Path]:
-    """Directories of ephemeral servers of ours that were killed: nobody else will come back to them."""
+    """Directories that ephemeral servers of this user left behind when they were killed."""
     found = []
     for each in Path(tempfile.gettempdir()).glob(f"{_EPHEMERAL}*/{_OWNER}"):
         try:
             pid, _, start = each.read_text().partition(" ")
+            # The pid may belong to another process by now; with the start time it names one process for good.
             if each.stat().st_uid == os.getuid() and pid.isdecimal() and start_time(int(pid)) != start:
                 found.append(each.parent)
         except OSError:

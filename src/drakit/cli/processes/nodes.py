@@ -44,7 +44,7 @@ from drakit.nodeagent.settings import AgentPaths, AgentSettings
 NAMESPACE = "drakit-drivers"
 ZONES = ("a", "b", "c")
 _LONGEST = 40
-"""Of a node's directory: the sockets of drivers with long names are below it."""
+"""The most characters of a node's directory, so that sockets of drivers with long names fit below it."""
 _END_SECONDS = 1.0
 """What containers have to end when the cluster stops; all of it should take two."""
 
@@ -195,6 +195,7 @@ class EmbeddedNode:
             stack.push_async_callback(self._end, agent)
             ready = asyncio.create_task(self._agent.wait_ready())
             stack.callback(ready.cancel)
+            # Drivers start after the agent: it wipes the slices of its node when it starts.
             await asyncio.wait((agent, ready), return_when=asyncio.FIRST_COMPLETED)
             for name in DRIVERS:
                 await stack.enter_async_context(self._plugin(name).running())
@@ -249,6 +250,7 @@ def short_path(directory: Path) -> Path:
     try:
         link.symlink_to(directory)
     except FileExistsError:
+        # The directory is open to all users: somebody else could have put a link there.
         if link.lstat().st_uid != os.getuid() or link.readlink() != directory:
             raise Unavailable(f"{link} is in the way: it should lead to {directory}") from None
     return link

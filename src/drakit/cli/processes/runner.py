@@ -51,6 +51,7 @@ def elector_of(election: Election | None, client: Client, registry: CollectorReg
         client,
         name=election.name,
         namespace=election.namespace,
+        # The random part tells two processes of one machine apart, and a restart from its predecessor.
         identity=f"{socket.gethostname()}_{uuid4()}",
         timing=election.timing,
         registry=registry,
@@ -113,9 +114,11 @@ async def fulfil(run: ComponentRun, client: Client, server: str, bound: socket.s
             spare_the_collector()
             hide_creation_times()
             await _first(working, signals.asked.wait())
+            # A standby has nothing under way; it is cancelled when the context ends.
             if not working.done() and not run.is_standby:
                 await _first(_finish(run, working), signals.insisted.wait())
         if not working.cancelled():
+            # Raises what the work ended with: LeaseLost must become an exit code.
             working.result()
 
 
@@ -130,7 +133,7 @@ async def _at_work(run: ComponentRun) -> AsyncIterator[asyncio.Task[None]]:
 
 
 async def _finish(run: ComponentRun, working: asyncio.Task[None]) -> None:
-    """A standby has nothing under way; a leader finishes what it has begun, but not for ever."""
+    """Stop the work and wait until it has finished, for at most `PATIENCE` seconds."""
     await run.work.stop()
     await asyncio.wait((working,), timeout=PATIENCE)
 

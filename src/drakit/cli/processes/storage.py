@@ -91,6 +91,7 @@ async def compact_steadily(store: Store, interval: float, clock: Clock) -> None:
     while interval:
         await clock.sleep(interval)
         try:
+            # What is compacted was the newest revision one interval ago: watches may be that far behind.
             if before is not None:
                 await store.compact(before)
             before = await store.revision()

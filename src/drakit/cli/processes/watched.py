@@ -32,6 +32,7 @@ async def watched(reach: ReachFlags, kinds: Sequence[Resource[Any]] = KINDS) -> 
             informers.of(kind).subscribe(lambda *_: news.set())
         async with informers.running():
             while True:
+                # Before the caches are read: a change during the read leads to another look.
                 news.clear()
                 yield ClusterObjects((each for kind in served for each in informers.of(kind).cache), gates=gates)
                 await news.wait()

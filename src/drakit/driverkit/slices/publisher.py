@@ -175,7 +175,7 @@ class SlicePublisher:
         return [*local, *(each for each in every if not each.spec.node_name and each.spec.pool.name in shared)]
 
     async def _carry_out(self, plan: SlicePlan) -> None:
-        # Create, update, delete: a pool is incomplete rather than short of devices while this runs.
+        # Deletes come last: the new generation is complete before anything of the old one goes.
         for wanted in plan.create:
             self._learn(wanted, await self._client.create(wanted))
             self._writes.labels(self._driver, "create").inc()

@@ -27,7 +27,7 @@ from drakit.explain import ClusterObjects, explain_pod
 
 _SECONDS = 1.0
 _REST = 4.0
-"""As much longer than a look took, nobody looks again: at most a fifth of a core."""
+"""Pause after a refresh, as a multiple of the time it took: at most a fifth of a core is used."""
 
 
 class TopApplication(App[None]):
@@ -80,10 +80,11 @@ class TopApplication(App[None]):
         self.set_interval(_SECONDS, self._look_again)
 
     async def look(self) -> None:
-        """Show what there is now, unless it is what is shown."""
+        """Refresh the screen if the cluster or the filter has changed."""
         now = (self._feed.revision, self._feed.problem, self.wanted)
         if now == self._shown:
             return
+        # Set before the work: keys that are pressed meanwhile differ from it, and lead to another look.
         self._shown = now
         cluster, events, wanted = self._feed.objects(), self._feed.events(), self.wanted
         # A large cluster takes a while: keys are heard meanwhile.
@@ -193,7 +194,7 @@ def _next(current: str, names: Sequence[str]) -> str:
 
 
 def _fill(table: DataTable[str], rows: Sequence[tuple[str, ...]]) -> None:
-    """The place that the user has scrolled to stays."""
+    """Replace the rows of a table. Cursor and scroll position stay."""
     row, offset = table.cursor_row, table.scroll_y
     table.clear()
     table.add_rows(rows)

@@ -88,7 +88,7 @@ async def live_feed(client: Client, title: str) -> AsyncIterator[LiveFeed]:
 
 
 async def _ping(client: Client, feed: LiveFeed) -> None:
-    """Watches are made again by themselves; a user should know that there are none at the moment."""
+    """Check whether the server answers. Watches reconnect silently, but the user should see that data may be old."""
     while True:
         try:
             await client.document("/version")

@@ -20,7 +20,7 @@ from drakit.explain.pods import explained
 SEVERAL = "(several nodes)"
 _EVENTS = 200
 _EXPLAINED = 8
-"""So many pods are explained by ourselves; of the rest, what the scheduler wrote is enough."""
+"""How many pods get an explanation of our own; the others show what the scheduler wrote."""
 
 
 class CardState(StrEnum):
@@ -126,6 +126,7 @@ def card_state(parts: Sequence[DeviceRow]) -> CardState:
     if any(not part.healthy for part in parts):
         return CardState.UNHEALTHY
     states = {part.state for part in parts}
+    # All of them: one tainted partition leaves the others of the card usable.
     if states == {DeviceState.TAINTED}:
         return CardState.TAINTED
     if not states & {DeviceState.USED, DeviceState.SHARED}:
@@ -145,7 +146,7 @@ def _waiting(cluster: ClusterObjects, wanted: ScreenFilter) -> list[WaitingPod]:
 
 
 def _explained(cluster: ClusterObjects, pods: Sequence[WaitingPod]) -> Iterator[WaitingPod]:
-    """With our own verdict in place of what the scheduler wrote, which may be old."""
+    """Replace the reason that the scheduler wrote, which may be old, by our own explanation."""
     if not pods:
         return
     whole = completed(cluster)
