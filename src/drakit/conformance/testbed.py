@@ -276,7 +276,7 @@ class Testbed:
         """Remove it from the cluster, as it is removed when nobody uses it any more."""
         kept = await self.cluster.client.find(CLAIMS, claim.metadata.name, namespace=claim.metadata.namespace)
         if kept is not None:
-            # A claim that is allocated or reserved has a finalizer, so its status goes first.
+            # Deallocated first, as the claim controller does it.
             emptied = msgspec.structs.replace(kept, status=type(kept.status)())
             await self.cluster.client.update_status(emptied)
             await self.cluster.client.delete(CLAIMS, claim.metadata.name, namespace=claim.metadata.namespace)

@@ -84,7 +84,7 @@ class _Plan:
         most = min(waiting, _MOST_NODES)
         hopeless = self._left(most, kind)
         low, high = 0, most
-        # Bisection: one node more never makes fewer pods fit.
+        # Bisection, which takes for granted that one node more never makes fewer pods fit.
         while low < high:
             middle = (low + high) // 2
             if len(self._left(middle, kind)) <= len(hopeless):

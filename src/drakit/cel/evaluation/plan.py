@@ -132,7 +132,8 @@ class _Planner:
             strict=expr.function != "@not_strictly_false",
         )
         if expr.function in _CONVERSIONS and len(args) == 1 and isinstance(args[0], Constant):
-            # As upstream: a conversion of a constant fails at compile time, any other constant call at run time.
+            # As upstream: conversions of constants and constant patterns fail at compile time, other constant calls at
+            # run time.
             return Constant(expr.id, _computed(step, expr))
         if expr.function in _PATTERNS and isinstance(args[1], Constant) and isinstance(args[1].held, str):
             try:

@@ -187,7 +187,7 @@ def node(
     clock = RealClock()
     runtime = make_runtime(running, settings, clock, access.server)
     certificates = serving.certificates(settings.node, about.node_ip, clock.now())
-    # Bound before the loop starts: a port that is taken is an error of usage, told at once.
+    # Bound before the loop starts: a port that is taken is told at once.
     secure = bind_port(about.node_ip, serving.secure_port) if certificates is not None else None
     if certificates is None or secure is None:
         log.warning(

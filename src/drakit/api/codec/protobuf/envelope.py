@@ -118,7 +118,7 @@ def _decode(data: bytes) -> dict[str, Any]:
     if encoding:
         raise Unsupported(f"content encoding {encoding!r} is not supported in protobuf bodies")
     start, stop = parts.get(2, (0, 0))
-    # An envelope may also carry JSON, which clients send for kinds without a message.
+    # An envelope may also carry JSON: its contentType tells.
     if content in ("", CONTENT_TYPE):
         return {**head, **_completed(version, kind, reader_of(_message(version, kind))(data, start, stop))}
     if content != "application/json":

@@ -126,7 +126,7 @@ def _prepare(launch: dict[str, Any], gate: int) -> None:
     namespace = launch["namespace"]
     if namespace != "none":
         kernel.enter_new_namespaces(as_user=namespace == "user")
-    # OCI: createRuntime hooks run when the namespaces exist and before the root is changed.
+    # Wait for the createRuntime hooks: OCI runs them before the root is changed.
     os.read(gate, 1)
     if namespace != "none":
         _arrange_files(launch)
