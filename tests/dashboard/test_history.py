@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
+from drakit.api import Pod
 from drakit.base.clock import FakeClock
 from drakit.dashboard.history import ClusterHistory
 from drakit.dashboard.metrics import HistoryCollector
@@ -28,13 +29,15 @@ def test_a_sample_counts_devices_by_class_and_namespace_and_pods_that_wait() -> 
 def test_latency_is_measured_from_the_moment_a_pod_was_seen_to_wait() -> None:
     clock = FakeClock()
     history = ClusterHistory(clock)
-    placed = objects_of(two_nodes(*running("r", "node-b", "gpu-0")))
-    history.look_at_pods(objects_of(two_nodes(waiting("r", "c"))))
+    cluster = objects_of(two_nodes(*running("r", "node-b", "gpu-0")))
+    waits, placed = objects_of([waiting("r", "c")]).find(Pod, "r", "default"), cluster.find(Pod, "r", "default")
+    history.note_pod(None, waits)
     clock.advance(2.5)
-    history.look_at_pods(placed)
+    history.note_pod(waits, placed)
     clock.advance(9.0)
-    history.look_at_pods(placed)
-    found = history.sample(placed)
+    history.note_pod(placed, placed)
+    history.note_pod(placed, None)
+    found = history.sample(cluster)
     assert (found.p50, found.p99) == (2.5, 2.5)
 
 

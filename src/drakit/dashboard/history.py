@@ -53,44 +53,28 @@ class ClusterHistory:
         self.samples: deque[Sample] = deque(maxlen=int(DAY_SECONDS / SAMPLE_SECONDS))
         self._latencies: deque[float] = deque(maxlen=_WAITS)
         self._waiting: dict[str, float] = {}
-        self._placed: set[str] = set()
 
     async def follow(self, live: LiveView) -> None:
-        """Until cancelled. Pods are looked at with every change, devices with every sample."""
-        watching = asyncio.create_task(self._watch_pods(live))
-        try:
-            while True:
-                begun = self._clock.monotonic()
-                self.samples.append(await asyncio.to_thread(self.sample, live.cluster()))
-                taken = self._clock.monotonic() - begun
-                await self._clock.sleep(max(SAMPLE_SECONDS, taken / _AT_MOST))
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+        """Until cancelled. Pods are noted with every change, devices are looked at for every sample."""
+        live.follow_pods(self.note_pod)
+        while True:
+            begun = self._clock.monotonic()
+            self.samples.append(await asyncio.to_thread(self.sample, live.cluster()))
+            taken = self._clock.monotonic() - begun
+            await self._clock.sleep(max(SAMPLE_SECONDS, taken / _AT_MOST))
 
-    async def _watch_pods(self, live: LiveView) -> None:
-        async with live.news() as news:
-            while True:
-                news.clear()
-                self.look_at_pods(live.cluster())
-                await news.wait()
-                await self._clock.sleep(0.1)
-
-    def look_at_pods(self, cluster: ClusterObjects) -> None:
-        """Note how long pods waited for their nodes: by our own clock where we saw them wait."""
-        now, seen = self._clock.monotonic(), set()
-        for pod in cluster.all(Pod):
-            uid = pod.metadata.uid
-            seen.add(uid)
-            if not pod.spec.node_name:
-                self._waiting.setdefault(uid, now)
-            elif uid not in self._placed:
-                self._placed.add(uid)
-                waited = now - self._waiting.pop(uid) if uid in self._waiting else _told_wait(pod)
-                if waited is not None:
-                    self._latencies.append(waited)
-        self._placed &= seen
-        self._waiting = {uid: at for uid, at in self._waiting.items() if uid in seen}
+    def note_pod(self, old: Pod | None, new: Pod | None) -> None:
+        """Note how long a pod waited for its node: by our own clock where we saw it wait, else by its own word."""
+        if new is None:
+            if old is not None:
+                self._waiting.pop(old.metadata.uid, None)
+        elif not new.spec.node_name:
+            self._waiting.setdefault(new.metadata.uid, self._clock.monotonic())
+        elif old is None or not old.spec.node_name:
+            since = self._waiting.pop(new.metadata.uid, None)
+            waited = self._clock.monotonic() - since if since is not None else _told_wait(new)
+            if waited is not None:
+                self._latencies.append(waited)
 
     def sample(self, cluster: ClusterObjects) -> Sample:
         rows = device_rows(cluster)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from drakit.api import Event, Partial, ResourceClaim
+from drakit.api import Event, Partial, Pod, ResourceClaim
 from drakit.base.errors import DrakitError, Forbidden
 from drakit.base.gates import FeatureGates
 from drakit.client import (
@@ -64,6 +64,8 @@ class LiveView:
         self.problem = ""
         """Why what is shown may be old; empty while all is well."""
         self.revision = 0
+        self.seconds = 0.0
+        """How long the map took to work out the last time."""
         self.released: dict[str, str] = {}
         """When claims were seen to be given back, by uid."""
         self._informers = informers
@@ -93,6 +95,14 @@ class LiveView:
         found = self._informers.get(EVENTS)
         return [each.view for each in found.cache] if found is not None else []
 
+    def follow_pods(self, handler: Callable[[Pod | None, Pod | None], None]) -> None:
+        """Call the handler with every pod that there is, and then with each that changes, as (old, new)."""
+        found = self._informers.get(PODS)
+        if found is not None:
+            for each in found.cache:
+                handler(None, each.view)
+            found.subscribe(lambda old, new: handler(_view(old), _view(new)))
+
     def document(self, kind: Resource[Any], name: str, namespace: str) -> Any:
         """An object as it was last seen; None if it is not there, or may not be seen."""
         found = self._informers.get(kind)
@@ -113,8 +123,10 @@ class LiveView:
         async with self._counting:
             known, revision, version = self._cells, self.revision, self.version
             if known is None or known[0] != revision:
+                begun = self.client.clock.monotonic()
                 cells = await asyncio.to_thread(map_cells, self.cluster())
                 self._cells = revision, cells
+                self.seconds = self.client.clock.monotonic() - begun
                 if known is not None:
                     self._tell(version, known[1], cells)
                 known = revision, cells

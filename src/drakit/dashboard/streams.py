@@ -20,6 +20,8 @@ from drakit.dashboard.live import GATHER_SECONDS, CellChanges, LiveView
 
 HEARTBEAT_SECONDS = 5.0
 RETRY_MILLISECONDS = 1000
+_PAUSES = 3
+"""A map that takes long to work out is worked out less often: a quarter of a core at most."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -55,7 +57,7 @@ class EventsBody(OpenBody):
                     said = state
                 while not await _within(news, HEARTBEAT_SECONDS):
                     yield b": alive\n\n"
-                await asyncio.sleep(GATHER_SECONDS)
+                await asyncio.sleep(max(GATHER_SECONDS, live.seconds * _PAUSES))
 
     async def close(self) -> None:
         await self._stack.aclose()
