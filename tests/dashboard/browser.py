@@ -67,8 +67,9 @@ class Desk:
             await opened.close()
 
 
-async def serious_violations(page: Page) -> list[str]:
-    """What axe-core finds wrong for people who use the page by keyboard or screen reader."""
+async def serious_violations(page: Page, directory: Path) -> list[str]:
+    """What axe-core finds wrong for people who use the page by keyboard or screen reader; a picture is kept."""
+    await page.screenshot(path=directory / "page.png")
     # Evaluated, not added as a script: the page's own policy forbids scripts of others.
     await page.evaluate(AXE.read_text())
     found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")

@@ -75,7 +75,7 @@ def test_the_keyboard_reaches_every_device_and_its_details(desk: Desk, tmp_path:
                 details = page.locator(".details")
                 await expect(details).to_contain_text("default/train")
                 await expect(details).to_contain_text("since")
-                assert await serious_violations(page) == []
+                assert await serious_violations(page, tmp_path) == []
                 await page.keyboard.press("Escape")
                 await expect(details).to_have_count(0)
 

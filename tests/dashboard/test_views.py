@@ -36,7 +36,7 @@ def test_pending_pods_say_why_and_a_suggestion_can_be_tried(desk: Desk, tmp_path
                 await card.locator("li", has_text="4 instead of 6").get_by_role("button", name="Try it").click()
                 await expect(card.locator(".outcome")).to_contain_text("1 pod placed, 0 still pending")
                 assert await shown.client.get(CLAIMS, "large", namespace="default") == before
-                assert await serious_violations(page) == []
+                assert await serious_violations(page, tmp_path) == []
                 await shown.client.delete(PODS, "large", namespace="default")
                 await expect(page.get_by_text("Nothing waits.")).to_be_visible()
 
@@ -56,11 +56,11 @@ def test_the_flow_of_a_pod_grows_as_it_lives_and_leads_to_the_objects(desk: Desk
                 await shown.run_pod("train")
                 await expect(steps.locator("li.running")).to_have_count(1)
                 await expect(steps.locator("li.prepared")).to_have_count(1)
-                assert await serious_violations(page) == []
+                assert await serious_violations(page, tmp_path) == []
                 await steps.locator("li.claim").get_by_role("link").click()
                 await expect(page.get_by_role("heading", level=1)).to_contain_text("ResourceClaim default/train")
                 await expect(page.locator("pre.yaml")).to_contain_text("deviceClassName: gpu.example.com")
-                assert await serious_violations(page) == []
+                assert await serious_violations(page, tmp_path) == []
 
     desk.run(scenario())
 
@@ -77,7 +77,7 @@ def test_what_if_shows_before_and_after_and_touches_nothing(desk: Desk, tmp_path
                 await expect(outcome).to_contain_text("1 pod placed, 0 still pending")
                 await expect(outcome.locator(".side").nth(1).locator(".changed").first).to_have_text("3")
                 await expect(page.get_by_label("like node")).to_have_value("node-1")
-                assert await serious_violations(page) == []
+                assert await serious_violations(page, tmp_path) == []
                 await expect(page.get_by_role("button", name="Make these changes")).to_have_count(0)
                 await page.get_by_label("Apply YAML").fill("kind: [")
                 await page.get_by_role("button", name="Ask").click()
@@ -123,7 +123,7 @@ def test_figures_over_time_are_drawn_and_saved(desk: Desk, tmp_path: Path) -> No
                 lines = (await asyncio.to_thread(saved.read_text)).splitlines()
                 assert lines[0].startswith("time,total,allocated,pending,latency_p50_seconds")
                 assert lines[1].split(",")[1] == "8"
-                assert await serious_violations(page) == []
+                assert await serious_violations(page, tmp_path) == []
 
     desk.run(scenario())
 

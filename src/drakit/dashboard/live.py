@@ -73,6 +73,8 @@ class LiveView:
         self._cluster: tuple[int, ClusterObjects] | None = None
         self._cells: tuple[int, MapCells] | None = None
         self._told: deque[CellChanges] = deque(maxlen=_REMEMBERED)
+        self._unsure = ""
+        """A version that stands for two different maps."""
         self._waiting: set[asyncio.Event] = set()
         self._counting = asyncio.Lock()
         for each in informers.values():
@@ -137,7 +139,7 @@ class LiveView:
         current = await self.cells()
         told = list(self._told)
         for position, each in enumerate(told):
-            if each.id == id_:
+            if each.id == id_ != self._unsure:
                 return told[position + 1 :]
         id_now = told[-1].id if told else self.version
         if not told:
@@ -150,8 +152,9 @@ class LiveView:
 
     def _tell(self, version: str, before: MapCells, after: MapCells) -> None:
         if any(each.id == version for each in self._told):
-            # A list that came up short has no version of its own: whoever resumes must see everything.
+            # A list that came up short has no version of its own: whoever heard this one must see everything.
             self._told.clear()
+            self._unsure = version
             return
         cells = tuple(cell for key, cell in after.cells.items() if before.cells.get(key) != cell)
         gone = tuple(key for key in before.cells if key not in after.cells)
