@@ -43,12 +43,19 @@ class SchedulingCluster(Cluster):
         gates: FeatureGates | None = None,
         makers: Mapping[str, Maker] = MAKERS,
         seed: int = 5,
+        hints: bool = False,
     ) -> Scheduler:
         """`dies_after` that many of its writes it is gone: the last one is done, and it never hears of it."""
         self.scheduler_transport = Fatal(InProcess(self.server), dies_after)
         client = Client(InProcess(self.scheduler_transport, SCHEDULER), clock=self.clock)
         self.scheduler = Scheduler(
-            client, clock=self.clock, gates=gates or self.gates, config=config, random=Random(seed), makers=makers
+            client,
+            clock=self.clock,
+            gates=gates or self.gates,
+            config=config,
+            random=Random(seed),
+            makers=makers,
+            hints=hints,
         )
         self._scheduling = asyncio.create_task(self.scheduler.run())
         await self.settle()

@@ -32,6 +32,8 @@ from drakit.scheduler.config import SchedulerConfiguration, default_configuratio
 from drakit.scheduler.cycles.binding import BindingJob, Bindings
 from drakit.scheduler.cycles.cycle import Placement, SchedulingCycle
 from drakit.scheduler.cycles.failures import FAILED_SCHEDULING, Failures
+from drakit.scheduler.cycles.gatedpods import GatedPods
+from drakit.scheduler.dynamicresources import NAME as DYNAMIC_RESOURCES
 from drakit.scheduler.dynamicresources.sentences import told_more
 from drakit.scheduler.eventhandlers import POD_GONE, EventHandlers
 from drakit.scheduler.framework import CycleState, Handle
@@ -73,7 +75,7 @@ class Scheduler:
         """`makers` make plugins by name: whoever has plugins of their own adds them there.
 
         `informers` are those of the process, where other components have some too. With `hints`, events and conditions
-        say more than kube-scheduler's: which claim, which request, the most frequent reason.
+        say more than kube-scheduler's: which claim, which request, the most frequent reason, which claim is missing.
         """
         self._clock = clock = clock or client.clock
         self._random = random = random or Random()
@@ -110,6 +112,7 @@ class Scheduler:
             events=events,
             tell_more=partial(told_more, self.cache) if hints else None,
         )
+        self._gated = GatedPods(self.queue, DYNAMIC_RESOURCES, clock, events) if hints else None
         self._bindings = Bindings(client, self.queue, self._failures, clock=clock, metrics=metrics, events=events)
         self._groups = self._make_groups(handle) if gates.enabled("GenericWorkload") else None
         self._follow()
@@ -153,7 +156,9 @@ class Scheduler:
     async def _work(self) -> None:
         async with self.informers.running():
             self._synced.set()
-            doing = (self._place_pods(), self.queue.run(), self._writers.run())
+            doing = [self._place_pods(), self.queue.run(), self._writers.run()]
+            if self._gated is not None:
+                doing.append(self._gated.run())
             loops = [asyncio.ensure_future(each) for each in doing]
             try:
                 await asyncio.gather(*loops)

@@ -9,9 +9,9 @@ import pytest
 from drakit.client import Client, InProcess
 from drakit.scheduler import Scheduler
 from tests.builders.documents import Plain, claim_document, request_of, slice_document
-from tests.builders.manifests import by_name, device_class
+from tests.builders.manifests import by_name, by_template, device_class
 from tests.builders.podmanifests import node, pod
-from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop
+from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop, scheduling
 
 WORN = {"name": "d1", "taints": [{"key": "worn", "effect": "NoSchedule"}]}
 ENDING = ": see drakit explain pod p -n default."
@@ -65,3 +65,35 @@ def test_the_claim_the_request_and_the_most_frequent_reason_are_told(
 async def test_nothing_more_is_told_unless_it_is_wanted() -> None:
     async with cluster() as it:
         assert "Claim" not in await refused(it, wanting(1), "d0", hints=None)
+
+
+@on_loop
+async def test_a_pod_whose_claim_or_template_is_missing_is_told_once() -> None:
+    async with scheduling(hints=True) as it:
+        await it.create(node("node-1"), pod("p", claims=[by_name("nowhere")]), pod("q", claims=[by_template("g", "none")]))
+        assert await it.told("p") == []
+        await it.run_for(60)
+        assert await it.told("p") == ['could not find ResourceClaim "default/nowhere"']
+        assert await it.told("q", "FailedResourceClaimCreation") != []
+        [waiting] = await it.told("q", "FailedScheduling")
+        assert "none" in waiting or "not created" in waiting
+
+
+@on_loop
+async def test_without_hints_a_pod_whose_claim_is_missing_waits_silently() -> None:
+    async with scheduling() as it:
+        await it.create(node("node-1"), pod("p", claims=[by_name("nowhere")]))
+        await it.run_for(60)
+        assert await it.told("p") == []
+
+
+@on_loop
+async def test_a_pod_whose_claim_comes_within_a_moment_is_not_told_that_it_was_missing() -> None:
+    async with scheduling(hints=True) as it:
+        await it.create(node("node-1"), device_class(), slice_document("s", "d0", node="node-1", pool="pool"))
+        await it.create(pod("p", claims=[by_name("late")]))
+        await it.run_for(2)
+        await it.create(claim_document("late", namespace="default"))
+        await it.run_for(60)
+        assert await it.node_of("p") == "node-1"
+        assert await it.told("p", "FailedScheduling") == []

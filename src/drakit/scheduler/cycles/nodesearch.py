@@ -13,7 +13,7 @@ import msgspec
 from drakit.api.objects.pods import Pod
 from drakit.scheduler.cache.nominations import Nominations
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed, in_brackets, of_all, of_each, without_nodes
-from drakit.scheduler.framework import Code, CycleState, NodeInfo, Nodes, PluginStatus, Profile
+from drakit.scheduler.framework import SUCCESS, Code, CycleState, NodeInfo, Nodes, PluginStatus, Profile
 from drakit.scheduler.metrics.timing import Laps
 
 LEAST_NODES = 100
@@ -145,10 +145,14 @@ def filter_nodes(
         said = plugin.filter(state, pod, left)
         if not said:
             continue
+        last, named = None, SUCCESS
         for name, status in said.items():
-            if not status.is_rejected:
-                return failed(_told(status, f'running "{plugin.name}" filter plugin'))
-            refused[name] = status if status.plugin else status.by(plugin.name)
+            # Plugins mostly say the same of many nodes: it is looked at once.
+            if status is not last:
+                if not status.is_rejected:
+                    return failed(_told(status, f'running "{plugin.name}" filter plugin'))
+                last, named = status, status.by(plugin.name)
+            refused[name] = named
         # Later plugins see only nodes that are still possible, so the first refusal is the one that is told.
         left = [node for node in left if node.name not in said]
         if not left:

@@ -114,6 +114,7 @@ class Parts:
         before = queued.gated_by
         status = self._gate.check(queued.pod.view)
         queued.gated_by = None if status.ok else status.plugin
+        queued.gated_why = status.message
         if before != queued.gated_by:
             self._count_gate(queued, before, -1)
             self._count_gate(queued, queued.gated_by, +1)

@@ -238,6 +238,11 @@ class SchedulingQueue:
             Part.GATED: waiting.gated,
         }
 
+    def gated_by(self, plugin: str) -> list[QueuedPod]:
+        """The pods that the plugin keeps out."""
+        waiting = self._parts.waiting
+        return [each for each in waiting if each.gated_by == plugin] if waiting.gated else []
+
     def get(self, uid: str) -> QueuedPod | None:
         """The pod, wherever it is."""
         return self._pods.get(uid)

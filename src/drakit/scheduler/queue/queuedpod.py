@@ -37,6 +37,7 @@ class QueuedPod:
         "first_active",
         "flush_at",
         "gated_by",
+        "gated_why",
         "number",
         "part",
         "pending",
@@ -63,6 +64,7 @@ class QueuedPod:
         self.pending = NOBODY  # plugins that await something for it
         self.gated_by: str | None = None
         """The PreEnqueue plugin that keeps it out of the queue; None once it may enter."""
+        self.gated_why = ""
         self.backoff_until = float("-inf")
         """Not tried before this time, unless what it is pending for arrives, or nothing else waits (`pop_early`)."""
         self.flush_at = float("inf")

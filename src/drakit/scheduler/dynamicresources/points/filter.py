@@ -43,14 +43,19 @@ def _allocatable(
     beyond: set[int] = set()
     for position, answer, plain in allocator.refused([node.name for node in nodes]):
         name = nodes[position].name
-        why = refused[name] = context.cannot_allocate if plain else _why(context, variant, allocator, name, answer)
+        beyond.add(position)
+        if plain:
+            refused[name] = context.cannot_allocate
+            continue
+        why = refused[name] = _why(context, variant, allocator, name, answer)
         # An error ends the attempt: no other node needs a look.
         if not why.is_rejected:
             return []
-        beyond.add(position)
-        if len(beyond) == len(nodes):
-            context.metrics.searched(answer.result.value, answer.steps)
-    return [node for position, node in enumerate(nodes) if position not in beyond] if beyond else nodes
+    if not beyond:
+        return nodes
+    if len(beyond) == len(nodes):
+        context.metrics.searched(answer.result.value, answer.steps)
+    return [node for position, node in enumerate(nodes) if position not in beyond]
 
 
 def _why(
