@@ -132,6 +132,13 @@ def test_a_device_for_several_claims_is_never_too_few() -> None:
     assert warnings(device_slice(nic), gpu_claim(count=9)) == []
 
 
+def test_a_constraint_with_neither_attribute_is_told_in_words_that_fit() -> None:
+    report = check(gpu_class(), gpu_claim(count=2, constraints=[{}]))
+    told = [each.message for each in report.findings if each.rule == "constraint-neither"]
+    assert told == ["has neither matchAttribute nor distinctAttribute: write one of them"]
+    assert report.errors == 1
+
+
 def test_a_constraint_that_cannot_hold() -> None:
     same = {"matchAttribute": f"{DRIVER}/numa"}
     apart = device_slice(gpu("d0", numa=0), gpu("d1", numa=1))

@@ -170,3 +170,22 @@ async def test_affinity_and_spread_are_acted_on_and_not_told() -> None:
     ]
     async with serving(telling()) as server:
         assert await warned(server, PODS, body) == []
+
+
+@on_loop
+async def test_a_container_that_the_pod_does_not_have_is_told_when_a_status_names_it() -> None:
+    def charged(*containers: str) -> Any:
+        entry = {"resourceClaimName": "c", "containers": [*containers], "resources": {"cpu": "1"}}
+        return {"status": {"nodeAllocatableResourceClaimStatuses": [entry]}}
+
+    async with serving(telling()) as server:
+        body = pod_document("p", {"resourceClaims": [{"name": "g", "resourceClaimName": "c"}]})
+        known = body["spec"]["containers"][0]["name"]
+        await server.create(PODS, body)
+        first = await server.patch(f"{PODS}/p/status", charged(known))
+        assert first.code == 200, first.body
+        assert list(first.response.warnings) == []
+        second = await server.patch(f"{PODS}/p/status", charged(known, "nobody"))
+        assert second.code == 200, second.body
+        where = "status.nodeAllocatableResourceClaimStatuses[0].containers[1]"
+        assert list(second.response.warnings) == [f'{where}: the pod has no container "nobody"']

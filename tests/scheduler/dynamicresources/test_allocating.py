@@ -159,3 +159,16 @@ async def test_a_class_that_comes_later_lets_the_pod_in() -> None:
         await it.create(device_class("late"))
         await it.run_for(3)
         assert await it.node_of("p") == "node-1"
+
+
+@on_loop
+async def test_a_slice_of_a_node_that_is_not_registered_yet_stays_and_counts_when_the_node_comes() -> None:
+    async with scene() as it:
+        await it.run_for(2)
+        await it.create(resource_slice("early", "d7", pool="later", node="later"), claim(), user("p"))
+        await it.run_for(600)
+        assert await it.node_of("p") == ""
+        await it.create(node("later"))
+        await it.run_for(30)
+        assert await it.node_of("p") == "later"
+        assert await devices_of(it) == ["d7"]

@@ -70,7 +70,9 @@ async def test_nothing_more_is_told_unless_it_is_wanted() -> None:
 @on_loop
 async def test_a_pod_whose_claim_or_template_is_missing_is_told_once() -> None:
     async with scheduling(hints=True) as it:
-        await it.create(node("node-1"), pod("p", claims=[by_name("nowhere")]), pod("q", claims=[by_template("g", "none")]))
+        await it.create(
+            node("node-1"), pod("p", claims=[by_name("nowhere")]), pod("q", claims=[by_template("g", "none")])
+        )
         assert await it.told("p") == []
         await it.run_for(60)
         assert await it.told("p") == ['could not find ResourceClaim "default/nowhere"']

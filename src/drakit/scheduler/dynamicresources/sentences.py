@@ -1,7 +1,8 @@
 """One more sentence about a pod that fits nowhere: which claim, which request, and the most frequent reason.
 
 In:  an attempt that was refused.
-Out: a sentence behind kube-scheduler's, with the command that tells more. Empty where devices are not what lacks.
+Out: a sentence behind kube-scheduler's, with the command that tells more. Empty where neither devices lack nor take
+     too much of a node.
 
 It is worked out within a moment: a few nodes are looked at, and no search is made.
 """
@@ -12,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from drakit.allocator import Cause, Reasons, RequestReasons
+from drakit.scheduler.dynamicresources.nodeallocatable.charges import takers
+from drakit.scheduler.dynamicresources.nodeallocatable.fit import INSUFFICIENT
 from drakit.scheduler.dynamicresources.state.context import NAME
 from drakit.scheduler.dynamicresources.state.needs import PodNeeds
 from drakit.scheduler.framework import CycleState, Nodes, Rejections
@@ -31,11 +34,11 @@ _WORDS = {
 def told_more(nodes: Nodes, state: CycleState, rejections: Rejections) -> str:
     """The sentence, or nothing."""
     found = list(_reasons(nodes, state, rejections))
-    if not found:
+    lacking = _lacking(found) or _too_much(state, rejections)
+    if not found and not lacking:
         return ""
     pod = state.pod.metadata
     command = f"drakit explain pod {pod.name} -n {pod.namespace}"
-    lacking = _lacking(found)
     return f"{lacking}: see {command}." if lacking else f"See {command}."
 
 
@@ -61,6 +64,20 @@ def _lacking(found: list[Reasons]) -> str:
         wanted = told[0].wanted or 1
         if all(len(each.usable) < wanted for each in told):
             return _sentence(*key, told)
+    return ""
+
+
+def _too_much(state: CycleState, rejections: Rejections) -> str:
+    """The claim and device that take what the first node lacks; nothing when a node lacks nothing that devices take."""
+    needs: PodNeeds = state.get(NAME) or PodNeeds()
+    for node, status in rejections.items():
+        for reason in status.reasons if status.plugin == NAME else ():
+            resource = reason.removeprefix(INSUFFICIENT)
+            for use, device in takers(needs, node, resource) if resource != reason else ():
+                name = f"{device.driver}/{device.pool}/{device.device}"
+                return (
+                    f"Claim {use.claim.metadata.name}: device {name} takes {resource} of {node}, which has too little"
+                )
     return ""
 
 

@@ -34,6 +34,10 @@ def _of_devices(asked: DeviceClaim, path: Path) -> Iterator[FieldWarning]:
         if constraint.match_attribute is not None and constraint.distinct_attribute is not None:
             message = "matchAttribute and distinctAttribute exclude each other: a claim with both is never allocated"
             yield FieldWarning("constraint-both", (path / "constraints")[index], message)
+        if constraint.match_attribute is None and constraint.distinct_attribute is None:
+            # The server's own words, recorded, say that several are set.
+            message = "has neither matchAttribute nor distinctAttribute: write one of them"
+            yield FieldWarning("constraint-neither", (path / "constraints")[index], message)
 
 
 def _of_tolerations(tolerations: tuple[DeviceToleration, ...], path: Path) -> Iterator[FieldWarning]:

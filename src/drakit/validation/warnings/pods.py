@@ -26,6 +26,7 @@ _FIELDS = {
 
 
 def warn_of_pod(pod: Partial[Pod], gates: FeatureGates) -> Iterator[FieldWarning]:
+    yield from _of_charges(pod.view)
     spec: Mapping[str, Any] = pod.document.get("spec") or {}
     # A pod that has its node is placed already.
     if spec.get("nodeName"):
@@ -41,3 +42,14 @@ def warn_of_pod(pod: Partial[Pod], gates: FeatureGates) -> Iterator[FieldWarning
     if spec.get("schedulingGroup") and not gates.enabled("GangScheduling"):
         message = "the pods of the group are scheduled one by one: the feature gate GangScheduling is off"
         yield FieldWarning("unscheduled-field", _SPEC / "schedulingGroup", message)
+
+
+def _of_charges(pod: Pod) -> Iterator[FieldWarning]:
+    """The recorded server checks the claims that take something of the node, and takes any name for a container."""
+    charges = pod.status.node_allocatable_resource_claim_statuses
+    known = {each.name for each in (*pod.spec.containers, *pod.spec.init_containers)} if charges else set()
+    for index, charge in enumerate(charges):
+        path = (Path("status.nodeAllocatableResourceClaimStatuses")[index]) / "containers"
+        for number, name in enumerate(charge.containers):
+            if name not in known:
+                yield FieldWarning("unknown-container", path[number], f'the pod has no container "{name}"')

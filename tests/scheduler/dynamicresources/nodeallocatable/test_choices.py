@@ -40,3 +40,14 @@ async def test_where_no_choice_fits_the_pod_is_told_so() -> None:
         condition = await it.condition("p")
         assert condition is not None
         assert condition.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+@on_loop
+async def test_with_hints_the_claim_and_device_that_take_too_much_of_the_node_are_named() -> None:
+    async with scene(published(taking("large", "32")), hints=True) as it:
+        await it.create(claim("c", request_of("r", "cpu")), user("p"))
+        condition = await it.condition("p")
+        assert condition is not None
+        assert condition.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+        device = "cpu.example.com/cpu.example.com-node-1/large"
+        assert f"Claim c: device {device} takes cpu of node-1, which has too little: see drakit" in condition.message

@@ -6,12 +6,14 @@ Out: Warning headers. Nothing is refused. `--drakit-warnings` puts the plugin in
 
 from __future__ import annotations
 
+from drakit.api import Pod
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import CREATE, UPDATE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.admission.rules import typed, typed_stored
 from drakit.base.gates import FeatureGates
 from drakit.validation import dropped_fields, has_warnings, warnings_about
 
+_CHARGES = "nodeAllocatableResourceClaimStatuses"
 _INERT = frozenset(
     (
         "apps/StatefulSet", "/ReplicationController", "autoscaling/HorizontalPodAutoscaler",
@@ -32,9 +34,9 @@ class DrakitWarnings(AdmissionPlugin):
         self._gates = gates
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
-        """Status is written by programs: nobody reads the headers of their answers."""
+        """Status is written by programs: nobody reads the headers of their answers. But what pods take is looked at."""
         if subresource:
-            return False
+            return kind.model is Pod and subresource == "status"
         return (has_warnings(kind.model) and operation in (CREATE, UPDATE)) or (_is_inert(kind) and operation == CREATE)
 
     async def validate(self, change: ObjectChange) -> None:
@@ -42,10 +44,12 @@ class DrakitWarnings(AdmissionPlugin):
             if change.operation == CREATE:
                 change.warnings.append(f"{change.kind.plural} are stored, and no controller of drakit acts on them")
             return
+        if change.subresource and not (change.document.get("status") or {}).get(_CHARGES):
+            return
         old = typed_stored(change.old) if change.old is not None else None
         new = change.typed or typed(change.kind, change.document)
         found = warnings_about(new, old, self._gates)
-        if change.undropped is not None:
+        if change.undropped is not None and not change.subresource:
             found = (*dropped_fields(change.undropped, old, self._gates), *found)
         change.warnings.extend(map(str, found))
 

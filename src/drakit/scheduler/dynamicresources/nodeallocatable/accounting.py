@@ -75,14 +75,15 @@ class NodeCharge:
             known = self._weighed[key] = (answer, self._weigh(key[0], allocate))
         return known[1] if isinstance(known[1], PluginStatus) else refuse_overfull(node, known[1])
 
-    def mapped(self, uses: Sequence[ClaimCharge]) -> list[DeviceRequestAllocationResult]:
-        """The devices that take something of their node."""
+    def mapped(self, uses: Sequence[ClaimCharge], resource: str = "") -> list[DeviceRequestAllocationResult]:
+        """The devices that take something of their node: of this resource, or of any."""
         found = [
             (self._devices.find(each.driver, each.pool, each.device), each)
             for use in uses
             for each in use.allocation.devices.results
         ]
-        return [each for device, each in found if device is not None and device.node_allocatable_resource_mappings]
+        taken = [(device.node_allocatable_resource_mappings, each) for device, each in found if device is not None]
+        return [each for mappings, each in taken if (resource in mappings if resource else mappings)]
 
     def _weigh(self, kind: int, allocate: Callable[[], Sequence[ClaimCharge]]) -> Demand | PluginStatus:
         try:

@@ -9,10 +9,11 @@ unreserve    `clear`: taken back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from drakit.allocator import Inventory
+from drakit.api import DeviceRequestAllocationResult
 from drakit.api.objects.pods import Pod
 from drakit.api.podclaims import EXTENDED_RESOURCES
 from drakit.base.errors import DrakitError
@@ -119,6 +120,15 @@ def refuse_overcharged(
             refusal = needs.charge.check(node, answer, _allocation(variant, node.name))
             if refusal is not None and not _choose_again(needs.charge, variant, node, refusal):
                 refused[node.name] = refusal
+
+
+def takers(needs: PodNeeds, node: str, resource: str) -> Iterator[tuple[ClaimCharge, DeviceRequestAllocationResult]]:
+    """The pod's claims, allocated or as they would be on the node, with devices that take the resource of it."""
+    if needs.charge is None:
+        return
+    for use in (*_uses(needs), *_allocation(needs.variant, node)()):
+        for device in needs.charge.mapped([use], resource):
+            yield use, device
 
 
 def _choose_again(charge: NodeCharges, variant: Variant, node: NodeInfo, refusal: PluginStatus) -> bool:

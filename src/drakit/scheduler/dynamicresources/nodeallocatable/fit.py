@@ -20,6 +20,7 @@ from drakit.scheduler.framework.nodes import requests_of
 Demand = tuple[tuple[str, int], ...]
 """Resources with amounts, in the units of nodes."""
 
+INSUFFICIENT = "Insufficient "
 _HUGEPAGES = "hugepages-"
 _ORDER = ("cpu", "memory", "ephemeral-storage")
 
@@ -70,7 +71,7 @@ def refuse_overfull(node: NodeInfo, demand: Demand) -> PluginStatus | None:
     short = [each for each in demand if each[1] > allocatable.get(each[0], 0) - used.get(each[0], 0)]
     if not short:
         return None
-    reasons = [f"Insufficient {name}" for name, _ in short]
+    reasons = [f"{INSUFFICIENT}{name}" for name, _ in short]
     if any(amount > allocatable.get(name, 0) for name, amount in short):
         return PluginStatus.unresolvable(*reasons)
     return PluginStatus.unschedulable(*reasons)
