@@ -29,6 +29,7 @@ class ApiObserver:
         """Requests that are kept waiting now."""
 
     async def handle(self, request: Request) -> Response:
+        # Before the server sees it: the answer is then as new as the moment in which it is sent.
         await self._hold(request)
         response = await self._server.handle(request)
         if request.method in _WRITES and response.code in _REFUSED and "/resourceslices" in request.path:

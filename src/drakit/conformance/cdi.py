@@ -95,6 +95,7 @@ def _devices(name: str, spec: Mapping[str, Any]) -> Iterator[CdiDevice]:
 
 def _check_spec(name: str, spec: Mapping[str, Any]) -> Iterator[CdiProblem]:
     version = spec.get("cdiVersion")
+    # Nothing else can be judged without knowing the version.
     if version not in _VERSIONS:
         yield CdiProblem(name, "cdiVersion", f"is {version!r}, none of {', '.join(_VERSIONS)}")
         return

@@ -64,6 +64,7 @@ def decode_configs(
     found: list[DeviceConfig] = []
     for type_name, type_ in known.items():
         of_type = [layer for layer in layers if layer.type_name == type_name]
+        # Checked on each layer, before merging: afterwards nobody can tell who set a field.
         errors.extend(_not_allowed(of_type, type_))
         if of_type:
             found.extend(_convert(of_type, type_, errors))
@@ -146,6 +147,7 @@ def _located(error: msgspec.ValidationError, layers: Sequence[_Layer]) -> FieldE
     if unknown is not None:
         where = ".".join(filter(None, (where, unknown.group(1))))
     first = re.split(r"[.\[]", where)[0]
+    # The last layer that has the field is the one whose value counted.
     layer = next((each for each in reversed(layers) if first in each.values), layers[-1])
     if unknown is not None:
         return forbidden(_at(layer.path, where), "unknown field")

@@ -129,5 +129,6 @@ async def each(claims: Sequence[K], function: Callable[[K], R | Awaitable[R]]) -
             result = function(claim)
             answers[claim.uid] = await result if inspect.isawaitable(result) else result
         except Exception as error:
+            # Kept by claim: a bad claim does not fail the others of the call.
             answers[claim.uid] = error
     return answers

@@ -43,6 +43,7 @@ def _devices(cluster: ClusterObjects, pod: Mapping[str, Any], entry: str, resour
 
 def _claim_name(pod: Mapping[str, Any], entry: str) -> str:
     for each in (pod.get("spec") or {}).get("resourceClaims") or ():
+        # A claim that the pod names itself; those of templates are in the status.
         if each.get("name") == entry and each.get("resourceClaimName"):
             return str(each["resourceClaimName"])
     for each in (pod.get("status") or {}).get("resourceClaimStatuses") or ():

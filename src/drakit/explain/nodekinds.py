@@ -60,6 +60,7 @@ def enlarged(kind: NodeKind, number: int) -> NodeKind:
     for each in kind.slices:
         shapes = {_shape(device): device for device in each.spec.devices}
         devices = [
+            # Without counters: how the partitions of such a machine would look is unknown.
             replace(device, name=f"{device.name}-{position}", taints=(), consumes_counters=())
             for device in shapes.values()
             for position in range(number)
@@ -87,18 +88,20 @@ def _stamped(kind: NodeKind, name: str) -> Iterator[Any]:
     old, labels = kind.node.metadata, dict(kind.node.metadata.labels)
     if HOSTNAME in labels:
         labels[HOSTNAME] = name
+    # not-ready, unreachable and the like belong to the state of the old node.
     taints = tuple(each for each in kind.node.spec.taints if not each.key.startswith(_PASSING))
     spec = replace(kind.node.spec, unschedulable=False, taints=taints)
     yield replace(kind.node, metadata=ObjectMeta(name=name, labels=labels), spec=spec)
     for position, each in enumerate(kind.slices):
         pool = each.spec.pool
+        # Pools are mostly named after their node. Any other name gets the node as a suffix, as it must be unique.
         called = name if pool.name == old.name else f"{pool.name}-{name}"
         moved = replace(each.spec, node_name=name, pool=replace(pool, name=called))
         yield replace(each, metadata=ObjectMeta(name=f"{name}-{position}"), spec=moved)
 
 
 def _kind(kind: NodeKind) -> bytes:
-    """What two nodes have in common that are of one kind."""
+    """A key that is equal for nodes of the same kind: labels, allocatable and device shapes."""
     node = kind.node
     labels = {key: value for key, value in node.metadata.labels.items() if key != HOSTNAME}
     allocatable = {key: str(value) for key, value in node.status.allocatable.items()}
@@ -107,7 +110,7 @@ def _kind(kind: NodeKind) -> bytes:
 
 
 def _shape(device: Any) -> str:
-    """A device without what tells it from its siblings."""
+    """A key that is equal for devices that are alike, whatever their names."""
     plain = msgspec.to_builtins((device.allow_multiple_allocations, device.consumes_counters), enc_hook=str)
     amounts = sorted((name, str(each.value)) for name, each in device.capacity.items())
     return repr((plain, amounts, sorted((name, str(each)) for name, each in device.attributes.items())))

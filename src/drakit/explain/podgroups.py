@@ -77,10 +77,12 @@ def _tried(cluster: ClusterObjects, members: list[Pod], *, suggest: bool) -> tup
     rehearsal, placed, told = cluster.rehearsal(), 0, False
     found: list[ObjectExplanation] = []
     for pod in members:
+        # Suggestions are costly, and those for the first member that is stuck serve the group.
         one = explained(cluster, rehearsal, pod, suggest=suggest and not told)
         told = told or bool(one.suggestions)
         found.append(one)
         if not pod.spec.node_name and one.standing is Standing.FITS:
             known = rehearsal.pod(pod.metadata.namespace, pod.metadata.name) or pod
+            # Placed for the members after it: they must not count the same devices again.
             placed += isinstance(rehearsal.place(known), Placement)
     return found, placed

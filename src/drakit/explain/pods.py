@@ -24,7 +24,7 @@ from drakit.scheduler.rehearsal import Rehearsal, RehearsedPod
 
 _DEVICES = "DynamicResources"
 _MAX_EXPLAINED = 500
-"""So many nodes are looked at device by device; more of them are told by what the scheduler says."""
+"""How many nodes are explained device by device; of the others only the message of the scheduler is shown."""
 
 
 def explain_pod(
@@ -103,6 +103,7 @@ def _reasons(rehearsal: Rehearsal, checked: RehearsedPod) -> Iterator[tuple[str,
 def _funnels(
     cluster: ClusterObjects, rehearsal: Rehearsal, checked: RehearsedPod, reasons: Mapping[str, Reasons]
 ) -> tuple[tuple[RequestFunnel, ...], tuple[MissingDevice, ...]]:
+    # What other plugins say; devices on these nodes may be fine and still be out of reach.
     others = {
         node: status.message
         for node, status in checked.rejections.items()
@@ -152,6 +153,7 @@ def _verdict(
 ) -> str:
     pod, message = checked.pod, checked.refusal.message.rstrip(".") if checked.refusal else ""
     head = f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
+    # A gated pod is not in the queue: no node was tried, and none can be blamed.
     if checked.is_gated:
         return f"{head} is not tried yet: {_gate(cluster, pod, message)}."
     nodes = len(rehearsal.nodes)
@@ -165,7 +167,7 @@ def _verdict(
 
 
 def lack(request: RequestFunnel) -> str:
-    """What a request has too little of, and the most frequent reason."""
+    """One sentence: what a request wants, what the best node has, and the most frequent reason for refusals."""
     most = max((each for each in request.refused if each.stage != "class"), key=lambda each: each.count, default=None)
     why = f"; {most.count} of {request.stages[1].left} {_why(most.stage, most.reason)}" if most is not None else ""
     best = f"{request.best_node} has the most, {request.best}" if request.best else "no node has one"

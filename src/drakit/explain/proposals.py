@@ -63,6 +63,7 @@ class Proposal:
         return [each for key, each in known.items() if key not in self._gone]
 
     def store(self, obj: Any) -> None:
+        # The latest change wins: an object that was removed before is there again.
         self._gone.pop(_key(obj), None)
         self._put[_key(obj)] = obj
 

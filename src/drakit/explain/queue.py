@@ -34,6 +34,7 @@ class PendingPods:
         waiting = self._in_order()
         found: dict[tuple[str, str], PodPlacement] = {}
         for pod in progress(waiting, "placing pods") if progress else waiting:
+            # Placed already, together with another pod of its gang.
             if _key(pod) in found:
                 continue
             gang = self._gang(pod, waiting)

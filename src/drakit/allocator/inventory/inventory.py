@@ -228,6 +228,7 @@ class Inventory:
             found = self._look(self.labels_of(node))
             if len(self._alike) > _MAX_ALIKE:
                 self._alike.clear()
+            # Interned: nodes with the same views then share states, answers and searches.
             found = self._alike.setdefault(found, found)
             self._views.rows[node] = found
         return found
@@ -266,6 +267,7 @@ class Inventory:
         self._states.forget(node)
         views = self._views.rows.get(node)
         if views is not None:
+            # The log has only pools that many nodes reach; a change to any other cannot be made up for from it.
             self._latest.pop(id(views), None)
 
     def _forget_all(self) -> None:
@@ -287,6 +289,7 @@ class Inventory:
                 continue
             for node in pool.homes:
                 self._forget_state(node)
+        # States that have read a part of the log would miss the rest, so both are dropped together.
         if len(self._log) > _MAX_LOG:
             self._latest.clear()
             self._log.clear()

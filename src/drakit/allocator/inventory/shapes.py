@@ -84,6 +84,7 @@ class DeviceShapes:
         self._resources: WeakValueDictionary[tuple[str, bytes], DeviceResources] = WeakValueDictionary()
 
     def of(self, driver: str, device: Device) -> DeviceShape:
+        # Without what selectors cannot see: thousands of devices then share a few shapes.
         plain = msgspec.structs.replace(
             device, name="", node_name=None, node_selector=None, all_nodes=None, taints=(), binds_to_node=None
         )

@@ -86,10 +86,12 @@ class _Recorder(Search):
 
 def _best_partial(solver: Solver, usages: Sequence[Usage]) -> Search:
     """A search in its deepest state. Requests that it never came to have got what was left for them."""
+    # Without bounds: a search that prunes never sees the states that are worth showing.
     recorder = _Recorder(solver.layout, usages)
     recorder.run()
     search = solver.begin(usages)
     options = {option.index: option for options in search.outlook.options for option in options}
+    # Taken again in the same order, in which each of them was possible.
     for pick in recorder.best:
         search.take(options[pick.alternative], pick.device)
     for alternatives in search.outlook.options:
@@ -159,6 +161,7 @@ class _Inquiry:
                 usable.append(self._id(device))
             else:
                 refused.setdefault(found, []).append(self._id(device))
+        # The order of the checks, so that reasons read like the way of a device through them.
         order = list(Cause)
         kinds = sorted(refused, key=lambda kind: order.index(kind[0]))
         return RequestReasons(

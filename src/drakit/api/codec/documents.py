@@ -170,7 +170,7 @@ def parse_documents(text: str, *, syntax: str = "", source: str = "") -> list[An
     try:
         return parse_json_documents(text, source=source)
     except Malformed as malformed:
-        # A number that is out of range would be read as text by YAML: the error must not get lost that way.
+        # YAML would read `NaN` and its like as text, and the error would be lost.
         if syntax == JSON or isinstance(malformed, NoNumber):
             raise
         try:

@@ -101,6 +101,7 @@ def estimate_call(
     """The library's rule for the overload, then the host's, Kubernetes' for the function, and the language's."""
     if overload in host:
         return CallCost(host[overload])
+    # The first rule that has an answer wins, in this order.
     for rule in (_OVERLOADS.get(overload), _FUNCTIONS.get(function), _STANDARD.get(overload)):
         if rule is not None and (found := rule(target, args)) is not None:
             return found
@@ -177,6 +178,7 @@ def _split(target: Argument | None, args: Arguments) -> CallCost | None:
     size = target.bounded
     most = size.high
     if len(args) > 1 and isinstance(args[1].expr, Literal) and type(args[1].expr.value) is int:
+        # Upstream converts to an unsigned number: -1, which means no limit, becomes the largest.
         most = args[1].expr.value % 2**64
     return CallCost(scaled(size.high, 2 * TRAVERSAL), Size(0, most))
 
@@ -258,6 +260,7 @@ def _slice(target: Argument | None, args: Arguments) -> CallCost | None:
     if target is None:
         return None
     start, end = args[0].number(0), args[1].number(target.bounded.high)
+    # Wraps around as the unsigned subtraction of upstream does.
     return _allocating(1, Size.exactly((end - start) % 2**64))
 
 
@@ -338,6 +341,7 @@ def _format(target: Argument | None, _: Arguments) -> CallCost | None:
 
 def _to_bytes(_: Argument | None, args: Arguments) -> CallCost | None:
     size = args[0].size_or_unknown
+    # A character has up to four bytes in UTF-8.
     return CallCost(scaled(size.high, TRAVERSAL), Size(size.low, size.high * 4 % 2**64))
 
 

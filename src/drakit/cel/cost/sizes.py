@@ -21,6 +21,7 @@ def times(a: int, b: int) -> int:
 
 def scaled(amount: int, factor: float) -> int:
     """amount x factor, rounded up, in the doubles that upstream computes with."""
+    # As a double on purpose: exact integers would differ from upstream for large sizes.
     product = math.ceil(float(amount) * factor) if math.isfinite(factor) else UNBOUNDED
     return min(product, UNBOUNDED)
 

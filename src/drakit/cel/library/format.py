@@ -67,6 +67,7 @@ def _clause(text: str, at: int) -> tuple[_Clause, int]:
             at += 1
         if at >= len(text):
             raise EvalError("could not parse formatting clause: error while parsing precision: no end of precision")
+        # Nine digits are enough to see that it is too large, and are read quickly.
         if start == at or int(text[start:at][:9]) > _MAX_PRECISION:
             raise EvalError("could not parse formatting clause: error while converting precision to integer")
         precision = int(text[start:at])
@@ -122,6 +123,7 @@ def _unfit(arg: Expr, letter: str, type_of: Callable[[Expr], Type]) -> Expr | No
         if kind is not TypeKind.DYN and kind not in _KINDS[letter]:
             return part
         if letter == "s" and isinstance(part, ListExpr | MapExpr):
+            # Reversed, so that the leftmost fault is found first.
             stack.extend(reversed(list(children(part))))
     return None
 
@@ -148,6 +150,7 @@ def _text(value: Value, _: _Clause | None = None) -> str:
         case tuple():
             return "[" + ", ".join(map(_nested, value)) + "]"
         case dict() | DefaultMap():
+            # Sorted by text, as maps have no order of their own.
             entries = sorted((_nested_key(k), _nested(v)) for k, v in zip(keys(value), value.values(), strict=True))
             return "{" + ", ".join(f"{k}:{v}" for k, v in entries) + "}"
         case Duration():

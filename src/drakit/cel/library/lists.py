@@ -106,8 +106,10 @@ def _flatten(values: Value, depth: Value = 1) -> List:
     if depth < 0:
         raise EvalError("level must be non-negative")
     for _ in range(depth):
+        # Flat already: a large depth must not cost time.
         if not any(value.__class__ is tuple for value in values):
             break
+        # Before the list is built: a nested list may multiply at every level.
         require_list_size(sum(len(value) if value.__class__ is tuple else 1 for value in values))
         values = tuple(inner for v in values for inner in (v if v.__class__ is tuple else (v,)))
     return tuple(values)

@@ -65,6 +65,7 @@ class CIDRValue(Opaque):
 
     def covers(self, address: Address) -> bool:
         """Whether the first bits of an address are those of this range."""
+        # An IPv4 range never covers an IPv6 address; there are no mapped addresses here.
         if address.version != self.address.version:
             return False
         shift = address.max_prefixlen - self.bits
@@ -88,6 +89,7 @@ def ip_from_text(text: str) -> IPValue:
 def cidr_from_text(text: str) -> CIDRValue:
     head, slash, tail = text.rpartition("/")
     wrong = "network address parse error during conversion from string"
+    # As netip of Go: no sign and no leading zero.
     if not slash or not re.fullmatch(r"0|[1-9][0-9]{0,2}", tail, re.ASCII):
         raise EvalError(f'{wrong}: netip.ParsePrefix("{text}"): bad bits after slash')
     try:

@@ -70,6 +70,7 @@ def _scale(text: str) -> int | None:
     whole = whole or "0"
     if suffix in _BINARY:
         power = _BINARY[suffix]
+        # The fast path of the Go parser, to the digit: whether it is taken shows in `isInteger`.
         return 0 if not fraction and 15 - len(whole) - power * 3 // 10 - 1 >= 0 and "." not in text else None
     scale = int(exponent) if exponent and suffix in {"e", "E"} else _DECIMAL.get(suffix)
     if scale is None or len(whole) + len(fraction) > 18 or scale - len(fraction) < -9:
@@ -116,6 +117,7 @@ def _sum(a: QuantityValue, nanos: int, scale: int | None) -> QuantityValue:
         held = a.scale
     else:
         held = None if a.scale is None or scale is None else min(a.scale, scale)
+    # Go goes on in arbitrary precision when 64 bits overflow.
     if held is not None and not INT_MIN <= total // 10 ** (9 + held) <= INT_MAX:
         held = None
     return QuantityValue(Quantity(total, a.format), held, derived=True)

@@ -50,6 +50,7 @@ def last_index_of_from(text: str, part: str, offset: int) -> int:
 
 def replace(text: str, old: str, new: str, count: int = -1) -> str:
     if len(new) > len(old):
+        # An upper bound, before anything is built: an empty `old` is found around every character.
         require_text_size((len(text) + 1) * len(new))
     return text.replace(old, new, max(count, -1))
 
@@ -98,6 +99,7 @@ def quote(text: str) -> str:
 
 
 def lower_ascii(text: str) -> str:
+    # Not lower(): only ASCII letters change.
     return text.translate(_LOWER)
 
 

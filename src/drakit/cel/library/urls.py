@@ -64,6 +64,7 @@ def _wrong(text: str, reason: str) -> EvalError:
 @lru_cache(maxsize=1024)
 def url_from_text(text: str) -> URLValue:
     """Both readings must succeed: as a request URI, and as a URL with a fragment."""
+    # A request URI has no fragment, so `#` is a part of it in this reading.
     _parse(text, text, request=True)
     bare, _, fragment = text.partition("#")
     url = _parse(text, bare, request=False)
@@ -101,6 +102,7 @@ def _parse(text: str, rest: str, *, request: bool) -> URLValue:
 
 def _authority(text: str, authority: str) -> tuple[str, str]:
     """Userinfo and host; only an IPv6 address in brackets may have colons besides the one before the port."""
+    # The last one, as in Go: a userinfo may have an `@` of its own.
     userinfo, at, host = authority.rpartition("@")
     if at and (not _USERINFO.fullmatch(userinfo) or _BAD_ESCAPE.search(userinfo)):
         raise _wrong(text, "net/url: invalid userinfo")

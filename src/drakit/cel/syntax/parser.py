@@ -63,6 +63,7 @@ class _Limit(Exception):
 
 def parse(source: Source, macros: Mapping[tuple[str, int, bool], Macro], *, max_length: int = MAX_LENGTH) -> Tree:
     """Read the whole text; raise CompileError when any of it makes no sense."""
+    # Before the lexer: a huge text must not cost more than its length.
     if len(source.text) > max_length:
         size = f"size: {len(source.text)}, limit {max_length}"
         raise CompileError([source.unplaced(f"expression code point size exceeds limit: {size}")])

@@ -166,6 +166,7 @@ async def _judged(run: Run) -> tuple[str, list[RuleResult]]:
     with tempfile.TemporaryDirectory(prefix="drakit-") as directory:
         log = run.log or Path(directory) / "driver.log"
         with explained("--driver-log"):
+            # Now, so that a path that cannot be written is told before the driver starts.
             log.touch()
         launcher = CommandLauncher(run.command, log, dict(os.environ))
         async with open_testbed(

@@ -142,6 +142,7 @@ class Clients:
         found = self._made.get(account)
         if found is None:
             access = msgspec.structs.replace(
+                # Without the headers of the shared access: they may carry its own identity.
                 self._access, credentials=AccountToken(self.shared, SYSTEM, account), headers={}
             )
             found = self._made[account] = Client(Http(access), on_warning=note_warning)
@@ -151,5 +152,6 @@ class Clients:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        # The shared one last: the others get their tokens through it.
         for each in (*self._made.values(), self.shared):
             await each.close()

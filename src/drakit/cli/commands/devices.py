@@ -103,6 +103,7 @@ def _groups(rows: Sequence[DeviceRow], by: GroupBy | None) -> Iterator[tuple[str
     keys = _KEYS[by]
     names = sorted({name for row in rows for name in keys(row)})
     for name in names:
+        # A device may be in several groups: it can match several classes, and have several holders.
         yield f"{by.value} {name or '(none)'}", [row for row in rows if name in keys(row)]
 
 

@@ -80,6 +80,7 @@ async def _watch(
     """The answer now, and the next one that differs."""
     first: ObjectExplanation | None = None
     async for objects in watched(reach):
+        # In a thread: the watches go on while a large cluster is worked through.
         found = await asyncio.to_thread(_answer, function, objects, name, namespace)
         if first is None or (found.standing, found.verdict) != (first.standing, first.verdict):
             _show(found, output)

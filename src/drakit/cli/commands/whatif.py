@@ -107,6 +107,7 @@ def _replicas(each: Manifest) -> Iterable[Mapping[str, Any]]:
         return
     template = document["spec"]["template"]
     replicas = document["spec"].get("replicas")
+    # The default of replicas is 1; 0 is a number like any other.
     for number in range(1 if replicas is None else replicas):
         metadata = {**template.get("metadata", {}), "name": f"{view.metadata.name}-{number}"}
         metadata["namespace"] = view.metadata.namespace

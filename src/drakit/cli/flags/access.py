@@ -52,6 +52,7 @@ def _by_flags(flags: ReachFlags, clock: Clock) -> Access:
         raise UsageError(_TOGETHER)
     with explained("--certificate-authority"):
         ca = flags.certificate_authority.read_bytes() if flags.certificate_authority else b""
+    # Read once now, although they are read again later: a missing file is told at the start, with its flag.
     for flag, path in (
         ("--token-file", flags.token_file),
         ("--client-certificate", flags.client_certificate),

@@ -99,6 +99,7 @@ async def _listed(client: Client, kind: Resource[Any]) -> list[Any] | None:
     try:
         return list(await client.list(kind))
     except NotServed:
+        # An older server may lack these kinds; then there are no such objects.
         if kind not in _OPTIONAL:
             raise
         return None

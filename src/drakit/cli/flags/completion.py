@@ -55,6 +55,7 @@ async def _names(kind: str, given: Mapping[str, Any]) -> list[str]:
     from drakit.cli.flags.access import kubeconfig_files
     from drakit.client.transport.http import Http
 
+    # The imports are above, in the function: most completions need no client, and should not wait for it.
     files = kubeconfig_files(given.get("kubeconfig"), os.environ)
     access = drakit.client.load_kubeconfig(files, given.get("context") or "")
     resource: drakit.client.Resource[Any] = getattr(drakit.client, kind)

@@ -12,6 +12,7 @@ from drakit.manifests.files import input_limit
 
 def read_stdin() -> bytes:
     """Standard input, up to one byte more than the limit of all input."""
+    # One byte more, so that the reader can tell too much from just enough.
     return sys.stdin.buffer.read(input_limit.get() + 1)
 
 

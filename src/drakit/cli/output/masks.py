@@ -13,7 +13,7 @@ Document = Mapping[str, Any]
 _SECRET = ("env", "envFrom", "command", "args", "volumeMounts", "volumes", "imagePullSecrets", "lifecycle")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _DROPPED = {*_SECRET, *_PROBES, "managedFields", "parameters"}
-"""Where secrets and tokens stand, or may; no decision depends on any of it."""
+"""Fields that may hold secrets or tokens. No decision of the scheduler depends on them."""
 _KEPT_ANNOTATIONS = ("resource.kubernetes.io/",)
 _NAMED = {
     "Node": "node", "Pod": "pod", "ResourceClaim": "claim", "ResourceClaimTemplate": "template",
@@ -58,12 +58,14 @@ class NameMask:
                 self._learn(((each.get("spec") or {}).get("pool") or {}).get("name"), "pool")
 
     def _learn(self, name: Any, what: str) -> None:
+        # The first kind that has the name decides: a pool is mostly named after its node, and stays equal to it.
         if isinstance(name, str) and name and name not in self._names:
             self._names[name] = f"{what}-{len(self._names) + 1}"
 
     def apply(self, document: Document) -> dict[str, Any]:
         masked: dict[str, Any] = self._masked(document)
         if document.get("kind") == "Pod":
+            # Labels and messages of conditions are free text, in which names may stand.
             masked["metadata"] = _less(masked["metadata"], "labels")
             masked["status"] = _less(masked.get("status") or {}, "conditions")
         return masked

@@ -31,6 +31,7 @@ def _complete_with(words: Sequence[str]) -> None:
         import readline
     except ImportError:  # a Python without it has a prompt all the same
         return
+    # The defaults would end a word at the dots of `device.attributes`.
     readline.set_completer_delims(_BREAKS)
     readline.set_completer(lambda text, state: completion(words, text, state))
     readline.parse_and_bind("tab: complete")

@@ -99,6 +99,7 @@ async def _serve(
         await server.announce(host.url.rpartition("//")[2], client_ca=host.root_ca())
         listener = Listener(Logged(front), host.socket, host.security())
         with explained("--kubeconfig"):
+            # Before the announcement: scripts read the file as soon as they see the line.
             write_kubeconfig(files.kubeconfig_path, host.access(admin_token))
         around = Surroundings.of(server, settings.gates, RealClock(), host.root_ca(), host.signer())
         with listener.stopped_by_signals():

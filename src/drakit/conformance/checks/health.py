@@ -27,6 +27,7 @@ async def stream(bed: Testbed) -> None:
     driver = await bed.driver()
     async with aclosing(driver.connection.watch_health()) as first:
         _judge(await _next(bed, driver, first), await _published(bed))
+        # While the first is still open: after a restart of the kubelet both exist for a while.
         async with aclosing(driver.connection.watch_health()) as second:
             _judge(await _next(bed, driver, second), await _published(bed))
 

@@ -47,6 +47,7 @@ def own_results(claim: ResourceClaim, driver: str) -> list[DeviceRequestAllocati
 
 
 def _share(result: DeviceRequestAllocationResult, driver: DriverUnderTest) -> str | None:
+    # The message of v1beta1 has no field for it.
     return result.share_id if driver.plugin.services[0].startswith("v1.") else None
 
 
@@ -98,6 +99,7 @@ async def concurrent(bed: Testbed) -> None:
     claim = await bed.claim()
     with bed.slow_claim(claim):
         calls = [asyncio.create_task(driver.prepare(claim)) for _ in range(2)]
+        # A call waits for the claim inside the driver by now, so the two overlap.
         await bed.underway()
     first, second = await asyncio.gather(*calls)
     _same(first, second, "the other answer")
@@ -169,6 +171,7 @@ async def _refused(driver: DriverUnderTest, key: ClaimKey) -> None:
     try:
         answers = await driver.connection.prepare(key)
     except DriverCallFailed as error:
+        # These mean that the driver did not answer, not that it refused.
         if error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED", "UNIMPLEMENTED"):
             raise Broken(f"the claim was not refused: {error}") from None
         return

@@ -64,6 +64,7 @@ async def service_versions(bed: Testbed) -> None:
     for service in plugin.services:
         async with connected(plugin, service, bed.timeouts.call) as connection:
             try:
+                # A request without claims: it shows that the method is there, and changes nothing.
                 answers = await connection.prepare()
                 answers_too = await connection.unprepare()
             except DriverCallFailed as error:

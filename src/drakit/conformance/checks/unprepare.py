@@ -26,6 +26,7 @@ async def unprepare(bed: Testbed) -> None:
     await driver.prepare(claim)
     await driver.unprepare(claim)
     bed.check_files(before)
+    # A claim may be unprepared and used by another pod later.
     again = await driver.prepare(claim)
     if not again.devices:
         raise Broken("the claim cannot be prepared again after unprepare: the answer has no device")

@@ -41,6 +41,7 @@ def preparation_of(claim: AllocatedClaim, made: Sequence[PreparedDevice], boot_i
     """The record of a claim with exactly the devices that it was given, in their order."""
     given = [_key(each) for each in claim.devices]
     by_key = {_key(each): each for each in made}
+    # More than was allocated is an error of the driver: the container would get a device of somebody else.
     for each in made:
         if _key(each) not in given:
             raise AuthorFailed(f"prepare returned device {each.pool}/{each.device}, which the claim does not have")
@@ -55,6 +56,7 @@ def preparation_of(claim: AllocatedClaim, made: Sequence[PreparedDevice], boot_i
         ref=claim.ref,
         state=RecordState.PREPARED,
         boot_id=boot_id,
+        # In the order of the allocation, whatever the order of the driver's answer: repeated calls answer alike.
         devices=tuple(by_key[key] for key in given),
         pod_claim_name=claim.claim.metadata.annotations.get(POD_CLAIM_ANNOTATION, ""),
     )
@@ -72,7 +74,7 @@ def _with_attributes(device: PreparedDevice, given: AllocatedDevice, published: 
 
 
 def is_of(record: Preparation, claim: ResourceClaim, driver: str) -> bool:
-    """Whether what was prepared is what the claim has now: it may have been given other devices meanwhile."""
+    """Whether the record has the devices that are allocated to the claim now."""
     given = {_key(each) for each in results_of(claim) if each.driver == driver}
     return given == {_key(each) for each in record.devices}
 

@@ -18,7 +18,7 @@ log = logging.getLogger("drakit.driverkit")
 
 
 class PublishedDevices:
-    """Invariant: `pools` and the devices by key are of one word of the driver."""
+    """Invariant: `_pools` and `_devices` come from the same call of `Driver.devices`."""
 
     def __init__(self, driver: Driver, node_name: str) -> None:
         self._driver = driver
@@ -29,6 +29,7 @@ class PublishedDevices:
     def refresh(self) -> tuple[DevicePool, ...]:
         """Ask the driver. Raise what it raises, or UsageError; the last good answer stays."""
         pools = read_pools(self._driver.devices(), self._node_name)
+        # Both checked before either is set: after an error the last good answer stays.
         self._devices = devices_by_key(pools)
         self._pools = pools
         return pools

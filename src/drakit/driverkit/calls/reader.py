@@ -29,6 +29,7 @@ class ClaimReader:
         claim = await self._find(ref)
         if claim is None:
             raise ClaimUnusable(f"claim {ref}: not found")
+        # Deleted and created again under the same name: the kubelet still means the old one.
         if claim.metadata.uid != ref.uid:
             raise ClaimUnusable(f"claim {ref}: it was replaced: uid is {claim.metadata.uid}, not {ref.uid}")
         if not is_allocated(claim):

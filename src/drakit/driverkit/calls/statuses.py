@@ -30,7 +30,7 @@ class DeviceStatusWriter:
             self._controller.queue.add(record.ref.uid)
 
     async def run(self) -> None:
-        """Until cancelled. What an earlier life may not have come to is written again."""
+        """Until cancelled. Begins with all prepared claims: the last process may not have written their status."""
         for uid in await self._records.uids():
             record = await self._records.get(uid)
             if record is not None:
@@ -38,6 +38,7 @@ class DeviceStatusWriter:
         await self._controller.run()
 
     async def _reconcile(self, uid: str) -> Result:
+        # Read again, not taken from the caller: the claim may have been updated or unprepared since.
         record = await self._records.get(uid)
         if record is not None and record.state is RecordState.PREPARED:
             entries = [status_of(self._driver, each) for each in record.devices if has_status(each)]

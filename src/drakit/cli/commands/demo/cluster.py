@@ -36,6 +36,7 @@ class DemoCluster:
         )
         self.pid = process.pid
         try:
+            # The first start takes any free port; later ones keep it, so that the kubeconfig stays valid.
             self._port = await _listening(process)
         except BaseException:
             await end(process)

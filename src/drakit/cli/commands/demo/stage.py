@@ -100,6 +100,7 @@ class Stage:
         pods: Pods = {}
 
         async def step() -> Any:
+            # The watch begins anew with everything that is there: pods deleted meanwhile must not stay.
             pods.clear()
             async with self.client.watch(PODS, namespace=self.namespace, initial=True) as changes:
                 async for change in changes:
@@ -140,6 +141,7 @@ class Stage:
                 continue
 
     async def _until_no_claims(self) -> None:
+        # Watch first, then list: a deletion in between is seen by one of them.
         async with self.client.watch(CLAIMS, namespace=self.namespace, initial=True) as changes:
             left = {each.metadata.name for each in await self.client.list(CLAIMS, namespace=self.namespace)}
             while left:
