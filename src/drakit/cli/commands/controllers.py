@@ -141,8 +141,8 @@ class Clients:
             return self.shared
         found = self._made.get(account)
         if found is None:
+            # Without the headers of the shared access: they may carry its own identity.
             access = msgspec.structs.replace(
-                # Without the headers of the shared access: they may carry its own identity.
                 self._access, credentials=AccountToken(self.shared, SYSTEM, account), headers={}
             )
             found = self._made[account] = Client(Http(access), on_warning=note_warning)
