@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,9 +15,9 @@ from typing import Any
 
 import msgspec
 
-from drakit.client import PODS, Client
+from drakit.client import EVENTS, PODS, Client
 from tests.e2e.processes import ROOT, Running, apiserver, command, controllers, following
-from tests.e2e.reached import PATIENCE, reached
+from tests.e2e.reached import PATIENCE, reached, until
 
 GATES = ("--feature-gates", "AllAlpha=true,AllBeta=true")
 NODE = "node-1"
@@ -29,6 +32,8 @@ class Machine(msgspec.Struct, frozen=True):
     reach: tuple[str, ...]
     metrics: str = ""
     """Where the agent shows its metrics."""
+    controllers: int = 0
+    """The process of the controllers: a test may let it stand still."""
 
     def agent(self) -> tuple[str, ...]:
         authority = str(self.server.kubeconfig.parent / "pki")
@@ -67,8 +72,9 @@ def node_cluster(*, agent: bool = True) -> Iterator[Machine]:
         authority = server.kubeconfig.parent / "pki" / "ca.crt"
         reach = ("--master", server.url, "--token-file", str(root / "token"), "--certificate-authority", str(authority))
         (root / "node" / "cdi").mkdir(parents=True)
-        made = Machine(server, root / "node", reach)
-        stack.enter_context(controllers(server.kubeconfig, *GATES))
+        # Without a lease: controllers that stood still for a while go on as if nothing had been.
+        working = stack.enter_context(controllers(server.kubeconfig, "--no-leader-elect", *GATES))
+        made = Machine(server, root / "node", reach, controllers=working.process.pid)
         stack.enter_context(following("scheduler", "--kubeconfig", str(server.kubeconfig), *GATES))
         if agent:
             shown = stack.enter_context(following("node", *made.agent())).shown
@@ -77,7 +83,9 @@ def node_cluster(*, agent: bool = True) -> Iterator[Machine]:
 
 
 class driver:  # noqa: N801 - a context manager
-    """`drakit driver run NAME`, ended with the test."""
+    """`drakit driver run NAME`, ended with the test. `shown` is where it tells how it is."""
+
+    shown = ""
 
     def __init__(self, machine: Machine, name: str, *flags: str) -> None:
         (machine.root / name).mkdir(parents=True, exist_ok=True)
@@ -89,7 +97,8 @@ class driver:  # noqa: N801 - a context manager
         said = ""
         for line in self.process.stdout or ():
             said += line
-            if "listening on" in line:
+            if (found := re.search(r"listening on .*, metrics on (\S+)/metrics", line)) is not None:
+                self.shown = found[1]
                 return self.process
         raise RuntimeError(f"the driver did not start: {said}")
 
@@ -102,10 +111,15 @@ class driver:  # noqa: N801 - a context manager
 
 async def make_classes(machine: Machine) -> None:
     async with reached(machine.server.kubeconfig) as client:
-        for driver in CLASSES.values():
-            spec = {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}
-            about = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": driver}}
-            await client.create({**about, "spec": spec})
+        for name in CLASSES.values():
+            await make_class(client, name)
+
+
+async def make_class(client: Client, driver: str) -> None:
+    """All devices of a driver, by the driver's name."""
+    spec = {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}
+    about = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": driver}}
+    await client.create({**about, "spec": spec})
 
 
 def of_driver(driver: str) -> Callable[[Any], bool]:
@@ -136,7 +150,7 @@ def pod_with(name: str, script: str, *kinds: str, **spec: Any) -> dict[str, Any]
 
 async def make_claims(client: Client, name: str, *kinds: str) -> None:
     for kind in kinds:
-        request = {"name": "r", "exactly": {"deviceClassName": CLASSES[kind]}}
+        request = {"name": "r", "exactly": {"deviceClassName": CLASSES.get(kind, f"{kind}.example.com")}}
         about = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
         metadata = {"name": f"{name}-{kind}", "namespace": "default"}
         await client.create({**about, "metadata": metadata, "spec": {"devices": {"requests": [request]}}})
@@ -164,3 +178,23 @@ async def log_of(client: Client, pod: str, wanted: str) -> str:
         while wanted not in (said := await client.text(path)):  # noqa: ASYNC110 - in another process
             await asyncio.sleep(0.05)
         return said
+
+
+async def told(client: Client, name: str, reason: str) -> str:
+    """The message of the first event of that reason about an object."""
+
+    def wanted(event: Any) -> bool:
+        return bool(event.view.involved_object.name == name and event.view.reason == reason)
+
+    return str((await until(client, EVENTS, wanted, namespace="default")).view.message)
+
+
+async def there(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not holds():  # noqa: ASYNC110 - of another process
+            await asyncio.sleep(0.02)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()

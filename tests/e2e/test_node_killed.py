@@ -13,13 +13,28 @@ from typing import Any
 
 import pytest
 
-from drakit.client import CLAIMS, EVENTS, PODS, SLICES, Client
+from drakit.client import CLAIMS, PODS, SLICES, Client
 from drakit.nodeagent.claims.checkpoint import FILE, decode
 from drakit.nodeagent.runtimes.shim.supervise import boot_id
 from tests.e2e.moodydriver import NAME
-from tests.e2e.nodemachine import NODE, Machine, driver, gone, in_phase, node_cluster, of_driver, pod_with, prepared
+from tests.e2e.nodemachine import (
+    NODE,
+    Machine,
+    driver,
+    gone,
+    in_phase,
+    kill,
+    make_claims,
+    make_class,
+    node_cluster,
+    of_driver,
+    pod_with,
+    prepared,
+    there,
+    told,
+)
 from tests.e2e.processes import Following, following
-from tests.e2e.reached import PATIENCE, reached, until
+from tests.e2e.reached import reached, until
 
 Plain = dict[str, Any]
 
@@ -45,11 +60,11 @@ class Hands:
 
     def kill_agent(self) -> None:
         assert self._agent is not None
-        _kill(self._agent.process)
+        kill(self._agent.process)
 
     def kill_driver(self) -> None:
         assert self._driver is not None
-        _kill(self._driver.process)
+        kill(self._driver.process)
 
     def feel(self, mood: str, text: str = "") -> None:
         (self.moods / mood).write_text(text)
@@ -61,17 +76,6 @@ class Hands:
         """Until the driver has been called; it forgets the call."""
         await there((self.moods / f"called-{call}").exists)
         (self.moods / f"called-{call}").unlink()
-
-
-def _kill(process: Any) -> None:
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-async def there(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110 - of another process
-            await asyncio.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
@@ -86,17 +90,13 @@ def hands() -> Iterator[Hands]:
 
 async def _class(machine: Machine) -> None:
     async with reached(machine.server.kubeconfig) as client:
-        about = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": NAME}}
-        await client.create({**about, "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{NAME}"'}}]}})
+        await make_class(client, NAME)
         await until(client, SLICES, of_driver(NAME), namespace="")
 
 
 async def begin(client: Client, name: str, script: str, **spec: Any) -> None:
     """A pod with a claim, for the scheduler to place."""
-    request = {"name": "r", "exactly": {"deviceClassName": NAME}}
-    metadata = {"name": f"{name}-moody", "namespace": "default"}
-    about = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata}
-    await client.create({**about, "spec": {"devices": {"requests": [request]}}})
+    await make_claims(client, name, "moody")
     await client.create(pod_with(name, script, "moody", **spec))
 
 
@@ -112,13 +112,6 @@ async def running(client: Client, name: str) -> Plain:
     found = await until(client, PODS, in_phase(name, "Running"), namespace="default")
     status: Plain = found.document["status"]["containerStatuses"][0]
     return status
-
-
-async def told(client: Client, name: str, reason: str) -> str:
-    def wanted(event: Any) -> bool:
-        return bool(event.view.involved_object.name == name and event.view.reason == reason)
-
-    return str((await until(client, EVENTS, wanted, namespace="default")).view.message)
 
 
 def log_file(root: Path, pod: str, attempt: int = 0) -> str:

@@ -29,6 +29,7 @@ from drakit.pluginapi import deviceplugin_v1beta1_pb2_grpc as device_stubs
 from drakit.pluginapi import podresources_v1_pb2, podresources_v1_pb2_grpc
 from drakit.store import MemoryStore
 from tests.builders.cluster import settings as server_settings
+from tests.nodeagent.deviceplugin import device_plugin
 from tests.nodeagent.grpcdriver import GrpcTestDriver
 from tests.nodeagent.scene import on_loop
 
@@ -233,52 +234,6 @@ async def test_a_shutdown_ends_pods_in_good_order_and_says_why() -> None:
         assert (ready.status, ready.message) == ("False", "node is shutting down")
 
 
-class Plugin(device_stubs.DevicePluginServicer):
-    """A device plugin with two devices."""
-
-    def __init__(self) -> None:
-        self.allocated: list[list[str]] = []
-        self.gone = asyncio.Event()
-
-    async def ListAndWatch(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: ARG002
-        devices = [device_wire.Device(ID=name, health="Healthy") for name in ("a", "b")]
-        yield device_wire.ListAndWatchResponse(devices=devices)
-        await self.gone.wait()
-
-    async def GetDevicePluginOptions(self, request: Any, context: Any) -> Any:  # noqa: ARG002
-        return device_wire.DevicePluginOptions()
-
-    async def GetPreferredAllocation(self, request: Any, context: Any) -> Any:  # noqa: ARG002
-        return device_wire.PreferredAllocationResponse()
-
-    async def PreStartContainer(self, request: Any, context: Any) -> Any:  # noqa: ARG002
-        return device_wire.PreStartContainerResponse()
-
-    async def Allocate(self, request: Any, context: Any) -> Any:  # noqa: ARG002
-        ids = list(request.container_requests[0].devices_ids)
-        self.allocated.append(ids)
-        response = device_wire.ContainerAllocateResponse(envs={"DEVICES": ",".join(ids)})
-        return device_wire.AllocateResponse(container_responses=[response])
-
-
-@asynccontextmanager
-async def _device_plugin(root: Path, resource: str) -> AsyncIterator[Plugin]:
-    plugin, server = Plugin(), aio.server()
-    device_stubs.add_DevicePluginServicer_to_server(plugin, server)
-    server.add_insecure_port(f"unix:{root}/device-plugins/p.sock")
-    await server.start()
-    try:
-        async with aio.insecure_channel(f"unix:{root}/device-plugins/kubelet.sock") as channel:
-            stub: Any = device_stubs.RegistrationStub(channel)
-            await stub.Register(
-                device_wire.RegisterRequest(version="v1beta1", endpoint="p.sock", resource_name=resource)
-            )
-        yield plugin
-    finally:
-        plugin.gone.set()
-        await server.stop(None)
-
-
 @on_loop
 async def test_a_device_plugins_resource_is_in_the_node_and_given_to_a_container_and_zero_when_it_leaves() -> None:
     resource = "example.com/fpga"
@@ -288,7 +243,7 @@ async def test_a_device_plugins_resource_is_in_the_node_and_given_to_a_container
         return str(node.view.status.capacity.get(resource))
 
     async with host() as it:
-        async with _device_plugin(it.root, resource) as plugin:
+        async with device_plugin(it.root / "device-plugins", resource) as plugin:
             await it.until(lambda: _is(capacity(it), "2"))
             await it.start_pod(resources={"limits": {resource: "1"}})
             await it.until(lambda: _is(it.phase(), "Running"))
