@@ -9,7 +9,7 @@ import pytest
 
 from drakit.base.clock import FakeClock
 from drakit.nodeagent.runtimes.contract import ContainerState
-from drakit.nodeagent.server.logfiles import BLOCK
+from drakit.nodeagent.server.logfiles import BLOCK, POLL_SECONDS
 from tests.client.servers import on_loop, turns
 from tests.nodeagent.server.hosts import Node, a_node, came_true, record, running_pod
 
@@ -140,13 +140,19 @@ async def test_a_follower_gets_lines_as_they_come_and_ends_with_the_container(tm
 @on_loop
 async def test_a_reader_that_goes_away_is_not_followed_any_more(tmp_path: Path) -> None:
     clock = FakeClock()
+
+    def is_followed() -> bool:
+        """A follower sleeps as long as it lives, and wakes before anybody else of the server does."""
+        deadline = clock.next_deadline()
+        return deadline is not None and deadline <= clock.monotonic() + POLL_SECONDS
+
     async with a_node(tmp_path, clock=clock) as node:
         node.log.write_text("")
         node.machine.add("main", ContainerState.RUNNING, node.log)
         async with node.session() as session, session.get(PATH, params={"follow": "true"}) as response:
             assert response.status == 200
-            await came_true(lambda: clock.next_deadline() is not None)
-        await came_true(lambda: clock.next_deadline() is None)  # the follower sleeps as long as it lives
+            await came_true(is_followed)
+        await came_true(lambda: not is_followed())
 
 
 @on_loop
