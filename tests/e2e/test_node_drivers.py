@@ -103,10 +103,11 @@ def _shows(name: str, wanted: dict[str, tuple[str, str]]) -> Callable[[Any], boo
     """Whether the pod's container has just this `allocatedResourcesStatus`, with one device each."""
 
     def shows(pod: Any) -> bool:
-        statuses = (pod.document.get("status") or {}).get("containerStatuses") or ({},)
+        statuses = (pod.document.get("status") or {}).get("containerStatuses") or ()
         found = {
             each["name"]: tuple((one["health"], one.get("message", "")) for one in each["resources"])
-            for each in statuses[0].get("allocatedResourcesStatus") or ()
+            for status in statuses
+            for each in status.get("allocatedResourcesStatus") or ()
         }
         return bool(pod.view.metadata.name == name and found == {claim: (one,) for claim, one in wanted.items()})
 
