@@ -7,10 +7,12 @@ from pathlib import Path
 
 from playwright.async_api import Page, expect
 
+from drakit.api.text.yamldump import dump_yaml
 from drakit.client import CLAIMS, NODES, PODS, NotFound
-from tests.builders.podmanifests import claim
+from tests.builders.documents import Plain
+from tests.builders.podmanifests import claim, node
 from tests.dashboard.browser import Desk, serious_violations
-from tests.dashboard.shown import ShownCluster, shown_cluster, until
+from tests.dashboard.shown import ShownCluster, gpu_slice, shown_cluster, until
 
 TOO_MANY = 6
 """More than a node has."""
@@ -18,6 +20,10 @@ TOO_MANY = 6
 
 async def go(page: Page, shown: ShownCluster, view: str) -> None:
     await page.goto(f"{shown.url}#/{view}")
+
+
+def dump_yaml_all(*documents: Plain) -> str:
+    return "---\n".join(map(dump_yaml, documents))
 
 
 def test_pending_pods_say_why_and_a_suggestion_can_be_tried(desk: Desk, tmp_path: Path) -> None:
@@ -79,6 +85,12 @@ def test_what_if_shows_before_and_after_and_touches_nothing(desk: Desk, tmp_path
                 await expect(page.get_by_label("like node")).to_have_value("node-1")
                 assert await serious_violations(page, tmp_path) == []
                 await expect(page.get_by_role("button", name="Make these changes")).to_have_count(0)
+                await page.get_by_label("Or nodes from a template").fill(
+                    dump_yaml_all(node("big"), gpu_slice("big", "gpu-0"))
+                )
+                await page.get_by_label("How many").fill("3")
+                await page.get_by_role("button", name="Ask").click()
+                await expect(outcome).to_contain_text("template-new-3")
                 await page.get_by_label("Apply YAML").fill("kind: [")
                 await page.get_by_role("button", name="Ask").click()
                 await expect(page.get_by_role("alert")).to_contain_text("YAML")
@@ -171,5 +183,23 @@ def test_names_and_texts_with_html_and_script_in_them_are_text(desk: Desk, tmp_p
                 await expect(page.locator("pre.yaml")).to_contain_text("<script>")
                 assert await page.evaluate("window.hit") is None
                 assert await page.locator("img, main script").count() == 0
+
+    desk.run(scenario())
+
+
+def test_every_view_fits_a_phone_and_a_wall_and_both_colour_schemes(desk: Desk, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with shown_cluster(tmp_path) as shown, shown.serving():
+            await shown.ask_for("a-pod-with-a-rather-long-name-as-controllers-make-them-7f9c4d", TOO_MANY)
+            for scheme, wide in (("light", 360), ("dark", 3840)):
+                async with desk.page(shown.url, shown.token, color_scheme=scheme) as page:
+                    await page.set_viewport_size({"width": wide, "height": 900})
+                    for view in ("map", "pending", "flow", "time", "whatif"):
+                        await go(page, shown, view)
+                        await expect(page.locator(f'nav a[href="#/{view}"]')).to_have_attribute("aria-current", "page")
+                        await expect(page.locator("main h1")).to_have_count(1)
+                        over = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                        assert (view, over <= 0) == (view, True)
+                    assert await serious_violations(page, tmp_path) == []
 
     desk.run(scenario())

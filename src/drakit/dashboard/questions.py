@@ -53,6 +53,7 @@ _KINDS: dict[str, Resource[Any]] = {
     "PodGroup": POD_GROUPS,
 }
 _EXPLAIN = {"Pod": explain_pod, "ResourceClaim": explain_claim, "PodGroup": explain_podgroup}
+TEMPLATE = "template"
 _MOST_PENDING = 50
 _MOST_PODS = 2000
 _MOST_YAML = 200_000
@@ -119,12 +120,17 @@ async def what_would_be(live: LiveView, question: WhatIf) -> Answer:
 
 
 def question_of(data: bytes) -> WhatIf:
-    """A `WhatIf`, whose `yaml` holds further objects to put. Raise UsageError."""
+    """A `WhatIf`, whose `yaml` holds further objects to put, and whose `templateYaml` the kind of node `template`.
+
+    Raise UsageError.
+    """
     try:
         document = msgspec.json.decode(data, type=dict[str, Any])
         text = document.pop("yaml", "") or ""
         put = [*document.pop("put", ()), *_documents(str(text))]
-        return msgspec.convert({**document, "put": put}, WhatIf)
+        template = _documents(str(document.pop("templateYaml", "") or ""))
+        templates = {**document.pop("templates", {}), **({TEMPLATE: template} if template else {})}
+        return msgspec.convert({**document, "put": put, "templates": templates}, WhatIf)
     except msgspec.DecodeError as error:
         raise UsageError(f"the question cannot be read: {error}") from None
 

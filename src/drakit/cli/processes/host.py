@@ -115,7 +115,8 @@ class Host:
 
     def root_ca(self) -> str:
         """The CA by which pods verify the server, in PEM; empty without TLS."""
-        return self._ca.read_text(encoding="utf-8") if self._ca is not None else ""
+        with explained(self._ca):
+            return self._ca.read_text(encoding="utf-8") if self._ca is not None else ""
 
     @property
     def _ca(self) -> Path | None:

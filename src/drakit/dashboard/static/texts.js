@@ -73,7 +73,7 @@ export const T = {
   whatif: {
     heading: "What if…", intro: "Nothing is touched: the scheduler's own code is run on a copy of the cluster.",
     addNodes: "Add nodes", like: "like node", number: "How many", taint: "Taint a device", evict: "Evict a pod",
-    drain: "Drain a node", yaml: "Apply YAML", ask: "Ask", asking: "Asking…", none: "nothing", before: "Before", after: "After",
+    drain: "Drain a node", yaml: "Apply YAML", template: "Or nodes from a template (YAML of a Node and its ResourceSlices)", ask: "Ask", asking: "Asking…", none: "nothing", before: "Before", after: "After",
     nodes: "nodes", used: "devices used", free: "free", largest: "most free on one node", fragmentation: "fragmentation",
     placed: (n) => `${s(n, "pod")} placed`, pending: (n) => `${n} still pending`, on: "on", moved: "moved from",
     apply: "Make these changes", applySure: "This changes the cluster. Go on?", done: "Done:", added: "New nodes",

@@ -12,8 +12,9 @@ const Pick = ({ name, label, options, value }) => html`<label>${label}<input nam
 function question(form) {
   const read = (name) => (form.get(name) || "").trim();
   const list = (name) => read(name).split(/[\s,]+/).filter(Boolean);
-  const like = read("like"), number = Number(read("number")) || 0;
-  return { addNodes: like && number ? { [like]: number } : {}, taint: list("taint"), evict: list("evict"), drain: list("drain"), yaml: form.get("yaml") || "" };
+  const templateYaml = form.get("template") || "";
+  const like = templateYaml.trim() ? "template" : read("like"), number = Number(read("number")) || 0;
+  return { addNodes: like && number ? { [like]: number } : {}, taint: list("taint"), evict: list("evict"), drain: list("drain"), templateYaml, yaml: form.get("yaml") || "" };
 }
 
 export function WhatIfView() {
@@ -40,7 +41,8 @@ export function WhatIfView() {
       <${Pick} name="taint" label=${T.whatif.taint} value=${draft.taint} options=${[...cells.keys()].map((key) => key.split(" ").join("/"))} />
       <${Pick} name="evict" label=${T.whatif.evict} options=${(pods?.pods || []).filter((pod) => pod.node).map((pod) => `${pod.namespace}/${pod.name}`)} />
       <${Pick} name="drain" label=${T.whatif.drain} options=${nodes} />
-      <label class="wide">${T.whatif.yaml}<textarea name="yaml" class="code" rows="6" spellcheck="false"></textarea></label>
+      <label class="wide">${T.whatif.template}<textarea name="template" class="code" rows="2" spellcheck="false"></textarea></label>
+      <label class="wide">${T.whatif.yaml}<textarea name="yaml" class="code" rows="4" spellcheck="false"></textarea></label>
       <button class="primary" disabled=${state.busy}>${state.busy ? T.whatif.asking : T.whatif.ask}</button>
     </form>
     <${Failed} error=${state.error} />
