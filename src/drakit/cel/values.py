@@ -213,6 +213,7 @@ _MISSING = object()
 
 def find(entries: dict[Any, Any], key: Value) -> tuple[Value, bool]:
     """The value of a key and whether there is one; numbers find each other across their types."""
+    # It answers every lookup; `in` still tells whether there is an entry.
     if isinstance(entries, DefaultMap):
         return entries[key] if key.__class__ is str else _EMPTY, True
     value = entries.get(map_key(key), _MISSING)

@@ -76,6 +76,7 @@ def published_devices(slices: Iterable[ResourceSlice]) -> Iterator[PublishedDevi
     """In the order of their slices' names, those that a scheduler would avoid last."""
     ordered = sorted(slices, key=lambda each: each.metadata.name)
     found = [PublishedDevice(each, device) for each in ordered for device in each.spec.devices]
+    # A stable sort: within each half the order of the slices stays.
     yield from sorted(found, key=lambda each: each.tainted)
 
 

@@ -88,6 +88,7 @@ def _check_document(document: Mapping[str, Any], claim: ResourceClaim, driver: s
         for request in document.get("requests") or ()
         for device in request.get("devices") or ()
     }
+    # With the alternative: metadata names `request/subrequest`, other than the answer to the kubelet.
     given = {(each.request, each.driver, each.pool, each.device) for each in _own_results(claim, driver)}
     if told - given:
         yield f"names {_words(told - given)}, which the claim was not given"

@@ -29,6 +29,7 @@ def _reasons(name: str, members: list[ResourceSlice]) -> Iterator[str]:
     current = [each for each in members if each.spec.pool.generation == newest]
     if len(current) < len(members):
         yield f"pool {name} still has slices of generations before {newest}"
+    # Every slice has to agree on the count, and the count with the slices that there are.
     counts = {each.spec.pool.resource_slice_count for each in current}
     if counts != {len(current)}:
         told = " and ".join(map(str, sorted(counts)))

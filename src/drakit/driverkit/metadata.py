@@ -100,6 +100,7 @@ def read_metadata(path: Path, *, read: Callable[[Path], bytes] = Path.read_bytes
             return decode_metadata(data)
         except DecodeError:
             again = read(path)
+            # Unchanged between two reads: nobody is writing, so the file itself is damaged.
             if again == data:
                 raise
             data = again

@@ -46,6 +46,7 @@ class PendingPods:
         waiting = [pod for pod in self._rehearsal.all(Pod) if not pod.spec.node_name and not pod.is_terminal]
         return sorted(
             (pod for pod in waiting if not pod.metadata.deletion_timestamp),
+            # The order of PrioritySort, and then by name, so that the answer is always the same.
             key=lambda pod: (-(pod.spec.priority or 0), pod.metadata.creation_timestamp or "", _key(pod)),
         )
 
@@ -63,6 +64,7 @@ class PendingPods:
         return found if found is not None and found.spec.scheduling_policy.gang is not None else None
 
     def _place(self, gang: Sequence[Pod], first: Pod) -> list[PodPlacement]:
+        # As they are now: a gang that does not fit gives everything back.
         claims = {_claim_key(each): each for each in self._rehearsal.all(ResourceClaim)} if len(gang) > 1 else {}
         found = [self._place_one(pod) for pod in gang]
         group = self._group(first, pod_group_name(first) or "") if pod_group_name(first) else None

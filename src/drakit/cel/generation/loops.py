@@ -46,6 +46,7 @@ def _member(gen: Generator, expr: Comprehension) -> Fragment | None:
     variable, wanted = body.args
     is_variable = isinstance(variable, Ident) and variable.name == expr.variable
     uses = (node for node in walk(wanted) if isinstance(node, Ident))
+    # The other side must not depend on the element: it is evaluated once.
     if not is_variable or any(node.name == expr.variable for node in uses):
         return None
     members = [element.value for element in expr.range.elements if isinstance(element, Literal)]
@@ -84,6 +85,7 @@ def _bind(gen: Generator, expr: Comprehension) -> Fragment:
             writer.line(f"{name} = {init.text}")
         with writer.indented("except ERRORS as caught:"):
             writer.line(f"{error} = caught")
+        # An error of a bound value counts only where the name is used, and there it can be absorbed by `||`.
         used = f"({name} if {error} is None else {writer.known(_throw)}({error}))"
         gen.scope[expr.accumulator] = Fragment(used, init.type)
         return _result(gen, expr)
@@ -148,6 +150,7 @@ def _quantifier(gen: Generator, expr: Comprehension, header: str) -> Fragment:
                 writer.place(lines)
                 _decide(gen, stop, result, decisive)
             with writer.indented("except ERRORS as caught:"):
+                # The first error is kept, as upstream; it is raised only if no element decides.
                 writer.line(f"{error} = {error} or caught")
         else:
             _decide(gen, stop, result, decisive)

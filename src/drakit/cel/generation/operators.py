@@ -83,6 +83,7 @@ def _equals_constant(writer: Writer, left: Fragment, right: Fragment) -> Fragmen
     value = right.value
     if value.__class__ is str:
         return Fragment(f"({left.text} == {right.text})", BOOL)
+    # Beyond 2**53 a double and an integer that differ can be equal in CEL, and differ in Python.
     if value.__class__ is int and abs(value) < _EXACT:
         if value not in {0, 1}:
             return Fragment(f"({left.text} == {right.text})", BOOL)

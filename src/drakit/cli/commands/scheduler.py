@@ -52,6 +52,7 @@ def scheduler(
     gates = FeatureGates.parse(feature_gates)
     configuration = read_configuration(config, gates)
     named = configuration.client_connection.kubeconfig
+    # What is said on the command line wins over the configuration file.
     if named and not reach.kubeconfig and not reach.master:
         reach = msgspec.structs.replace(reach, kubeconfig=Path(named))
     access = access_of(reach)

@@ -27,6 +27,7 @@ class StatusLine:
         return sys.stderr.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
     def show(self, text: str) -> None:
+        # One column less than the terminal has: a full line would wrap, and could not be cleared.
         text = text[: shutil.get_terminal_size().columns - 1]
         if self.is_useful and text != self._shown:
             sys.stderr.write(_CLEAR + text)

@@ -41,6 +41,7 @@ def _print_drawn(console: Console, columns: Sequence[str], rows: Rows) -> None:
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
+        # As Text: brackets in a cell are no markup.
         table.add_row(*map(Text, row))
     console.print(table)
 
@@ -63,6 +64,7 @@ def _print_plain(columns: Sequence[str], rows: Rows) -> None:
     widths = _widths(lines)
     for line in lines:
         padded = "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        # No blanks at the ends of lines: they would show up in diffs.
         sys.stdout.write(padded.rstrip() + "\n")
 
 

@@ -37,6 +37,7 @@ def _devices(bed: Testbed, answer: ClaimAnswer) -> list[CdiDevice]:
     found: list[CdiDevice] = []
     for identifier in _ids(answer):
         devices = directory.find(identifier)
+        # A runtime refuses an id that two files of the directory provide.
         if len(devices) != 1:
             files = ", ".join(each.file for each in devices) or "no file in the CDI directory"
             raise Broken(f"{identifier} is in {files}; it must be in exactly one")

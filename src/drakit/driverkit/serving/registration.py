@@ -37,6 +37,7 @@ class RegistrationService(RegistrationServicer):
         self.registered, self.error = request.plugin_registered, request.error
         if request.plugin_registered:
             log.log(V[2], "registered with the kubelet")
+            # A kubelet that starts deletes the slices of its node; publish them again without waiting for the watch.
             self._on_registered()
         else:
             log.error("the kubelet refused the registration: %s", request.error)

@@ -187,6 +187,7 @@ class SlicePublisher:
 
     async def _delete(self, found: ResourceSlice) -> None:
         try:
+            # With uid and resourceVersion: a slice that somebody wrote meanwhile is looked at again, not deleted.
             await self._client.delete(
                 SLICES, found.metadata.name, uid=found.metadata.uid, resource_version=found.metadata.resource_version
             )
@@ -203,7 +204,10 @@ class SlicePublisher:
                 self.dropped.add(path)
 
     def _is_stored(self, wanted: ResourceSliceSpec, found: ResourceSlice) -> bool:
-        """Taints that are there already have their times by now; whatever else a server fills in is the same always."""
+        """Whether a slice of the server is what it makes of `wanted`: with defaults, or as it stored it last time.
+
+        A server that drops fields stores something else than was sent; that must not count as a difference.
+        """
         filled = set_defaults(ResourceSlice(spec=wanted), self._clock.now()).spec
         return filled == found.spec or self._stored.get(found.metadata.name) == (wanted, found.spec)
 
@@ -217,11 +221,12 @@ class SlicePublisher:
         self._informers.of(SLICES, scope).subscribe(lambda _old, _new: self.trigger())
 
     async def _follow_shared(self, pools: Sequence[DevicePool]) -> Collection[str]:
-        """Shared pools of ours, also those of an earlier life: nothing about their slices tells whose they are."""
+        """Names of the shared pools of this node, from earlier processes too: their slices do not name the node."""
         known = self._shared if self._shared is not None else await self._read_shared()
         shared = known | {pool.name for pool in pools if not pool.is_local}
         if shared and not self._shared:
             self._watch(ListScope(fields=f"spec.driver={self._driver}"))
+        # On disk before the slices are created: after a crash somebody must know that they are ours.
         if shared != known:
             await self._files.write(self._remembered, msgspec.json.encode(sorted(shared)))
         self._shared = shared

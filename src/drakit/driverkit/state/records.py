@@ -107,6 +107,7 @@ class Records:
     async def _set_aside(self, uid: str, error: DecodeError) -> None:
         path, aside = self._path(uid), self._aside(uid)
         log.error("the record of claim %s is damaged (%s): %s is set aside as %s", uid, error, path, aside.name)
+        # Kept for a person to look at; `remove` takes it away with the claim.
         await self._files.rename(path, aside)
 
 
@@ -121,6 +122,7 @@ def unseal(content: bytes) -> Preparation:
         sealed = msgspec.json.decode(content, type=_Sealed)
     except msgspec.DecodeError as error:
         raise DecodeError(f"not a record: {error}") from None
+    # Before the checksum: a newer program may have sealed the data in another way.
     if sealed.version != VERSION:
         raise DecodeError(f"version {sealed.version}, and this program knows version {VERSION}")
     data = bytes(sealed.data)

@@ -303,6 +303,7 @@ class SupervisedRuntime:
     async def usage(self, container_id: str) -> ContainerUsage:
         container = self._running(container_id)
         memory = self._cgroups.memory_of(container.record.cgroup)
+        # Without a cgroup: add up what the processes below the shim have resident.
         if memory is None and container.running is not None:
             memory = await asyncio.to_thread(tree_memory, container.running.shim.pid)
         places = (container.directory, Path(container.record.log_path).parent)
@@ -349,14 +350,17 @@ class SupervisedRuntime:
         running = container.running
         if running is not None and running.boot == self._boot:
             await ended(ProcessName(running.shim.pid, running.shim.start), self._clock)
+        # Read after the shim is gone: exit.json is the last thing that it writes.
         end = records.read(container.directory / "exit.json", ExitFile)
         if end is None:
             await self._end_rest(container)
+        # Before `over` is set: whoever waits for the end finds no exec running in the container.
         await container.close_sessions()
         if end is None:
             container.lose()
         container.exit = container.exit or end
         container.over.set()
+        # Last: the reader of this change lists containers, and must see the new state.
         self._changes.tell(container.record.config.pod.uid)
 
 
