@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,16 +11,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from drakit.client import PODS
+from drakit.client import PODS, TAINT_RULES
 from tests.builders.cluster import on_loop
 from tests.builders.commandline import Ran
 from tests.builders.manifests import by_template, pod, template
+from tests.docs.blocks import blocks
 from tests.e2e.processes import ROOT, Running, apiserver, command
 from tests.e2e.reached import reached, until
 
 Run = Callable[..., Ran]
 NODES = {"nodes": [{"name": "node-{index}", "count": 2, "profiles": ["h100-8"], "cards": 2}]}
 SECRET = "hunter2"
+pytestmark = pytest.mark.usefixtures("terminal")
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +105,52 @@ def test_a_snapshot_answers_as_the_cluster_did_and_has_no_secrets(
     assert "4 in all: 1 used, 3 free, 0 tainted" in command_line("devices", "-f", str(path)).out
 
 
-@pytest.mark.parametrize("words", [("devices",), ("explain", "pod", "greedy"), ("snapshot",), ("whatif",)])
+def test_the_snapshot_commands_of_the_guide_work_as_they_are_written(
+    command_line: Run, up: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(up.kubeconfig))
+    monkeypatch.chdir(tmp_path)
+    [block] = blocks("docs/guides/why-is-my-pod-pending.md", "sh")
+    lines = [each.replace("NAME", "greedy").split()[1:] for each in block.splitlines()]
+    assert [words[0] for words in lines] == ["snapshot", "explain", "devices"]
+    assert [command_line(*words).code for words in lines] == [0, 1, 0]
+
+
+def test_devices_are_shown_again_when_they_change(up: Running) -> None:
+    """Until Ctrl-C, which is no error that anybody has to read about."""
+    words = command("--watch", "--kubeconfig", str(up.kubeconfig), name="devices")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as watching:
+        assert watching.stdout is not None
+        shown = iter(watching.stdout.readline, "")
+        assert any("4 in all: 1 used, 3 free, 0 tainted" in line for line in shown)
+        _taint(up)
+        assert any("4 in all: 1 used, 0 free, 3 tainted" in line for line in shown)
+        _heal(up)
+        assert any("4 in all: 1 used, 3 free, 0 tainted" in line for line in shown)
+        watching.send_signal(signal.SIGINT)
+        _, said = watching.communicate(timeout=30)
+        assert (watching.returncode, said) == (130, "")
+
+
+@on_loop
+async def _taint(running: Running) -> None:
+    """Every device, by a rule that evicts nobody."""
+    taint = {"key": "example.com/repair", "effect": "NoSchedule"}
+    spec = {"deviceSelector": {"driver": "gpu.nvidia.com"}, "taint": taint}
+    rule = {"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": "repair"}}
+    async with reached(running.kubeconfig) as client:
+        await client.create({**rule, "spec": spec})
+
+
+@on_loop
+async def _heal(running: Running) -> None:
+    async with reached(running.kubeconfig) as client:
+        await client.delete(TAINT_RULES, "repair")
+
+
+@pytest.mark.parametrize(
+    "words", [("devices",), ("explain", "pod", "greedy"), ("snapshot",), ("whatif",), ("selector", "true"), ("top",)]
+)
 def test_who_may_not_look_is_told_so_in_one_line(
     command_line: Run, up: Running, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
@@ -146,14 +194,20 @@ def test_a_server_without_a_scheduler_of_ours_gives_a_snapshot_without_its_state
         assert "this is no scheduler of drakit" in ran.err
 
 
-@pytest.mark.parametrize("words", [("devices",), ("explain", "pod", "p"), ("snapshot",), ("selector", "true")])
-def test_half_a_cluster_is_told_in_one_line(command_line: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+@pytest.fixture(scope="module")
+def half(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server that does not have the kinds of devices at all."""
+    path = tmp_path_factory.mktemp("half") / "kubeconfig"
     off = ",".join(f"resource.k8s.io/{each}=false" for each in ("v1", "v1beta1", "v1beta2", "v1alpha3"))
-    with apiserver(
-        "--ephemeral", "--kubeconfig", str(tmp_path / "half"), "--insecure", "--runtime-config", off
-    ) as half:
-        ran = command_line(*words, "--kubeconfig", str(half.kubeconfig))
+    with apiserver("--ephemeral", "--kubeconfig", str(path), "--insecure", "--runtime-config", off) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    "words", [("devices",), ("explain", "pod", "p"), ("snapshot",), ("whatif",), ("selector", "true"), ("top",)]
+)
+def test_half_a_cluster_is_told_in_one_line(command_line: Run, half: Running, words: tuple[str, ...]) -> None:
+    ran = command_line(*words, "--kubeconfig", str(half.kubeconfig))
     assert ran.code == 2
     assert "resource.k8s.io" in ran.err
     assert (len(ran.err.splitlines()), ran.out) == (1, "")

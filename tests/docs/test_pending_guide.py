@@ -9,7 +9,8 @@ import pytest
 from tests.builders.commandline import drakit
 from tests.docs.blocks import ROOT, blocks
 
-SHOWN = blocks("docs/guides/why-is-my-pod-pending.md", "console")
+GUIDE = "docs/guides/why-is-my-pod-pending.md"
+SHOWN = blocks(GUIDE, "console")
 
 
 @pytest.mark.parametrize("block", SHOWN, ids=range(len(SHOWN)))
@@ -21,3 +22,7 @@ def test_a_command_of_the_guide_prints_what_it_shows(
     ran = drakit(monkeypatch, capfd, *shlex.split(typed.removeprefix("$ "))[1:])
     printed = [line.rstrip() for line in (ran.out + ran.err).splitlines()]
     assert "\n".join(printed).rstrip() == expected.rstrip()
+
+
+def test_the_readme_leads_to_the_guide() -> None:
+    assert f"]({GUIDE})" in (ROOT / "README.md").read_text()

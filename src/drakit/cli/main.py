@@ -151,6 +151,11 @@ def _run(names: Sequence[str], title: str) -> None:
     # `drakit devices | head` is no failure.
     except BrokenPipeError:
         sys.exit(0)
+    except SystemExit as ended:
+        # typer makes 1 of a closed pipe, before we see it: but nobody has said no.
+        if isinstance(ended.__context__, BrokenPipeError):
+            sys.exit(0)
+        raise
     except OSError as error:
         # What was to be written has nowhere to go; the interpreter would try once more.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends

@@ -57,7 +57,8 @@ def _show(report: Report, problems: tuple[str, ...], output: LintOutput) -> None
         return
     for finding in report.findings:
         typer.echo(str(finding))
-    typer.echo(_summary(report), err=True)
+    if report.checked or not problems:
+        typer.echo(_summary(report), err=True)
 
 
 def _show_json(report: Report, problems: tuple[str, ...]) -> None:

@@ -112,13 +112,20 @@ def load_kubeconfig(
     return Kubeconfig(paths).access(context, clock=clock, environment=environment)
 
 
+def _in_one_line(error: yaml.YAMLError) -> str:
+    """Without the text around the place: it may be a key or a token."""
+    if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark or error.context_mark):
+        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem or error.context}"
+    return " ".join(str(error).split())
+
+
 def _parse(path: Path) -> dict[str, Any]:
     try:
         document = yaml.safe_load(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: it cannot be read: {error}") from None
     except yaml.YAMLError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"{path}: {_in_one_line(error)}") from None
     except RecursionError:
         raise UsageError(f"{path}: it is nested too deeply") from None
     if not isinstance(document, dict):
