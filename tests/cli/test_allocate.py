@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from drakit.cli.commands.allocate import allocate
-from tests.builders.documents import claim_document, request_of
+from tests.builders.documents import claim_document, pod_document, request_of
 
 DEMO = str(Path(__file__).parents[2] / "examples" / "demo-cluster")
 
@@ -28,6 +28,7 @@ SLICE: dict[str, Any] = {
         "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
     },
 }
+TIMES_EIGHT = {"allocationMultiplier": "8"}
 CLASS = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}
 
 
@@ -312,3 +313,20 @@ def test_wide_adds_shares_and_amounts(run: Any) -> None:
     result = run("-f", DEMO, "-o", "wide")
     assert result.stdout.splitlines()[0].split()[-5:] == ["SHARE", "CONSUMED", "ADMIN", "TOLERATIONS", "CONFIG"]
     assert "bandwidth=3000000000" in result.stdout
+
+
+def test_extended_resources_and_what_devices_take_of_a_node_are_told_to_be_the_schedulers_part(
+    run: Callable[..., Result], write: Callable[..., str]
+) -> None:
+    spec = {**SLICE["spec"], "devices": [{"name": "gpu-0", "nodeAllocatableResourceMappings": {"cpu": TIMES_EIGHT}}]}
+    named = {**CLASS, "spec": {"extendedResourceName": "example.com/gpu"}}
+    asked = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
+    pod = pod_document("p", {"containers": [{"name": "c", "image": "i", "resources": asked}]}, namespace="default")
+    path = write({**SLICE, "spec": spec}, named, gpu_claim("c"), pod)
+    told = run("-f", path)
+    assert told.exit_code == 0, told.output
+    assert "note: pod p asks for example.com/gpu of class gpu, which is not allocated here" in told.output
+    assert "note: device gpu-0 takes cpu of node-a, and what the node has left is not counted here" in told.output
+    assert "drakit explain pod p -f" in told.output
+    plain = run("-f", write(SLICE, CLASS, gpu_claim("c"), name="plain.yaml"))
+    assert "note:" not in plain.output

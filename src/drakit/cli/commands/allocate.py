@@ -34,6 +34,7 @@ from drakit.cli.flags.saved import read_saved
 from drakit.cli.output.forms import OutputForm, write_document
 from drakit.cli.output.progress import tracked
 from drakit.cli.output.tables import print_table
+from drakit.cli.output.uncounted import uncounted_amounts, uncounted_pods
 from drakit.library import candidate_nodes, inventory_of, try_nodes, unallocated
 from drakit.manifests import Manifests, name_of
 
@@ -60,9 +61,15 @@ def allocate(
         ),
     ] = None,
 ) -> None:
-    """Allocate the claims of the files on a node, all together, or say why that is not possible."""
+    """Allocate the claims of the files on a node, all together, or say why that is not possible.
+
+    Extended resources of pods, and what devices take of a node's cpu and memory, are the scheduler's part:
+    `drakit explain pod NAME -f` plays it on the same files.
+    """
     gates = FeatureGates.all_on() if feature_gates is None else FeatureGates.parse(feature_gates)
     manifests = read_saved(files, gates)
+    for note in uncounted_pods(manifests):
+        typer.echo(note, err=True)
     claims = unallocated(manifests)
     if not claims:
         typer.echo(f"nothing to allocate: {_nothing(manifests)}", err=True)
@@ -76,6 +83,8 @@ def allocate(
     found = tried[-1]
     if isinstance(found, Allocated):
         _show_allocated(found, claims, output)
+        for note in uncounted_amounts(manifests, found):
+            typer.echo(note, err=True)
         return
     _show_failed(tried, output)
     raise typer.Exit(1)
