@@ -11,7 +11,7 @@ from typing import Any
 from drakit import start_server
 from drakit.apiserver import Server
 from drakit.apiserver.http.listener import Listener, bind
-from drakit.cli.processes.dashboards import LOGIN_TOKEN, with_dashboard
+from drakit.cli.processes.dashboards import with_dashboard
 from drakit.client import CLAIMS, PODS, SLICES, Client
 from drakit.client.subresources import request_token
 from tests.builders.documents import Plain
@@ -24,13 +24,13 @@ class ShownCluster:
     def __init__(self, server: Server, client: Client, directory: Path, *, allow_changes: bool) -> None:
         self.client = client
         self._server = server
-        self._directory = directory
+        self._login = directory / "dashboard.token"
         self._allow_changes = allow_changes
         self._port = 0
 
     @property
     def token(self) -> str:
-        return (self._directory / LOGIN_TOKEN).read_text().strip()
+        return self._login.read_text().strip()
 
     @property
     def url(self) -> str:
@@ -42,7 +42,7 @@ class ShownCluster:
         bound = bind("127.0.0.1", self._port)
         self._port = bound.getsockname()[1]
         async with (
-            with_dashboard(self._server, self._directory, allow_changes=self._allow_changes) as front,
+            with_dashboard(self._server, self._login, allow_changes=self._allow_changes) as front,
             Listener(front, bound).running(),
         ):
             yield

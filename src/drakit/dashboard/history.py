@@ -59,7 +59,7 @@ class ClusterHistory:
         live.follow_pods(self.note_pod)
         while True:
             begun = self._clock.monotonic()
-            self.samples.append(await asyncio.to_thread(self.sample, live.cluster()))
+            self.samples.append(await asyncio.to_thread(self.sample, await live.cluster()))
             taken = self._clock.monotonic() - begun
             await self._clock.sleep(max(SAMPLE_SECONDS, taken / _AT_MOST))
 

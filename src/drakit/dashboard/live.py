@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -87,11 +88,14 @@ class LiveView:
         """The highest resource version that was seen."""
         return str(self._highest)
 
-    def cluster(self) -> ClusterObjects:
-        if self._cluster is None or self._cluster[0] != self.revision:
-            found = (obj for kind, each in self._informers.items() if kind is not EVENTS for obj in each.cache)
-            self._cluster = self.revision, ClusterObjects(list(found), gates=FeatureGates.all_on())
-        return self._cluster[1]
+    async def cluster(self) -> ClusterObjects:
+        """The objects of this moment. The lists are taken at once; they are put in order beside the loop."""
+        revision, known = self.revision, self._cluster
+        if known is None or known[0] != revision:
+            lists = [each.cache.all() for kind, each in self._informers.items() if kind is not EVENTS]
+            made = await asyncio.to_thread(_cluster_of, lists)
+            known = self._cluster = revision, made
+        return known[1]
 
     def events(self) -> list[Event]:
         found = self._informers.get(EVENTS)
@@ -126,7 +130,7 @@ class LiveView:
             known, revision, version = self._cells, self.revision, self.version
             if known is None or known[0] != revision:
                 begun = self.client.clock.monotonic()
-                cells = await asyncio.to_thread(map_cells, self.cluster())
+                cells = await asyncio.to_thread(map_cells, await self.cluster())
                 self._cells = revision, cells
                 self.seconds = self.client.clock.monotonic() - begun
                 if known is not None:
@@ -181,6 +185,10 @@ class LiveView:
         version = _view(obj).metadata.resource_version
         if version.isdecimal():
             self._highest = max(self._highest, int(version))
+
+
+def _cluster_of(lists: list[list[Any]]) -> ClusterObjects:
+    return ClusterObjects(chain.from_iterable(lists), gates=FeatureGates.all_on())
 
 
 def _view(obj: Any) -> Any:

@@ -61,7 +61,7 @@ _MOST_YAML = 200_000
 
 async def pending(live: LiveView) -> Answer:
     """Pods without a node, each with its sentence; of very many, those that wait longest."""
-    return await asyncio.to_thread(_pending, live.cluster())
+    return await asyncio.to_thread(_pending, await live.cluster())
 
 
 def _pending(cluster: ClusterObjects) -> Answer:
@@ -78,14 +78,14 @@ async def explanation(live: LiveView, kind: str, namespace: str, name: str) -> A
     function = _EXPLAIN.get(kind)
     if function is None:
         raise UsageError(f'cannot explain a "{kind}": it is Pod, ResourceClaim or PodGroup')
-    found = await asyncio.to_thread(function, live.cluster(), name, namespace)
+    found = await asyncio.to_thread(function, await live.cluster(), name, namespace)
     answer: Answer = msgspec.to_builtins(found)
     return answer
 
 
 async def device(live: LiveView, key: str) -> Answer:
     cells = await live.cells()
-    found = device_details(live.cluster(), cells.rows, key)
+    found = device_details(await live.cluster(), cells.rows, key)
     if found is None:
         raise NotFound(f'device "{key}": no ResourceSlice has it')
     return found
@@ -93,7 +93,7 @@ async def device(live: LiveView, key: str) -> Answer:
 
 async def selection(live: LiveView, expression: str) -> Answer:
     """The keys of the devices that match, or where the expression is wrong."""
-    return await asyncio.to_thread(_selection, live.cluster(), expression)
+    return await asyncio.to_thread(_selection, await live.cluster(), expression)
 
 
 def _selection(cluster: ClusterObjects, expression: str) -> Answer:
@@ -115,7 +115,7 @@ def _key(name: str) -> str:
 
 
 async def what_would_be(live: LiveView, question: WhatIf) -> Answer:
-    answer: Answer = msgspec.to_builtins(await asyncio.to_thread(what_if, live.cluster(), question))
+    answer: Answer = msgspec.to_builtins(await asyncio.to_thread(what_if, await live.cluster(), question))
     return answer
 
 
@@ -155,7 +155,7 @@ async def pods(live: LiveView) -> Answer:
             "created": pod.metadata.creation_timestamp or "",
             "claims": sum(1 for _ in pod.spec.resource_claims),
         }
-        for pod in live.cluster().all(Pod)
+        for pod in (await live.cluster()).all(Pod)
     ]
     found.sort(key=lambda each: (str(each["created"]), str(each["name"])), reverse=True)
     return {"pods": found[:_MOST_PODS], "count": len(found)}
@@ -165,7 +165,7 @@ async def flow(live: LiveView, namespace: str, name: str) -> Answer:
     pod = live.document(PODS, name, namespace)
     if pod is None:
         raise NotFound(f'pods "{name}" not found in namespace {namespace}')
-    cluster = live.cluster()
+    cluster = await live.cluster()
     names = [each for each in dict.fromkeys(claim_names(pod.view).values()) if each]
     claims = [each for each in (cluster.find(ResourceClaim, one, namespace) for one in names) if each is not None]
     steps = pod_flow(pod.document, claims, live.released)

@@ -18,7 +18,6 @@ from drakit.cli.processes.host import kept_token
 from drakit.dashboard import Dashboard, within_process
 
 ROOT = "/dashboard"
-LOGIN_TOKEN = "dashboard.token"  # noqa: S105 - the name of a file
 
 
 class DashboardInFront:
@@ -34,12 +33,12 @@ class DashboardInFront:
 
 
 @asynccontextmanager
-async def with_dashboard(server: Server, directory: Path, *, allow_changes: bool = False) -> AsyncIterator[Handler]:
+async def with_dashboard(server: Server, login: Path, *, allow_changes: bool = False) -> AsyncIterator[Handler]:
     """The server with the dashboard in front of it. Its figures are on the server's `/metrics`, too."""
     dashboard = Dashboard(
         within_process(server, ADMIN),
         clock=RealClock(),
-        login=kept_token(directory / LOGIN_TOKEN),
+        login=kept_token(login),
         allow_changes=allow_changes,
     )
     server.registry.register(dashboard.collector)

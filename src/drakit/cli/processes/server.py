@@ -23,7 +23,6 @@ from drakit.cli.flags.files import explained
 from drakit.cli.flags.groups import EtcdFlags
 from drakit.cli.processes.collector import spare_the_collector
 from drakit.cli.processes.components import Component, Surroundings, running
-from drakit.cli.processes.dashboards import LOGIN_TOKEN
 from drakit.cli.processes.diagnostics import hide_creation_times
 from drakit.cli.processes.host import Host, ListenAddress, kept_token, signing_key, static_tokens
 from drakit.cli.processes.logs import Logged
@@ -50,6 +49,11 @@ class ServerFiles(msgspec.Struct, frozen=True, kw_only=True):
         """The kubeconfig that reaches the server."""
         return self.kubeconfig or self.directory / "admin.kubeconfig"
 
+    @property
+    def login_token(self) -> Path:
+        """What the administrator logs in with to the dashboard."""
+        return self.directory / "dashboard.token"
+
 
 async def serve(
     title: str,
@@ -66,7 +70,7 @@ async def serve(
     """`settings` get their tokens and keys here; `title` is what the announcement calls us, `hint` what comes next.
 
     Components that depend on where the server listens are made when that is known. `status` is open while it serves.
-    `pages` stands in front of the server and answers some paths itself; it gets the directory of files.
+    `pages` stands in front of the server and answers some paths itself; it gets the file of the login token.
     """
     admin_token = "" if place.secure else kept_token(files.directory / "admin.token")
     settings.tokens = static_tokens(tokens, admin_token)
@@ -94,7 +98,7 @@ async def _serve(
 ) -> None:
     async with (
         await build_server(store, settings=settings) as server,
-        pages(server, files.directory) if pages is not None else nullcontext(server) as front,
+        pages(server, files.login_token) if pages is not None else nullcontext(server) as front,
     ):
         await server.announce(host.url.rpartition("//")[2], client_ca=host.root_ca())
         listener = Listener(Logged(front), host.socket, host.security())
@@ -120,5 +124,5 @@ def _filled(hint: str, host: Host, files: ServerFiles) -> str:
         kubeconfig=files.kubeconfig_path,
         pki=files.directory / "pki",
         url=host.url,
-        token=files.directory / LOGIN_TOKEN,
+        token=files.login_token,
     )
