@@ -12,6 +12,7 @@ import yaml
 
 from drakit.client import CLAIMS, NODES, PODS, SLICES, Client
 from tests.builders.cluster import on_loop
+from tests.builders.manifests import pod
 from tests.e2e.commands import run
 from tests.e2e.processes import ROOT, Running, apiserver, command
 from tests.e2e.reached import reached, until
@@ -93,6 +94,24 @@ def test_pods_that_restart_are_there_again_after_the_cluster_was_stopped(tmp_pat
     assert _processes_in(tmp_path) == []
     with apiserver("--data-dir", str(tmp_path), name="up") as second:
         look(second.kubeconfig)
+    assert _processes_in(tmp_path) == []
+
+
+def test_a_pod_that_does_not_want_to_end_does_not_keep_the_cluster_from_stopping(tmp_path: Path) -> None:
+    """It has a second in place of its own ten minutes; `apiserver` would not wait that long."""
+    stubborn = pod("stubborn")
+    stubborn["spec"]["terminationGracePeriodSeconds"] = 600
+    stubborn["spec"]["containers"][0]["command"] = ["sh", "-c", "trap '' TERM INT; while :; do sleep 1; done"]
+
+    @on_loop
+    async def begin(kubeconfig: Path) -> None:
+        async with reached(kubeconfig) as client:
+            await client.create(stubborn)
+            await until(client, PODS, running_pod("stubborn"), namespace="default")
+
+    with apiserver("--data-dir", str(tmp_path), name="up") as running:
+        begin(running.kubeconfig)
+        assert _processes_in(tmp_path) != []
     assert _processes_in(tmp_path) == []
 
 
