@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.etcd import etcd_cluster
 from tests.e2e.processes import Running, apiserver
 
 HERE = Path(__file__).parent
@@ -36,10 +37,21 @@ GROUPS = (
 )
 
 
+STORED = ("concurrency", "listwatch", "patch", "quota", "table", "update")
+"""Groups whose answers depend on the engine: they run on each."""
+
+
 @pytest.fixture(scope="module")
-def server() -> Iterator[Running]:
-    gates = "AllAlpha=true,AllBeta=true"
-    with apiserver("--ephemeral", "--token-auth-file", str(TOKENS), "--feature-gates", gates) as running:
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    flags = ("--ephemeral", "--token-auth-file", str(TOKENS), "--feature-gates", "AllAlpha=true,AllBeta=true")
+    if request.param == "memory":
+        with apiserver(*flags) as running:
+            yield running
+        return
+    with (
+        etcd_cluster(tmp_path_factory.mktemp("etcd")) as (member,),
+        apiserver(*flags, "--etcd-servers", member.client) as running,
+    ):
         yield running
 
 
@@ -52,7 +64,11 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize(
+    ("server", "group"),
+    [*(("memory", group) for group in GROUPS), *(("etcd", group) for group in STORED)],
+    indirect=["server"],
+)
 def test_every_recorded_case_of_a_group_is_answered_alike(
     server: Running, cases: Path, group: str, tmp_path: Path
 ) -> None:
