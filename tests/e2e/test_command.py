@@ -76,7 +76,11 @@ def test_two_servers_do_not_share_a_file(tmp_path: Path) -> None:
             command("--port", "0", "--data-dir", str(tmp_path)), capture_output=True, text=True, check=False, timeout=60
         )
         assert done.returncode == 3
-        assert done.stderr.startswith("error: ")
+        # It waits for the lock for a while, and says so; then it gives up.
+        waiting, gave_up = done.stderr.splitlines()
+        assert "is in use by another process: waiting up to 10 s" in waiting
+        assert gave_up.startswith("error: ")
+        assert gave_up.endswith("is locked: another process or store has it open")
 
 
 def test_a_port_that_is_taken_is_named() -> None:
