@@ -30,7 +30,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Account = Callable[[int], None]
-"""Told about each part of a body before it is kept; raises when there is no room for so many bytes more."""
+"""Called with the size of each part of a body before it is kept. Raises if there is no room for it."""
 BodyReader = Callable[[Account], Awaitable[bytes]]
 
 
@@ -148,7 +148,7 @@ class WatchEvent(msgspec.Struct, frozen=True):
 
 
 class Parted(Content):
-    """A content that may be long: it can be had part by part."""
+    """A content that may be long: it can be read in parts."""
 
     @abstractmethod
     def parts(self) -> tuple[int, Iterator[bytes]]:

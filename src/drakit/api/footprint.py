@@ -54,7 +54,7 @@ def pod_limits(pod: Pod, *, overhead: bool = True) -> Amounts:
 
 
 def container_requests(pod: Pod, *, status: bool = False, at_least: Mapping[str, Quantity] | None = None) -> Amounts:
-    """What the containers alone ask for, at the moment when it is most."""
+    """The requests of the containers alone, at their highest: while init containers run, or after them."""
     known = {each.name: each for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
     infeasible = _resize_is_infeasible(pod)
 
@@ -71,7 +71,7 @@ def container_requests(pod: Pod, *, status: bool = False, at_least: Mapping[str,
 
 
 def container_limits(pod: Pod) -> Amounts:
-    """The limits of the containers alone, at the moment when they are largest."""
+    """The limits of the containers alone, at their highest: while init containers run, or after them."""
     return _aggregate(
         [each.resources.limits for each in pod.spec.containers],
         [(is_sidecar(each), each.resources.limits) for each in pod.spec.init_containers],

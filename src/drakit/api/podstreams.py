@@ -1,4 +1,4 @@
-"""What a reader of logs and a remote command ask of a pod: the options in the query of log, exec, attach, portforward.
+"""The options of the pod subresources log, exec, attach and portforward, as query parameters.
 
 In:  query parameters, as a client sends them to the API server and the API server to the node.
 Out: frozen structs, and the query that says the same to the node.
@@ -47,7 +47,7 @@ class PodLogOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodStreamOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Of exec and attach; only exec has a command."""
+    """The options of exec and attach; only exec has a command."""
 
     container: str = ""
     stdin: bool = False
@@ -79,12 +79,12 @@ def parse_log_options(query: Query) -> PodLogOptions:
 
 
 def parse_stream_options(query: Query) -> PodStreamOptions:
-    """As a client writes them to the API server."""
+    """Read the options of exec and attach as a client sends them to the API server."""
     return _stream_options(query, "stdin", "stdout", "stderr")
 
 
 def parse_node_stream_options(query: Query) -> PodStreamOptions:
-    """As the API server writes them to a node, which has other names for the three streams."""
+    """Read them as the API server sends them to a node, where the three streams have other names."""
     return _stream_options(query, "input", "output", "error")
 
 
@@ -110,7 +110,7 @@ def parse_ports(query: Query, name: str) -> tuple[int, ...]:
 
 
 def parse_port(text: str) -> int:
-    """Raise DecodeError for what is no port."""
+    """Raise DecodeError for a text that is not a port number."""
     if not text.isascii() or not text.isdigit() or int(text) > 65535:
         raise DecodeError(f'unable to parse "{text}" as a port')
     if int(text) < 1:

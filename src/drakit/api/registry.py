@@ -194,8 +194,7 @@ _OWN: tuple[Kind, ...] = (
 
 KINDS: tuple[Kind, ...] = (*_OWN, *NEIGHBOURS)
 
-# (deprecated in, unavailable in) by version, unless the kind says otherwise.
-# Minor releases of Kubernetes 1: deprecated from, unavailable from.
+# By version, unless the kind says otherwise: the minor releases of Kubernetes 1 that deprecate and remove it.
 _DEPRECATED = {"v1beta1": (35, 38), "v1beta2": (36, 39)}
 _DEPRECATED_KINDS = {
     ("v1beta2", "DeviceTaintRule"): (39, 42),
@@ -222,7 +221,7 @@ def _spellings(kind: Kind) -> Iterator[str]:
             yield f"{bare}.{version}.{kind.group}"
 
 
-# The first kind of a name counts.
+# Reversed, so that of several kinds with one name the first stays.
 _BY_NAME = {spelling: kind for kind in reversed(KINDS) for spelling in _spellings(kind)}
 
 

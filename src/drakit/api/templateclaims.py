@@ -18,7 +18,7 @@ _LONGEST_BASE = 57  # a hyphen and five random characters make 63
 
 
 def generate_name(owner: str, entry: str) -> str:
-    """`<owner>-<entry>-`; where that is too long, both are cut in proportion, so that both can still be told."""
+    """`<owner>-<entry>-`. If that is too long, both are cut in proportion, so that a part of each remains."""
     whole = f"{owner}-{entry}"
     if len(whole) > _LONGEST_BASE:
         cut = len(owner) * _LONGEST_BASE // len(whole)

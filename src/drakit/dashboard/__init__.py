@@ -1,6 +1,6 @@
-"""The web page of a cluster: a map of its devices, what waits and why, the life of a pod, figures over time, what-if.
+"""The web dashboard of a cluster: a device map, pending pods and why, a pod's timeline, metrics over time, what-if.
 
-In:  requests of browsers, with the credentials of whoever looks.
+In:  requests of browsers, with the credentials of the viewer.
 Out: static pages, JSON and server-sent events. Everything is read with the viewer's own rights; the answers are those
      of `explain`. Nothing is written unless changes are allowed.
 """

@@ -1,7 +1,7 @@
-"""The map: a cell per device, small enough that thousands travel at once. Pure.
+"""The device map: one small cell per device, so that thousands fit into one answer. Pure.
 
 In:  the objects of a cluster.
-Out: a cell per device, by its key, and the figures of the page's head. What a device is in full is asked for by key.
+Out: a cell per device, by its key, and the totals for the top of the page. `device_details` has the rest of a device.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MapCell(msgspec.Struct, frozen=True, omit_defaults=True):
     pool: str
     device: str
     state: str
-    """The state of `explain`; or `unhealthy`, or `preparing` while no pod that it was given to runs yet."""
+    """A state of `explain`; or `unhealthy`; or `preparing` while it is allocated and none of its pods runs yet."""
     node: str = ""
     zone: str = ""
     model: str = ""
@@ -37,9 +37,9 @@ class MapCell(msgspec.Struct, frozen=True, omit_defaults=True):
     claims: tuple[str, ...] = ()
     """As namespace/name."""
     marked: bool = False
-    """Held, although a taint keeps others away."""
+    """In use, and tainted."""
     share: float = 0.0
-    """Of a shared device, the part that is taken of whatever it has least of."""
+    """Of a shared device, the used fraction of the capacity that is used most."""
 
 
 class MapSummary(msgspec.Struct, frozen=True):
@@ -66,12 +66,12 @@ def map_cells(cluster: ClusterObjects) -> MapCells:
 
 
 def device_key(row: DeviceRow) -> str:
-    """Names of drivers and devices have no blank in them."""
+    """The key of a device on the page. No name has a blank, so the parts can be told apart."""
     return f"{row.driver} {row.pool} {row.device}"
 
 
 def pending_pods(cluster: ClusterObjects) -> Iterator[Pod]:
-    """Pods that no node has yet."""
+    """Pods that have no node and have not ended."""
     for pod in cluster.all(Pod):
         if not pod.spec.node_name and not pod.is_terminal:
             yield pod
@@ -119,7 +119,7 @@ def _share(row: DeviceRow) -> float:
 
 
 def _preparing(cluster: ClusterObjects) -> frozenset[str]:
-    """Claims of pods that have a node and do not run yet, and of no pod that does."""
+    """Claims of pods that have a node but do not run yet, without those that a running pod shares."""
     waits: set[str] = set()
     runs: set[str] = set()
     for pod in cluster.all(Pod):

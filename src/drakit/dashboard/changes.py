@@ -1,4 +1,4 @@
-"""What a viewer may change where the dashboard was started with changes allowed: with the viewer's own rights.
+"""Makes the changes of a what-if question for real, with the viewer's own rights, if the dashboard allows changes.
 
 In:  the question that was asked of the what-if engine.
 Out: the same changes, made: objects applied, pods evicted, devices tainted.
@@ -17,7 +17,7 @@ _TAINT_KEY = "drakit.dev/dashboard"
 
 
 async def make_changes(client: Client, question: WhatIf) -> list[str]:
-    """What was done, in words. Raise what the server says to the first that it refuses: those before it are done."""
+    """Return what was done, in words. Raise the server's error for the first change that fails; earlier ones stay."""
     if question.add_nodes or question.remove_nodes or question.drain or question.smallest:
         raise UsageError("nodes are not made, drained or removed from here: objects, taints and evictions are")
     done = []
@@ -28,6 +28,7 @@ async def make_changes(client: Client, question: WhatIf) -> list[str]:
         rule = taint_rule(text, number)
         await client.apply(rule, manager=MANAGER)
         done.append(f"applied DeviceTaintRule {rule['metadata']['name']}")
+    # Evictions last: a change before them that is refused leaves all pods running.
     for text in question.evict:
         namespace, _, name = text.rpartition("/")
         await client.delete(PODS, name, namespace=namespace or "default")

@@ -16,7 +16,7 @@ from drakit.api import ResourceClaim
 
 
 class FlowStep(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`seconds` since the step before that has a time. `kind`, `namespace` and `name` are the object that says so."""
+    """`seconds` since the previous step with a time. `kind`, `namespace` and `name` are the object behind the step."""
 
     step: str
     at: str = ""
@@ -77,8 +77,9 @@ def _condition(status: Mapping[str, Any], kind: str) -> str:
 
 
 def _states(status: Mapping[str, Any], *pairs: str) -> Iterator[str]:
-    """Times of the containers' states: of each container the first of the named states that it is in."""
+    """`pairs` are states and fields by turns. For each container, the time of the first of these states that it has."""
     for container in status.get("containerStatuses") or ():
+        # A restarted container has both: its current state wins over its last one.
         states = {**(container.get("lastState") or {}), **(container.get("state") or {})}
         for name, field in zip(pairs[::2], pairs[1::2], strict=True):
             at = (states.get(name) or {}).get(field)

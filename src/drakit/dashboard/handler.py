@@ -57,7 +57,7 @@ class Dashboard:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Figures are gathered while the context is open, with the rights of whoever started it."""
+        """Metrics are collected while the context is open, with the rights of whoever started the dashboard."""
         task = asyncio.create_task(self._follow())
         try:
             yield
@@ -94,6 +94,7 @@ class Dashboard:
         unknown = sorted({name for name, _ in request.query} - _KNOWN)
         if unknown:
             raise UsageError(f'"{unknown[0]}" is no parameter; a token goes into the Authorization header, never here')
+        # A browser sends a client certificate with every request to us, also with one that another site made it send.
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise Forbidden("requests from other sites are not answered")
         viewer = viewer_of(request, self._login, request.parameter("only"))
@@ -205,7 +206,7 @@ async def _body(request: Request) -> bytes:
 
 
 def _sees_everything(live: LiveView, viewer: Viewer) -> None:
-    """Figures are of the whole cluster: whoever may not list all of it may not see them either."""
+    """Raise Forbidden unless the viewer may list the whole cluster: metrics are about all of it."""
     if live.forbidden or viewer.namespace:
         why = live.forbidden[0] if live.forbidden else "only one namespace is looked at"
         raise Forbidden(f"figures over time are of the whole cluster: {why}")

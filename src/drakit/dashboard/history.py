@@ -1,4 +1,4 @@
-"""Figures over time: what is allocated and what there is, what waits and how long, how scattered the free devices are.
+"""Metrics over time: devices and how many are allocated, pending pods, scheduling latencies, fragmentation.
 
 In:  a live view of the whole cluster, looked at every few seconds.
 Out: samples of a day, in memory; as CSV, and the latest as metrics.
@@ -26,7 +26,7 @@ DAY_SECONDS = 86_400.0
 _AT_MOST = 0.02
 """The part of a core that sampling may take: a large cluster is looked at less often."""
 _WAITS = 500
-"""Scheduling latencies that p50 and p99 are taken of."""
+"""How many of the latest scheduling latencies p50 and p99 are computed from."""
 
 
 class Sample(msgspec.Struct, frozen=True, rename="camel"):
@@ -55,16 +55,17 @@ class ClusterHistory:
         self._waiting: dict[str, float] = {}
 
     async def follow(self, live: LiveView) -> None:
-        """Until cancelled. Pods are noted with every change, devices are looked at for every sample."""
+        """Take samples until cancelled. Pods are followed change by change; devices are read once per sample."""
         live.follow_pods(self.note_pod)
         while True:
             begun = self._clock.monotonic()
             self.samples.append(await asyncio.to_thread(self.sample, await live.cluster()))
+            # Of a large cluster a sample takes long: the pause grows with it, to keep to the share of a core.
             taken = self._clock.monotonic() - begun
             await self._clock.sleep(max(SAMPLE_SECONDS, taken / _AT_MOST))
 
     def note_pod(self, old: Pod | None, new: Pod | None) -> None:
-        """Note how long a pod waited for its node: by our own clock where we saw it wait, else by its own word."""
+        """Note how long a pod waited for its node: by our own clock if we saw it pending, else by its timestamps."""
         if new is None:
             if old is not None:
                 self._waiting.pop(old.metadata.uid, None)
@@ -123,7 +124,7 @@ def _line(each: Sample, classes: Sequence[str], spaces: Sequence[str]) -> Iterat
 
 
 def _unformulated(cell: object) -> object:
-    """Spreadsheets take text that begins so for a formula."""
+    """Quote text that a spreadsheet would run as a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in "=+-@" else cell
 
 
@@ -146,7 +147,7 @@ def _quantile(ordered: Sequence[float], part: float) -> float | None:
 
 
 def _told_wait(pod: Pod) -> float | None:
-    """What the pod itself says, to the second."""
+    """The wait by the pod's own timestamps, which have whole seconds."""
     made = pod.metadata.creation_timestamp
     for each in pod.status.conditions:
         if each.type == "PodScheduled" and each.status == "True" and each.last_transition_time and made:

@@ -38,14 +38,14 @@ from drakit.informers import Informer, Informers, ListScope
 
 KINDS: tuple[Resource[Any], ...] = (NODES, SLICES, CLASSES, CLAIMS, PODS, TEMPLATES, TAINT_RULES, POD_GROUPS, EVENTS)
 GATHER_SECONDS = 0.25
-"""Changes that come within this time are told together."""
+"""Changes that come within this time are sent together."""
 _PING_SECONDS = 5.0
 _REMEMBERED = 50
 _RELEASED = 1000
 
 
 class CellChanges(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of the map. `whole` means that cells which are not in `cells` are gone."""
+    """Changes to the map. If `whole`, `cells` is the complete map, and all other cells are gone."""
 
     id: str
     whole: bool
@@ -63,10 +63,10 @@ class LiveView:
         self.forbidden: tuple[str, ...] = ()
         """Kinds that the viewer may not list, each with what the server said."""
         self.problem = ""
-        """Why what is shown may be old; empty while all is well."""
+        """Why the view may be out of date; empty while the server answers."""
         self.revision = 0
         self.seconds = 0.0
-        """How long the map took to work out the last time."""
+        """How long it took to compute the map the last time."""
         self.released: dict[str, str] = {}
         """When claims were seen to be given back, by uid."""
         self._informers = informers
@@ -75,7 +75,7 @@ class LiveView:
         self._cells: tuple[int, MapCells] | None = None
         self._told: deque[CellChanges] = deque(maxlen=_REMEMBERED)
         self._unsure = ""
-        """A version that stands for two different maps."""
+        """A version for which two different maps were computed: a page that has it gets the whole map."""
         self._waiting: set[asyncio.Event] = set()
         self._counting = asyncio.Lock()
         for each in informers.values():
@@ -89,7 +89,8 @@ class LiveView:
         return str(self._highest)
 
     async def cluster(self) -> ClusterObjects:
-        """The objects of this moment. The lists are taken at once; they are put in order beside the loop."""
+        """The objects of this moment. The lists are copied without an await; a thread indexes them beside the loop."""
+        # The revision before the thread runs: after a change in the meantime the next caller reads again.
         revision, known = self.revision, self._cluster
         if known is None or known[0] != revision:
             lists = [each.cache.all() for kind, each in self._informers.items() if kind is not EVENTS]
@@ -125,7 +126,7 @@ class LiveView:
             self._waiting.discard(event)
 
     async def cells(self) -> MapCells:
-        """The map of this moment; worked out beside the loop, once for all who look."""
+        """The map of this moment, computed in a thread, once for all pages of the viewer."""
         async with self._counting:
             known, revision, version = self._cells, self.revision, self.version
             if known is None or known[0] != revision:
@@ -139,7 +140,7 @@ class LiveView:
             return known[1]
 
     async def changes_since(self, id_: str) -> list[CellChanges]:
-        """What a page has to hear that has heard everything up to `id_`: the changes, or all there is."""
+        """What to send to a page that has everything up to `id_`: the changes since, or the whole map."""
         current = await self.cells()
         told = list(self._told)
         for position, each in enumerate(told):
@@ -156,7 +157,7 @@ class LiveView:
 
     def _tell(self, version: str, before: MapCells, after: MapCells) -> None:
         if any(each.id == version for each in self._told):
-            # A list that came up short has no version of its own: whoever heard this one must see everything.
+            # After a new list objects may be gone without a newer version: a page with this version gets the whole map.
             self._told.clear()
             self._unsure = version
             return
@@ -171,6 +172,7 @@ class LiveView:
             after = _view(new)
             if after is None or after.status.allocation is None:
                 self._release(view)
+        # Events are not on the map: they must not make every page read it again.
         if isinstance(_view(new if new is not None else old), Event):
             return
         self.revision += 1
@@ -197,7 +199,7 @@ def _view(obj: Any) -> Any:
 
 @asynccontextmanager
 async def live_view(client: Client, *, namespace: str = "") -> AsyncIterator[LiveView]:
-    """Raise what the server says to somebody whom it does not know. Kinds that may not be listed are left out."""
+    """Raise Unauthorized for a viewer whom the server does not know. Kinds that may not be listed are left out."""
     user = await whoami(client)
     scope = ListScope(namespace=namespace)
     informers, kinds, forbidden = Informers(client), [], []
@@ -236,7 +238,7 @@ def _at(document: Any, *path: str) -> Any:
 
 
 async def _ping(live: LiveView) -> None:
-    """Watches are made again by themselves; a viewer should know that there are none at the moment."""
+    """Ask the server now and then. Informers reconnect silently, but the viewer should see that it does not answer."""
     while True:
         await live.client.clock.sleep(_PING_SECONDS)
         problem = await _problem(lambda: live.client.document("/version"))

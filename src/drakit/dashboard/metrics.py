@@ -1,4 +1,4 @@
-"""The latest figures of the history as Prometheus metrics."""
+"""The latest sample of the history as Prometheus metrics."""
 
 from __future__ import annotations
 

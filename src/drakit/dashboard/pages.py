@@ -1,4 +1,4 @@
-"""The page's own files, from the package, and the headers that keep it to itself.
+"""The static files of the page, from the package, and the security headers of every answer.
 
 In:  the name of a file.
 Out: a response. No file is read that is not listed here.
@@ -37,7 +37,7 @@ SECURITY = (
 
 
 def guarded(response: Response) -> Response:
-    """With the headers that every answer of the dashboard has."""
+    """Add the security headers that every answer of the dashboard has."""
     return msgspec.structs.replace(response, headers=(*response.headers, *SECURITY))
 
 
@@ -55,7 +55,7 @@ def page(name: str, request: Request) -> Response | None:
 
 @cache
 def _files() -> dict[str, tuple[bytes, str, str]]:
-    """Small, and read once: name, bytes, tag and type of each."""
+    """Bytes, ETag and content type of each file by its name. The files are small, and are read once."""
     root = files("drakit.dashboard") / "static"
     found: dict[str, tuple[bytes, str, str]] = {}
     for folder, prefix in ((root, ""), (root / "vendor", "vendor/"), (root / "views", "views/")):

@@ -1,4 +1,4 @@
-"""Questions of the page that are answered by `explain`, beside the loop.
+"""Answers the questions of the page with `explain`, in threads beside the event loop.
 
 In:  a live view, and what was asked.
 Out: plain data.
@@ -60,7 +60,7 @@ _MOST_YAML = 200_000
 
 
 async def pending(live: LiveView) -> Answer:
-    """Pods without a node, each with its sentence; of very many, those that wait longest."""
+    """Pods without a node, each explained; of very many, the oldest."""
     return await asyncio.to_thread(_pending, await live.cluster())
 
 

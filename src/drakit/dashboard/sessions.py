@@ -1,4 +1,4 @@
-"""Live views of viewers: one for each set of credentials, while somebody looks and a little longer.
+"""Live views, one for each set of credentials: open while a page uses it, and for a short time after.
 
 In:  viewers.
 Out: views that are current. Invariant: what was read with one viewer's credentials is handed to that viewer only.
@@ -45,6 +45,7 @@ class ViewerSessions:
             fresh = session.live is None
             if session.live is None:
                 session.live = asyncio.create_task(self._started(session, viewer))
+            # Shielded: a page that goes away must not cancel the start that other pages of the viewer wait for.
             live = await asyncio.shield(session.live)
             if not fresh:
                 # A token may have been withdrawn since the view was opened.
@@ -73,6 +74,7 @@ class ViewerSessions:
         if found is None:
             if len(self._open) >= MOST_SESSIONS:
                 self._drop_idle()
+            # Still full: every view is in use. A viewer who looks is never thrown out for a new one.
             if len(self._open) >= MOST_SESSIONS:
                 raise Unavailable(f"the dashboard has {MOST_SESSIONS} viewers: try again later")
             found = self._open[viewer] = _Session()

@@ -33,7 +33,7 @@ class EventsBody(OpenBody):
         self._live: LiveView | None = None
 
     async def start(self) -> None:
-        """Raise what keeps the viewer from looking, while there is still a status line to say it in."""
+        """Open the view. Errors are raised here, before the response begins, so that they become its status."""
         self._live = await self._stack.enter_async_context(self._view)
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -44,6 +44,7 @@ class EventsBody(OpenBody):
         said: Any = None
         async with live.news() as news:
             while True:
+                # Cleared before the changes are read: a change that comes while they are sent sets it again.
                 news.clear()
                 try:
                     for change in await live.changes_since(self._last_id):
@@ -64,7 +65,7 @@ class EventsBody(OpenBody):
 
 
 def event(name: str, data: CellChanges | dict[str, Any], id_: str = "") -> bytes:
-    """JSON has no line ends of its own: an event is one line of data."""
+    """One server-sent event. The encoded JSON has no line breaks, so that it is one line of data."""
     head = f"id: {id_}\nevent: {name}\n" if id_ else f"event: {name}\n"
     return head.encode() + b"data: " + _encode(data) + b"\n\n"
 

@@ -45,12 +45,13 @@ Connect = Callable[[Viewer], Transport]
 
 
 def viewer_of(request: Request, login: str, namespace: str = "") -> Viewer:
-    """`login` is the token of whoever started the dashboard; without one, nobody is that."""
+    """The viewer of a request. `login` is the token of whoever started the dashboard; if empty, no viewer is `own`."""
     said = request.headers.get("authorization", "")
     token = said[len(_BEARER) :].strip() if said.lower().startswith(_BEARER) else ""
     own = bool(login) and hmac.compare_digest(token.encode(), login.encode())
     acting = tuple(sorted(each for each in request.headers.items() if each[0].startswith(IMPERSONATE)))
     return Viewer(
+        # The login token is ours: the API server does not know it, and must never see it.
         token="" if own else token,
         own=own,
         # A token says who it is; a certificate that the browser sends along must not add to that.

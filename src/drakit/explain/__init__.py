@@ -1,4 +1,4 @@
-"""Why a pod waits, what is free, what if: one answer for the command line, events and the page.
+"""Explains why a pod waits, what is free and what a change would do: for the CLI, events and the dashboard.
 
 In:  the objects of a cluster, from a live server, from files or from a snapshot.
 Out: plain data that can be shown as a table or written as JSON. Pure: no I/O, no clock, no randomness.

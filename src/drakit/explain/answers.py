@@ -13,16 +13,16 @@ import msgspec
 
 
 class Standing(StrEnum):
-    """How it stands with an object."""
+    """The state of an object."""
 
     RUNNING = "running"
     """Placed, with all its devices."""
     FITS = "fits"
     """Not placed yet, and nothing is in the way."""
     WAITING = "waiting"
-    """Something has to happen before it is even tried."""
+    """Something has to happen before the scheduler tries it, for example a gate has to go."""
     PENDING = "pending"
-    """Tried, and no node will do."""
+    """It was tried, and fits on no node."""
     ENDED = "ended"
     UNUSED = "unused"
     """A claim that nobody uses."""
@@ -45,7 +45,10 @@ class RefusedDevices(msgspec.Struct, frozen=True):
 
 
 class RequestFunnel(msgspec.Struct, frozen=True, rename="camel"):
-    """`wanted` of None: all there are. `best` is the most that one node has left for it, on `best_node`."""
+    """How many devices each check leaves for a request. `wanted` is None for allocationMode All.
+
+    `best` is the largest number of usable devices on one node, `best_node`.
+    """
 
     claim: str
     request: str
@@ -58,7 +61,7 @@ class RequestFunnel(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class FoldedNodes(msgspec.Struct, frozen=True):
-    """Nodes that are refused for the same reason. `detail` tells more of it, line by line."""
+    """Nodes that are refused for the same reason. `detail` has a line per pool with a problem and per request."""
 
     reason: str
     plugin: str
@@ -67,7 +70,7 @@ class FoldedNodes(msgspec.Struct, frozen=True):
 
 
 class MissingDevice(msgspec.Struct, frozen=True, rename="camel"):
-    """A device that would do, and who holds it, or what it takes from."""
+    """A device that matches a request, or one that shares counters with it, and the claim that holds it."""
 
     device: str
     node: str
@@ -83,9 +86,9 @@ class ObjectName(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Suggestion(msgspec.Struct, frozen=True):
-    """What would make it fit; it was tried, and did. `put` are objects as they would be, `remove` those that would go.
+    """A change that makes the pod fit: it was tried. `put` has objects as they would be, `remove` those to delete.
 
-    Claims never change: one in `put` stands for a new claim in the place of the old one, mostly by its template.
+    The spec of a claim is immutable: a claim in `put` means a new one in its place, mostly from a changed template.
     """
 
     kind: str

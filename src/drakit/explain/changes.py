@@ -1,4 +1,4 @@
-"""What somebody could do so that a pod fits: to its claims, to classes, to nodes, to itself. Pure.
+"""Changes that could make a pod fit: to its claims, its classes, nodes or the pod itself. Pure.
 
 In:  a cluster, a pod, the claims that have to be allocated for it.
 Out: changes, not yet tried: `suggestions` finds out which of them help.
@@ -161,7 +161,7 @@ def _store(proposal: Proposal, claim: ResourceClaim, devices: DeviceClaim) -> No
 
 
 def class_changes(cluster: ClusterObjects, names: Iterable[str]) -> Iterator[Change]:
-    """Changes to the classes that are asked for: one that is missing is made, a selector goes."""
+    """Changes to the requested classes: create one that is missing, or drop a selector of one that exists."""
     for name in dict.fromkeys(names):
         known = cluster.find(DeviceClass, name)
         if known is None:
@@ -224,7 +224,7 @@ def pod_changes(cluster: ClusterObjects, pod: Pod) -> Iterator[Change]:
 
 
 def node_changes(cluster: ClusterObjects) -> Iterator[Change]:
-    """Nodes that take pods again."""
+    """Changes to nodes, after which they take pods again."""
     cordoned = [node for node in cluster.all(Node) if node.spec.unschedulable]
     for node in sorted(cordoned, key=lambda each: each.metadata.name)[:_MAX_NODES]:
 

@@ -22,7 +22,7 @@ _TRIAL = "uid-claim-trial"
 def explain_claim(
     cluster: ClusterObjects, name: str, namespace: str = "default", *, suggest: bool = True
 ) -> ObjectExplanation:
-    """A claim without devices is explained by the pod that waits for it; where nobody does, by a pod like any other.
+    """A claim without devices is explained by the oldest pod that waits for it; if there is none, by a made-up pod.
 
     Raise NotFound.
     """
@@ -73,7 +73,7 @@ def _users(cluster: ClusterObjects, claim: ResourceClaim) -> Iterator[Pod]:
 
 
 def _trial(claim: ResourceClaim) -> Pod:
-    """A pod that wants nothing but the claim, and is the one that it was made for."""
+    """A pod that asks for nothing but the claim. It has the uid of the claim's owner, so that it may use the claim."""
     owner = claim.metadata.controller
     entry = PodResourceClaim(name="claim", resource_claim_name=claim.metadata.name)
     spec = PodSpec(scheduler_name=DEFAULT_SCHEDULER, resource_claims=(entry,))

@@ -74,7 +74,7 @@ class ClusterObjects:
     def with_changes(
         self, add: Iterable[Model | Partial[Any]] = (), remove: Iterable[Model | Partial[Any]] = ()
     ) -> ClusterObjects:
-        """The cluster as it would be; an added object takes the place of one of its name."""
+        """A copy with changes. An added object replaces the one of its name."""
         gone = {_key(each) for each in remove}
         kept = (each for each in self.objects if _key(each) not in gone)
         return ClusterObjects((*kept, *add), gates=self.gates)
@@ -88,7 +88,7 @@ class ClusterObjects:
         return inventory
 
     def rehearsal(self) -> Rehearsal:
-        """The scheduler on these objects; a new one each time, as whoever has it may change its cluster."""
+        """The scheduler on these objects; a new one each time, because the caller may change its cluster."""
         return Rehearsal(self.objects, gates=self.gates)
 
     @cached_property

@@ -50,7 +50,7 @@ def _nodes(cluster: ClusterObjects) -> Iterator[Any]:
 
 
 def _identified(cluster: ClusterObjects) -> Iterator[Any]:
-    """Pods, groups and claims with uids; a claim that is reserved for a pod tells that of the pod."""
+    """Pods, groups and claims, each with a uid. If a claim is reserved for a pod, the pod gets the uid named there."""
     reserved = {
         (claim.metadata.namespace, each.resource, each.name): each.uid
         for claim in cluster.all(ResourceClaim)
@@ -71,7 +71,7 @@ def _identified(cluster: ClusterObjects) -> Iterator[Any]:
 
 
 def _generated(cluster: ClusterObjects) -> Iterator[Any]:
-    """Claims of templates for those whom no controller has served: they have never been at a server."""
+    """Claims from templates for pods and groups of files: no claim controller has ever seen them."""
     groups: dict[tuple[str, str], PodGroup] = {}
     for group in cluster.all(PodGroup):
         made = list(_claims(cluster, group, group.spec.resource_claims))
@@ -95,7 +95,7 @@ def _generated(cluster: ClusterObjects) -> Iterator[Any]:
 
 def _claims(cluster: ClusterObjects, owner: Any, entries: Any) -> Iterator[ResourceClaim]:
     known = {each.name for each in owner.status.resource_claim_statuses}
-    # A uid of a server: its controller has made the claims, or will not.
+    # The uid is from a server (only ours begin with uid-): there the claim controller decides which claims exist.
     if not owner.metadata.uid.startswith("uid-"):
         return
     for entry in entries:
@@ -110,7 +110,7 @@ def _claims(cluster: ClusterObjects, owner: Any, entries: Any) -> Iterator[Resou
 
 
 def _shared(pod: Pod, group: PodGroup | None) -> dict[str, str]:
-    """Entries that are the group's, with the names of its claims."""
+    """The pod's claim entries that its group provides, with the names of the group's claims."""
     if group is None:
         return {}
     names = {each.name: each.resource_claim_name for each in group.status.resource_claim_statuses}

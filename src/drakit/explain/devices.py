@@ -28,7 +28,7 @@ class DeviceState(StrEnum):
     SHARED = "shared"
     """Some of it is held, and there is room for more."""
     BLOCKED = "blocked"
-    """Free itself, but what it is a part of has not enough counters left: a sibling holds them."""
+    """Not allocated, but its counter sets have too little left: other devices that consume them are in use."""
     TAINTED = "tainted"
 
 
@@ -63,15 +63,15 @@ class DeviceRow(msgspec.Struct, frozen=True, rename="camel"):
     attributes: Mapping[str, str]
     capacity: Mapping[str, Capacity]
     counters: Mapping[str, Capacity]
-    """Of the sets that it takes from, as `set/counter`."""
+    """Of the counter sets that it consumes, by `set/counter`."""
     taints: tuple[str, ...]
     holders: tuple[DeviceHolder, ...]
     card: str
-    """What it is a part of: devices with an equal one are alternatives to each other. Its own name if it is whole."""
+    """The counter sets that it consumes: devices with the same ones are parts of one card. Else its own name."""
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """Cards, not partitions: a card is used when something of it is, and free when nothing is."""
+    """Counts of cards; only `devices` counts partitions. A card is used if any part is, tainted if all parts are."""
 
     devices: int
     cards: int
@@ -99,7 +99,7 @@ def totals(rows: Iterable[DeviceRow]) -> Totals:
 
 
 class _Reader:
-    """Reads what all devices of a cluster have in common once."""
+    """Makes the rows. What all of them need (claims, nodes, classes) is read once."""
 
     def __init__(self, cluster: ClusterObjects) -> None:
         self._cluster = cluster
@@ -182,7 +182,7 @@ def _selectors(each: DeviceClass, cluster: ClusterObjects) -> Sequence[Selector]
 
 
 def _admin_holders(claims: Iterable[ResourceClaim]) -> Mapping[tuple[str, str, str], list[DeviceHolder]]:
-    """Admin access holds nothing, and so is not in the ledger; people want to see it all the same."""
+    """Claims with admin access by device. They take nothing, so the ledger does not have them; the rows show them."""
     found: dict[tuple[str, str, str], list[DeviceHolder]] = defaultdict(list)
     for claim in claims:
         allocation = claim.status.allocation
@@ -242,7 +242,7 @@ def _needs(device: Device) -> Mapping[str, Quantity]:
 
 
 def _cards(slices: Iterable[ResourceSlice]) -> Mapping[str, str]:
-    """Devices that take from common counter sets are alternatives: the card is named by its sets."""
+    """Devices that consume the same counter sets are parts of one card, which is named after the sets."""
     return {
         device.name: ",".join(sorted({each.counter_set for each in device.consumes_counters}))
         for each in slices

@@ -1,7 +1,7 @@
-"""The way of devices to a request, check by check, over all nodes. Pure.
+"""How many devices are left for a request after each check, over all nodes. Pure.
 
 In:  claims to allocate, and the reasons of the allocator per node.
-Out: per request how many devices every check leaves, the reasons folded, and who holds what would do.
+Out: per request the devices that each check leaves, the reasons with counts, and who holds devices that match.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _MAX_MISSING = 64
 
 
 class _Fate(msgspec.Struct, frozen=True):
-    """How far a device came, on the node where it came furthest."""
+    """The check at which a device failed, on the node where it passed the most checks."""
 
     stage: int
-    """The number of the check that refused it; beyond the last one it would do."""
+    """The index of the check that refused it; the number of checks if it passed all."""
     reason: str
     node: str
 
@@ -57,7 +57,7 @@ class Funnels:
         self._best: dict[tuple[str, str], tuple[int, str]] = {}
 
     def add(self, reasons: Reasons) -> None:
-        """What one node says."""
+        """Add what the allocator says about one node."""
         for claim in reasons.claims:
             for request in claim.requests:
                 self._add(claim.claim, request, reasons.node)
@@ -103,7 +103,7 @@ class Funnels:
             )
 
     def missing(self, cluster: ClusterObjects) -> tuple[MissingDevice, ...]:
-        """Devices that passed class and selectors and are somebody's, or whose counters or capacity are."""
+        """Devices that match class and selectors but are in use, or whose counters or capacity are used by others."""
         wanted = {STAGES.index(each) for each in ("free", "counters", "capacity")}
         found: dict[tuple[str, str], MissingDevice] = {}
         for fates in self._fates.values():

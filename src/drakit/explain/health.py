@@ -1,7 +1,7 @@
 """Devices that their drivers report as unhealthy, read off the status of the pods that use them.
 
-A pod names a resource by the CDI id that its container got, or as `driver/pool/device`; a CDI id is led back to the
-devices of the claim and request that the entry is about.
+A pod names a resource by the CDI id that its container got, or as `driver/pool/device`. A CDI id does not name the
+device: it is resolved only if the claim and request of the entry have exactly one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kinds of nodes: one more of a kind that the cluster has, or of any kind that is given. Pure.
+"""Kinds of nodes, and new nodes of a kind: of one that the cluster has, or of a given one. Pure.
 
 In:  a cluster, the name of a node.
 Out: kinds, and the objects of new nodes made of them: a node that is free, with the slices of its drivers.
@@ -17,11 +17,11 @@ from drakit.explain.cluster import ClusterObjects
 
 HOSTNAME = "kubernetes.io/hostname"
 _PASSING = "node.kubernetes.io/"
-"""Taints of this domain tell of a state of one node, not of its kind."""
+"""Taints of this domain are about the state of one node, not about its kind."""
 
 
 class NodeKind(msgspec.Struct, frozen=True):
-    """A kind of node. `name` is how people call it: that of a node which is like it, of a profile, of a file."""
+    """A node and its slices as the pattern of new nodes. `name` is that of a node, of a profile or of a file."""
 
     name: str
     node: Node
@@ -55,7 +55,7 @@ def node_kinds(cluster: ClusterObjects) -> list[NodeKind]:
 
 
 def enlarged(kind: NodeKind, number: int) -> NodeKind:
-    """The kind with so many whole devices of each shape: a machine that nobody has published yet."""
+    """The kind with this number of whole devices of each shape: a larger machine, which the cluster need not have."""
     slices = []
     for each in kind.slices:
         shapes = {_shape(device): device for device in each.spec.devices}

@@ -73,7 +73,7 @@ def _name(pod: Pod) -> str:
 
 
 def _tried(cluster: ClusterObjects, members: list[Pod], *, suggest: bool) -> tuple[list[ObjectExplanation], int]:
-    """What is said of each member, and how many more than run now would be placed."""
+    """The explanation of each member, and how many of the waiting members would be placed."""
     rehearsal, placed, told = cluster.rehearsal(), 0, False
     found: list[ObjectExplanation] = []
     for pod in members:

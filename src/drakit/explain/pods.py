@@ -30,7 +30,7 @@ _MAX_EXPLAINED = 500
 def explain_pod(
     cluster: ClusterObjects, name: str, namespace: str = "default", *, suggest: bool = True
 ) -> ObjectExplanation:
-    """Raise NotFound. Without `suggest` nothing is tried that could help, which takes most of the time."""
+    """Raise NotFound. Without `suggest` there are no suggestions; to try them takes most of the time."""
     cluster = completed(cluster)
     pod = cluster.find(Pod, name, namespace)
     if pod is None:
@@ -39,7 +39,7 @@ def explain_pod(
 
 
 def explained(cluster: ClusterObjects, rehearsal: Rehearsal, pod: Pod, *, suggest: bool = True) -> ObjectExplanation:
-    """Of a cluster that is completed, and its rehearsal."""
+    """As `explain_pod`, for a cluster that `completed` returned and a rehearsal of it."""
     devices = tuple(_devices(cluster, pod))
     if pod.is_terminal:
         return _placed(pod, devices, Standing.ENDED, f"has ended ({pod.status.phase})")
@@ -120,7 +120,7 @@ def _funnels(
 
 
 def _folded(rejections: Mapping[str, PluginStatus], reasons: Mapping[str, Reasons]) -> Iterator[FoldedNodes]:
-    """Nodes by what is against them, the most frequent first."""
+    """Nodes grouped by the reason of their refusal, the largest group first."""
     groups: dict[tuple[str, str, tuple[str, ...]], list[str]] = defaultdict(list)
     for node, status in rejections.items():
         detail = tuple(_detail(reasons[node])) if node in reasons and status.plugin == _DEVICES else ()
@@ -130,7 +130,7 @@ def _folded(rejections: Mapping[str, PluginStatus], reasons: Mapping[str, Reason
 
 
 def _detail(reasons: Reasons) -> Iterator[str]:
-    """A line per request, equal on nodes that are alike: it counts devices and names none."""
+    """A line per request. It counts devices and names none, so that nodes of one kind have equal lines."""
     for trouble in reasons.pools:
         yield f"a pool is {trouble.problem}: {trouble.reason}"
     for claim in reasons.claims:
@@ -181,7 +181,7 @@ def _why(stage: str, reason: str) -> str:
 
 
 def _gate(cluster: ClusterObjects, pod: Pod, message: str) -> str:
-    """What keeps a pod out of the queue, and what is behind that."""
+    """Why a pod is kept out of the queue, and the cause of that if it is known."""
     if "not created yet" in message:
         for entry in pod.spec.resource_claims:
             name = entry.resource_claim_template_name

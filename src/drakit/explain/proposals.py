@@ -1,4 +1,4 @@
-"""A cluster as it would be: changes on top of what there is, before anybody makes them. Pure.
+"""Changes to a cluster that are only supposed, and the objects as they would be afterwards. Pure.
 
 In:  changes, one after the other; each sees what those before it did.
 Out: the objects to put and to remove.
@@ -23,7 +23,7 @@ ObjectKey = tuple[type[Any], str, str]
 
 
 class Proposal:
-    """Changes to a cluster. The pod that is asked about is `pod`."""
+    """Supposed changes to a cluster. `pod` is the pod in question, with its changes."""
 
     def __init__(self, cluster: ClusterObjects, pod: Pod) -> None:
         self._cluster = cluster
@@ -39,7 +39,7 @@ class Proposal:
 
     @property
     def put(self) -> list[Any]:
-        """Objects that are new or changed; the pod only when it is."""
+        """Objects that are new or changed; the pod only if it was changed."""
         return [each for each in self._put.values() if each is not self._before]
 
     @property
@@ -75,7 +75,7 @@ class Proposal:
         self.store(replace(self.pod, spec=replace(self.pod.spec, **spec)))
 
     def evict(self, pods: Iterable[Pod]) -> None:
-        """The pods are gone, and what their claims held is free."""
+        """Remove pods, and free what their claims held."""
         for pod in pods:
             self.remove(pod)
             for claim in self.all(ResourceClaim):

@@ -37,7 +37,7 @@ class WhatIf(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
 
 
 class PodPlacement(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A pod that was tried. `order` counts from one; `moved` from the node that it was on before."""
+    """A pod that was tried. `order` counts from one. `moved` is the node that it was on before, if any."""
 
     order: int
     namespace: str

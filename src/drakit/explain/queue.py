@@ -23,7 +23,7 @@ _GANG = "its gang needs more pods than fit"
 
 
 class PendingPods:
-    """`moved` says for pods that were on a node before, on which."""
+    """`moved` has the previous node of each pod that had one, by namespace and name."""
 
     def __init__(self, rehearsal: Rehearsal, moved: Mapping[tuple[str, str], str] | None = None) -> None:
         self._rehearsal = rehearsal
@@ -51,7 +51,7 @@ class PendingPods:
         )
 
     def _gang(self, pod: Pod, waiting: Sequence[Pod]) -> list[Pod]:
-        """The pod and those that are only placed with it."""
+        """The pod, with the waiting pods of its gang: they are placed together or not at all."""
         name = pod_group_name(pod)
         if name is None or self._group(pod, name) is None:
             return [pod]
@@ -64,7 +64,7 @@ class PendingPods:
         return found if found is not None and found.spec.scheduling_policy.gang is not None else None
 
     def _place(self, gang: Sequence[Pod], first: Pod) -> list[PodPlacement]:
-        # As they are now: a gang that does not fit gives everything back.
+        # The claims before the attempt: if the gang does not fit, they are restored.
         claims = {_claim_key(each): each for each in self._rehearsal.all(ResourceClaim)} if len(gang) > 1 else {}
         found = [self._place_one(pod) for pod in gang]
         group = self._group(first, pod_group_name(first) or "") if pod_group_name(first) else None

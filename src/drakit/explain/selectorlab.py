@@ -37,7 +37,7 @@ class ExpressionValue(msgspec.Struct, frozen=True):
 
 
 class SelectedDevice(msgspec.Struct, frozen=True):
-    """`why` is the part that is false, with the values in it; or the error. `values` only where they were asked for."""
+    """`why` is the smallest part that is false, with its values. `values` is empty unless devices were named."""
 
     device: str
     matches: bool
@@ -48,7 +48,7 @@ class SelectedDevice(msgspec.Struct, frozen=True):
 
 
 class SelectorTrial(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """`attributes` are the values of all devices that were looked at, by the text that an expression has for them."""
+    """`attributes` has the values of all devices that were tried, by path as an expression writes it."""
 
     expression: str
     faults: tuple[ExpressionFault, ...] = ()
@@ -106,7 +106,7 @@ class SelectorLab:
         if found.matches and not self._asked:
             return SelectedDevice(name, True, cost=found.cost)
         values = tuple(_values(selector, bound))
-        # The fast way tells more of an error than the counted one: which attributes there are.
+        # Evaluated again for the error: the metered message has no hint about the attributes of the device.
         error = selector.evaluate(bound).error
         why = "" if found.matches or error else _why(values)
         return SelectedDevice(name, found.matches, error, why, found.cost, values if self._asked else ())
@@ -151,7 +151,7 @@ def _values(selector: Selector, bound: BoundDevice) -> Iterator[ExpressionValue]
 
 
 def _why(values: Sequence[ExpressionValue]) -> str:
-    """The smallest part that is to blame: follow what is false, as long as it alone is."""
+    """The smallest part that makes the expression false: go down while exactly one part is false."""
     position = 0
     while True:
         below = _children(values, position)

@@ -1,8 +1,8 @@
 """What would make a pod fit. Every suggestion was tried with the scheduler's own plugins, and worked. Pure.
 
 In:  a pod that fits nowhere.
-Out: single changes that help: pods that give their devices back, a node more, what could be asked otherwise; where no
-     single change does, a set of changes of which each is needed.
+Out: single changes that help: evictions, one more node, another request; where no single change helps, a set of
+     changes of which each is needed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Trials:
     def _singles(self) -> Iterator[Suggestion]:
         seen: dict[str, int] = {}
         for change in chain(self._new_nodes(), self._mild(), self._strong()):
-            # Of ten counts that would do, the first is the most.
+            # Counts come in falling order: the first that fits is the highest, and lower ones add nothing.
             limit = 1 if change.kind == "count" else _MAX_PER_KIND
             if seen.get(change.kind, 0) < limit and self._fits(proposed(self._cluster, self._pod, [change])):
                 seen[change.kind] = seen.get(change.kind, 0) + 1
@@ -118,7 +118,7 @@ class Trials:
                 return
 
     def _loosest(self) -> Iterator[Change]:
-        """Of the counts only the lowest."""
+        """The changes of `_strong`, but of a request's counts only the lowest."""
         found = list(self._strong())
         counts = {each.text.split(" in request ")[-1]: each for each in found if each.kind == "count"}
         yield from (each for each in found if each.kind != "count")
@@ -170,7 +170,7 @@ def _eviction(pods: Sequence[Pod], node: str) -> Change:
 
 
 def _claims(cluster: ClusterObjects, checked: RehearsedPod) -> list[ResourceClaim]:
-    """The claims of the pod that can be asked for otherwise: not those that the scheduler makes itself."""
+    """The pod's unallocated claims, which can be changed; not those that the scheduler makes itself."""
     names = {(each.metadata.namespace, each.metadata.name) for claims, _ in checked.asked for each in claims}
     for entry in checked.pod.spec.resource_claims if not names else ():
         named = {each.name: each.resource_claim_name for each in checked.pod.status.resource_claim_statuses}

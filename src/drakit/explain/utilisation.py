@@ -18,10 +18,10 @@ from drakit.scheduler.framework.nodes import requests_of, units
 
 
 class Utilisation(msgspec.Struct, frozen=True, rename="camel"):
-    """`used` and `free` are cards; `drivers` has both by driver. `largest` is the most free ones on one node.
+    """`used` and `free` count cards; `drivers` has used/all by driver. `largest` is the most free cards on one node.
 
-    `fragmentation` is the part of the free ones that stand on nodes which are partly used: 0 when every node is all
-    free or all used. `requested` is the part of cpu, memory and pods that pods ask for.
+    `fragmentation` is the share of free cards on nodes that are partly used: 0 if every node is all free or all used.
+    `requested` is the share of allocatable cpu, memory and pods that pods request.
     """
 
     nodes: int
@@ -53,7 +53,7 @@ def utilisation(cluster: ClusterObjects, rows: Sequence[DeviceRow] | None = None
 
 
 def _by_node(rows: Iterable[DeviceRow]) -> tuple[Counter[str], set[str]]:
-    """Free cards by node, and the nodes of which something is used. Devices of several nodes have none."""
+    """Free cards by node, and the nodes on which a card is used. Devices that several nodes reach do not count."""
     cards: dict[tuple[str, str, str, str], list[DeviceRow]] = defaultdict(list)
     for row in rows:
         if row.node:

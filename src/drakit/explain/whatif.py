@@ -78,7 +78,7 @@ class _Plan:
     # The fewest nodes
 
     def _smallest(self, kind: NodeKind) -> tuple[int, tuple[str, ...]]:
-        """The fewest nodes with which all pods fit that fit on any number of them."""
+        """The fewest nodes of the kind with which every pod fits that can fit at all; and the pods that cannot."""
         waiting = len(self._left(0, kind))
         # A node for each pod is the most that can help: with more, some nodes would stay empty.
         most = min(waiting, _MOST_NODES)
@@ -109,6 +109,7 @@ class _Plan:
         cluster = completed(cluster.with_changes(put))
         cluster = cluster.with_changes(_renewed(cluster, put))
         cluster = _without_pods(cluster, [_pod(cluster, each) for each in asked.evict])
+        # Pods leave the node before it goes, so that their claims are free and they are tried elsewhere.
         for name in asked.remove_nodes:
             cluster = self._emptied(cluster, name)
             gone = [each for each in cluster.all(ResourceSlice) if each.spec.node_name == name]
@@ -144,7 +145,7 @@ class _Plan:
         return NodeKind(name, node, tuple(each for each in views if isinstance(each, ResourceSlice)))
 
     def _emptied(self, cluster: ClusterObjects, name: str) -> ClusterObjects:
-        """The pods of a node wait for another one. Those of a DaemonSet stay with it."""
+        """Make the pods of a node pending again. Those of a DaemonSet stay: they belong to the node."""
         _node(cluster, name)
         pods = [pod for pod in cluster.all(Pod) if pod.spec.node_name == name and not pod.is_terminal]
         return self._requeued(cluster, [pod for pod in pods if not _is_of_daemon_set(pod)])
@@ -196,7 +197,7 @@ def _pod(cluster: ClusterObjects, text: str) -> Pod:
 
 
 def _device(cluster: ClusterObjects, text: str) -> tuple[str, str, str]:
-    """A device by as much of its name as tells it from others."""
+    """Find the one device whose driver/pool/device ends in `text`. Raise UsageError for none or several."""
     names = [
         (each.spec.driver, each.spec.pool.name, device.name)
         for each in cluster.all(ResourceSlice)
@@ -232,7 +233,7 @@ def _without_pods(cluster: ClusterObjects, pods: Sequence[Pod]) -> ClusterObject
 
 
 def _released(claim: ResourceClaim, pod: Pod) -> ResourceClaim | None:
-    """The claim as the next pod of that name would find it; None where it has no part in the pod."""
+    """The claim after the pod left it, ready to be allocated again; None if the pod did not use it."""
     freed = given_back(claim, pod.metadata.uid)
     if freed is None:
         return replace(claim, status=replace(claim.status, reserved_for=(), allocation=None, devices=()))
@@ -240,7 +241,7 @@ def _released(claim: ResourceClaim, pod: Pod) -> ResourceClaim | None:
 
 
 def _renewed(cluster: ClusterObjects, put: Iterable[Any]) -> Iterator[ResourceClaim]:
-    """Claims of pods that wait, made anew where their template is among the changes."""
+    """Unallocated claims of pending pods whose template is among the changes, with the new spec."""
     changed = {
         (each.metadata.namespace, each.metadata.name): each for each in put if isinstance(each, ResourceClaimTemplate)
     }

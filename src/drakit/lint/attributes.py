@@ -4,7 +4,7 @@ In:  the text of a selector; slices.
 Out: names that no device has, with the nearest one that some device has.
 
 Expressions are read as text: `device.attributes["domain"].name` in any of its spellings, and what `cel.bind` gives
-another name. A name that an expression makes up while it runs is not seen.
+another name. Names that an expression computes are not found.
 """
 
 from __future__ import annotations

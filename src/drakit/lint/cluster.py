@@ -1,7 +1,7 @@
 """The cluster that the texts describe: devices, classes, nodes, and who asks for what.
 
 In:  manifests that a server would accept.
-Out: what the warnings are worked out from. Devices in use count as free: a finding is about what can never be.
+Out: what the warnings are computed from. Devices in use count as free: a warning is about what can never be allocated.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Cluster:
 
     @cached_property
     def nodes(self) -> list[str]:
-        """Nodes that are there, that slices name, or else one without a name, which sees what all nodes see."""
+        """The Nodes and the nodes that slices name; if there are none, one without a name, which sees what all see."""
         named = {each.view.spec.node_name for each in self.of(ResourceSlice)}
         named |= {device.node_name for _, device, _ in self.devices}
         return sorted({*self.inventory.nodes, *filter(None, named)}) or [""]

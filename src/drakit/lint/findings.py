@@ -71,7 +71,7 @@ def find(manifest: Manifest, severity: Severity, rule: str, path: str, message: 
 
 
 def refuse(problem: ManifestProblem, manifest: Manifest | None) -> Finding:
-    """What the reader could not take, as an error. Of an object that was not read, the name is what it calls itself."""
+    """A problem of the reader as an error. An object that could not be read has the name that its text gives."""
     message = f'{problem.rule.removesuffix("-field")} field "{problem.path}"'
     return Finding(
         severity=Severity.ERROR,

@@ -17,7 +17,7 @@ from drakit.manifests import Manifest
 from drakit.selectors import Selector, bind
 
 SEARCH_STEPS = 2000
-"""How often a search may ask whether it is over; about a hundred steps each."""
+"""A search is stopped when it has checked its time limit so often; about a hundred steps per check."""
 
 
 def check_selectors(cluster: Cluster) -> Iterator[Draft]:
@@ -38,7 +38,7 @@ def check_selectors(cluster: Cluster) -> Iterator[Draft]:
 
 
 def _nothing(cluster: Cluster, expression: str) -> str:
-    """That nothing matches, and why, when the expression fails rather than says no."""
+    """The message that no device matches; with the error if the expression fails on every device."""
     selector = cluster.compile(expression)
     failures = [selector.evaluate(bound).error for _, _, bound in cluster.devices]
     told = f"matches none of the {len(failures)} devices in the slices"
@@ -64,7 +64,7 @@ def _check_class(cluster: Cluster, manifest: Manifest, path: str, asked: Asked) 
 
 
 def _check_request(cluster: Cluster, manifest: Manifest, path: str, asked: Asked) -> Iterator[Draft]:
-    """Together the selectors of class and request may leave nothing, or too little on any one node."""
+    """Warn if no device passes the selectors of class and request together, or too few on every node."""
     selectors = cluster.wanted(asked)
     matching = cluster.matching(selectors)
     if not matching:
@@ -85,7 +85,7 @@ def _check_request(cluster: Cluster, manifest: Manifest, path: str, asked: Asked
 
 
 def _count_on(cluster: Cluster, node: str, selectors: Sequence[Selector]) -> float:
-    """Devices that match; without end when the node has a pool of which nothing is known."""
+    """How many devices of a node match; infinite if one of its pools has a problem, since its devices are not known."""
     views = cluster.inventory.views(node)
     if any(view.problem is not None for view in views):
         return math.inf
@@ -131,7 +131,7 @@ def _check_constraints(cluster: Cluster, asking: ClaimRequests) -> Iterator[Draf
 
 
 def _fits(cluster: Cluster, devices: DeviceClaim) -> bool | None:
-    """Whether some node has the devices; None when that is not known, for a mistake elsewhere or for want of time."""
+    """Whether some node has the devices; None if another mistake or the step limit prevents an answer."""
     claim = ResourceClaim(spec=ResourceClaimSpec(devices=devices))
     steps = count()
     allocator = Allocator(cluster.inventory, [claim], expired=lambda: next(steps) > SEARCH_STEPS)

@@ -39,7 +39,7 @@ def check_manifest(manifest: Manifest, gates: FeatureGates) -> Iterator[Draft]:
 
 
 def _errors(manifest: Manifest, gates: FeatureGates) -> tuple[FieldError, ...]:
-    """Of the object as a new one, and of the status that a saved object has. Some may come twice."""
+    """Errors of the object on creation, and of its status on a status update. Some may appear twice."""
     context = Context(gates=gates, empty_lists=empty_lists(manifest.document))
     errors = validate_create(manifest.object, context)
     if not manifest.document.get("status"):
@@ -49,7 +49,7 @@ def _errors(manifest: Manifest, gates: FeatureGates) -> tuple[FieldError, ...]:
 
 
 def _stored(obj: Object) -> Object:
-    """The object in some version, which only objects of a server have."""
+    """The object with a resourceVersion, as if a server had stored it."""
     if isinstance(obj, Partial):
         known = {"resourceVersion": "1", **(obj.document.get("metadata") or {})}
         return Partial.of(type(obj.view), {**obj.document, "metadata": known})

@@ -19,7 +19,7 @@ from drakit.validation import Context, validate_create, validate_status_update
 
 
 def problems_of(manifests: Manifests, gates: FeatureGates) -> list[ManifestProblem]:
-    """All that is wrong. Kinds that are modelled in part are passed over, not checked."""
+    """All problems. Objects of kinds that are modelled in part are not validated."""
     context = Context(gates=gates)
     broken = [
         each.problem("invalid", str(error.path), f"{each.title}: {error}")
@@ -40,5 +40,5 @@ def _broken_rules(value: Object, context: Context) -> Iterator[FieldError]:
 
 
 def _follows(path: str, reported: Iterable[str]) -> bool:
-    """Whether a broken rule is about a value of which something else was told already."""
+    """Whether a problem at, above or below the path was reported already: the broken rule only follows from it."""
     return any(path.startswith(each) or each.startswith(path) for each in reported)

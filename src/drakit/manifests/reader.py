@@ -30,7 +30,7 @@ from drakit.manifests.problems import BadManifests, ManifestProblem
 from drakit.manifests.snapshots import is_snapshot, snapshot_items
 
 OWN_GROUPS = ("resource.k8s.io", "scheduling.k8s.io")
-"""Groups of which every kind is known: another one of theirs is a mistake, one of any other group is passed over."""
+"""Groups whose kinds are all known: an unknown kind of theirs is an error, one of any other group is skipped."""
 DEFAULT_NAMESPACE = "default"
 M = TypeVar("M", bound=Model)
 Progress = Callable[[Sequence[Any], str], Iterable[Any]]
@@ -131,7 +131,7 @@ def parse_manifests(name: str, data: str | bytes, *, now: datetime, progress: Pr
 
 
 def repeated(manifests: Iterable[Manifest]) -> Iterator[ManifestProblem]:
-    """Objects that are there twice."""
+    """A problem for each object that occurs a second time."""
     seen: dict[object, Manifest] = {}
     for each in manifests:
         first = seen.setdefault(each.identity, each)
@@ -175,6 +175,7 @@ def _read_item(
 def _decode(item: Any, place: Place, tell: Callable[[str, str, str], None]) -> tuple[Decoded | None, list[str]]:
     """The object without values of a wrong type, and the paths of those."""
     omitted: list[str] = []
+    # Each round leaves one value out, so that every wrong type is reported and not only the first.
     while True:
         try:
             return decode_plain(item, place=place), omitted
@@ -199,7 +200,7 @@ def _positioned(problem: ManifestProblem, positions: dict[tuple[int, str], tuple
 
 
 def _called(item: Any) -> str:
-    """What an object calls itself that could not be read."""
+    """Kind and name of an object that could not be read, as far as it has them."""
     kind = item.get("kind") if isinstance(item, dict) else None
     meta = item.get("metadata") if isinstance(item, dict) else None
     name = meta.get("name") if isinstance(meta, dict) else None
@@ -216,7 +217,7 @@ def _items(document: Any) -> Iterator[tuple[Any, Place]]:
     if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
         yield document, None
         return
-    # Items of a typed list, as a server answers it, do not say what they are.
+    # Items of a typed list, such as PodList, come from a server without apiVersion and kind.
     types = {} if kind == "List" else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
     for index, item in enumerate(items):
         yield ({**types, **item} if isinstance(item, dict) else item), _item_place(index)
@@ -227,7 +228,7 @@ def _item_place(index: int) -> Place:
 
 
 def _is_foreign(item: Any) -> bool:
-    """Whether it says of itself that it is of a group that has nothing to do with devices."""
+    """Whether the item is of an unknown kind outside of our groups: it is skipped, and is no error."""
     if not isinstance(item, dict) or not item.get("kind") or not isinstance(item.get("apiVersion"), str):
         return False
     group = item["apiVersion"].rpartition("/")[0]

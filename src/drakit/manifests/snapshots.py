@@ -1,4 +1,4 @@
-"""Snapshots: what `drakit snapshot` wrote, with what the scheduler had decided and nobody else knew. Pure.
+"""Snapshots of `drakit snapshot`, with decisions that the scheduler had not written to the server yet. Pure.
 
 In:  a document of kind Snapshot.
 Out: its objects, with the decisions in them: an allocation in flight is the claim's, a pod that is being bound is on
@@ -19,7 +19,7 @@ def is_snapshot(document: Any) -> bool:
 
 
 def snapshot_items(document: Mapping[str, Any]) -> Iterator[Any]:
-    """The items, in their order. What is not as it should be is left to whoever reads objects to complain about."""
+    """The items, in their order. Malformed ones are passed on: whoever reads the objects reports them."""
     items, state = document.get("items"), document.get("scheduler")
     state = state if isinstance(state, dict) else {}
     flights = _by_uid(state.get("inFlight"))

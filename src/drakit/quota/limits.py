@@ -31,13 +31,13 @@ class Excess:
 
 
 def increase(new: Mapping[str, Quantity], old: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """What an object counts more than it did; what it counts less is the usage controller's to find."""
+    """The amounts that an object adds. Those that it gives back are counted later, by the usage controller."""
     grown = {name: amount - old.get(name, ZERO) for name, amount in new.items()}
     return {name: amount for name, amount in grown.items() if amount.sign > 0}
 
 
 def excess(quota: ResourceQuota, added: Mapping[str, Quantity]) -> Excess | None:
-    """What of `added` the quota has no room for."""
+    """The limits that `added` would exceed, or None."""
     hard, used = quota.status.hard, quota.status.used
     # By the status, not the spec: a limit that was just changed is enforced when its usage has been counted.
     over = [name for name, amount in added.items() if name in hard and used.get(name, ZERO) + amount > hard[name]]
@@ -52,7 +52,7 @@ def excess(quota: ResourceQuota, added: Mapping[str, Quantity]) -> Excess | None
 
 
 def unknown(quota: ResourceQuota, names: Iterable[str]) -> str:
-    """The complaint about limits whose usage has not been counted yet; empty when it has."""
+    """The message about limits whose usage has not been counted yet; empty if all have been."""
     names = sorted(names)
     if all(name in quota.status.used for name in names):
         return ""
@@ -60,7 +60,7 @@ def unknown(quota: ResourceQuota, names: Iterable[str]) -> str:
 
 
 def unspecified(quota: ResourceQuota, obj: Model | None) -> str:
-    """The complaint about a pod that leaves open what the quota limits; empty when it leaves nothing open."""
+    """The message about a pod that does not specify a resource that the quota limits; empty if it specifies all."""
     if not isinstance(obj, Pod):
         return ""
     missing = unspecified_names(obj, frozenset(quota.status.hard))

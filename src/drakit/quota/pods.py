@@ -1,4 +1,4 @@
-"""What a Pod counts: itself, and what it asks of a node, as long as it may still use it."""
+"""What a Pod counts against a quota: itself, its requests and its limits, until it has ended."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def pod_usage(pod: Pod) -> dict[str, Quantity]:
 
 
 def unspecified_names(pod: Pod, limited: frozenset[str]) -> dict[str, tuple[str, ...]]:
-    """Of the compute resources that a quota limits: those that containers leave open, with these containers.
+    """The compute resources that a quota limits and containers do not specify, with the names of these containers.
 
-    A pod that names an amount for all its containers together leaves it open for none.
+    An amount at pod level specifies it for all containers.
     """
     missing: dict[str, tuple[str, ...]] = {}
     for name in sorted(limited.intersection(_COMPUTE)):

@@ -1,4 +1,4 @@
-"""Which objects a quota is about: a quota without scopes is about all, one with scopes about pods in all of them."""
+"""Which objects a quota counts: without scopes all objects, with scopes only the pods that match every scope."""
 
 from __future__ import annotations
 

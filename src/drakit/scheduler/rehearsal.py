@@ -64,13 +64,13 @@ from drakit.scheduler.plugins import MAKERS, Profiles
 from drakit.scheduler.queue.gate import PreEnqueueGate
 
 FOLLOWED: tuple[Resource[Any], ...] = (NODES, SLICES, CLASSES, TAINT_RULES, POD_GROUPS, CLAIMS, PODS)
-"""The kinds that a decision depends on, in the order in which they are told."""
+"""The kinds that the scheduler follows, in the order in which `put` adds them: pods last, after what they refer to."""
 _ALL_NODES = 100
 M = TypeVar("M", bound=Model)
 
 
 class _NoServer:
-    """A transport that nothing is behind."""
+    """A transport without a server: every request fails."""
 
     in_process = True
     page_size = 0
@@ -83,9 +83,9 @@ class _NoServer:
 
 
 class RehearsedPod(msgspec.Struct, frozen=True):
-    """What the scheduler says of a pod. `asked` is what has to be allocated, per group of nodes that ask for the same.
+    """What the scheduler says of a pod. `asked` has the claims to allocate, per group of nodes that need the same ones.
 
-    `refusal` of None: every node of `fitting` would do. `is_gated`: it is not even tried.
+    If `refusal` is None, the pod fits on every node of `fitting`. If `is_gated`, no node was tried.
     """
 
     pod: Pod
@@ -97,7 +97,7 @@ class RehearsedPod(msgspec.Struct, frozen=True):
 
 
 class Rehearsal:
-    """One cluster. `put` and `remove` change it, `supposing` does so for a while, `place` goes on as the real one."""
+    """A scheduler on a cluster in memory. `put`, `remove` and (for a while) `supposing` change it; `place` binds."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Rehearsal:
     # The cluster
 
     def put(self, objects: Iterable[Any]) -> None:
-        """Objects that are there from now on, in the place of those of their name. Other kinds are passed over."""
+        """Add objects, or replace those of the same name. Kinds that the scheduler does not follow are ignored."""
         by_kind: dict[Resource[Any], list[Any]] = {kind: [] for kind in FOLLOWED}
         for each in objects:
             view = each.view if isinstance(each, Partial) else each
@@ -147,7 +147,7 @@ class Rehearsal:
                 self._informers.of(kind).put(self._known(kind, each))
 
     def remove(self, objects: Iterable[Any]) -> None:
-        """Objects that are gone from now on."""
+        """Remove objects. Those that are not there are ignored."""
         for each in objects:
             informer = self._informers.of(resource_of_model(each.view if isinstance(each, Partial) else each))
             known = informer.cache.get(key_of(each))
@@ -169,7 +169,7 @@ class Rehearsal:
             self.put(each for each in before.values() if each is not None)
 
     def evict(self, pod: Pod) -> None:
-        """The pod is gone, and its claims are given back as the claim controller does it."""
+        """Remove a pod, and release its claims as the claim controller does."""
         self.remove([pod])
         for claim in list(self._informers.of(CLAIMS).cache.all(pod.metadata.namespace)):
             freed = given_back(claim, pod.metadata.uid)
@@ -203,7 +203,7 @@ class Rehearsal:
     # What the scheduler says and does
 
     def check(self, pod: Pod) -> RehearsedPod:
-        """Whether the pod fits, on which nodes, and why not on the others. Nothing is taken."""
+        """Whether the pod fits, on which nodes, and why not on the others. Nothing is allocated."""
         gate = self._gate.check(self._ours(pod))
         if not gate.ok:
             refusal = SchedulingRefusal(status=gate, message=gate.message, plugins=frozenset({gate.plugin}))
@@ -224,6 +224,7 @@ class Rehearsal:
         outcome = self._cycle.run(self._profile(pod), state)
         needs: PodNeeds = state.get(NAME) or PodNeeds()
         if isinstance(outcome, SchedulingRefusal):
+            # A refusal with a node: something may be reserved there for the pod, and has to be free again.
             if outcome.node:
                 release(self._context(), needs, pod)
                 self.nodes.forget(pod.metadata.uid)
@@ -232,7 +233,7 @@ class Rehearsal:
         return outcome
 
     def _bind(self, state: CycleState, needs: PodNeeds) -> None:
-        """What PreBind and Bind write, put where informers would show it."""
+        """Put what PreBind and Bind would write directly into the informers."""
         bound = state.assumed
         for need in needs.needs:
             claim = self._stored(need, bound)
@@ -267,7 +268,7 @@ class Rehearsal:
     # Inside
 
     def _profile(self, pod: Pod) -> Profile:
-        """That of the pod's scheduler; of another scheduler's pod the first. It looks at every node."""
+        """The profile of the pod's scheduler; the first one for a pod of another scheduler. It tries every node."""
         found = self._profiles.get(pod.spec.scheduler_name) or self._profiles.get(self._first)
         if found is None:
             raise AssertionError("a configuration has at least one profile")
@@ -317,7 +318,7 @@ class Rehearsal:
 
 
 def given_back(claim: ResourceClaim, pod: str) -> ResourceClaim | None:
-    """The claim after the pod of that uid is gone: None when it goes with it, the same when it has no part in it."""
+    """The claim after the pod with that uid is gone: None if the pod owns it, unchanged if the pod does not use it."""
     owner = claim.metadata.controller
     if owner is not None and owner.uid == pod:
         return None

@@ -1,7 +1,7 @@
 """Selector expressions: compiled once per text, evaluated on bound devices.
 
 In:  the text of a selector and the gates.
-Out: a Selector. Whatever a device does to it, `evaluate` answers with an Outcome and never raises.
+Out: a Selector. `evaluate` never raises: an error on a device is part of its SelectorOutcome.
 """
 
 from __future__ import annotations

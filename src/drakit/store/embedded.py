@@ -3,8 +3,8 @@
 In:  calls of the contract, from tasks of one event loop.
 Out: changes for the engine to make durable (`_commit`), then events for the watches.
 
-Reads never leave the loop, and await nothing. A key with a change under way is reserved: a second writer waits to learn
-how that ends, because an answer from a state that might never come to be would be a lie.
+Reads never leave the loop, and await nothing. A key with a write under way is reserved. A second writer waits for the
+end of that write: it may still fail, and an answer that is based on it would then be wrong.
 """
 
 from __future__ import annotations

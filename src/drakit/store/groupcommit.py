@@ -29,7 +29,7 @@ MAX_BYTES = 8 * 1024 * 1024
 
 
 class Batch:
-    """Changes that share a fate. `settled` is done when that is decided, one way or the other."""
+    """Changes that are written together. `settled` is done once all are durable and published, or all have failed."""
 
     __slots__ = ("changes", "settled", "size", "writers")
 

@@ -109,7 +109,7 @@ class Journal:
                 "SELECT revision, key, value, created, checksum FROM log ORDER BY revision"
             )
         except sqlite3.Error as error:
-            if _primary_code(error) is None:  # from the module, not from SQLite: a text that is none
+            if _primary_code(error) is None:  # from the sqlite3 module, not from SQLite: a text that is not UTF-8
                 raise Corrupt(f"{self._path} is damaged: {error}") from error
             raise translate(error, self._path) from error
 
@@ -221,7 +221,7 @@ def is_sound(row: CheckedRow) -> bool:
 
 
 def _checksum(revision: object, key: object, value: object, created: object) -> int | None:
-    """Of all of a row. None for what no row can hold: whoever reads the rows says so."""
+    """The CRC of a whole row. None for types that no row can have: whoever reads the rows reports them."""
     if not isinstance(key, str) or not isinstance(value, bytes | None):
         return None
     head = f"{revision} {created} {'-' if value is None else len(value)} {key}"
@@ -255,7 +255,7 @@ def _make(path: Path) -> bool:
 
 
 def _check_writable(path: Path) -> None:
-    """SQLite would say "disk I/O error"."""
+    """Raise StoreUnavailable with the reason: SQLite would only say "disk I/O error"."""
     for place in (path, path.parent):
         if not os.access(place, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
             raise StoreUnavailable(f"{path} cannot be opened: {place} is read-only")

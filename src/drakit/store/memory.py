@@ -1,4 +1,4 @@
-"""The engine that forgets: everything in memory, for tests, simulations and `--ephemeral`.
+"""The engine without a file: everything is in memory, for tests, simulations and `--ephemeral`.
 
 A write is done before its call first awaits anything.
 """

@@ -1,4 +1,4 @@
-"""The engine that keeps: state in memory for readers, every write in one SQLite file before anybody learns of it.
+"""The durable engine: state in memory for readers; every write is in one SQLite file before anybody sees it.
 
 In:  changes that the state allows.
 Out: the same changes, in groups, to the journal's thread; events to readers once the disk has them.
@@ -86,6 +86,7 @@ class SQLiteStore(EmbeddedStore):
         return self._executor.submit(self._journal.discard, self._state.history.compacted, dead)
 
     async def _shut_down(self) -> None:
+        # In this order: writes under way end and reach the watches, then the file is closed, then the watches end.
         await self._group.drain()
         await asyncio.wrap_future(self._executor.submit(self._journal.close))
         self._executor.shutdown(wait=False)

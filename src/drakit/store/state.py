@@ -3,7 +3,7 @@
 In:  events, applied in revision order: from a caller's write once it is durable, or from the file at start.
 Out: records and pages, now or at a revision that history still covers.
 
-Pure: no I/O, no loop, no clock of its own. Every embedded engine has one; where the truth is kept is the engine's own.
+Pure: no I/O, no loop, no clock of its own. Every embedded engine has one; how writes become durable is up to it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Move the objects of a store to another one, of the same engine or of another.
 
 In:  a store to read from, and a new place.
-Out: every key with its value, in the order of its latest write; a check that nothing is missing or other.
+Out: every key with its value, in the order of its latest write; a check that nothing is missing or different.
 
 Into a SQLite file all revisions are the same as before. etcd gives its own numbers: there the keys have new ones in the
 same order, the last of which is the source's revision, so no client sees a resourceVersion go back.

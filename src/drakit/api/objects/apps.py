@@ -68,7 +68,7 @@ class DaemonSet(Model):
 
 
 class ControllerRevision(Model):
-    """What a workload looked like once; `revision` grows."""
+    """A template of a workload, the current or an earlier one. A newer template has a greater `revision`."""
 
     kind: str = constant("ControllerRevision")
     api_version: str = constant("apps/v1")

@@ -22,7 +22,7 @@ V = TypeVar("V", bound=Model)
 
 
 class Partial(msgspec.Struct, Generic[V], frozen=True):
-    """Invariant: `view` says about the modelled fields what `document` says; nobody changes either."""
+    """Invariant: the fields of `view` have the values that `document` has; neither is ever changed."""
 
     document: Mapping[str, Any]
     view: V

@@ -26,7 +26,7 @@ Plain = dict[str, Any]
 
 
 class ObjectList(Model, Generic[M]):
-    """A server's answer to a list request; `metadata` says as of when, and whether there is more."""
+    """A server's answer to a list request. `metadata` has its resourceVersion and, if there is more, `continue`."""
 
     metadata: ListMeta = ListMeta()
     items: tuple[M, ...] = ()
@@ -54,11 +54,12 @@ def from_plain(model: type[M], data: Any) -> M:
     try:
         return msgspec.convert(data, model, dec_hook=decode_hook)
     except msgspec.ValidationError:
+        # Nulls are rare: only data that does not fit as it is pays for their removal.
         return _read(model, lambda: msgspec.convert(without_nulls(data, model), model, dec_hook=decode_hook))
 
 
 def to_plain(value: Model) -> dict[str, Any]:
-    """The struct as dicts and lists with the names of the wire."""
+    """The struct as dicts and lists with the field names of JSON."""
     plain: dict[str, Any] = msgspec.json.decode(_ENCODER.encode(value))
     return plain
 
@@ -76,7 +77,7 @@ def from_json(model: type[M], data: bytes | str) -> M:
 
 
 def list_from_json(model: type[M], data: bytes | str) -> ObjectList[M]:
-    """Decode a server's list of objects of one kind, whose items do not say what they are."""
+    """Decode a server's list of objects of one kind. Its items have no apiVersion and kind."""
     return from_json(ObjectList[model], data)  # type: ignore[valid-type]
 
 
@@ -94,7 +95,7 @@ def decoder(model: type[M]) -> msgspec.json.Decoder[M]:
 
 
 def without_nulls(data: Any, model: type[Model]) -> Any:
-    """Plain data without the fields that are null; what the model takes as it is, raw JSON, keeps its nulls."""
+    """Plain data without fields that are null. Raw JSON, which the model does not look into, keeps its nulls."""
     return _prune(data, inspect.type_info(model))
 
 

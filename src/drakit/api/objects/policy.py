@@ -1,4 +1,4 @@
-"""Views of what bounds pods: disruption budgets, and the ranges of what containers may ask for."""
+"""Views of PodDisruptionBudget and LimitRange."""
 
 from __future__ import annotations
 

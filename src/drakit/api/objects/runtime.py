@@ -1,4 +1,4 @@
-"""View of RuntimeClass: what running a pod in another way costs, and where it can be done."""
+"""View of RuntimeClass: the overhead of a pod with another runtime, and the nodes that have the runtime."""
 
 from __future__ import annotations
 

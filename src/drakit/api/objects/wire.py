@@ -1,4 +1,4 @@
-"""How a field of an API struct stands on the wire.
+"""How a field of an API struct is written in JSON.
 
 `Model` leaves out what is at its default. Kubernetes does not leave out everything: a required string is written even
 when empty, a nested object that is no pointer is written as `{}`. The constructors here declare such fields: they have
@@ -29,7 +29,7 @@ def number() -> Any:
 
 
 def constant(value: str) -> Any:
-    """A string that is written always and starts as `value`: apiVersion and kind."""
+    """A string with the default `value` that is always written: apiVersion and kind."""
     return msgspec.field(default_factory=lambda: value)
 
 

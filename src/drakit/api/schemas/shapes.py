@@ -41,7 +41,7 @@ def path_of(place: Place) -> str:
 
 
 def word_for(value: object) -> str:
-    """What JSON calls the type of a value."""
+    """The JSON type of a value, in the words of Go's errors."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):
@@ -50,9 +50,9 @@ def word_for(value: object) -> str:
 
 
 class Shape(ABC):
-    """`go` is the type's name in Kubernetes' error texts; `leaf` says that `complete` changes nothing.
+    """The form of one type. `go` is its name in the errors of Kubernetes. If `leaf`, `complete` changes nothing.
 
-    `exact` is the Python type whose every value is fine as it is: what has it needs no further reading.
+    `exact` is a Python type of which every value is valid: such a value is taken without `read`.
     """
 
     leaf = True
@@ -63,17 +63,17 @@ class Shape(ABC):
 
     @abstractmethod
     def read(self, value: Any, place: Place, log: Log) -> Any:
-        """The value as it is kept; what is wrong with it is raised, what nobody knows goes to the log."""
+        """Return the value in its stored form. Raise WrongType; put unknown and duplicate fields into `log`."""
 
     @abstractmethod
     def zero(self) -> Any:
-        """What a null inside a list or map stands for."""
+        """The value that a null inside a list or map means."""
 
     def complete(self, value: Any) -> Any:
         return value
 
     def merge(self, before: Any, after: Any) -> Any:  # noqa: ARG002
-        """What a field holds that is there twice, from what was read each time; may change `before`."""
+        """The value of a field that occurs twice, from the two values that were read. May change `before`."""
         return after
 
     def mismatch(self, value: object, place: Place, *, literal: bool = False) -> NoReturn:
@@ -161,7 +161,7 @@ _BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3
 
 
 def _base64_fault(text: str) -> int:
-    """Where the first character stands that is none of base64, or where the last, incomplete group of four begins."""
+    """The offset of the first character that is not base64, or of the last, incomplete group of four."""
     odd = re.search(r"[^A-Za-z0-9+/\r\n]", text)
     return odd.start() if odd else len(text) // 4 * 4
 
@@ -195,7 +195,7 @@ class TimeShape(Shape):
 
 
 class AnyShape(Shape):
-    """Raw JSON: kept as it is, nulls included. Only here can an object be deep, so only here depth is looked at."""
+    """Raw JSON: kept as it is, nulls included. Only here can data be deep, so the depth is checked only here."""
 
     def read(self, value: Any, place: Place, log: Log) -> Any:  # noqa: ARG002
         if isinstance(value, _CONTAINERS) and _is_deep(value):
@@ -207,7 +207,7 @@ class AnyShape(Shape):
 
 
 def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
-    """Whether more lists and objects stand inside each other than every later reader has stack for."""
+    """Whether lists and objects are nested deeper than `MAX_DEPTH`, for which later readers may lack stack."""
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
         inner = (each.values() if isinstance(each, dict) else each for each in level)
@@ -265,6 +265,6 @@ class MapShape(Shape):
         return value if self.leaf else {key: self.element.complete(each) for key, each in value.items()}
 
     def merge(self, before: Any, after: Any) -> Any:
-        """Keys of both; under the same key the last value counts as a whole."""
+        """Keys of both. For a key of both the last value replaces the first: values are not merged."""
         before.update(after)
         return before

@@ -17,9 +17,9 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 class Field:
-    """A struct's field, and when it is written.
+    """A field of a struct, and whether it is written.
 
-    `drop`: not when it is empty or zero. `always`: also when it is not there, as what the function gives.
+    With `drop` it is left out if it is empty or zero. With `always` it is added if it is missing, with that value.
     """
 
     __slots__ = ("always", "drop", "exact", "leaf", "shape")
@@ -81,7 +81,7 @@ class StructShape(Shape):
         rest: dict[str, Any] = {}
         for key, each in value.items():
             there = known.get(key)
-            # Identity, not equality: who changes an object shares with it what stays, down to the very same part.
+            # Identity, not equality: a changed object shares its unchanged parts with the old one.
             if each is there and each is not None:
                 continue
             if type(each) is dict and type(there) is dict and isinstance(inner := self._shape(key), StructShape):

@@ -2,7 +2,7 @@
 
 In:  text of unknown origin.
 Out: plain data, in which an object that names a key twice is a `Repeated`; on demand, the positions of keys.
-     What is no JSON, too deep, or a number that no JSON number is, raises Malformed.
+     Text that is not JSON, is too deep or has a number that JSON does not have raises Malformed.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _one(text: str, at: int, source: str) -> tuple[Any, int]:
 
 
 def _deep_offset(text: str, at: int) -> int:
-    """Where nesting gets deeper than is surely read."""
+    """The offset at which nesting gets deeper than what can be read for sure."""
     depth = 0
     for offset, sign in _signs(text, at):
         depth += (sign in "{[") - (sign in "}]")
@@ -116,7 +116,7 @@ _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 
 def _bad_number(text: str, at: int) -> tuple[int, str]:
-    """Where the first number stands that is none or too large, and why."""
+    """The offset of the first number that JSON does not have or that is too large, and the reason."""
     for offset, sign in _signs(text, at):
         if sign.strip("-") in ("NaN", "Infinity"):
             return offset, f"{sign} is none"
@@ -129,7 +129,7 @@ def _bad_number(text: str, at: int) -> tuple[int, str]:
 
 
 def _signs(text: str, at: int) -> Iterator[tuple[int, str]]:
-    """Brackets, numbers and words of JSON, with their offsets; what is inside of strings is passed over."""
+    """Brackets, numbers and words of JSON, with their offsets. Strings are skipped."""
     while token := _TOKEN.match(text, at):
         at = token.end()
         if token[1] == '"':

@@ -1,10 +1,10 @@
 """What can be wrong with bytes that somebody sent, and where.
 
 DecodeError (base)
-  Malformed       no JSON or YAML: where it ends to be, and what was expected there
-    NoNumber      a number that JSON does not have: too large, or none at all
-  WrongType       a field holds something else than its kind; Quantity and Time texts that are none
-  NotAnObject     a document that no kind is known for
+  Malformed       neither JSON nor YAML: the position, and what was expected there
+    NoNumber      a number that JSON does not have: too large, NaN or Infinity
+  WrongType       a field has a value of another type, or a text that is not a valid quantity or time
+  NotAnObject     a document of a kind that is not known
   StrictError     unknown and duplicate fields, every one of them
 """
 
@@ -22,7 +22,7 @@ TOO_DEEP = "exceeded max depth: expected fewer nested lists and objects"
 
 
 class Position(msgspec.Struct, frozen=True):
-    """Where in a text, counted from one; line zero is: not known."""
+    """A place in a text, counted from one. Line 0 means that the place is not known."""
 
     source: str = ""
     line: int = 0
@@ -58,7 +58,7 @@ class Malformed(DecodeError):
 
 
 class NoNumber(Malformed):
-    """JSON but for a number, such as `NaN`; read as YAML it would silently be a text."""
+    """JSON except for a number such as `NaN`. It must not be read as YAML, where that would silently be a text."""
 
 
 class WrongType(DecodeError):

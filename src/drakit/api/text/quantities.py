@@ -37,7 +37,7 @@ class SentQuantity(Quantity):
 
 @remember_short(16384)
 def read_quantity(text: str) -> Quantity:
-    """Read a quantity of the wire; `str` of it is what goes back. Raise QuantityError."""
+    """Read a quantity that a client sent; its `str` is what the client gets back. Raise QuantityError."""
     text = text.strip()
     amount = Quantity.parse(text)
     return SentQuantity(amount, text) if str(amount) != text and _is_left_alone(text) else amount

@@ -1,6 +1,6 @@
-"""Instants on the wire: RFC 3339 in UTC, to the second (`Time`) or the microsecond (`MicroTime`).
+"""Times as text: RFC 3339 in UTC, to the second (`Time`) or the microsecond (`MicroTime`).
 
-Structs carry instants as the canonical text, which compares and copies for free; arithmetic goes through `parse_time`.
+Structs keep times as canonical text, which is cheap to compare and to copy; arithmetic goes through `parse_time`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ZERO_TIME = "0001-01-01T00:00:00Z"
 
 
 class TimeError(ValueError):
-    """The text is no instant."""
+    """The text is not a time in RFC 3339."""
 
 
 @remember_short(4096)
@@ -54,12 +54,12 @@ def parse_time(text: str) -> datetime:
 
 
 def format_time(instant: datetime) -> str:
-    """To the second, as `Time` is written; what is finer is cut."""
+    """Format to the second, as `Time` is written. Fractions are cut off."""
     return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}".rjust(20, "0")
 
 
 def format_micro_time(instant: datetime) -> str:
-    """To the microsecond, as `MicroTime` is written."""
+    """Format to the microsecond, as `MicroTime` is written."""
     return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}".rjust(27, "0")
 
 

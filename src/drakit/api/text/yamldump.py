@@ -16,12 +16,12 @@ _DUMPER: Any = yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper
 
 class _Dumper(_DUMPER):  # type: ignore[misc]
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-        """Shared parts are written out: anchors surprise readers."""
+        """Always: data that occurs twice is written twice, because readers do not expect anchors."""
         return True
 
 
 def _text(dumper: Any, value: str) -> yaml.ScalarNode:
-    """Quote what would be read as something else than text; write several lines as a block."""
+    """Quote a text that would be read as another type. Write a text of several lines as a block."""
     style = None
     if "\n" in value:
         style = "|"
@@ -32,7 +32,7 @@ def _text(dumper: Any, value: str) -> yaml.ScalarNode:
 
 
 def _is_other(dumper: Any, value: str) -> bool:
-    """Whether readers of older YAML take the text for a time, a boolean or a number."""
+    """Whether a YAML 1.1 reader takes the text for a time, a boolean or a number."""
     tag = dumper.resolve(yaml.ScalarNode, value, (True, False))
     return tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:yaml")
 
@@ -48,7 +48,7 @@ def sorted_keys(value: Any) -> Any:
 
 
 def _compare(first: str, second: str) -> int:
-    """Numbers in keys count as numbers (2 before 10), and letters come after what is none."""
+    """Compare two keys: numbers in them by value (2 before 10), letters after all other characters."""
     digits = False
     for at, (one, other) in enumerate(zip(first, second, strict=False)):
         if one == other:
@@ -65,7 +65,7 @@ def _compare(first: str, second: str) -> int:
 
 
 def _number_at(text: str, at: int) -> tuple[int, int]:
-    """The number that the difference is in, and the length of its rest."""
+    """The number around the first difference, and how many of its digits follow from there."""
     start, end = at, at
     while start and text[start - 1].isdigit():
         start -= 1
@@ -75,7 +75,7 @@ def _number_at(text: str, at: int) -> tuple[int, int]:
 
 
 def dump_yaml(value: Any) -> str:
-    """One document, keys in the order that they have."""
+    """One document. Keys keep their order."""
     try:
         text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
     except RecursionError:  # nobody indents hundreds of levels; JSON is YAML, too

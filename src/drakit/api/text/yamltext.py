@@ -203,7 +203,7 @@ class _Builder:
         return made if len(made) == len(pairs) else Repeated(pairs)
 
     def _merged(self, values: list[Any], event: Any) -> Iterator[tuple[str, Any]]:
-        """Entries of `<<` from the weakest to the strongest: of several sources the earlier one counts."""
+        """Entries of `<<`, the ones that win last: of several sources an earlier one wins over a later one."""
         for value in values:
             sources = value if isinstance(value, list) else [value]
             for source in reversed(sources):
@@ -243,7 +243,7 @@ class _Builder:
             raise self._error("expected base64 of UTF-8 text", event) from None
 
     def _finite(self, value: object, event: Any) -> object:
-        """A number as JSON writes it: `1.0` and `1e3` are whole numbers there, fit for an integer's field."""
+        """The number as JSON has it: `1.0` and `1e3` become integers, so that an integer field accepts them."""
         if not isinstance(value, float):
             return value
         if not math.isfinite(value):

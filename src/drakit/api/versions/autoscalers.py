@@ -81,7 +81,7 @@ def _current_of(metric: Plain) -> Any:
 
 
 def _split(metrics: list[Plain], value_of: Any) -> tuple[int | None, list[Plain]]:
-    """The CPU's percentage where it comes first and says nothing else, and the other metrics."""
+    """The CPU percentage, if the first metric is just that, and the other metrics."""
     if metrics:
         percent = value_of(metrics[0])
         plain = _metric if value_of is _target_of else _current
@@ -96,7 +96,7 @@ def _note(notes: dict[str, str], name: str, value: Any) -> None:
 
 
 def _read(annotations: dict[str, str], name: str) -> Any:
-    """Take what an annotation holds; what a client wrote that is no JSON stays where it is."""
+    """Remove an annotation and return its data. One that a client wrote and that cannot be read stays."""
     try:
         found = json.loads(annotations.get(name, "null"))
     except ValueError:

@@ -17,19 +17,19 @@ _PLACES = ("nodeName", "allNodes")
 
 
 def to_internal(group_version: str, kind: str, data: Plain) -> Plain:
-    """The object as the internal form has it, except for `apiVersion`; `data` stays as it is."""
+    """Convert an object to the internal form, except for `apiVersion`. `data` is not changed."""
     convert = _TO_INTERNAL.get((group_version, kind))
     return convert(data) if convert else data
 
 
 def from_internal(group_version: str, kind: str, data: Plain) -> Plain:
-    """The object as that version has it, except for `apiVersion`; `data` stays as it is."""
+    """Convert an object of the internal form to a version, except for `apiVersion`. `data` is not changed."""
     convert = _FROM_INTERNAL.get((group_version, kind))
     return convert(data) if convert else data
 
 
 def _nest_request(flat: Plain) -> Plain:
-    """An exact request is there as soon as one of its fields is."""
+    """Move the fields of a v1beta1 request to `exactly`, if any of them is set: else it is a prioritized list."""
     exactly = {name: flat[name] for name in _FLAT if name in flat}
     rest = {name: value for name, value in flat.items() if name not in _FLAT}
     given = any(value or name in _POINTERS for name, value in exactly.items())
@@ -53,7 +53,7 @@ def _wrap_device(device: Plain) -> Plain:
 
 
 def _without_empty_place(data: Plain) -> Plain:
-    """An empty `nodeName` and a false `allNodes` of a slice say nothing in v1beta1."""
+    """In v1beta1 an empty `nodeName` and a false `allNodes` of a slice mean the same as no field."""
     spec = data.get("spec")
     if not spec:
         return data

@@ -37,6 +37,7 @@ def default_document(document: Mapping[str, Any], *, has_spec_defaults: bool = F
 
 def _pod(pod: Document) -> None:
     spec = pod.setdefault("spec", {})
+    # Containers first: the pod-level sums below count the requests that a container gets from its limits.
     for container in containers_of(spec, "initContainers", "containers"):
         _requests_from_limits(container.setdefault("resources", {}))
     _pod_level_resources(pod)
@@ -61,8 +62,8 @@ def _requests_from_limits(resources: Document) -> None:
 
 
 def _pod_level_resources(pod: Document) -> None:
-    """A pod that names amounts for itself: huge pages are limited as its containers are, and where it names a limit it
-    asks for what its containers ask, or else for its limit."""
+    """Complete the resources of a pod that has some at pod level. Limits of huge pages come from its containers. If it
+    has limits, missing requests come from its containers, or else from the limits."""
     resources = pod["spec"].get("resources") or {}
     limits, requests = dict(resources.get("limits") or {}), dict(resources.get("requests") or {})
     if not limits and not requests:
@@ -80,7 +81,7 @@ def _pod_level_resources(pod: Document) -> None:
 
 
 def _pod_addresses(status: Document) -> None:
-    """The one address and the list of addresses agree; the one counts."""
+    """Make `podIP` and `podIPs` agree. If they differ, `podIP` counts."""
     one, many = status.get("podIP"), status.get("podIPs")
     if one and (not many or many[0].get("ip") != one):
         status["podIPs"] = [{"ip": one}]

@@ -44,7 +44,7 @@ R = TypeVar("R", ExactDeviceRequest, DeviceSubRequest)
 
 
 def set_defaults(value: O, now: datetime, *, has_spec_defaults: bool = False) -> O:
-    """The object with everything that Kubernetes fills in; `now` goes into taints that do not say since when.
+    """The object with everything that Kubernetes fills in; `now` goes into taints without `timeAdded`.
 
     With `has_spec_defaults` the spec has its defaults already, and only the rest gets them.
     """
@@ -56,7 +56,7 @@ def set_defaults(value: O, now: datetime, *, has_spec_defaults: bool = False) ->
 
 
 def _each(items: tuple[T, ...], change: Callable[[T], T]) -> tuple[T, ...]:
-    """The items changed; the same tuple when none was."""
+    """Change each item. Return the same tuple if no item changed."""
     changed = tuple(map(change, items))
     return items if all(new is old for new, old in zip(changed, items, strict=True)) else changed
 

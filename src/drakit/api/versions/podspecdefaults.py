@@ -54,7 +54,7 @@ def _container(container: Document) -> None:
 
 
 def _is_latest(image: str) -> bool:
-    """An image without tag and digest is `latest`; one with a digest alone has no tag."""
+    """Whether the tag is `latest`, or there is neither tag nor digest, which means `latest`."""
     found = _TAGGED.fullmatch(image)
     if not found:
         return False
@@ -106,7 +106,7 @@ def containers_of(spec: Document, *lists: str) -> Iterator[Document]:
 
 
 def rounded(amounts: Mapping[str, str]) -> dict[str, str]:
-    """Resource lists know thousandths at the finest; what is finer is rounded up."""
+    """Round amounts up to thousandths: Kubernetes stores nothing finer in resource lists."""
     result: dict[str, str] = {}
     for name, text in amounts.items():
         amount = Quantity.parse(text)

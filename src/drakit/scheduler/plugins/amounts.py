@@ -1,7 +1,7 @@
 """How much of a resource there is on a node, and how much of that is taken.
 
 In:  a node's ledger; for what the node does not advertise itself, the devices of the class behind the resource.
-Out: two numbers by which nodes are compared. Devices change without their node changing: such numbers are not kept.
+Out: two numbers by which nodes are compared. Devices change without their node changing: such numbers are not cached.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def no_devices(*_: object) -> tuple[int, int]:
 
 
 def there_and_taken(node: NodeInfo, name: str, ledger: Amounts, totals: Totals) -> tuple[int, int]:
-    """`ledger` is what is taken of the node itself."""
+    """Capacity and use of a resource on a node. `ledger` has what pods request of the node's own resources."""
     capacity = node.allocatable.get(name, 0)
     if capacity or "/" not in name:
         return capacity, ledger.get(name, 0)
@@ -28,5 +28,5 @@ def there_and_taken(node: NodeInfo, name: str, ledger: Amounts, totals: Totals) 
 
 
 def depends_on_devices(resources: Iterable[str], asked: Amounts) -> bool:
-    """Whether devices may have a part in the scores of a pod that asks for so much."""
+    """Whether the scores of a pod with these requests may depend on devices."""
     return any("/" in name and asked.get(name) for name in resources)

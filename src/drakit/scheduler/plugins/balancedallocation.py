@@ -1,6 +1,7 @@
-"""NodeResourcesBalancedAllocation: better a node whose resources would be in use evenly than one that runs out of one.
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources the pod would make more evenly used.
 
-A node's balance is 100 less the spread of its shares in use; the score is by how much the pod makes it better or worse.
+The balance of a node is 100 minus the standard deviation of its used fractions, in percent. The score compares the
+balance with and without the pod.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class BalancedAllocation:
         self._scores: RecentResults[Scores] = RecentResults()
 
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
-        """A pod that asks for nothing of these cannot change a balance."""
+        """0 for every node if the pod requests none of the resources: it cannot change a balance."""
         footprint = footprint_of(pod)
         if not any(footprint.asked.get(name) for name in self._resources):
             return [0] * len(nodes)

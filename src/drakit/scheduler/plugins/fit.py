@@ -1,10 +1,10 @@
-"""NodeResourcesFit: a node must have left what the pod asks for; and how good a fit it is.
+"""NodeResourcesFit: a node must have room for what the pod requests; the score says how good the fit is.
 
 In:  what the pod asks for (containers, init containers and sidecars, overhead, pod-level amounts), the node's ledger.
 Out: every resource that falls short. UNRESOLVABLE when the node would not have enough even if it were empty.
 
-A resource that a class of devices stands behind, on a node that does not have it itself, is none of this plugin's
-business: devices are found, or not, by DynamicResources.
+An extended resource that a DeviceClass provides, on a node that does not advertise it, is not checked here:
+DynamicResources allocates the devices, or refuses the node.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class NodeResourcesFit:
 
 
 def check_node(asked: Asked, devices: frozenset[str], node: NodeInfo) -> PluginStatus | None:
-    """Why what is asked does not fit, or None. `devices` are resources that a node need not have itself."""
+    """Why the requests do not fit, or None. `devices` are resources that devices provide where the node has none."""
     allocatable, requested = node.allocatable, node.requested
     reasons, code = [], Code.UNSCHEDULABLE
     if len(node.pods) + 1 > allocatable.get(PODS, 0):

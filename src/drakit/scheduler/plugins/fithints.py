@@ -49,7 +49,7 @@ class FitHints:
         return any("/" in name and not new.allocatable.get(name) and self._is_backed(name, new) for name in asked)
 
     def after_class(self, pod: Pod, old: DeviceClass | None, new: DeviceClass) -> Hint:
-        """A class is there, or stands behind another resource than before."""
+        """A class was added, or its extended resource name changed."""
         resource = new.spec.extended_resource_name or ""
         asked = footprint_of(pod).asked
         if old is not None and (old.spec.extended_resource_name or "") == resource:

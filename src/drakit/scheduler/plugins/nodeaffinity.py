@@ -1,4 +1,4 @@
-"""NodeAffinity: `nodeSelector` and required terms that a node must match, preferred terms that make it liked.
+"""NodeAffinity: `nodeSelector` and required terms that a node must match, preferred terms that raise its score.
 
 A profile may add terms of its own (`addedAffinity`), which hold for all its pods.
 """
@@ -36,7 +36,7 @@ _CONFLICT = PluginStatus.unresolvable("pod affinity terms conflict")
 
 
 class Required(msgspec.Struct, frozen=True):
-    """What a pod demands of a node. No selector at all demands nothing; one without terms, what no node has."""
+    """What a pod requires of a node. Without a selector every node matches; a selector without terms matches none."""
 
     labels: tuple[tuple[str, str], ...]
     selector: NodeSelector | None
@@ -125,7 +125,7 @@ def _liked(preferred: Sequence[PreferredSchedulingTerm], node: Node) -> int:
 
 
 def _names(selector: NodeSelector) -> frozenset[str] | None:
-    """The only nodes that can match, as far as terms name them; None when a term does not."""
+    """The only nodes that can match, if every term names its nodes by metadata.name; else None."""
     found: frozenset[str] = frozenset()
     for term in selector.node_selector_terms:
         named = _named(term)

@@ -88,7 +88,7 @@ class RecentResults(Generic[A]):
         self._answers: OrderedDict[Hashable, A] = OrderedDict()
 
     def get(self, question: Hashable, begin: Callable[[], A]) -> A:
-        """The answers so far; `begin` makes the place for those to a new question."""
+        """What is known for a question; `begin` makes it for a new one. Least recently asked questions are dropped."""
         answers = self._answers.get(question)
         if answers is None:
             answers = self._answers[question] = begin()

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a cordoned node takes no pods but those that tolerate just that."""
+"""NodeUnschedulable: a cordoned node takes only pods that tolerate the unschedulable taint."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ MOST = 100
 
 
 def normalize(scores: Sequence[int], *, reverse: bool = False) -> list[int]:
-    """The highest becomes 100; `reverse`: the highest becomes 0, and no score at all 100."""
+    """The highest becomes 100. With `reverse` the highest becomes 0; if all are 0, all become 100."""
     highest = max(scores, default=0)
     if highest == 0:
         return [MOST] * len(scores) if reverse else list(scores)

@@ -37,7 +37,7 @@ from drakit.scheduler.plugins.registry import MAKERS, Maker
 P = TypeVar("P")
 Complete = Callable[[Profile], Profile]
 _ALLOCATING = ("preFilter", "filter", "reserve", "preBind")
-"""The points without which no pod gets a device."""
+"""The extension points at which DynamicResources is needed to allocate devices."""
 _REFUSING = (PreEnqueue, PreFilter, Filter, Reserve, Permit, PreBind, Bind)
 
 
@@ -57,7 +57,7 @@ class Profiles:
         *,
         complete: Complete = lambda profile: profile,
     ) -> None:
-        """`complete` may add to a profile: preemption."""
+        """`complete` adds to a profile what is made elsewhere: preemption."""
         shared = {name: _shared(maker) for name, maker in makers.items()}
         made = [make_profile(each, handle, makers=shared) for each in config.profiles]
         self._plain = {each.name: complete(each) for each in made}
@@ -71,9 +71,9 @@ class Profiles:
 
 
 def make_profile(config: ProfileConfig, handle: Handle, *, makers: Mapping[str, Maker] = MAKERS) -> Profile:
-    """Make the plugins of a profile. Raise UsageError for one that is turned on where it has no part, or is missed.
+    """Make the plugins of a profile. Raise UsageError for one at a point that it does not implement, or a missing one.
 
-    What nobody makes is left out: the configuration refuses names that it does not know, and warns of the others.
+    A plugin without a maker is left out: the configuration refuses unknown names, and warns of the others.
     """
     others = handle if all(DYNAMIC_RESOURCES in config.at(each) for each in _ALLOCATING) else handle.without_devices()
     made = {
@@ -128,7 +128,7 @@ def interests_of(plugin: Plugin) -> tuple[Interest, ...]:
 
 
 def _interests(profiles: list[Profile]) -> dict[str, tuple[Interest, ...]]:
-    """By plugin, what those of that name are interested in."""
+    """By plugin name, the events that plugins of that name are interested in."""
     distinct = {id(plugin): plugin for each in profiles for plugin in each.plugins}
     found: dict[str, tuple[Interest, ...]] = {}
     for plugin in distinct.values():

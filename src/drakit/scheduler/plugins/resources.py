@@ -1,4 +1,4 @@
-"""Resources by their names: which of them a node is counted in, and which are somebody's extension."""
+"""Resources by their names: which of them the scheduler counts on a node, and which are extended resources."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def is_extended(name: str) -> bool:
 
 
 def is_scalar(name: str) -> bool:
-    """Whether a node is counted in it, beside cpu, memory and ephemeral storage. Other names take nothing."""
+    """Whether the scheduler counts it, in addition to cpu, memory and ephemeral storage. Others are not counted."""
     return name.startswith((_HUGEPAGES, _VOLUMES)) or _NATIVE_DOMAIN in name or is_extended(name)

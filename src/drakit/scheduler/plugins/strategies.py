@@ -3,7 +3,7 @@
 In:  a strategy with its resources and weights, what the pod asks for.
 Out: a function that scores a node from 0 to 100.
 
-cpu and memory count with the least that a container is taken to use; other resources only for pods that ask for them.
+A container without a cpu or memory request counts with a default; other resources count only if the pod asks for them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from drakit.scheduler.plugins.resources import is_scalar
 
 NodeScorer = Callable[[NodeInfo], int]
 Curve = Callable[[int, int], int]
-"""What (taken, capacity) of one resource is worth."""
+"""The score of one resource from (taken, capacity)."""
 
 _STEP = MOST // 10  # shapes score from 0 to 10
 
@@ -65,7 +65,7 @@ def _average(scores: Sequence[tuple[int, int]]) -> int:
 
 
 def _rounded_average(scores: Sequence[tuple[int, int]]) -> int:
-    """Resources that are worth nothing do not count at all."""
+    """Resources with a score of 0 are left out of the average."""
     counted = [(score, weight) for score, weight in scores if score > 0]
     total = sum(weight for _, weight in counted)
     return (2 * sum(score * weight for score, weight in counted) + total) // (2 * total) if total else 0

@@ -1,4 +1,4 @@
-"""TaintToleration: taints that a pod does not tolerate keep it away, or make a node less liked."""
+"""TaintToleration: taints that a pod does not tolerate keep it away, or lower a node's score."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _is_kept_away(node: Node, tolerations: Sequence[Toleration]) -> bool:
 
 
 def _disliked(node: Node, tolerations: Sequence[Toleration]) -> int:
-    """How many taints advise against the node."""
+    """How many PreferNoSchedule taints of the node are not tolerated."""
     return sum(
         taint.effect == PREFER_NO_SCHEDULE and not any(tolerates(each, taint) for each in tolerations)
         for taint in node.spec.taints
