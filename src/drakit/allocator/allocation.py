@@ -74,7 +74,7 @@ class Allocator:
 
     @property
     def cost_key(self) -> object:
-        """Known by identity, and the same for all claims that ask for the same: what they cost is known by it."""
+        """The same object for all claims that ask for the same. Callers keep under it what such claims cost."""
         return self._cache
 
     @property

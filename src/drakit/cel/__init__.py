@@ -1,10 +1,10 @@
 """The Common Expression Language as Kubernetes configures it; nothing here knows of devices.
 
 In:  the text of an expression and an Environment (`kubernetes()`, extended with the host's variables).
-Out: a Program: types, worst case cost, and evaluation fast or counted.
+Out: a Program. It has the types and the worst-case cost. It evaluates fast, or step by step with the cost counted.
 
-    text -> lexer, parser (macros) -> checker, validators -> cost -> plan (counted steps)
-                                                                 -> codegen (one Python function)
+    text -> syntax (parser, macros) -> checking, validators -> cost -> evaluation (counted steps)
+                                                                    -> generation (one Python function)
 """
 
 from drakit.cel.checking.declarations import Environment, Function, Overload

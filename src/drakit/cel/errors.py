@@ -1,4 +1,4 @@
-"""What can go wrong with an expression, by who has to act on it.
+"""The errors of an expression, by what has to change.
 
 CelError
   CompileError     the text: carries every issue with its place
@@ -38,7 +38,7 @@ class CompileError(CelError):
 
 
 class EvalError(CelError):
-    """An expression met data that it has no value for."""
+    """The expression has no value for these data."""
 
     @property
     def message(self) -> str:
@@ -53,7 +53,7 @@ class BudgetExceeded(CelError):
 
 
 def no_such_overload(function: str = "", *types: str) -> EvalError:
-    """The error of a function that has no form for these arguments."""
+    """The error for arguments that no overload of a function accepts."""
     if not function:
         return EvalError("no such overload")
     return EvalError(f"no such overload: {function}({', '.join(types)})" if types else f"no such overload: {function}")

@@ -87,13 +87,19 @@ def _joined(a: tuple[Value, ...], b: tuple[Value, ...]) -> tuple[Value, ...]:
 
 
 def require_list_size(size: int) -> None:
-    """Some lists cost little whatever they hold, so their growth needs a bound of its own."""
+    """Raise EvalError when a list gets too long.
+
+    The cost limit does not prevent that, because some lists cost the same whatever they hold.
+    """
     if size > MAX_ELEMENTS:
         raise EvalError(f"list is longer than {MAX_ELEMENTS} elements")
 
 
 def require_text_size(size: int) -> None:
-    """The same for text: many calls cost what their input is worth, or are paid when it is too late."""
+    """Raise EvalError when a string gets too long.
+
+    The cost limit does not prevent that: many calls cost by their input alone, or are charged after the string exists.
+    """
     if size > MAX_TEXT:
         raise EvalError(f"string is longer than {MAX_TEXT} characters")
 
@@ -241,7 +247,7 @@ def contained(element: Value, container: Value) -> bool:
 
 
 def text_of(value: Value) -> str:
-    """A value inside an error message; of what holds others only the type, for it may be large."""
+    """A value in an error message. Of lists, maps and optionals only the type is shown, because they may be large."""
     if value.__class__ is str:
         return str(value)
     if value is None or value.__class__ is bool:
@@ -274,7 +280,7 @@ def element(container: Value, key: Value) -> Value:
 
 
 def element_if_present(container: Value, key: Value) -> tuple[Value, bool]:
-    """The element and whether there is one. What holds no elements has none; a list takes only numbers."""
+    """The element and whether there is one. The index of a list must be a number. Other values have no elements."""
     if isinstance(container, dict):
         if key.__class__ not in {str, int, Uint, bool, float}:
             raise EvalError(f"invalid qualifier type: {type_name(key)}")

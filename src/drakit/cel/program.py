@@ -53,7 +53,10 @@ class Program:
         return self.checked.result_type
 
     def within(self, limit: int) -> bool:
-        """Whether no evaluation can cost more; sees further than `max_cost`, which has to agree with upstream."""
+        """Whether no evaluation can cost more than the limit.
+
+        It follows sizes through optionals. `max_cost` does not, because it has to agree with upstream.
+        """
         if self.max_cost <= limit:
             return True
         return with_room(lambda: estimate(self.checked, self._size_of, through_optionals=True)) <= limit
@@ -70,8 +73,8 @@ class Program:
     ) -> Metered:
         """Evaluate with every step counted; BudgetExceeded when that costs more than `limit`.
 
-        `observer` sees the id of each part of the tree with its value; it comes with a `with_room` of the caller's, for
-        it must not see anything twice.
+        `observer` gets the id and the value of each part. The caller then provides room on the stack itself, by
+        `with_room`: a second run in here would show the observer every part twice.
         """
         if observer is not None:
             return self._counted(variables, limit, observer)

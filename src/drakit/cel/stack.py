@@ -24,7 +24,7 @@ def with_room(function: Callable[[], _T]) -> _T:
     try:
         return function()
     except RecursionError:
-        pass  # the frames below are gone first
+        pass  # run again outside this handler, when the exception and its frames are released
     return _on_own_stack(function)
 
 

@@ -1,4 +1,4 @@
-"""What every part of an expression came to, for people.
+"""Show the value of every part of an expression, for people who debug it.
 
 In:  a Program and variables.
 Out: one line per part that the author wrote, with its place, its text and its value.
@@ -48,7 +48,7 @@ class TraceLine:
 
 
 def trace(program: Program, variables: dict[str, Value], *, limit: int | None = None) -> tuple[TraceLine, ...]:
-    """Evaluate once and look at every part, the whole first."""
+    """Evaluate once. One line per part, the whole expression first."""
     try:
         return with_room(lambda: tuple(_lines(program, _observed(program, variables, limit))))
     except RecursionError:
@@ -56,7 +56,7 @@ def trace(program: Program, variables: dict[str, Value], *, limit: int | None = 
 
 
 def _observed(program: Program, variables: dict[str, Value], limit: int | None) -> Seen:
-    """Of each part that was evaluated its last value, and how often."""
+    """Per part that was evaluated: its last value, and how often it was evaluated."""
     seen: Seen = {}
     last = 0
 
@@ -100,7 +100,7 @@ def _parts(node: Expr, written: CallExpr | None) -> Iterator[Expr]:
 
 
 def show(value: Value) -> str:
-    """A value as text, much like the literal that would give it; cut where it would fill pages."""
+    """A value as text, written like a literal where possible. A very large value is cut."""
     if weight(value, _MOST) <= _MOST:
         return with_room(lambda: _text(value))
     return f"{value[:_MOST]!r}…" if isinstance(value, str | bytes) else f"a large {type_name(value)}"

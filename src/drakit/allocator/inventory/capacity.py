@@ -3,8 +3,8 @@
 In:  the amounts that a request names and the capacities that a device publishes.
 Out: the amount of every capacity that an allocation consumes, or why the device can never serve it.
 
-A name with the driver's own domain and the name without it are one capacity. Amounts are exact, also below one. A
-negative amount never comes out: it would give others what is not there.
+A name with the driver's own domain and the name without it are one capacity. Amounts are exact, also below one. No
+negative amount is ever returned: it would give capacity to others that does not exist.
 """
 
 from __future__ import annotations
@@ -130,5 +130,5 @@ def _in_range(amount: Quantity, valid: CapacityRequestPolicyRange) -> bool:
     if valid.step is None:
         return True
     low = valid.min.nanos if valid.min is not None else 0
-    # A step that leads nowhere is no step: nothing but the default is allowed then.
+    # With a step of zero or less nothing but the default is allowed.
     return valid.step.sign > 0 and (amount.nanos - low) % valid.step.nanos == 0

@@ -39,7 +39,7 @@ class DeviceQuery:
     def __init__(self, selectors: Sequence[DeviceSelectors], attributes: Sequence[tuple[str, bool]]) -> None:
         self.selectors = tuple(selectors)
         self.attributes = tuple(attributes)
-        # One text, because a text remembers its hash.
+        # One string, because Python caches the hash of a string.
         self.key = "\n\0\0".join((*(each.key for each in selectors), *map(str, self.attributes)))
 
 

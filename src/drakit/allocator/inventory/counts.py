@@ -13,7 +13,7 @@ from drakit.base.taints import untolerated
 
 
 def count_devices(inventory: Inventory, device_class: DeviceClass, node: str) -> tuple[int, int]:
-    """Devices of the class that the node can use, and those of them that somebody has; none when a selector fails."""
+    """How many devices of the class the node can access, and how many are in use. Both are 0 if a selector fails."""
     selectors = DeviceSelectors.of_class(device_class, inventory.gates)
     there = used = 0
     for view in inventory.views(node):
@@ -27,7 +27,7 @@ def count_devices(inventory: Inventory, device_class: DeviceClass, node: str) ->
 
 
 def offers(inventory: Inventory, device_class: DeviceClass, node: str, result: DeviceRequestAllocationResult) -> bool:
-    """Whether the device of a result could be allocated on the node by its class, were it free."""
+    """Whether the device of a result could be allocated on the node through the class, if it were free."""
     view = next((each for each in inventory.views(node) if each.key == (result.driver, result.pool)), None)
     position = view.index.get(result.device) if view is not None else None
     if view is None or position is None:

@@ -1,9 +1,9 @@
-"""The time that one look at a node may take, for work that is deep below whoever set it.
+"""A time limit for the evaluation of one node, for code far below the caller that sets it.
 
-In:  a function that tells when the time is over, set around a look at a node.
-Out: `TimeOver`, raised by whoever is about to begin something expensive after that.
+In:  a function that says whether the time is over, set with `until` around the evaluation of a node.
+Out: `TimeOver`, raised by `check_time` before the next expensive step.
 
-A selector that costs as much as it may takes milliseconds for one device, and a node has hundreds of devices.
+A selector near its cost limit takes milliseconds for one device, and a node may have hundreds of devices.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ HasExpired = Callable[[], bool]
 
 
 class TimeOver(Exception):
-    """The time is over. What was found out until then is remembered."""
+    """The time is over. Results that were computed before stay cached."""
 
 
 class _Current(threading.local):
-    """Of each thread: one may look at a node beside the others."""
+    """One value per thread: threads may evaluate nodes at the same time, each with its own limit."""
 
     expired: HasExpired | None = None
 
@@ -31,7 +31,7 @@ _current = _Current()
 
 @contextmanager
 def until(expired: HasExpired | None) -> Iterator[None]:
-    """Work that is done inside ends with TimeOver when the time is over."""
+    """Inside the `with` block, `check_time` raises TimeOver once the time is over."""
     before, _current.expired = _current.expired, expired
     try:
         yield

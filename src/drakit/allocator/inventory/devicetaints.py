@@ -26,7 +26,7 @@ class TaintOrigin(msgspec.Struct, frozen=True):
 
 
 def taints_of(inventory: Inventory, result: DeviceRequestAllocationResult) -> Iterator[TaintOrigin]:
-    """The taints of an allocated device, also of one that is published no more: rules still name it."""
+    """The taints of an allocated device. One that is no longer published may still have taints from rules."""
     each, device, pool = _published(inventory, result)
     shape = pool.settings.shapes.of(result.driver, device)
     # By identity: a rule and a slice may have equal taints, and only one of them is the origin.
@@ -38,12 +38,12 @@ def taints_of(inventory: Inventory, result: DeviceRequestAllocationResult) -> It
 def repelling_taint(
     inventory: Inventory, results: Iterable[DeviceRequestAllocationResult]
 ) -> tuple[DeviceRequestAllocationResult, DeviceTaint] | None:
-    """The first device that nobody more may be scheduled on, with the taint that says so."""
+    """The first device with a taint that keeps further pods away, and that taint."""
     if not inventory.gates.enabled("DRADeviceTaints"):
         return None
     for result in results:
         pool = inventory.pools.get((result.driver, result.pool))
-        # Mostly nothing is tainted at all, and nobody has to look for the device.
+        # The common case is that nothing is tainted: then the device need not be looked up.
         if not inventory.rules and (pool is None or not pool.has_taints):
             continue
         taint = untolerated((origin.taint for origin in taints_of(inventory, result)), result.tolerations)

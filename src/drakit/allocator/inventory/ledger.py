@@ -86,6 +86,7 @@ class PoolUse:
         return Usage(busy, shares, self._left(view))
 
     def _left(self, view: PoolView) -> Mapping[CounterKey, int]:
+        # May go below zero: a driver can publish less than is allocated already.
         left = dict(view.counters)
         for name, consumes in view.consumers if left else ():
             if name in self.devices:
@@ -139,7 +140,7 @@ class Ledger:
         return self.pools.rows.get(pool, UNUSED)
 
     def usage(self, view: PoolView) -> Usage:
-        """What is in use of a view, devices on other nodes included as far as they drain its counters."""
+        """The usage of a view. Devices on other nodes count as far as they take from its counters."""
         use = self.pools.rows.get(view.key)
         return view.idle if use is None else use.usage(view)
 

@@ -14,11 +14,10 @@ from drakit.allocator.inventory.usage import Usage
 
 
 class NodeDevices:
-    """Known by identity.
+    """Compared by identity.
 
-    Invariant: as long as an inventory gives the same object for a node, nothing about the node's devices has changed.
-    So whatever was found out about the node may be kept in `answers`, and goes with the state: there is nothing to
-    invalidate.
+    Invariant: as long as an inventory returns the same object for a node, nothing about the node's devices has changed.
+    So results about the node are cached in `answers`, and go together with this object: no entry is ever invalidated.
     """
 
     __slots__ = ("_positions", "answers", "usages", "views")
@@ -30,7 +29,7 @@ class NodeDevices:
         self._positions: dict[PoolKey, int] | None = None
 
     def after(self, changed: Iterable[PoolKey], usage: Callable[[PoolView], Usage]) -> NodeDevices:
-        """The state in which the use of some pools has changed, and nothing else."""
+        """The state after a change in the use of these pools. Everything else is the same."""
         if self._positions is None:
             self._positions = {view.key: position for position, view in enumerate(self.views)}
         usages = list(self.usages)

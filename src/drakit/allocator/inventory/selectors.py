@@ -28,7 +28,7 @@ class DeviceSelectors:
     def __init__(self, class_texts: Sequence[str], texts: Sequence[str], *, gates: Gates) -> None:
         self.texts = (*class_texts, *texts)
         self.class_count = len(class_texts)
-        # One text, because a text remembers its hash: the key is looked up once per device list and plan.
+        # One string, because Python caches the hash of a string: the key is looked up once per device list and plan.
         self.key = "\n\0".join((str(gates), *self.texts))
         self.gates = gates
 
@@ -69,7 +69,7 @@ def class_expressions(device_class: DeviceClass) -> list[str]:
 
 
 def evaluate(text: str, shape: DeviceShape, *, gates: Gates) -> ShapeMatch:
-    """One expression on one shape. An expression that does not compile fails on every device, and only there."""
+    """Evaluate one expression on one shape. An expression that does not compile fails on each device, not before."""
     compiled = _compiled(text, gates=gates)
     if isinstance(compiled, str):
         return ShapeMatch(False, 0, compiled)

@@ -40,7 +40,7 @@ class DeviceResources:
 
     def __init__(self, driver: str, device: Device) -> None:
         self.driver = driver
-        """Whose domain names of capacity may leave out; empty when there is no capacity."""
+        """The driver, whose domain capacity names may omit; empty for a device without capacity."""
         self.capacity = device.capacity
         self.shared = bool(device.allow_multiple_allocations)
         self.binding = bool(device.binding_conditions)
@@ -96,7 +96,7 @@ class DeviceShapes:
         return shape
 
     def _resources_of(self, driver: str, made: bytes, plain: Device) -> DeviceResources:
-        # Drivers tell resources apart only where names of capacity may have their domain or leave it out.
+        # The driver makes a difference only to capacity names, which may omit its domain.
         key = (driver if plain.capacity else "", made)
         resources = self._resources.get(key)
         if resources is None:

@@ -16,7 +16,7 @@ V = TypeVar("V")
 class Table(Generic[K, V]):
     """A dict with `fork`.
 
-    Invariant: while `_borrowed` is set, `rows` belongs to somebody else too and is not written.
+    Invariant: while `_borrowed` is set, another table may have the same `rows`, and they are not written.
     """
 
     __slots__ = ("_borrowed", "rows")
@@ -62,10 +62,10 @@ class Table(Generic[K, V]):
 
 
 class SharedCache(Generic[K, V]):
-    """What was worked out per key, shared by forks for as long as they agree.
+    """Computed values by key. Forks share them for as long as they would compute the same.
 
-    Invariant: forks that share `rows` would work out the same value for every key. Whoever fills in a row does it for
-    all of them; whoever forgets one starts rows of its own first.
+    Invariant: forks that share `rows` would compute the same value for every key. So a row that one of them adds serves
+    all. A fork that forgets a row copies the rows first, and the others keep theirs.
     """
 
     __slots__ = ("_shared", "rows")

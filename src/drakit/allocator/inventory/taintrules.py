@@ -1,4 +1,4 @@
-"""Taints by rule: which DeviceTaintRules put their taint on which devices.
+"""Taint rules: which DeviceTaintRules put their taint on which devices.
 
 In:  the rules of administrators, the classes and selectors that they name.
 Out: the taints of a device: its own, then those of the rules that select it, by name of the rule.
@@ -17,7 +17,7 @@ from drakit.selectors import Gates
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaintRule:
-    """A rule whose class and selectors were looked up. It selects nothing when its class is missing."""
+    """A DeviceTaintRule with its class and selectors looked up. None as driver, pool or device means any."""
 
     driver: str | None
     pool: str | None

@@ -27,6 +27,7 @@ class Usage:
         self.shares = shares
         self.left = left
         self.key: object = busy
+        # The values of `left` suffice: they have the order of the view's counters, and only views alike are compared.
         if shares or left:
             amounts = tuple((position, tuple(sorted(used.items()))) for position, used in sorted(shares.items()))
             self.key = (busy, amounts, tuple(left.values()))

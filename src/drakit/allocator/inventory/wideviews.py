@@ -1,4 +1,4 @@
-"""Views of the pools that many nodes reach: made once for all nodes that cannot be told apart by them.
+"""Views of the pools that many nodes can access. Nodes to which these pools look the same share their views.
 
 In:  the pools, and a node.
 Out: the views of that node in the order of evaluation.
@@ -17,7 +17,7 @@ _MAX_KNOWN = 20_000
 
 
 class WideViews:
-    """Holds for the pools that it was made with: one of them that changes makes another one necessary."""
+    """Valid for the pools that it was made with. When one of them changes, a new object is needed."""
 
     def __init__(self, pools: Iterable[Pool]) -> None:
         self._pools = tuple(pools)

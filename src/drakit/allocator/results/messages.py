@@ -1,4 +1,4 @@
-"""What is told when an allocation fails, and how kube-scheduler tells it.
+"""The messages for an allocation that failed: our own and kube-scheduler's.
 
 In:  an answer that is not a solution, with layout, views and claims that its positions stand for.
 Out: two texts: ours, which names the device and the reason, and that of kube-scheduler.
@@ -23,7 +23,7 @@ from drakit.selectors import without_hint
 def failure_message(
     layout: Layout, answer: SearchAnswer, views: Views, claims: Sequence[ResourceClaim]
 ) -> tuple[str, str]:
-    """What to tell, and how kube-scheduler tells it."""
+    """Our message, and the one that kube-scheduler gives."""
     if answer.alternative < 0:
         claim = name_of(claims[answer.claim])
         told = f"claim {claim}, {answer.message}"
@@ -59,7 +59,7 @@ def _selector_message(wanted: Alternative, claim: str, result: ShapeMatch, devic
 
 
 def invalid_pools_message(invalid: Sequence[PoolView]) -> tuple[str, str]:
-    """The same two texts about pools that are invalid."""
+    """The two messages for invalid pools."""
     head = "invalid resource pools were encountered"
     named = ", ".join(f"{'/'.join(view.key)} ({view.reason})" for view in invalid)
     return f"{head}: {named}", f"{head}: {', '.join('/'.join(view.key) for view in invalid)}"

@@ -1,4 +1,4 @@
-"""Outcomes: what an attempt to allocate on one node can come to, named by what the caller does.
+"""Outcomes: the possible results of an allocation on one node, by what the caller does next.
 
 Allocated        store the allocations, or try them elsewhere
 Unsatisfiable    try another node, or wait for something to change
@@ -76,7 +76,7 @@ class AllocationError:
 
 @dataclass(frozen=True, slots=True)
 class OutOfTime:
-    """The deadline struck before the search ended."""
+    """The deadline passed before the search ended."""
 
     node: str
     steps: int = 0

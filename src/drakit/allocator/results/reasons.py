@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class Cause(Enum):
-    """What was in the way of a device, in the order in which it is told."""
+    """Why a device could not be used, in the order in which reasons are listed."""
 
     BINDING = "binding conditions"
     SELECTOR = "selector"
@@ -37,7 +37,10 @@ class DeviceRefusal:
 
 @dataclass(frozen=True, slots=True)
 class RequestReasons:
-    """`wanted` is None for all devices. `taken` are the devices that the best partial solution gives to the request."""
+    """Why a request could not be served.
+
+    `wanted` is None when it asks for all devices. `taken` are the devices that the best partial solution gives it.
+    """
 
     request: str
     wanted: int | None

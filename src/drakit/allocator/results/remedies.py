@@ -1,7 +1,7 @@
 """Remedies: the single change that would make claims fit on a node.
 
-In:  claims that do not fit, of which at least one has a single request.
-Out: changes that were tried on a fork of the inventory, and worked: nothing is guessed.
+In:  claims that do not fit. Only those with a single request are changed.
+Out: changes, each of which was tried and worked. Nothing is guessed, and the inventory stays as it is.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _NEW = "one-more"
 
 Asked = ExactDeviceRequest | DeviceSubRequest
 Fits = Callable[[Inventory, Sequence[ResourceClaim], str], bool]
-"""Whether claims can be allocated on a node: a search that gives up soon."""
+"""Whether claims can be allocated on a node. The search behind it gives up early."""
 
 
 def find_remedies(inventory: Inventory, claims: Sequence[ResourceClaim], node: str, fits: Fits) -> Iterator[Remedy]:
-    """Every kind of single change that helps, for claims with exactly one request."""
+    """Single changes that make all claims fit on the node. Only claims with exactly one request are changed."""
     trial = _Trial(inventory, tuple(claims), node, fits)
     single = [number for number, claim in enumerate(claims) if len(claim.spec.devices.requests) == 1]
     if single:
@@ -48,7 +48,7 @@ def find_remedies(inventory: Inventory, claims: Sequence[ResourceClaim], node: s
 
 
 def _parts(claim: ResourceClaim) -> Sequence[int | None]:
-    """The alternatives of the only request by number, or None for the request itself."""
+    """The parts of the only request that can be changed: alternatives by number, or None for an exact request."""
     (request,) = claim.spec.devices.requests
     if request.exactly is not None:
         return [None]
@@ -63,14 +63,14 @@ class _Trial:
     fits: Fits
 
     def changes_of(self, number: int) -> Iterator[Remedy]:
-        """Changes to one claim, or to the class that it asks for."""
+        """Changes to one claim, or to a class that it names."""
         for part in _parts(self.claims[number]):
             yield from self.toleration(number, part)
             yield from self.selector_dropped(number, part)
         yield from self.constraint_dropped(number)
 
     def one_more_device(self) -> Iterator[Remedy]:
-        """One device more like one that is there, the first of each driver that helps."""
+        """With one more device, like one that the node sees. Per driver, the first that helps."""
         done: set[str] = set()
         for view in self.inventory.views(self.node):
             driver = view.key[0]
@@ -82,6 +82,7 @@ class _Trial:
                     yield Remedy("device", f"one more device like {like}" + (f" ({told})" if told else ""))
 
     def _fits_with_device(self, driver: str, device: Device) -> bool:
+        # Without taints and counters, and in a pool of its own on this node: only the kind of device decides.
         added = replace(
             device, name=_NEW, taints=(), consumes_counters=(), node_name=None, node_selector=None, all_nodes=None
         )
@@ -92,7 +93,7 @@ class _Trial:
         return self._fits(fork, self.claims)
 
     def toleration(self, number: int, part: int | None) -> Iterator[Remedy]:
-        """One toleration of one taint."""
+        """With one more toleration."""
         asked = self._asked(number, part)
         views = self.inventory.views(self.node)
         taints = (untolerated(each, asked.tolerations) for view in views for each in view.content.taints)
@@ -104,7 +105,7 @@ class _Trial:
                 yield Remedy("toleration", f"a toleration of {taint.key}{value}:{taint.effect}{_of(asked)}")
 
     def selector_dropped(self, number: int, part: int | None) -> Iterator[Remedy]:
-        """One selector less, of the request or of its class."""
+        """Without one selector of the request or of its class."""
         asked = self._asked(number, part)
         for position, each in enumerate(asked.selectors):
             changed = replace(asked, selectors=asked.selectors[:position] + asked.selectors[position + 1 :])
@@ -126,7 +127,7 @@ class _Trial:
         return self._fits(fork, self.claims)
 
     def constraint_dropped(self, number: int) -> Iterator[Remedy]:
-        """One constraint less."""
+        """Without one constraint."""
         devices = self.claims[number].spec.devices
         for position, each in enumerate(devices.constraints):
             kept = devices.constraints[:position] + devices.constraints[position + 1 :]

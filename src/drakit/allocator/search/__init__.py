@@ -4,5 +4,5 @@ plans        what claims ask for, read once for all nodes
 layouts      the devices of a node as one plan sees them
 bounds       what the search may leave out
 search       the depth-first search
-answers      what was found out, remembered for all nodes that look alike
+cache        answers, kept for all nodes that look alike
 """

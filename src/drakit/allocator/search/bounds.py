@@ -54,8 +54,8 @@ class Outlook:
     def _may_prune(self) -> list[bool]:
         """Whether the subtree from each request on may be cut in any state.
 
-        Nothing in it may abort, and nobody above may need to know why it failed: a request above that may abort sees
-        `EXCEEDED` exactly when the full search would, as it stops trying then.
+        It may not when something in it may abort. Nor when a claim can exceed its limit and any request may abort: that
+        request must see `EXCEEDED` exactly when the full search would, because it stops trying then.
         """
         clean = [not any(_may_abort(option) for option in options) for options in self.options]
         # Where a claim may exceed its limit, cutting would hide from the requests above why a subtree failed.
@@ -83,9 +83,10 @@ class Outlook:
         return max(most, default=0) > MAX_RESULTS
 
     def _needs_exact_keys(self) -> bool:
-        """Counting devices that stand for each other is sound when the order of taking does not matter.
+        """Whether keys must name each device, instead of counting interchangeable ones.
 
-        It does where something may abort, and where a value that cannot be compared is accepted only as the first.
+        Counting is sound only where the order of taking does not matter. It matters where something may abort, and
+        where a value that cannot be compared is accepted only as the first.
         """
         if any(_may_abort(option) for options in self.options for option in options):
             return True

@@ -1,11 +1,11 @@
-"""What was found out about nodes, remembered for all nodes and claims that look alike.
+"""Answers for nodes, cached for all nodes and claims that look alike.
 
 In:  the state of a node, as the inventory keeps it.
 Out: the answer for the claims of a plan, searched for only when no node that looks alike was looked at before.
 
-There is one fast path: an answer stands in the NodeDevices itself, which goes when anything about the node's devices
-changes. Behind it answers are known by *look*: what the plan's query finds in the pools of a node, and the keys of what
-is in use of them. Of hundreds of nodes the pod before changed one; the others cost two look-ups each.
+An answer is first looked up in the NodeDevices of the node, which is replaced when anything about the node's devices
+changes. After that it is looked up by *look*: what the plan's query finds in the pools of the node, and the keys of
+their usages. A pod changes one node of hundreds. Each of the others costs the next pod two look-ups.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _MAX_PLANS = 32
 _MAX_KNOWN = 50_000
 _MAX_IN_STATE = 2 * _MAX_PLANS
 _MOST_ALIKE = 64
-"""Pools of which two nodes may be expected to see the same use: more than that differ, and their keys are long."""
+"""Up to this many pools, nodes often look alike. With more they rarely do, and the keys are long."""
 
 Timer = Callable[[], HasExpired | None]
-"""Begins the time that one look at a node may take: its selectors and the search."""
+"""Starts the time limit of one node: for its selectors and the search."""
 _NO_TIME = SearchAnswer(SearchResult.DEADLINE)
 
 
@@ -59,7 +59,7 @@ class PlanAnswers:
         self._by_look: dict[object, KnownAnswer] = {}
 
     def make_room(self) -> None:
-        """Forget everything when it is too much: devices that are gone leave something behind."""
+        """Forget everything when too much is cached: entries of devices that are gone would stay forever."""
         if max(len(self._layouts), len(self._solvers), len(self._by_look)) >= _MAX_KNOWN:
             self._layouts.clear()
             self._solvers.clear()
@@ -131,7 +131,7 @@ class PlanAnswers:
 
 
 class PlanCache:
-    """The latest plans by what was asked for. Claims from one template find the plan of their siblings."""
+    """The most recently used plans, by what the claims ask for. All claims from one template share a plan."""
 
     def __init__(self) -> None:
         self._known: dict[object, PlanAnswers] = {}

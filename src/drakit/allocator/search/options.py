@@ -1,8 +1,8 @@
 """Options: the alternatives of a plan on one layout.
 
 In:  a layout.
-Out: per alternative the devices that it selects, those on which a selector fails, those that can be used; what shares
-     of devices take, and what any choice of devices takes of the counters at least.
+Out: per alternative three sets of devices: those that it selects, those on which a selector fails, those that it can
+     use. Also what one share takes of a device, and a lower bound for what the devices take of the shared counters.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from drakit.allocator.search.layouts import Layout, bits_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Option:
-    """An alternative on a layout. `takes` holds, for shared devices, what one share consumes.
+    """An alternative on a layout. In sets of devices, bit i stands for device i of the layout.
 
-    `needs_room`: a shared device must have capacity left for it.
+    `needs_room`: a shared device must have capacity left for one more share.
     """
 
     index: int
@@ -41,17 +41,17 @@ class Option:
     constraints: tuple[Constraint, ...]
     takes: dict[int, Amounts]
     """What one share takes of each shared device, by position."""
-    # Per budget of counters, what the k cheapest devices take of it at least, for every k.
+    # Per budget (counters that are added up), what the k cheapest devices take of it, for every k.
     drains: Mapping[tuple[int, ...], tuple[int, ...]]
 
     def least(self, budget: tuple[int, ...], devices: int) -> int:
-        """What that many devices take of a budget at least; devices beyond those that exist take nothing more."""
+        """The least that this many devices take of a budget. Devices beyond those that exist add nothing."""
         sums = self.drains.get(budget, (0,))
         return sums[min(devices, len(sums) - 1)]
 
 
 def option_of(layout: Layout, index: int, held: int, *, admin_room: bool) -> Option:
-    """`admin_room`: whether admin access, too, needs capacity that is free."""
+    """`admin_room`: whether requests with admin access need free capacity, too."""
     each = layout.plan.alternatives[index]
     selected = layout.selected[index]
     count = selected.bit_count() if each.takes_all else each.count
@@ -70,6 +70,7 @@ def option_of(layout: Layout, index: int, held: int, *, admin_room: bool) -> Opt
         admin=each.admin,
         needs_room=needs_room,
         selected=selected,
+        # For `All` selectors were checked before the search. Devices in use are reached by admin access only.
         failing=0 if each.takes_all else layout.failing[index] & (-1 if each.admin else ~held),
         usable=layout.usable[index],
         constraints=each.constraints,
@@ -79,8 +80,9 @@ def option_of(layout: Layout, index: int, held: int, *, admin_room: bool) -> Opt
 
 
 def _drains(layout: Layout, devices: int, count: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The budgets that no choice of that many devices can avoid to touch. Shared devices count as free: their counters
-    may be charged already.
+    """The budgets from which every choice of `count` devices takes something.
+
+    Shared devices count as free: their counters may be charged already.
     """
     takers: dict[tuple[int, ...], dict[int, int]] = {}
     for device in bits_of(devices):
@@ -90,6 +92,7 @@ def _drains(layout: Layout, devices: int, count: int) -> Iterator[tuple[tuple[in
                 amounts[device] = amounts.get(device, 0) + amount
     total = devices.bit_count()
     for budget, amounts in takers.items():
+        # Devices that take nothing of the budget come first. Where they suffice, the budget bounds nothing.
         free = total - len(amounts)
         if free < count:
             yield budget, tuple(accumulate([0] * free + sorted(amounts.values()), initial=0))

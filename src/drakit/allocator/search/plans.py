@@ -20,7 +20,7 @@ MAX_RESULTS = 32
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The gates that the allocator asks for."""
+    """The feature gates that change what the allocator does."""
 
     admin_access: bool
     consumable: bool
@@ -32,7 +32,10 @@ class Features:
 
     @property
     def distinct(self) -> bool:
-        """Whether distinctAttribute is known. It came with consumable capacity, in one piece with these."""
+        """Whether distinctAttribute is supported.
+
+        Upstream has several allocators. The one without these features does not know distinctAttribute.
+        """
         return self.consumable or self.binding or self.lists
 
     @staticmethod
@@ -80,7 +83,7 @@ class PlannedRequest:
 
 @dataclass(frozen=True, slots=True)
 class InvalidClaim:
-    """Why these claims cannot be allocated anywhere, in Kubernetes' words; the claim's name goes in front."""
+    """Why these claims can never be allocated: Kubernetes' message, without the claim's name in front."""
 
     claim: int
     message: str
@@ -95,7 +98,7 @@ class AllCheck:
 
 @dataclass(frozen=True, slots=True)
 class LimitCheck:
-    """The claim's smallest choice must fit into a result."""
+    """The fewest devices that the claim can get must not exceed the limit of a result."""
 
     claim: int
 

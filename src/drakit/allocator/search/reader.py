@@ -1,7 +1,7 @@
-"""Read what claims ask for.
+"""Turn the specs of claims into a plan.
 
 In:  the specs of claims, the classes that they name, the feature gates.
-Out: a Plan. What no allocator could ever allocate is in it as a check that fails, with Kubernetes' words.
+Out: a Plan. Claims that can never be allocated get a check that fails, with Kubernetes' message.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def read_plan(claims: Sequence[DeviceClaim], classes: Mapping[str, DeviceClass],
 
 def signature(claim: DeviceClaim, classes: Mapping[str, DeviceClass]) -> object:
     """Equal for claims that ask for the same: claims from one template share their plan."""
+    # Configuration is for the driver. It does not change which devices fit.
     asked = SPECS.json_of(msgspec.structs.replace(claim, config=()) if claim.config else claim)
     names = dict.fromkeys(each.device_class_name for request in claim.requests for each in _parts(request))
     return asked, tuple((name, _expressions(classes.get(name))) for name in names)
@@ -58,7 +59,7 @@ def _parts(request: DeviceRequest) -> Iterator[ExactDeviceRequest | DeviceSubReq
 
 
 class _Invalid(Exception):
-    """Ends the reading; it is no failure of the reader."""
+    """The claims are invalid. The message is for the user."""
 
 
 class _Reader:
@@ -96,6 +97,7 @@ class _Reader:
             self._check_gates(request)
             self._read_request(number, request, known)
         self.checks.append(LimitCheck(number))
+        # Reported last, as upstream: requests and the limit are checked before constraints.
         if wrong:
             raise _Invalid(wrong)
 

@@ -58,7 +58,7 @@ class Solver:
         return Search(self._outlook(occupancy, admin_room=admin_room), occupancy, expired)
 
     def _occupancy(self, usages: Sequence[Usage]) -> Occupancy:
-        """From one pod to the next little changes, so the latest one is taken over as far as it holds."""
+        """Little changes between two pods, so the latest occupancy is reused as far as it still holds."""
         self._latest = self._latest.after(usages) if self._latest else Occupancy(self.layout, usages)
         return self._latest
 

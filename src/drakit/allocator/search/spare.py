@@ -40,7 +40,7 @@ def _busy(layout: Layout, usages: Sequence[Usage]) -> int:
 
 
 def _affordable(layout: Layout, usages: Sequence[Usage], free: int, taken: int) -> int:
-    """How many of the free devices can still be had one by one, when those are taken."""
+    """How many of the `free` devices could each be the next one, once `taken` are allocated."""
     left = [usages[pool].left[key] for pool, key in layout.counters]
     for device in bits_of(taken):
         for counter, amount in layout.consumes[device]:

@@ -16,9 +16,9 @@ from drakit.allocator.search.options import Option
 class SearchState:
     """What a search has taken, on top of an occupancy, which does not change.
 
-    `taken` are the devices that this search has taken whole, `mine` the same by claim. `states` are those of the
-    constraints, `left` what counters have left, `charged` how many shares count of a device that this search took
-    shares of, `drawn` what they draw.
+    `taken` are the devices that this search has taken whole, `mine` the same by claim. `states` has the state of each
+    constraint, `left` what each counter has left. For shared devices of which this search has shares, `charged` is the
+    number of shares, and `drawn` the capacity that this search takes.
     """
 
     def __init__(self, occupancy: Occupancy) -> None:
@@ -98,7 +98,7 @@ class SearchState:
         return self._shares(device) > 0 and self.layout.traits[device].shared
 
     def _shares(self, device: int) -> int:
-        """How many shares of a device count: those of the ledger as one, which never comes off, and our own."""
+        """The number of our shares of a device, plus one if the ledger has any. That one is never given back."""
         found = self.charged.get(device)
         return found if found is not None else int(device in self.used)
 
@@ -106,7 +106,7 @@ class SearchState:
         return has_room(self.layout.traits[device].capacity, amounts, self.used.get(device, {}), drawn)
 
     def unaffordable(self, option: Option) -> int:
-        """The devices for which counters or capacity do not suffice now, and so never will further down."""
+        """Devices for which counters or capacity do not suffice. Deeper in the search even less is left."""
         occupancy = self.occupancy
         found = occupancy.priced_out | (occupancy.spent[option.index] if option.needs_room else 0)
         for counter in self.short:
@@ -117,7 +117,10 @@ class SearchState:
         return found
 
     def _charge(self, device: int, amounts: Amounts | None, sign: int) -> None:
-        """Counters are charged with the first share of a device and come off with the last."""
+        """Take (`sign` 1) or give back (-1) what a device consumes.
+
+        The counters of a shared device are charged with its first share, and freed with its last.
+        """
         shares = self._shares(device) if amounts is not None else 0
         if amounts is None or shares == (0 if sign > 0 else 1):
             for counter, amount in self.layout.consumes[device]:

@@ -1,13 +1,13 @@
-"""Symmetry: devices, and groups of devices on counters of their own, that stand for each other.
+"""Symmetry: which devices, and which groups of devices with counters of their own, are interchangeable.
 
 In:  a layout.
-Out: for a state of the search a key that is equal when two states differ only in which of them were taken.
+Out: a key for a state of the search. Keys are equal when states differ only in which interchangeable devices are taken.
 
 Ten partitions of each of eight cards are 80 devices. What matters is how many cards are left in which condition, not
 which cards. Two devices are of one kind when they are in one pool and have the same trait. Two groups (the devices that
 share counters, directly or through each other) are alike when they list the same devices in the same order on counters
 of their own. Which devices of a kind, or which of several groups alike, were taken makes no difference to what can be
-had next, because all that is left is tried in every combination.
+allocated next, because all that is left is tried in every combination.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Symmetry:
             alike.setdefault(self._signature(members), []).append(self._group(members))
         self._classes = tuple(tuple(groups) for groups in alike.values())
         kinds = sum(len(group.kinds) for groups in self._classes for group in groups)
-        # Whether anything stands for anything else at all.
+        # Whether any two devices or groups are interchangeable at all.
         self.helps = kinds < len(layout.traits) or any(len(groups) > 1 for groups in self._classes)
 
     def key(self, left: int, free: int, counters: Sequence[int]) -> object:
@@ -50,6 +50,7 @@ class Symmetry:
 
     def _connected(self) -> Iterator[list[int]]:
         """The devices in groups: those that share a counter, directly or through others, and those without, by kind."""
+        # Union-find: counters are nodes too, so devices that share one end up under the same root.
         parent: dict[object, object] = {}
 
         def root(each: object) -> object:

@@ -19,7 +19,7 @@ from drakit.cel.values import Value, keys, type_name
 class Overload:
     """One signature of a function.
 
-    `variadic` marks an implementation that is not asked for at all once an argument is an error, which the cost shows.
+    `variadic`: evaluation stops at the first argument that is an error, and the arguments behind it cost nothing.
     `raises` is False when no arguments of the declared types can make it fail.
     """
 
@@ -36,8 +36,8 @@ class Overload:
 class Function:
     """A name with its overloads.
 
-    `single` is one implementation for all overloads that looks at its arguments itself. Without it each overload has
-    its own, guarded by the types of its arguments unless `unguarded`.
+    `single` implements all overloads and checks the types of its arguments itself. Without it each overload has its own
+    implementation. It is called only with arguments of its declared types, unless `unguarded`.
     """
 
     name: str
@@ -105,7 +105,7 @@ def collected(functions: Iterable[Function]) -> dict[str, Function]:
 
 
 def accepts(wanted: Type, value: Value) -> bool:
-    """Whether a value may stand where a type is declared, judged by the first element of lists and maps."""
+    """Whether a value is of a declared type. Of lists and maps only the first element is checked."""
     if is_dynamic(wanted) or wanted.kind is TypeKind.PARAM:
         return True
     if type_name(value) != wanted.name:
@@ -123,6 +123,7 @@ def implementation(function: Function, overload_ids: tuple[str, ...]) -> Callabl
     if function.single is not None:
         return function.single
     candidates = [function.overload(overload_id) for overload_id in overload_ids]
+    # The checker could not decide: the types at run time choose among all overloads, not only among those it found.
     if len(candidates) > 1:
         candidates = [o for o in function.overloads if o.call is not None]
     elif function.unguarded and candidates[0].call is not None:

@@ -1,4 +1,4 @@
-"""Static types: what the checker knows of a value before there is one."""
+"""Static types: what the checker knows about a value before evaluation."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def opaque(name: str, *params: Type) -> Type:
 
 
 def is_dynamic(t: Type) -> bool:
-    """Whether only the value decides."""
+    """Whether the type is known only at run time."""
     return t.kind is TypeKind.DYN or t.kind is TypeKind.ANY
 
 

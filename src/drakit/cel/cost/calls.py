@@ -98,7 +98,7 @@ _CONSTANT_EQUALITY = frozenset({"kubernetes.Quantity", "kubernetes.Semver", "net
 def estimate_call(
     function: str, overload: str, target: Argument | None, args: Arguments, host: Mapping[str, int]
 ) -> CallCost:
-    """The library's rule for the overload, then the host's, Kubernetes' for the function, and the language's."""
+    """The host's cost of the overload; otherwise the rule for the overload, for the function, or of the language."""
     if overload in host:
         return CallCost(host[overload])
     # The first rule that has an answer wins, in this order.
@@ -120,7 +120,7 @@ def estimate_call(
 
 
 def _scan(target: Argument | None, _: Arguments) -> CallCost | None:
-    """isSorted, sum, min, max, indexOf, lastIndexOf: one look at everything."""
+    """isSorted, sum, min, max, indexOf, lastIndexOf: every element is visited once."""
     if target is None:
         return None
     size = target.bounded

@@ -31,7 +31,7 @@ class Meter:
         self._waiting: dict[int, int] = {}  # how many values of a step are on the stack
 
     def pushed(self, step: int, value: Value) -> None:
-        """A step is done; its own cost has been added."""
+        """Take in the value of a step. The cost of the step is already added."""
         self._stack.append((step, value))
         self._waiting[step] = self._waiting.get(step, 0) + 1
         if self._observer is not None:
@@ -41,13 +41,13 @@ class Meter:
             raise BudgetExceeded
 
     def drop(self, *steps: int) -> None:
-        """Forget a step and all that came after it, for each step that is there."""
+        """Remove the latest value of each of these steps from the stack, with everything above it."""
         for step in steps:
             if self._waiting.get(step):
                 self._pop(step)
 
     def _pop(self, step: int) -> Value:
-        """The latest value of a step, off the stack with all above it."""
+        """Remove and return the latest value of a step, with everything above it."""
         while True:
             top, value = self._stack.pop()
             self._waiting[top] -= 1
@@ -55,7 +55,7 @@ class Meter:
                 return value
 
     def take(self, steps: Sequence[int]) -> list[Value] | None:
-        """The values of a call's arguments, off the stack; None when one of them is missing."""
+        """Remove and return the values of a call's arguments; None when one of them is missing."""
         values: list[Value] = []
         # From the last argument down: taking one drops everything above it.
         for step in reversed(steps):
@@ -67,7 +67,7 @@ class Meter:
         return values
 
     def foresee(self, overload: str, args: list[Value]) -> None:
-        """Stop before a call that is known to cost more than is left, and that would take as long."""
+        """Raise BudgetExceeded before a call that would cost more than is left, and would take that long."""
         rule = _FORESEEN.get(overload)
         if rule is not None and self._limit is not None and self.cost + rule(overload, args, None) > self._limit:
             raise BudgetExceeded
@@ -104,7 +104,7 @@ def _measure(value: Value) -> int:
 
 
 def traversal(value: Value) -> int:
-    """One look at every part of a value."""
+    """The cost of visiting every part of a value."""
     return _traversal(value, {})
 
 

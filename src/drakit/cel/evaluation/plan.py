@@ -1,4 +1,4 @@
-"""From a checked tree to steps, with what is constant computed at once.
+"""Turn a checked tree into steps. Constant parts are computed here, once.
 
 In:  a Checked tree.
 Out: a Step; ConstantFault when a constant part has no value, which makes the whole expression invalid.
@@ -181,7 +181,7 @@ def _computed(step: Step, expr: Expr) -> Value:
 
 
 def _path_of(step: Step) -> ValuePath:
-    """The path of a step, to be made longer; another step becomes the start of a new one."""
+    """The path of a step, for the caller to extend. A step that is no path becomes the start of one."""
     return step.path if isinstance(step, PathStep) else Computed(step.id, step)
 
 
@@ -203,7 +203,7 @@ def _indexed(expr: CallExpr, args: list[Step], *, optional: bool) -> Step:
 
 
 def _membership(step_id: int, arg: Step, members: tuple[Value, ...]) -> Step | None:
-    """A look into a set, when all members are plain values; nothing is in an empty list, not even an error."""
+    """`in` as a set lookup, when all members are plain values. With an empty list, `arg` is not even evaluated."""
     if not members:
         return Constant(step_id, False)
     if not all(member.__class__ in _PRIMITIVES for member in members):

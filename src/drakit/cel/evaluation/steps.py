@@ -1,10 +1,10 @@
-"""The steps that an expression is evaluated in when every one of them is to be seen: counted or traced.
+"""The steps of an evaluation in which every step is counted or traced.
 
 In:  a scope that knows the variables and the meter.
 Out: a value per step. Here errors are values: an EvalError is returned, not raised, until it surfaces.
 
-A path such as `device.attributes["a"].b` is one step with qualifiers, a choice `c ? a : b` picks between two paths, and
-each counts in its own way. That follows upstream's plan of a program, because the cost of an evaluation does.
+A path such as `device.attributes["a"].b` is one step with qualifiers. A choice `c ? a : b` picks one of two paths. Each
+has its own cost. The steps are those of upstream's plan of a program, because the cost has to be the same.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Step(ABC):
 
     @abstractmethod
     def value(self, scope: Activation) -> Value:
-        """Compute it, and tell the meter."""
+        """Compute the value and report it to the meter."""
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ class Membership(Step):
 
 @dataclass(slots=True)
 class Fallback(Step):
-    """`or` and `orValue`: the right side only when the left holds nothing."""
+    """`or` and `orValue`: the right side is evaluated only when the left holds nothing."""
 
     id: int
     optional: Step
@@ -251,12 +251,12 @@ class Qualifier:
 
 
 class ValuePath(ABC):
-    """Where a value comes from, before it is looked at as a step of its own."""
+    """The way to a value: where it starts, and the qualifiers behind that. `PathStep` makes a step of it."""
 
     @property
     @abstractmethod
     def id(self) -> int:
-        """The node that the cost of the path is told under."""
+        """The node that stands for the whole path in the meter."""
 
     @abstractmethod
     def resolve(self, scope: Activation) -> Value:
@@ -264,7 +264,7 @@ class ValuePath(ABC):
 
     @abstractmethod
     def extend(self, qualifier: Qualifier) -> None:
-        """Go one hop further."""
+        """Add a qualifier at the end."""
 
 
 def _qualified(scope: Activation, value: Value, qualifiers: Sequence[Qualifier]) -> Value:
@@ -384,7 +384,10 @@ class PathStep(Step):
 
 
 class FoldActivation(Activation):
-    """The accumulator, computed when first asked for, and the iteration variables, until the result is asked for."""
+    """The variables of a loop.
+
+    The accumulator is computed when it is first read. The iteration variables are gone when the result is computed.
+    """
 
     def __init__(self, fold: Fold, outer: Activation) -> None:
         self.meter = outer.meter

@@ -109,7 +109,7 @@ def _library(gen: Generator, expr: CallExpr, args: list[Fragment]) -> Fragment:
 
 
 def _settled(overload: Overload, args: list[Fragment]) -> bool:
-    """Whether the static types leave nothing to look at."""
+    """Whether the static types make checks at run time unnecessary."""
     return all(_fits(wanted, arg.type) for wanted, arg in zip(overload.args, args, strict=True))
 
 
@@ -164,7 +164,7 @@ def _plain_access(gen: Generator, expr: Expr) -> tuple[Fragment, Fragment] | Non
 
 
 def _container_and_key(gen: Generator, parts: list[Expr]) -> list[Fragment]:
-    """A key is not looked at when the container is an optional that holds nothing, so its error does not count then."""
+    """The key is not evaluated when the container is an empty optional, so an error of the key does not count then."""
     held = gen.type_of(parts[0])
     if isinstance(parts[1], Literal) or not (is_dynamic(held) or is_optional(held)):
         return gen.operands(parts)

@@ -1,10 +1,10 @@
-"""From a checked tree to one Python function: the fast way to evaluate, with nothing counted.
+"""Turn a checked tree into one Python function: the fast way to evaluate, without counting the cost.
 
 In:  a Checked tree, and where the function finds its variables.
 Out: a callable, or None where Python cannot hold the expression in one function (then the counted steps are used).
 
-Errors are exceptions here; `&&`, `||`, `all` and `exists` catch them only where one can come. A missing key of a map is
-the KeyError of the dict. Static types spare checks at run time; where a type is dynamic, the operator looks itself.
+Errors are exceptions here. `&&`, `||`, `all` and `exists` catch them, but only where one can occur. A missing key of a
+map is the KeyError of the dict. Static types save checks at run time. Where a type is dynamic, the operator checks it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def as_eval_error(error: Exception) -> EvalError | None:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the function answers with, instead of True, False, any other value, and an error (of which argument).
+    """What the function returns for True, for False, for any other value, and for an error (with its argument).
 
-    An error that `as_eval_error` does not know is a limit of Python's, or a fault of the engine.
+    An error for which `as_eval_error` returns None is a limit of Python, or a bug of the engine.
     """
 
     true: object
@@ -67,7 +67,7 @@ def generate(checked: Checked, attributes: Mapping[str, str], results: Results) 
 
 @dataclass(slots=True)
 class Generator:
-    """Emits one expression. `scope` holds the Code behind each variable."""
+    """Emits one expression. `scope` holds the Fragment of each variable."""
 
     checked: Checked
     writer: Writer = field(default_factory=Writer)
@@ -83,7 +83,7 @@ class Generator:
         self.scope[variable] = Fragment(f"{variable}_", declared, raises=False, atom=True)
 
     def share_lookups(self) -> None:
-        """Look up at once what is looked up more than once and cannot fail: `device.attributes["a"]`."""
+        """Move a lookup that occurs several times, and cannot fail, to the start: `device.attributes["a"]`."""
         nodes = list(walk(self.checked.tree.root))
         folds = [node for node in nodes if isinstance(node, Comprehension)]
         if any(name in self.scope for node in folds for name in (node.accumulator, node.variable, node.variable2)):
@@ -97,7 +97,7 @@ class Generator:
                 self.shared[key] = self.writer.spilled(emit_call(self, node))
 
     def _lookup(self, expr: CallExpr) -> Lookup | None:
-        """Variable, field and key of a lookup in a map of the host's that answers every lookup."""
+        """Variable, field and key of a lookup, when its map is one of the host in which no lookup fails."""
         match expr:
             case CallExpr(function="_[_]", args=[Select(operand=Ident()) as held, Literal(value=str() as key)]):
                 variable = self.checked.names[held.operand.id]

@@ -3,9 +3,9 @@
 In:  a Checked tree.
 Out: nothing, or Unsuited: then only the counted steps, which look at every value, give the right answer.
 
-The checker takes a dynamic value, and null, for whatever is wanted, and what a type parameter becomes elsewhere in the
-call is then claimed for that value too: `x.orValue(1)` is an int to it and `x + [1]` a list of ints, whatever x holds;
-`c ? null : duration("1s")` is a duration.
+The checker accepts a dynamic value, and null, where any type is wanted. The other arguments then decide what a type
+parameter stands for, although the dynamic value may have another type. So `x.orValue(1)` has the static type int and
+`x + [1]` that of a list of ints, whatever x holds. `c ? null : duration("1s")` is a duration that may be null.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def require_honest_types(checked: Checked) -> None:
 
 
 def _misleads(checked: Checked, call: CallExpr) -> bool:
-    """Whether a call may come to a value that its static type denies."""
+    """Whether a call may return a value of another type than its static type."""
     types, target = checked.types, call.target
     if call.function in {"or", "orValue"} and target is not None and not is_optional(types[target.id]):
         return True
@@ -49,7 +49,7 @@ def _overclaims(overload: Overload, given: list[Type], result: Type) -> bool:
 
 
 def _unseen(wanted: Type, given: Type) -> Iterator[str]:
-    """The type parameters of which an argument shows nothing."""
+    """The type parameters that an argument leaves open, because it is dynamic or null there."""
     if _is_open(given):
         yield from _names(wanted)
     for inner, t in zip(wanted.params, given.params, strict=False):

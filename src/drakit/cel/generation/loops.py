@@ -1,7 +1,7 @@
 """Python for comprehensions: loops that stop as early as the language lets them.
 
-`all` and `exists` keep an error back, for a later element may decide. The other forms cannot recover from an error;
-still the condition of each element is looked at, because its error takes the place of the one before.
+`all` and `exists` hold an error back, because a later element may decide. The other forms cannot recover from an error.
+They still evaluate the condition of each element, because a later error replaces an earlier one.
 """
 
 from __future__ import annotations

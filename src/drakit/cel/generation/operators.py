@@ -19,7 +19,7 @@ def not_bool(_: Value) -> bool:
 
 
 def as_bool(writer: Writer, code: Fragment) -> Fragment:
-    """A condition; what is no bool at run time is an error."""
+    """A condition. A value that is not a bool at run time is an error."""
     if code.type == BOOL:
         return code
     if code.constant:
@@ -126,7 +126,7 @@ def ordering(writer: Writer, symbol: str, left: Fragment, right: Fragment) -> Fr
 def _ordered_dynamic(
     writer: Writer, symbol: str, left: Fragment, right: Fragment, *, flipped: bool = False
 ) -> Fragment:
-    """Look at the class of the dynamic side, and compare at once when it is that of the other."""
+    """Compare inline when the dynamic side has the class of the other side; otherwise call the operator."""
     if not right.atom:
         left, right = writer.spilled(left), writer.spilled(right)
     name, kind = writer.name(), _class(writer, int if right.type == INT else str)
@@ -174,7 +174,7 @@ _HASHABLE = frozenset({str, int, float, Uint})
 
 
 def membership(writer: Writer, element: Fragment, container: Fragment, *, literal: bool) -> Fragment:
-    """`in`. Nothing is in the `literal` empty list, not even an error; another empty list lets the error through."""
+    """`in`. With a `literal` empty list the element is not evaluated. With another empty list its error counts."""
     if container.constant and container.value == () and literal:
         return writer.constant(False, BOOL)
     if container.constant and container.value.__class__ is tuple:

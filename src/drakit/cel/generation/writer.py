@@ -1,7 +1,7 @@
-"""Python statements under construction: lines, temporaries, and the values that they name.
+"""Collects the statements of generated Python code, with names for its temporaries and constants.
 
-No text of an expression ever becomes text of the program: values, also strings and numbers, are passed as globals under
-names of our own.
+No text of an expression becomes Python source: an author could inject code that way. All values, strings and numbers
+included, are passed in as globals under generated names.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Writer:
 
     @contextmanager
     def captured(self) -> Iterator[Lines]:
-        """Statements that are written inside go to a list of their own, to be placed later."""
+        """Collect the statements of a `with` block in a list of their own, for `place` to insert later."""
         before, level = self.lines, self.level
         self.lines, self.level = [], 0
         yield self.lines
@@ -83,7 +83,7 @@ class Writer:
         return Fragment(self.known(value), t, raises=False, atom=True, constant=True, value=value)
 
     def spilled(self, code: Fragment, at: int | None = None) -> Fragment:
-        """The same value under a name; computed now, or before the statement at an index."""
+        """Assign a value to a name: at the end, or before the statement at index `at`."""
         if code.atom:
             return code
         name = self.name()

@@ -1,4 +1,4 @@
-"""Named formats: `format.dns1123Label().validate(text)` gives what is wrong with a text, or none."""
+"""Named formats: `format.dns1123Label().validate(text)` lists what is wrong with a text, or is `optional.none()`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _WORD = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+# Spelled as upstream spells them, because their length counts in the cost. Anchors are cut off before use.
 _UUID = r"^(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"
 _DATETIME = r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$"
 
@@ -27,7 +28,7 @@ Check = Callable[[str], Iterator[str]]
 
 
 class FormatValue(Opaque):
-    """A named check; `regex_size` is what one use of it costs."""
+    """A named format. `regex_size` is the size of its pattern in upstream: `validate` costs accordingly."""
 
     __slots__ = ("check", "name", "regex_size")
     type_name = "kubernetes.NamedFormat"
@@ -60,7 +61,8 @@ def _name(pattern: str, limit: int, message: str) -> Check:
 
 
 def _prefix(check: Check) -> Check:
-    """The same for the front of a name: what will be appended makes up for a dash at its end."""
+    """The check for the beginning of a name (generateName). It may end with a dash, because more characters follow."""
+    # As upstream, two characters become one `a`: the character before the dash is not checked.
     return lambda text: check(text[:-2] + "a" if len(text) > 1 and text.endswith("-") else text)
 
 
@@ -127,6 +129,7 @@ def _byte(text: str) -> Iterator[str]:
 def _is_date(text: str) -> bool:
     found = re.fullmatch(r"(\d{4})-(\d{2})-(\d{2})", text, re.ASCII)
     try:
+        # Python has no year 0. The year 400 has the same calendar.
         return found is not None and bool(date(int(found[1]) or 400, int(found[2]), int(found[3])))
     except ValueError:
         return False
@@ -138,7 +141,10 @@ def _date(text: str) -> Iterator[str]:
 
 
 def _datetime(text: str) -> Iterator[str]:
-    """A date, and behind the first `t` a time of day; what follows another `t` is not looked at, nor is the zone."""
+    """A date, a `t` and a time of day.
+
+    As upstream, the zone may be out of range, and everything after a second `t` is ignored.
+    """
     day, *rest = text.lower().split("t")
     found = re.fullmatch(_DATETIME[1:-1], rest[0], re.ASCII) if rest and _is_date(day) else None
     if found is None or found[1] > "23" or found[2] > "59" or found[3] > "59":

@@ -1,4 +1,4 @@
-"""What the map comprehensions fold with: a map and one entry more."""
+"""The function behind `transformMap` and `transformMapEntry`: a map with one more entry."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _MAP = map_of(_K, _V)
 def inserted(entries: dict[Any, Any], key: Value, value: Value) -> dict[Any, Any]:
     if contains_key(entries, key):
         raise EvalError(f"insert failed: key {text_of(key)} already exists")
+    # The map of a running comprehension, which nobody else sees: it may change in place.
     if entries.__class__ is GrowingMap:
         entries[map_key(key)] = value
         return entries

@@ -47,7 +47,7 @@ List = tuple[Value, ...]
 
 
 def _order(a: Value, b: Value) -> int:
-    """The order of two values; what has no order counts as equal."""
+    """Compare two values. Values without an order count as equal."""
     try:
         return ordered(a, b)
     except EvalError:

@@ -10,7 +10,7 @@ from drakit.cel.values import NONE, DefaultMap, Duration, Optional, Timestamp, V
 
 _V, _K = param("V"), param("K")
 _OPT, _LIST, _MAP = optional_of(_V), list_of(_V), map_of(_K, _V)
-_ZERO_TIME = -62135596800 * 10**9
+_ZERO_TIME = -62135596800 * 10**9  # the first moment of the year 1, which is Go's zero time
 
 
 def _is_zero(value: Value) -> bool:
@@ -22,6 +22,7 @@ def _is_zero(value: Value) -> bool:
         return value.nanos == _ZERO_TIME
     if value.__class__ is DefaultMap or value.__class__ in {bool, int, float, str, bytes, tuple, dict}:
         return not value
+    # A Uint may be zero. Optionals, types and values of extension types never are.
     return isinstance(value, int) and value == 0
 
 
@@ -45,11 +46,12 @@ def _unwrap(values: tuple[Value, ...]) -> tuple[Value, ...]:
 
 
 def either(first: Value, second: Value) -> Value:
-    """`or`, both sides known."""
+    """`or` with both sides evaluated: the first when it holds a value, otherwise the second."""
     return first if first.__class__ is not Optional or first.present else second
 
 
 def or_value(optional: Value, default: Value) -> Value:
+    # As upstream: a dynamic value that turns out to be no optional stands for itself.
     if optional.__class__ is not Optional:
         return optional
     return optional.value if optional.present else default

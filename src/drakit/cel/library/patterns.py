@@ -18,7 +18,7 @@ _OPTIONS.log_errors = False
 
 @lru_cache(maxsize=1024)
 def pattern(text: str) -> Any:
-    """A compiled pattern; EvalError when it is none."""
+    """A compiled pattern. Raise EvalError when the text is not a valid pattern."""
     try:
         return re2.compile(text, options=_OPTIONS)
     except re2.error as error:
@@ -47,7 +47,7 @@ def find_all(text: str, regex: str, limit: int = -1) -> tuple[str, ...]:
     end = -1
     for match in pattern(regex).finditer(text) if limit else ():
         if match.start() == match.end() == end:
-            continue  # an empty match right behind another match is none
+            continue  # as in Go, an empty match right behind another match does not count
         found.append(match.group())
         end = match.end()
         if len(found) == limit:

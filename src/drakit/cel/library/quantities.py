@@ -62,7 +62,7 @@ def quantity_from_text(text: str) -> QuantityValue:
 
 
 def _scale(text: str) -> int | None:
-    """The power of ten behind the digits, when 64 bits hold them with room to spare."""
+    """The power of ten that scales the digits; None when Go's parser would not hold them in 64 bits."""
     found = _PARTS.fullmatch(text)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Semantic versions as values: `semver("1.2.3")`, order, parts. Build metadata does not count."""
+"""Semantic versions: `semver("1.2.3")`, comparison, and the three numbers. Comparison ignores build metadata."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def normalized(text: str) -> str:
     for index, part in enumerate(parts):
         if len(part) > 1:
             rest = part.lstrip("0")
+            # One zero stays where no digit follows the zeros: `00`, `0-alpha`.
             parts[index] = rest if rest[:1].isdecimal() and rest[:1].isascii() else "0" + rest
     if len(parts) < 3 and ("+" in parts[-1] or "-" in parts[-1]):
         raise EvalError("short version cannot contain PreRelease/Build meta data")
@@ -64,7 +65,7 @@ def compare(a: SemverValue, b: SemverValue) -> int:
 
 
 def _signed(number: int) -> int:
-    """A number of 64 bits as the int that has the same bits."""
+    """An unsigned 64-bit number as the signed int with the same bits, as Go converts it."""
     return number if number <= INT_MAX else number - 2**64
 
 

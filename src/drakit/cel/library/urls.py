@@ -25,7 +25,7 @@ _PORT = re.compile(r":[0-9]*|", re.ASCII)
 
 
 class URLValue(Opaque):
-    """The parts that can be asked for; `rest` is what else two URLs may differ in."""
+    """The parts that functions return. `rest` is everything else in which two URLs may differ."""
 
     __slots__ = ("host", "path", "query", "rest", "scheme")
     type_name = "kubernetes.URL"
@@ -63,7 +63,7 @@ def _wrong(text: str, reason: str) -> EvalError:
 
 @lru_cache(maxsize=1024)
 def url_from_text(text: str) -> URLValue:
-    """Both readings must succeed: as a request URI, and as a URL with a fragment."""
+    """Parse a URL. It must be valid twice: as a request URI, and as a URL with a fragment."""
     # A request URI has no fragment, so `#` is a part of it in this reading.
     _parse(text, text, request=True)
     bare, _, fragment = text.partition("#")

@@ -1,4 +1,7 @@
-"""Faults that types alone do not show: literals that are no duration, timestamp or pattern; mixed lists and maps.
+"""Checks that types alone cannot make.
+
+A literal that is used as a duration, timestamp, pattern or format string must be a valid one. The elements of a list
+must have one type; so must the keys and the values of a map.
 
 In:  a Checked tree.
 Out: nothing, or CompileError with every fault.
@@ -42,6 +45,7 @@ def _faults(checked: Checked) -> Iterator[tuple[Expr, str]]:
         if isinstance(node, CallExpr):
             yield from _call_faults(checked, node)
             in_format = in_format or node.function == "format"
+        # The arguments of `format` are given as one list, and may differ in type.
         elif not in_format:
             yield from _mixed(checked, node)
         stack.extend((child, in_format) for child in children(node))
@@ -63,7 +67,7 @@ def _call_faults(checked: Checked, call: CallExpr) -> Iterator[tuple[Expr, str]]
 
 
 def _mixed(checked: Checked, node: Expr) -> Iterator[tuple[Expr, str]]:
-    """Elements whose types differ from the first one's."""
+    """Elements, keys and values whose type differs from that of the first."""
     types = checked.types
     if isinstance(node, ListExpr):
         held = [_held(types[e.id], optional=i in node.optional) for i, e in enumerate(node.elements)]

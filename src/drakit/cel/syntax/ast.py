@@ -1,4 +1,4 @@
-"""The tree of an expression, macros already unfolded.
+"""The tree of an expression, macros already expanded.
 
 Invariant: ids are unique per node object; a node may stand in two places (the variable of `filter`), with one id.
 `offset` is where the caret of an error goes: the operator, the name, the opening bracket of a call.
@@ -71,7 +71,11 @@ class StructExpr(Expr):
 
 @dataclass(slots=True)
 class Comprehension(Expr):
-    """A fold: from `init`, while `condition`, take `step` for each element; then `result`. `macro` names its source."""
+    """A loop with an accumulator, which is what macros such as `all` and `map` are expanded to.
+
+    The accumulator starts as `init`. Each element sets it to `step`, as long as `condition` holds. `result` is the
+    value of the loop, and `macro` the name of the macro.
+    """
 
     macro: str
     range: Expr
@@ -86,7 +90,7 @@ class Comprehension(Expr):
 
 @dataclass(slots=True)
 class Tree:
-    """A parsed expression. `macro_calls` keeps, per unfolded macro, the call that the author wrote."""
+    """A parsed expression. `macro_calls` keeps, per expanded macro, the call that the author wrote."""
 
     root: Expr
     macro_calls: dict[int, CallExpr] = field(default_factory=dict)
@@ -124,7 +128,7 @@ def walk(root: Expr) -> Iterator[Expr]:
 
 
 def depth(root: Expr) -> int:
-    """The length of the longest way down."""
+    """The number of levels."""
     level, deepest = [root], 0
     while level:
         deepest += 1

@@ -39,6 +39,7 @@ RESERVED = frozenset(
 )
 
 _ESCAPE = r"\\(?:[abfnrtv\"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"
+# Triple quotes before single ones: the first two quotes would otherwise be an empty string.
 _TEXT = "|".join(
     (
         r"[rR]\"\"\"(?s:.*?)\"\"\"",
@@ -51,6 +52,7 @@ _TEXT = "|".join(
         rf"'(?:{_ESCAPE}|[^\\'\n\r])*'",
     )
 )
+# The order decides: the prefixes `b` and `r` belong to a string and are no names, and `1.5` and `1u` are no ints.
 _TOKEN = re.compile(
     rf"(?P<space>[\t \r\n\f]+|//[^\n]*)"
     rf"|(?P<bytes>[bB](?:{_TEXT}))"
@@ -64,7 +66,7 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 
-
+# What upstream's lexer has consumed when it gives up: a string without its end, half an escape, half an operator.
 _CUT_ESCAPE = r"\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[0-3][0-7]?)?"
 _BROKEN = re.compile(
     rf"\"(?:{_ESCAPE}|[^\\\"\n\r])*(?:{_CUT_ESCAPE})?"
@@ -101,5 +103,5 @@ def tokenize(source: Source) -> tuple[list[Token], list[Issue]]:
 
 
 def _end_of_fault(text: str, at: int) -> int:
-    """Behind the character at which what looked like the start of a token could not go on."""
+    """The offset after the first character that fits no token. The error message shows everything before it."""
     return min(_BROKEN.match(text, at).end() + 1, len(text))  # type: ignore[union-attr]  # matches anywhere

@@ -80,6 +80,7 @@ def read_bytes(text: str) -> bytes:
 
 
 def _unquote(text: str) -> tuple[bool, str]:
+    # In raw strings too: a line end is one newline, whatever the author's editor wrote.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     raw = text[0] in "rR"
     text = text[1:] if raw else text

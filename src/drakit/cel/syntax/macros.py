@@ -30,6 +30,7 @@ SORT_INPUT = "@__sortBy_input__"
 def _variable(expr: Expr, message: str = "argument must be a simple name") -> str:
     if not isinstance(expr, Ident):
         raise MacroError(expr, message)
+    # Upstream has two names for the accumulator, an old and a new one, and reserves both.
     if expr.name in {ACCUMULATOR, "__result__"}:
         raise MacroError(expr, "iteration variable overwrites accumulator variable")
     return expr.name
@@ -137,6 +138,7 @@ def _mapping(name: str) -> Macro:
 
 
 def _bound(p: Parser, at: int, name: str, init: Expr, body: Expr) -> Expr:
+    # A loop over an empty list takes no step, so `body` sees the accumulator as `init` left it, under `name`.
     parts = init, p.literal(at, False), p.ident(at, name), body
     return p.fold(at, "bind", p.list_of(at), (UNUSED, ""), name, *parts)
 
@@ -175,7 +177,7 @@ def _sort_by(p: Parser, target: Expr | None, args: list[Expr], at: int) -> Expr:
 
 
 def copied(p: Parser, expr: Expr) -> Expr:
-    """The same expression under new ids: where one text is evaluated in two places."""
+    """A copy of an expression with new ids, for a macro that evaluates its target twice."""
     match expr:
         case Literal():
             return p.literal(expr.offset, expr.value)

@@ -1,7 +1,7 @@
-"""Turn text into a tree, macros unfolded on the way.
+"""Parse an expression into a tree. Macros are expanded while parsing.
 
 In:  the text, and which macros exist.
-Out: a Tree, or CompileError with the place of every fault that was found.
+Out: a Tree, or CompileError with the position of every error that was found.
 
 Operators are parsed with explicit stacks, so that the Python stack grows only with brackets.
 """
@@ -37,7 +37,7 @@ MAX_NODES = 50_000  # macros repeat their target: a chain of them would otherwis
 
 _PRECEDENCE = {"||": 1, "&&": 2, "<": 3, "<=": 3, ">=": 3, ">": 3, "==": 3, "!=": 3, "in": 3}
 _PRECEDENCE |= {"+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
-_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character: no text of the wire has one
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a UTF-16 pair: valid UTF-8 has none
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
 
 Macro = Callable[["Parser", Expr | None, list[Expr], int], Expr | None]
@@ -50,7 +50,7 @@ def operator_name(symbol: str) -> str:
 
 
 class MacroError(Exception):
-    """A macro that is used in a way it has no meaning for."""
+    """A macro is called with arguments that it does not accept."""
 
     def __init__(self, at: Expr, message: str) -> None:
         self.offset = at.offset
@@ -58,11 +58,11 @@ class MacroError(Exception):
 
 
 class _Limit(Exception):
-    """The text asks for more than the parser gives."""
+    """The expression is larger or deeper than the parser allows."""
 
 
 def parse(source: Source, macros: Mapping[tuple[str, int, bool], Macro], *, max_length: int = MAX_LENGTH) -> Tree:
-    """Read the whole text; raise CompileError when any of it makes no sense."""
+    """Parse the whole text. Raise CompileError with all errors that were found."""
     # Before the lexer: a huge text must not cost more than its length.
     if len(source.text) > max_length:
         size = f"size: {len(source.text)}, limit {max_length}"
@@ -73,7 +73,7 @@ def parse(source: Source, macros: Mapping[tuple[str, int, bool], Macro], *, max_
 
 
 class Parser:
-    """One pass over one text. Macros use `ident`, `call` and the like to build their expansion."""
+    """Parses one text, once. Macros call `ident`, `call` and the like to build their expansion."""
 
     def __init__(self, source: Source, macros: Mapping[tuple[str, int, bool], Macro]) -> None:
         self.source = source
@@ -81,9 +81,9 @@ class Parser:
         self._tokens = TokenStream(source)
         self._next_id = 0
         self._nesting = 0
-        self._heights: dict[int, int] = {}  # node id -> how deep, counted as upstream's reader counts
+        self._heights: dict[int, int] = {}  # node id -> depth, counted as upstream's parser counts it
         self._macro_calls: dict[int, CallExpr] = {}
-        self._closed: set[int] = set()  # ids of what stood in brackets: `(a && b) && c` keeps its shape
+        self._closed: set[int] = set()  # ids of nodes in parentheses: `(a && b) && c` is not flattened
 
     def run(self) -> Tree:
         issues = self._tokens.issues
@@ -125,14 +125,14 @@ class Parser:
         return Comprehension(self.new_id(), offset, macro, over, *variables, accumulator, *parts)
 
     def _fault(self, offset: int, message: str) -> Literal:
-        """Note a fault that the parser can read past; the node stands in for what was wrong."""
+        """Report an error and go on. The returned node takes the place of the part that is wrong."""
         self._tokens.issues.append(self.source.issue(offset, message))
         return self.literal(offset, None)
 
     # --- depth
 
     def _measured(self, node: _Node, *parts: Expr, counted: bool = False) -> _Node:
-        """Remember how deep a node is."""
+        """Record the depth of a node. `counted` adds one level for the node itself."""
         height = max((self._heights.get(part.id, 0) for part in parts), default=0) + counted
         if height > MAX_DEPTH:
             raise _Limit("max recursion depth exceeded")
@@ -144,13 +144,14 @@ class Parser:
     # Brackets are where the Python stack grows: from `_expression` to the next one there are few calls.
 
     def _expression(self, *, whole: bool = True) -> Expr:
-        """Operands joined by infix operators, by precedence; `whole` with `? :` behind them."""
+        """Parse operands and infix operators, by precedence. With `whole`, a conditional (`? :`) may follow."""
         tokens = self._tokens
         if whole:
             self._enter()
         terms, pending = [self._operand()], list[Token]()
         while tokens.at(*_PRECEDENCE):
             token = tokens.take()
+            # `>=`, not `>`: operators of equal precedence associate to the left.
             while pending and _PRECEDENCE[pending[-1].text] >= _PRECEDENCE[token.text]:
                 self._reduce(terms, pending)
             pending.append(token)
@@ -160,6 +161,7 @@ class Parser:
         if whole:
             if question := tokens.accept("?"):
                 tokens.enter(":")
+                # The grammar allows a conditional as the last branch, but in the middle only in parentheses.
                 then = self._expression(whole=False)
                 tokens.leave(":")
                 parts = (terms[0], then, self._expression())
@@ -186,7 +188,7 @@ class Parser:
             terms.append(self._measured(node, left, right, counted=not logical))
 
     def _operand(self) -> Expr:
-        """Signs, what they stand before, and all that is selected from it."""
+        """Parse one operand: its signs, its value, and the fields, indexes and method calls behind it."""
         tokens, first = self._tokens, self._tokens.current
         odd = self._signs(first)
         node = self._primary()
@@ -204,7 +206,10 @@ class Parser:
         return self._measured(self.call(first.offset, f"{first.text}_", node), node) if odd else node
 
     def _signs(self, first: Token) -> bool:
-        """Take all equal signs; whether they come to one. The one sign of a number belongs to the number."""
+        """Consume a run of one sign (`!` or `-`). Return whether a sign is left, because two cancel each other.
+
+        A single minus before a number stays: it is part of the number.
+        """
         tokens = self._tokens
         if not tokens.at("!", "-") or (first.text == "-" and tokens.ahead().kind in {"int", "float"}):
             return False
@@ -279,7 +284,7 @@ class Parser:
         return self._literal(tokens.take())
 
     def _signed(self, token: Token) -> Expr:
-        """A number with its sign; a sign before anything else does not belong here."""
+        """Parse a negative number. Anything else is an error here, and a null literal stands in for it."""
         tokens = self._tokens
         if token.text == "-" and tokens.accept("-"):
             if tokens.current.kind in {"int", "float"}:
@@ -288,7 +293,7 @@ class Parser:
         return self.literal(token.offset, None)
 
     def _symbol(self, token: Token) -> Expr:
-        """What starts with a symbol: a list, a map, a name with a dot in front."""
+        """Parse what starts with a symbol: a list, a map, or a name with a leading dot."""
         tokens = self._tokens
         if token.text == "[":
             return self._list()
@@ -332,7 +337,7 @@ class Parser:
                     return self.literal(at, _CONSTANTS[token.text])
         except LiteralError as error:
             return self._fault(at, str(error))
-        return self.literal(at, None)  # no literal: that has been said
+        return self.literal(at, None)  # not a literal: the error was reported before
 
     def _list(self) -> Expr:
         tokens = self._tokens
@@ -370,7 +375,7 @@ class Parser:
         return self._measured(MapExpr(self.new_id(), opening.offset, entries), *parts)
 
     def _starts_message(self) -> bool:
-        """Whether `a.b.C{` stands here; the first name is already taken."""
+        """Whether a message literal (`a.b.C{`) comes here. Its first name is already consumed."""
         tokens, at = self._tokens, 0
         while tokens.ahead(at).text == "." and tokens.ahead(at + 1).kind == "ident":
             at += 2

@@ -1,4 +1,4 @@
-"""The text of an expression and the way from an offset to a line, a column and a caret."""
+"""The text of an expression. Turns an offset into a line and a column, and draws the caret of an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Source:
         return line, offset - self._starts[line - 1] + 1
 
     def issue(self, offset: int, message: str) -> Issue:
-        """A fault at an offset, with the line it stands on; a wide character gets a wide mark under it."""
+        """An error at an offset, with its line and a caret. The mark under a non-ASCII character is full-width."""
         if not self.text:
             return Issue(message, 1, 0, "")
         offset = max(0, min(offset, len(self.text)))
@@ -36,5 +36,5 @@ class Source:
         return Issue(message, line, column, f"\n | {text}\n | {marks}{caret}")
 
     def unplaced(self, message: str) -> Issue:
-        """A fault of the text as a whole."""
+        """An error of the text as a whole."""
         return Issue(message, -1, 0, "")

@@ -1,9 +1,11 @@
-"""The tokens of an expression as the parser takes them, and what is said where one does not fit.
+"""The tokens of an expression as the parser consumes them, and the error messages where one does not fit.
 
 In:  a Source.
-Out: tokens one by one, and issues. After a fault the parser goes on, so that one reading finds as many faults as it
-     can: a token too many is skipped, one that is missing is taken for granted, and where neither helps, what follows
-     is skipped up to something that can go on there. Words and choices are those of upstream's generated parser.
+Out: tokens one by one, and issues.
+
+After an error the parser goes on, so that one run reports as many errors as possible. An extra token is skipped. A
+missing token is assumed. Where neither helps, tokens are skipped up to one that can follow. The messages and these
+choices are those of upstream's generated parser.
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ class TokenStream:
         self._tokens, self.issues = tokenize(source)
         self._at = 0
         self._mends = 0
-        self._silent = False  # from a fault until the next token that fits: what is said there would follow from it
-        self._awaited: list[tuple[str, ...]] = []  # per construct that is open, what ends it or a part of it
+        self._silent = False  # after an error, until a token is consumed: more errors would only follow from it
+        self._awaited: list[tuple[str, ...]] = []  # per open construct, the symbols that end it or a part of it
 
     @property
     def current(self) -> Token:
@@ -70,11 +72,11 @@ class TokenStream:
     # --- what has to come
 
     def enter(self, *symbols: str) -> None:
-        """Something begins that these symbols end, or divide: what is skipped inside ends before them."""
+        """Begin a construct that these symbols end or divide. Error recovery inside it stops before them."""
         self._awaited.append(symbols)
 
     def leave(self, symbol: str) -> Token:
-        """The end of what began last: the symbol, or a stand-in for it."""
+        """End the latest construct: consume its symbol, or report an error and return a stand-in."""
         self._awaited.pop()
         if self.at(symbol):
             return self.take()
@@ -97,17 +99,17 @@ class TokenStream:
             self.complain(f"{word} input {_shown(token)} expecting <EOF>")
 
     def expect_operand(self, *closers: str) -> bool:
-        """Whether an expression can be read here, perhaps behind a token too many; `closers` may come instead."""
+        """Whether an expression, or one of `closers`, comes here. One extra token before it is reported and skipped."""
         return _starts(self.current) or self._expect(
             lambda token: _starts(token) or _is(token, *closers), _expecting(*closers)
         )
 
     def expect_more(self, closer: str) -> bool:
-        """Behind an element: whether there is a comma or the closing bracket, perhaps behind a token too many."""
+        """After an element: whether a comma or the closing bracket comes. One extra token is reported and skipped."""
         return self._expect(lambda token: _is(token, ",", closer), f"{{'{closer}', ','}}")
 
     def expect_field(self, closer: str = "") -> bool:
-        """Whether the name of a field can be read here."""
+        """Whether the name of a field comes here. One extra token before it is reported and skipped."""
         others = f"'{closer}', ',', '?', " if closer else ""
         symbols = (closer, ",", "?") if closer else ()
         return self._expect(
@@ -128,7 +130,7 @@ class TokenStream:
         return False
 
     def refuse_behind(self, text: str) -> None:
-        """Nothing that starts with this text goes on with the current token."""
+        """Report that the current token cannot follow this text, and skip to one that can go on."""
         token = self.current
         if text == "." and token.text in {"true", "false", "null"}:
             self.complain(f"mismatched input {_shown(token)} expecting IDENTIFIER")
@@ -139,7 +141,7 @@ class TokenStream:
     # --- faults
 
     def complain(self, message: str) -> None:
-        """A fault at the current token, unless the one before explains it."""
+        """Report an error at the current token, unless it only follows from the error before."""
         if not self._silent:
             self.issues.append(self.source.issue(self.current.offset, f"Syntax error: {message}"))
         self._silent = True
@@ -150,7 +152,7 @@ class TokenStream:
             raise TooManyFaults
 
     def _resume(self, *symbols: str) -> None:
-        """Go to the next token that could go on here."""
+        """Skip to the next token that can follow here."""
         while self.current.kind != "eof" and not self._goes_on(self.current, *symbols):
             self._at += 1
 
@@ -161,7 +163,7 @@ class TokenStream:
         return token.kind == "eof" or self._goes_on(token, ".", "[")
 
     def _goes_on(self, token: Token, *symbols: str) -> bool:
-        """Whether a token may stand behind an expression here."""
+        """Whether a token may follow an expression here, in any construct that is open."""
         return _is(token, "?", *symbols, *INFIX) or any(_is(token, *awaited) for awaited in self._awaited)
 
 

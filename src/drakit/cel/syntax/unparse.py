@@ -1,6 +1,6 @@
-"""A tree as text again: the shortest brackets, macros as they were written.
+"""Write a tree as text again, with few parentheses, and with macros as the author wrote them.
 
-Invariant: parsing the text gives the same tree, but for ids and places.
+Invariant: parsing the text gives the same tree, except for ids and offsets.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def unparse(tree: Tree, expr: Expr | None = None) -> str:
 
 
 def literal_text(value: Value) -> str:
-    """A literal that reads back as the value."""
+    """The literal that is parsed to this value."""
     match value:
         case None | True | False:
             return {None: "null", True: "true", False: "false"}[value]
@@ -64,7 +64,7 @@ class _Unparser:
         self._macros = tree.macro_calls
 
     def text(self, expr: Expr, least: int) -> str:
-        """The expression, in brackets when it binds weaker than its place asks for."""
+        """The text of an expression. It gets parentheses when its operator binds weaker than `least`."""
         written = self._macros.get(expr.id)
         strength, text = self._node(expr if written is None else written)
         return text if strength >= least else f"({text})"
@@ -90,7 +90,8 @@ class _Unparser:
                 fields = ", ".join(f"{name}: {self.text(value, _TERNARY)}" for name, value in expr.entries)
                 return _MEMBER, f"{expr.name}{{{fields}}}"
             case Comprehension():
-                return _MEMBER, f"<{expr.macro}>"  # only in copies that no author wrote
+                # A macro may copy its target. Such a copy has no text, because nobody wrote it.
+                return _MEMBER, f"<{expr.macro}>"
         raise TypeError(type(expr))
 
     def _map(self, expr: MapExpr) -> str:
@@ -129,6 +130,7 @@ class _Unparser:
     def _infix(self, expr: CallExpr) -> tuple[int, str]:
         symbol, strength = _INFIX[expr.function]
         logical = strength in {_OR, _AND}
+        # `a && b && c` is one node. A node of the same operator as its first term was in parentheses, and keeps them.
         first = strength + 1 if logical else strength
         parts = [self.text(expr.args[0], first), *(self.text(arg, strength + 1) for arg in expr.args[1:])]
         return strength, f" {symbol} ".join(parts)
