@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drakit.api import Container, Node, Pod
+from drakit.base.wellknown import IMPLICIT_RESOURCE_PREFIX
 from drakit.lint.cluster import Cluster
 from drakit.lint.findings import Draft, warn
-
-IMPLICIT = "deviceclass.resource.kubernetes.io/"
 
 
 def check_implicit_names(cluster: Cluster) -> Iterator[Draft]:
@@ -19,7 +18,7 @@ def check_implicit_names(cluster: Cluster) -> Iterator[Draft]:
             listed: tuple[Container, ...] = getattr(spec, field)
             for index, container in enumerate(listed):
                 for name in container.resources.requests:
-                    wanted = name.removeprefix(IMPLICIT)
+                    wanted = name.removeprefix(IMPLICIT_RESOURCE_PREFIX)
                     if wanted != name and wanted not in cluster.classes:
                         path = f"spec.{_WIRE[field]}[{index}].resources.requests[{name}]"
                         known = ", ".join(sorted(cluster.classes))

@@ -15,11 +15,10 @@ from collections.abc import Callable, Mapping
 from drakit.api import ALL, DeviceClass, DeviceRequest, DeviceSubRequest, ExactDeviceRequest, Pod, ResourceClaim
 from drakit.api.footprint import pod_requests
 from drakit.base.quantity import Quantity
-from drakit.base.wellknown import EXTENDED_RESOURCE_ANNOTATION
+from drakit.base.wellknown import EXTENDED_RESOURCE_ANNOTATION, IMPLICIT_RESOURCE_PREFIX
 
 MAX_DEVICES = 32
 DEVICES_SUFFIX = ".deviceclass.resource.k8s.io/devices"
-IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 REQUESTS_PREFIX = "requests."
 """Begins the names of quotas on what pods request."""
 
@@ -58,7 +57,7 @@ def class_names(claim: ResourceClaim) -> set[str]:
 def extended_names(class_name: str, device_class: DeviceClass | None) -> list[str]:
     """The names by which a pod can ask for a device of the class without a claim."""
     explicit = device_class.spec.extended_resource_name if device_class else ""
-    implicit = IMPLICIT_PREFIX + class_name
+    implicit = IMPLICIT_RESOURCE_PREFIX + class_name
     return [explicit, implicit] if explicit else [implicit]
 
 

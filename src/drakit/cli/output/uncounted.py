@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from drakit.allocator import Allocated
 from drakit.api import DeviceClass, Pod, ResourceSlice
 from drakit.api.footprint import container_requests
-from drakit.lint.extendedresources import IMPLICIT
+from drakit.base.wellknown import IMPLICIT_RESOURCE_PREFIX
 from drakit.manifests import Manifests
 
 _WHERE = "the scheduler's part is told by drakit explain pod"
@@ -21,7 +21,7 @@ def uncounted_pods(manifests: Manifests) -> Iterator[str]:
     """Pods without a node that ask for an extended resource which a class of the files gives."""
     classes = manifests.of(DeviceClass)
     names = {each.spec.extended_resource_name: each.metadata.name for each in classes}
-    names |= {f"{IMPLICIT}{each.metadata.name}": each.metadata.name for each in classes}
+    names |= {f"{IMPLICIT_RESOURCE_PREFIX}{each.metadata.name}": each.metadata.name for each in classes}
     for pod in manifests.of(Pod):
         for resource in container_requests(pod) if not pod.spec.node_name else ():
             if resource in names:

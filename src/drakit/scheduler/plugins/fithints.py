@@ -11,11 +11,10 @@ from collections.abc import Callable
 from drakit.api.objects.classes import DeviceClass
 from drakit.api.objects.cluster import Node
 from drakit.api.objects.pods import Pod
+from drakit.base.wellknown import IMPLICIT_RESOURCE_PREFIX
 from drakit.scheduler.framework import Hint, NodeInfo
 from drakit.scheduler.framework.footprints import PODS, footprint_of
 from drakit.scheduler.plugins.interests import queue_if
-
-IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 class FitHints:
@@ -54,6 +53,6 @@ class FitHints:
         asked = footprint_of(pod).asked
         if old is not None and (old.spec.extended_resource_name or "") == resource:
             return Hint.SKIP
-        if old is None and IMPLICIT_PREFIX + new.metadata.name in asked:
+        if old is None and IMPLICIT_RESOURCE_PREFIX + new.metadata.name in asked:
             return Hint.QUEUE
         return queue_if(resource in asked)

@@ -9,15 +9,15 @@ Out: the class of a resource name. Every class has the implicit name `deviceclas
 from __future__ import annotations
 
 from drakit.api import DeviceClass
+from drakit.base.wellknown import IMPLICIT_RESOURCE_PREFIX
 
-IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 _NATIVE_DOMAIN = "kubernetes.io/"
 _QUOTA_PREFIX = "requests."
 
 
 def is_extended(resource: str) -> bool:
     """Whether a resource is one that device plugins or devices provide, by its name."""
-    if resource.startswith(IMPLICIT_PREFIX):
+    if resource.startswith(IMPLICIT_RESOURCE_PREFIX):
         return True
     return "/" in resource and _NATIVE_DOMAIN not in resource and not resource.startswith(_QUOTA_PREFIX)
 
@@ -45,8 +45,8 @@ class Backing:
             self._choose(resource)
 
     def class_of(self, resource: str) -> DeviceClass | None:
-        if resource.startswith(IMPLICIT_PREFIX):
-            return self._classes.get(resource.removeprefix(IMPLICIT_PREFIX))
+        if resource.startswith(IMPLICIT_RESOURCE_PREFIX):
+            return self._classes.get(resource.removeprefix(IMPLICIT_RESOURCE_PREFIX))
         return self._explicit.get(resource)
 
     def _choose(self, resource: str) -> None:

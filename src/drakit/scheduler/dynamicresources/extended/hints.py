@@ -7,7 +7,8 @@ Out: yes or no. These add to what is said of the pod's own claims.
 from __future__ import annotations
 
 from drakit.api import DeviceClass, Node, Pod, ResourceClaim
-from drakit.scheduler.dynamicresources.extended.backing import IMPLICIT_PREFIX, is_extended
+from drakit.base.wellknown import IMPLICIT_RESOURCE_PREFIX
+from drakit.scheduler.dynamicresources.extended.backing import is_extended
 from drakit.scheduler.dynamicresources.extended.special import is_special_of
 
 GATE = "DRAExtendedResource"
@@ -43,4 +44,4 @@ def claim_helps(pod: Pod, old: ResourceClaim | None, new: ResourceClaim | None) 
 
 
 def _names(each: DeviceClass) -> tuple[str, ...]:
-    return IMPLICIT_PREFIX + each.metadata.name, each.spec.extended_resource_name or ""
+    return IMPLICIT_RESOURCE_PREFIX + each.metadata.name, each.spec.extended_resource_name or ""
