@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -116,10 +117,16 @@ def test_the_snapshot_commands_of_the_guide_work_as_they_are_written(
     assert [command_line(*words).code for words in lines] == [0, 1, 0]
 
 
+def _hear_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_devices_are_shown_again_when_they_change(up: Running) -> None:
     """Until Ctrl-C, which is no error that anybody has to read about."""
     words = command("--watch", "--kubeconfig", str(up.kubeconfig), name="devices")
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as watching:
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
+    # A shell lets the programs that it starts in the background ignore Ctrl-C, and these tests with them.
+    with subprocess.Popen(words, **pipes, preexec_fn=_hear_interrupts) as watching:  # noqa: PLW1509
         assert watching.stdout is not None
         shown = iter(watching.stdout.readline, "")
         assert any("4 in all: 1 used, 3 free, 0 tainted" in line for line in shown)
