@@ -130,12 +130,19 @@ class BruteForce:
         asked = [each for claim in self.plan for request in claim for each in request if each.admin]
         return any(
             self._shared(candidate)
-            and self._selected(each, candidate)
+            and self._selected_without_error(each, candidate)
             and self._large_enough(each, candidate)
             and not self._taint_in_the_way(each, candidate)
             for each in asked
             for candidate in everything
         )
+
+    def _selected_without_error(self, wanted: Alternative, candidate: Candidate) -> bool:
+        """A selector that fails counts only where the search comes to it."""
+        try:
+            return self._selected(wanted, candidate)
+        except Abort:
+            return False
 
     def run(self) -> tuple[str, list[list[Pick]]]:
         try:

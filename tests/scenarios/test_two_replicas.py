@@ -104,7 +104,7 @@ async def check(it: Cluster, first: Replica, second: Replica) -> None:
     for plural in ("pods", "resourceclaims"):
         assert first.made(plural) + second.made(plural) == 5
     names = {metadata_of(each).name for each in await it.all(CONFIG_MAPS)}
-    assert names == {"kube-root-ca.crt"}
+    assert names == {"kube-root-ca.crt", "kube-apiserver-legacy-service-account-token-tracking"}
     namespaces = {each.metadata.name for each in await it.all(NAMESPACES)}
     assert "going" not in namespaces
     assert {each.metadata.namespace for each in await it.all(SERVICE_ACCOUNTS)} == namespaces

@@ -224,15 +224,25 @@ class Layout:
             for each in self.plan.constraints
         )
 
+    @cached_property
+    def _single_valued(self) -> tuple[int, ...]:
+        """Per constraint the devices whose attribute has one value."""
+        return tuple(
+            sum((len(trait.values[each.index] or ()) == 1) << position for position, trait in enumerate(self.traits))
+            for each in self.plan.constraints
+        )
+
     def values_among(self, constraint: int, devices: int) -> Iterator[object]:
         """The values that devices have for a constraint, those of the first device first."""
-        masks = self.value_masks[constraint]
+        masks, single = self.value_masks[constraint], self._single_valued[constraint]
         while devices:
             low = devices & -devices
             values = self.traits[low.bit_length() - 1].values[constraint] or ()
             yield from values
-            # Whoever has this one value and no other has been answered for; of lists each is looked at.
-            devices &= ~masks[next(iter(values))] if len(values) == 1 else ~low
+            devices ^= low
+            # Whoever has this one value and no other has been answered for. Lists with further values stay.
+            if len(values) == 1:
+                devices &= ~(masks[next(iter(values))] & single)
 
     @cached_property
     def budgets(self) -> tuple[tuple[int, ...], ...]:
