@@ -105,6 +105,7 @@ def _field(text: str, name: str, least: int, most: int, words: dict[str, int]) -
             start, end = least, most
         else:
             start = _number(first, words, part)
+            # `5/10` means from 5 to the end, in steps of 10.
             end = _number(last, words, part) if dash else most if slash else start
         step = _number(step_text, {}, part) if slash else 1
         if start < least:

@@ -230,6 +230,7 @@ _PLAIN = frozenset({str, int, float, bool, bytes, Uint})
 
 def equals(a: Value, b: Value) -> bool:
     """`==`: false across types (but for numbers); an error where an extension type meets another type."""
+    # Equal classes first: nearly all comparisons of selectors are of two strings or two numbers of one type.
     kind = a.__class__
     if kind is b.__class__ and kind in _PLAIN:
         return bool(a == b)

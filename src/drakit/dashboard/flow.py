@@ -43,6 +43,8 @@ def _steps(pod: Mapping[str, Any], claims: Sequence[ResourceClaim], released: Ma
     node = (pod.get("spec") or {}).get("nodeName") or ""
     scheduled = _condition(status, "PodScheduled")
     of_pod = {"kind": "Pod", "namespace": metadata.get("namespace", ""), "name": metadata.get("name", "")}
+    # Steps come in the order of a pod's life, those that have not happened too: their time is empty, and the page
+    # greys them.
     yield FlowStep("created", metadata.get("creationTimestamp") or "", **of_pod)
     for claim in claims:
         yield _of_claim("claim", claim, claim.metadata.creation_timestamp or "")

@@ -47,6 +47,8 @@ def read_files(paths: Iterable[str | Path], *, stdin: Callable[[], bytes] | None
         for file in found:
             name = STDIN_NAME if is_stdin else str(file)
             try:
+                # The limit is on all files together: a folder of many small ones fills memory as well as one large
+                # one.
                 data = stdin() if is_stdin and stdin is not None else read_regular(file, left)
                 if len(data) > left:
                     raise OSError(f"the files have more than {input_limit.get()} bytes (--max-input-bytes)")

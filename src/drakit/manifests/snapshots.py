@@ -27,6 +27,7 @@ def snapshot_items(document: Mapping[str, Any]) -> Iterator[Any]:
     for item in items if isinstance(items, list) else ():
         metadata = item.get("metadata") if isinstance(item, dict) else None
         uid = metadata.get("uid", "") if isinstance(metadata, dict) else ""
+        # The scheduler counted with these before the server knew: a replay that leaves them out decides otherwise.
         if uid in flights and item.get("kind") == "ResourceClaim" and not _allocation(item):
             yield {**item, "status": {**(item.get("status") or {}), "allocation": flights[uid].get("allocation")}}
         elif uid in assumed and item.get("kind") == "Pod":

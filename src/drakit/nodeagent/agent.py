@@ -101,6 +101,7 @@ class NodeAgent:
         self._extended = "DRAExtendedResource" in gates.on
         self._health_on = "ResourceHealthStatus" in gates.on
 
+        # Built from the inside out: what others are given must exist first. Nothing runs before `run`.
         self.device_plugins = DevicePlugins(settings.paths.device_plugins, on_change=self._on_devices)
         self.devices = DeviceAllocation(
             self.device_plugins, settings.paths.device_plugins, extended=self._extended, flush=flush

@@ -82,6 +82,7 @@ def _bound(driver: str, shared: bool, attributes: _Attributes, capacity: _Capaci
         try:
             value = _attribute_value(attribute)
         except EvalError as error:
+            # One bad value breaks the device, not the pool: each selector on it fails, and says why.
             return BrokenDevice(f"attribute {name}: {error.message}")
         lists = lists or (name if value.__class__ is tuple else "")
         domain, slash, key = name.partition("/")

@@ -107,6 +107,7 @@ def _limit_range(document: Document) -> None:
             if item.get(name):
                 item[name] = rounded(item[name])
         if item.get("type") == "Container":
+            # A default falls back to max; a request to that default, and then to min. So the default comes first.
             item["default"] = {**(item.get("max") or {}), **(item.get("default") or {})}
             asked = item.get("defaultRequest") or {}
             item["defaultRequest"] = {**(item.get("min") or {}), **item["default"], **asked}

@@ -148,6 +148,7 @@ def taken_by(atom: Atom, old: Any, new: Any, depth: int = 0) -> FieldSet | None:
     if old is new or (depth < _COMPARED_WHOLE and old == new):
         return None
     before, after = form_of(atom, old), form_of(atom, new)
+    # A field of several forms (int-or-string) that changes its form is new as a whole.
     if old is not None and new is not None and before is not after:
         return everything_in(atom, new)
     form = before if new is None else after

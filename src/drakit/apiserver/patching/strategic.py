@@ -202,6 +202,7 @@ def _ordered(atom: Atom, result: dict[str, Any], patch: dict[str, Any], name: st
         return
     if not isinstance(live, list | None) or not isinstance(additions, list | None):
         raise StrategicError("invalid patch format of setElementOrder list")
+    # An order that leaves out what the patch adds is refused before anything is merged.
     _check_order(additions or [], order, key)
     if additions is None:
         merged = list(live or [])

@@ -136,6 +136,7 @@ def delete_options(request: Request, body: Any) -> DeleteOptions:
         found.append(fields.not_supported(Path("propagationPolicy"), policy, (*_POLICIES, "nil")))
     if found:
         raise invalid_options("DeleteOptions", found)
+    # The deprecated field says the same in other words; both at once were refused above.
     if given.orphan_dependents is not None:
         policy = "Orphan" if given.orphan_dependents else "Background"
     return DeleteOptions(

@@ -97,6 +97,7 @@ def _parse_path(method: str, path: str, watch: bool) -> RequestInfo:
     if watch_path:
         rest = rest[1:]
     namespace, resource, name, subresource = _segments(rest)
+    # Clients and proxies resolve dots in paths; an object of that name could never be reached.
     for segment in (name, namespace):
         if segment in (".", ".."):
             raise bad_request(f"invalid path segment {segment!r}")

@@ -68,6 +68,7 @@ class Substitution:
                 return valid
         if t1.kind is TypeKind.PARAM:
             return self._substitute(t2, t1)[0]
+        # An error was reported where it arose: it fits everything, so that it is not reported again further up.
         if is_dynamic(t1) or is_dynamic(t2) or TypeKind.ERROR in {t1.kind, t2.kind}:
             return True
         if t1.kind is TypeKind.NULL:

@@ -142,6 +142,7 @@ class _Estimator:
         if expr.target is not None:
             total = self.cost(expr.target)
             target = self._argument(expr.target)
+        # Which overload runs is known only at run time where types are dynamic: the dearest one counts.
         worst, result = 0, None
         for overload in self.checked.overloads[expr.id]:
             estimated = self._overload(expr, overload, target, arguments, costs)

@@ -93,6 +93,7 @@ def _library(gen: Generator, expr: CallExpr, args: list[Fragment]) -> Fragment:
     if expr.function == "size" and args[0].type.kind in {TypeKind.STRING, TypeKind.BYTES, TypeKind.LIST, TypeKind.MAP}:
         return Fragment(f"len({args[0].text})", t, raises)
     if expr.function in _STRING_TESTS and all_strings:
+        # Python's `in` evaluates the needle first. Where both sides may raise, the order decides which error is told.
         backwards = expr.function == "contains" and args[0].raises and args[1].raises
         template = _CONTAINS_IN_ORDER if backwards else _STRING_TESTS[expr.function]
         return Fragment(template.format(args[0].text, args[1].text), BOOL, raises)
@@ -102,6 +103,7 @@ def _library(gen: Generator, expr: CallExpr, args: list[Fragment]) -> Fragment:
     function = gen.checked.environment.functions[expr.function]
     overloads = gen.checked.overloads[expr.id]
     overload = function.overload(overloads[0])
+    # One overload that fits the static types: called without a look at the classes of the arguments.
     if len(overloads) == 1 and _settled(overload, args):
         called = function.single or overload.call
         return writer.call(called, *args, t=t, raises=overload.raises)

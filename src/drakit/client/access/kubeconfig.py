@@ -98,6 +98,7 @@ class Kubeconfig:
                 values = item.get(field) or {}
                 if not isinstance(values, dict):
                     raise UsageError(f"{path}: {place}.{field}: expected a map, found {describe(values)}")
+                # Files are read in order: the entry of the earlier one stays.
                 self._entries.setdefault((section, name), KubeconfigEntry(path, f"{place}.{field}", values))
 
 

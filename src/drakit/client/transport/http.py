@@ -124,6 +124,7 @@ class Http:
             )
         except Exception as error:
             raise _failed(error, request) from error
+        # Remembered from here on, so that `disconnect` can end it; any other answer is short and read at once.
         if watch and answer.status == 200:
             self._watches.add(answer)
             return _response(answer, LineStream(_chunks(answer, request), lambda: self._end(answer)))

@@ -83,6 +83,7 @@ class BudgetController:
             desired, expected = desired_healthy(budget.view, len(pods), expected)
             status = next_status(budget, pods, desired, expected, now)
         if status != (budget.document.get("status") or {}):
+            # Told only along with a change of status: the same problem is not told at each look.
             if told is not None:
                 await self._recorder.tell("PodDisruptionBudget", "policy/v1", budget, *told, type_=WARNING)
             await self._client.update({**budget.document, "status": status}, subresource="status")

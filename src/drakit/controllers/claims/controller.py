@@ -148,6 +148,8 @@ class ClaimController:
             self._consumer_over(old.view)
         elif new is not None:
             if old is not None and old.view.metadata.uid != new.view.metadata.uid:
+                # The watch may skip a deletion and show the next pod of the same name: the first one is over all the
+                # same.
                 self._pod_changed(old, None)
             self._look_at_pod(new)
             if is_done(new.view):
@@ -173,6 +175,7 @@ class ClaimController:
             self.loop.queue.add_after(ClaimWorkItem(CLAIM, key), pause)
         for pod in self._pods.by("claim", tuple(key)):
             self._look_at_pod(pod)
+        # Somebody deleted the claim of a template: its owner gets another.
         owner = claim.metadata.controller
         if new is None and owner is not None:
             self._add(GROUP if owner.kind == "PodGroup" else POD, Key(key.namespace, owner.name))

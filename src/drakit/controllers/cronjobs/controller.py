@@ -19,7 +19,7 @@ from drakit.client import CRON_JOBS, JOBS, AlreadyExists, Key, V
 from drakit.client.events import NORMAL, WARNING
 from drakit.controllers.context import ControllerContext
 from drakit.controllers.cronjobs.times import beginning, last_due, schedule_of
-from drakit.controllers.jobs.verdicts import COMPLETE, ended_since, is_over
+from drakit.controllers.jobs.ends import COMPLETE, ended_since, is_over
 from drakit.informers import Informer, Result, by_controller
 
 log = logging.getLogger("drakit.controllers")
@@ -70,6 +70,7 @@ class CronJobController:
         active = [_reference(job) for job in jobs if not is_over(job.view)]
         known = {each["uid"] for each in status.get("active") or ()}
         for job in jobs:
+            # Only jobs that were listed as active: the event is told once, at the write that takes them off the list.
             if is_over(job.view) and job.view.metadata.uid in known:
                 kind = "Complete" if _succeeded(job) else "Failed"
                 name = job.view.metadata.name

@@ -50,6 +50,7 @@ def placement(daemon_set: OneSet, node: OneNode) -> DaemonPlacement:
     taints = node.view.spec.taints
     if untolerated(taints, tolerations) is None:
         return DaemonPlacement(True, True)
+    # NoSchedule keeps new pods away and lets those stay that run; only NoExecute takes them away.
     driven_out = any(
         taint.effect == NO_EXECUTE and not any(tolerates(each, taint) for each in tolerations) for taint in taints
     )
@@ -95,6 +96,7 @@ def pod_for(daemon_set: OneSet, node: str, hashed: str) -> dict[str, Any]:
         *(spec.get("tolerations") or ()),
         *(each for each in mine if each not in (spec.get("tolerations") or ())),
     ]
+    # By affinity and not by nodeName: the scheduler must see the pod, because only it allocates claims.
     spec["affinity"] = _bound_to(node, spec.get("affinity") or {})
     return {
         "apiVersion": "v1",

@@ -112,10 +112,13 @@ class DeploymentController:
         self, deployment: OneDeployment, new: OneSet | None, old: Sequence[OneSet]
     ) -> tuple[OneDeployment, OneSet | None]:
         sets = [*([new] if new else ()), *old]
+        # A new size comes first, and while paused is all that is done: a rollout would count with the old one.
         if deployment.view.spec.paused or rollout.is_resized(deployment, sets):
             await self._resize(deployment, sets, rollout.resize(deployment, new, old))
             return deployment, new
         if not is_rolling(deployment):
+            # Recreate: old pods must be gone, not only asked to go, before the first new one: they may hold what it
+            # needs.
             waiting = any(map(self._has_pods, old))
             if any(map(size_of, old)) or (new is None and waiting):
                 await self._resize(deployment, sets, rollout.recreate(deployment, new, old, old_pods=waiting))

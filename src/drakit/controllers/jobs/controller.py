@@ -21,9 +21,9 @@ from drakit.base.labels import LabelMatcher, from_struct
 from drakit.client import JOBS, PODS, STRATEGIC, Key, V
 from drakit.client.events import NORMAL, WARNING
 from drakit.controllers.context import ControllerContext
+from drakit.controllers.jobs.ends import is_over
 from drakit.controllers.jobs.plan import JobPlan, plan
 from drakit.controllers.jobs.pods import TRACKING, OneJob, OnePod, ended_at, has_failed, is_tracked, new_pod, owner_of
-from drakit.controllers.jobs.verdicts import is_over
 from drakit.informers import Informer, Result, by_controller
 
 log = logging.getLogger("drakit.controllers")
@@ -119,6 +119,7 @@ class JobController:
 
     async def _act(self, key: Key, uid: str) -> Result:
         """Steps, each from the state that the one before it left."""
+        # Reads are cheap and pods are not: each step is planned from what the server has, never from the cache.
         failed = False
         for _ in range(_PASSES):
             job = await self._client.find(JOBS, key.name, namespace=key.namespace)

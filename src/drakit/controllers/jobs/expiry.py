@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from drakit.client import JOBS, Key
 from drakit.controllers.context import ControllerContext
-from drakit.controllers.jobs.verdicts import ended_since
+from drakit.controllers.jobs.ends import ended_since
 from drakit.informers import Result
 
 COMPONENT = "ttl-after-finished-controller"

@@ -111,6 +111,7 @@ def new_pod(job: OneJob, index: int | None, failures: int | None) -> dict[str, A
         labels[INDEX] = annotations[INDEX] = str(index)
         if failures is not None:
             annotations[FAILURES] = str(failures)
+        # The index must survive in the name: the job's part is cut, not the end.
         end = f"-{index}-"
         prefix = view.metadata.name[: _LONGEST_PREFIX - len(end)] + end
         spec["hostname"] = f"{view.metadata.name}-{index}"

@@ -108,6 +108,7 @@ def _of_indexes(
     wait = timedelta() if per_index else _delay(*_failures(job, pods, remembered), now)
     for index in range(job.spec.completions or 0):
         theirs = by_index.get(index, [])
+        # An index has one pod at a time: it is skipped while one works on it, or holds its devices until it is gone.
         if len(make) >= missing or index in counts.succeeded_indexes or index in counts.failed_indexes:
             continue
         if any(map(is_active, theirs)) or (_replaces_failed(job) and any(map(is_terminating, theirs))):

@@ -12,9 +12,9 @@ from drakit.api.objects.plain import Plain
 from drakit.api.text.times import format_time
 from drakit.client.events import NORMAL, WARNING
 from drakit.controllers.jobs.counts import JobCounts
+from drakit.controllers.jobs.ends import COMPLETE, SUSPENDED, JobEnd
 from drakit.controllers.jobs.indexes import format_indexes
 from drakit.controllers.jobs.pods import INDEXED, OneJob, OnePod, is_active, is_ready, is_terminating, is_tracked
-from drakit.controllers.jobs.verdicts import COMPLETE, SUSPENDED, Verdict
 
 _LEFT_OUT = ("active", "succeeded", "failed", "completedIndexes", "startTime", "completionTime")
 
@@ -26,7 +26,7 @@ class JobEvent(msgspec.Struct, frozen=True):
 
 
 def next_status(
-    job: OneJob, pods: Sequence[OnePod], counts: JobCounts, verdict: Verdict | None,
+    job: OneJob, pods: Sequence[OnePod], counts: JobCounts, end: JobEnd | None,
     succeeded: list[OnePod], failed: list[OnePod], now: datetime,
 ) -> tuple[Plain | None, list[JobEvent]]:  # fmt: skip
     """The status with those pods listed, if it differs from the stored one; and what people should know of it."""
@@ -34,10 +34,11 @@ def next_status(
     events: list[JobEvent] = []
     status = {**before, **_numbers(view, pods, counts), **_listed(view, pods, succeeded, failed)}
     conditions = list(before.get("conditions") or ())
-    if verdict is not None:
-        _set(conditions, verdict.target, "True", verdict.reason, verdict.message, now)
+    if end is not None:
+        _set(conditions, end.target, "True", end.reason, end.message, now)
+        # Complete or Failed comes when all pods are counted and none runs; until then only the target says so.
         if _is_settled(pods, status):
-            _finish(status, conditions, verdict, events, now)
+            _finish(status, conditions, end, events, now)
     elif view.metadata.deletion_timestamp is None:
         _suspend(view, status, conditions, events, now)
     if not status.get("startTime") and not view.spec.suspend:
@@ -87,13 +88,13 @@ def _is_settled(pods: Sequence[OnePod], status: Plain) -> bool:
     )
 
 
-def _finish(status: Plain, conditions: list[Plain], verdict: Verdict, events: list[JobEvent], now: datetime) -> None:
-    _set(conditions, verdict.final, "True", verdict.reason, verdict.message, now)
-    if verdict.final == COMPLETE:
+def _finish(status: Plain, conditions: list[Plain], end: JobEnd, events: list[JobEvent], now: datetime) -> None:
+    _set(conditions, end.final, "True", end.reason, end.message, now)
+    if end.final == COMPLETE:
         status["completionTime"] = format_time(now)
         events.append(JobEvent("Completed", "Job completed", NORMAL))
     else:
-        events.append(JobEvent(verdict.reason, verdict.message, WARNING))
+        events.append(JobEvent(end.reason, end.message, WARNING))
 
 
 def _suspend(job: Job, status: Plain, conditions: list[Plain], events: list[JobEvent], now: datetime) -> None:

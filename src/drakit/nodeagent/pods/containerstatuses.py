@@ -200,6 +200,7 @@ def _health(pod: Pod, container: Container, health: HealthView) -> Iterator[Plai
             state, message = health.health(driver, device.pool, device.device)
             resource = device.cdi_ids[0] if device.cdi_ids else f"{driver}/{device.pool}/{device.device}"
             told = {"message": message} if message and health.messages else {}
+            # Several devices may share a CDI id; the first of them speaks for it.
             shown.setdefault(resource, {"resourceID": resource, "health": state} | told)
         if shown:
             name = f"claim:{use.entry}/{use.request}" if use.request else f"claim:{use.entry}"

@@ -37,6 +37,7 @@ def not_scheduled(pod: Pod, reason: str, message: str, now: datetime, node: str 
                 "lastTransitionTime": since or format_time(now),
             }
         ]
+    # Written as null when there is none any more: left out, a strategic patch would keep the old one.
     if pod.status.nominated_node_name != node:
         status["nominatedNodeName"] = node or None
     return {"status": status} if status else None

@@ -55,6 +55,7 @@ def _changed(uid: str, reason: str, message: str, now: datetime, group: PodGroup
     """The group with the condition; none when it is to stay as it is."""
     status = "True" if reason == SCHEDULED else "False"
     known = find_condition(group.status.conditions, POD_GROUP_SCHEDULED)
+    # Scheduled once is scheduled: a member that is replaced later does not take it back.
     regresses = known is not None and known.status == "True" and status != "True"
     if group.metadata.uid != uid or regresses:
         return None

@@ -93,6 +93,7 @@ def _check_claims(used: Sequence[ContainerClaim], path: Path, declared: frozense
             yield required(where)
             continue
         key = f"{claim.name}/{claim.request}" if claim.request else claim.name
+        # The whole claim was listed before: any further mention of it is a repetition, whatever its request.
         if claim.name in seen:
             yield duplicate(where, claim.name)
         else:

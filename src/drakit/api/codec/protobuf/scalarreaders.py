@@ -103,6 +103,7 @@ def skip(data: bytes, at: int, key: int, end: int) -> int:
             depth -= 1
         else:
             raise DecodeError("proto: unexpected end of group" if wire == 4 else f"proto: illegal wireType {wire}")
+        # Checked after each step: a length may claim more than there is, by any amount.
         if at > end:
             raise end_of_message()
         if not depth:

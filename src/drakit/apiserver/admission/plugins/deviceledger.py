@@ -193,6 +193,7 @@ class DeviceLedger:
         """Whether somebody has the device whole, or shares leave too little of it."""
         mine = [each for each in wanted if each.device == hold.device]
         others = list(self._others(hold.device, claim))
+        # A share and the whole device exclude each other, whoever came first.
         whole = not hold.share or not device.allow_multiple_allocations
         for owner, each in others:
             if whole or not each.share:

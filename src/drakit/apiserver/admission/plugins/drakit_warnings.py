@@ -44,6 +44,7 @@ class DrakitWarnings(AdmissionPlugin):
             if change.operation == CREATE:
                 change.warnings.append(f"{change.kind.plural} are stored, and no controller of drakit acts on them")
             return
+        # Status writes come from components, which do not read warnings; what is charged to a node is the exception.
         if change.subresource and not (change.document.get("status") or {}).get(_CHARGES):
             return
         old = typed_stored(change.old) if change.old is not None else None

@@ -33,11 +33,13 @@ def affinity_interests(labels_of: LabelsOf) -> Sequence[Interest]:
     def after_pod(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
         own = terms_of(pod)
         if old is None and new is not None:
+            # A new pod helps by being near; it can only get in the way of anti-affinity.
             return queue_if(matches_all(own.required, new))
         if old is not None and new is None:
             return queue_if(matches_any(own.required_anti, old) or matches_any(terms_of(old).required_anti, pod))
         if old is None or new is None:
             return Hint.QUEUE
+        # Labels changed: the pod may have become a neighbour that is wanted, or ceased to be one that is not.
         nearer = matches_all(own.required, new) and not matches_all(own.required, old)
         return queue_if(nearer or (matches_any(own.required_anti, old) and not matches_all(own.required_anti, new)))
 

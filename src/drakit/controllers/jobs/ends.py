@@ -17,7 +17,7 @@ COMPLETE, FAILED = "Complete", "Failed"
 SUCCESS, FAILURE, SUSPENDED = "SuccessCriteriaMet", "FailureTarget", "Suspended"
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class JobEnd(msgspec.Struct, frozen=True):
     """`target` is said at once; `final` once no pod of the job is left running."""
 
     target: str
@@ -41,27 +41,27 @@ def ended_since(job: Job) -> datetime | None:
     return None
 
 
-def judge(job: Job, pods: Sequence[OnePod], counts: JobCounts, now: datetime) -> Verdict | None:
+def judge(job: Job, pods: Sequence[OnePod], counts: JobCounts, now: datetime) -> JobEnd | None:
     """Why a job ends although it could go on; what was said before stands."""
     for target in (SUCCESS, FAILURE):
         said = next((each for each in job.status.conditions if each.type == target and each.status == "True"), None)
         if said is not None:
-            return Verdict(target, said.reason, said.message)
+            return JobEnd(target, said.reason, said.message)
     return _failure(job, pods, counts, now) or _by_indexes(job, counts)
 
 
-def _failure(job: Job, pods: Sequence[OnePod], counts: JobCounts, now: datetime) -> Verdict | None:
+def _failure(job: Job, pods: Sequence[OnePod], counts: JobCounts, now: datetime) -> JobEnd | None:
     for pod in pods:
         if has_failed(pod, job):
             said = match_policy(job.spec.pod_failure_policy, pod)
             if said is not None and said[0] == FAIL_JOB:
-                return Verdict(FAILURE, "PodFailurePolicy", said[1])
+                return JobEnd(FAILURE, "PodFailurePolicy", said[1])
     limit = job.spec.backoff_limit
     if limit is not None and (counts.failed > limit or _restarts_exceed(job, pods, limit)):
-        return Verdict(FAILURE, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+        return JobEnd(FAILURE, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
     left = time_left(job, now)
     if left is not None and left <= timedelta():
-        return Verdict(FAILURE, "DeadlineExceeded", "Job was active longer than specified deadline")
+        return JobEnd(FAILURE, "DeadlineExceeded", "Job was active longer than specified deadline")
     return None
 
 
@@ -86,17 +86,17 @@ def _restarts_exceed(job: Job, pods: Sequence[OnePod], limit: int) -> bool:
     return restarts > 0 if limit == 0 else restarts >= limit
 
 
-def _by_indexes(job: Job, counts: JobCounts) -> Verdict | None:
+def _by_indexes(job: Job, counts: JobCounts) -> JobEnd | None:
     if job.spec.completion_mode != INDEXED:
         return None
     failed, most = len(counts.failed_indexes), job.spec.max_failed_indexes
     if most is not None and failed > most:
         message = "Job has exceeded the specified maximal number of failed indexes"
-        return Verdict(FAILURE, "MaxFailedIndexesExceeded", message)
+        return JobEnd(FAILURE, "MaxFailedIndexesExceeded", message)
     if failed and failed + len(counts.succeeded_indexes) >= (job.spec.completions or 0):
-        return Verdict(FAILURE, "FailedIndexes", "Job has failed indexes")
+        return JobEnd(FAILURE, "FailedIndexes", "Job has failed indexes")
     rule = _matched(job.spec.success_policy, counts.succeeded_indexes, job.spec.completions or 0)
-    return None if rule is None else Verdict(SUCCESS, "SuccessPolicy", f"Matched rules at index {rule}")
+    return None if rule is None else JobEnd(SUCCESS, "SuccessPolicy", f"Matched rules at index {rule}")
 
 
 def _matched(policy: SuccessPolicy | None, done: set[int], completions: int) -> int | None:
@@ -111,10 +111,10 @@ def _matched(policy: SuccessPolicy | None, done: set[int], completions: int) -> 
     return None
 
 
-def completion(job: Job, counts: JobCounts, active: int) -> Verdict | None:
+def completion(job: Job, counts: JobCounts, active: int) -> JobEnd | None:
     """Whether as many pods have succeeded as are wanted, and none is left."""
     wanted = job.spec.completions
     enough = counts.succeeded > 0 if wanted is None else counts.succeeded >= wanted
     if not enough or active:
         return None
-    return Verdict(SUCCESS, "CompletionsReached", "Reached expected number of succeeded pods")
+    return JobEnd(SUCCESS, "CompletionsReached", "Reached expected number of succeeded pods")
