@@ -18,7 +18,7 @@ ARGUMENTS = [
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-PATIENCE = 30_000.0
+PATIENCE = 90_000.0
 expect.set_options(timeout=PATIENCE)
 
 

@@ -204,10 +204,10 @@ def test_wait_for_a_condition_a_value_and_a_deletion(kubectl: Kubectl, team: str
     assert "timed out" in kubectl.refused("wait", "--for=condition=Ready", "pod/p1", "-n", team, "--timeout=1s")
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     kubectl("patch", "pod", "p1", "-n", team, "--subresource=status", "--type=merge", "-p", json.dumps(ready))
-    kubectl("wait", "--for=condition=Ready", "pod/p1", "-n", team, "--timeout=10s")
-    kubectl("wait", "--for=jsonpath={.metadata.labels.a}=b", "resourceclaim/c1", "-n", team, "--timeout=10s")
+    kubectl("wait", "--for=condition=Ready", "pod/p1", "-n", team, "--timeout=90s")
+    kubectl("wait", "--for=jsonpath={.metadata.labels.a}=b", "resourceclaim/c1", "-n", team, "--timeout=90s")
     kubectl("delete", "pod", "p1", "-n", team)
-    kubectl("wait", "--for=delete", "pod/p1", "-n", team, "--timeout=10s")
+    kubectl("wait", "--for=delete", "pod/p1", "-n", team, "--timeout=90s")
 
 
 def test_get_and_watch(kubectl: Kubectl, team: str) -> None:

@@ -60,7 +60,7 @@ def test_every_kind_is_created_listed_watched_and_patched(api: client.ApiClient,
     labels = {"metadata": {"labels": {"seen": "yes"}}}
     assert resource.patch(name=name, body=labels, content_type=merge, **where).metadata.labels.seen == "yes"
     since = made.metadata.resourceVersion
-    event = next(resource.watch(resource_version=since, timeout=10, **where))
+    event = next(resource.watch(resource_version=since, timeout=90, **where))
     assert (event["type"], event["object"].metadata.name) == ("MODIFIED", name)
     resource.delete(name=name, body={}, **where)
     with pytest.raises(dynamic.exceptions.NotFoundError):

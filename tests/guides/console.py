@@ -17,7 +17,7 @@ from pathlib import Path
 ANYTHING = "…"
 _BLOCK = re.compile(r'^```(yaml title="([^"]+)"|console)\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 _GENERATED = re.compile(r"(?<=-dev-)[a-z0-9]{5}\b")
-_PATIENCE = 30.0
+_PATIENCE = 90.0
 _READS = re.compile(r"^(kubectl (-n \S+ )?(get|logs|wait)|drakit (devices|explain))\b")
 """Commands that may be tried again until they say what they should: a container may have only just begun."""
 
