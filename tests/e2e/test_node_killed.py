@@ -16,6 +16,7 @@ import pytest
 from drakit.client import CLAIMS, PODS, SLICES, Client
 from drakit.nodeagent.claims.checkpoint import FILE, decode
 from drakit.nodeagent.runtimes.shim.supervise import boot_id
+from tests.builders.powercut import power_cut
 from tests.e2e.moodydriver import NAME
 from tests.e2e.nodemachine import (
     NODE,
@@ -266,8 +267,7 @@ def test_after_a_reboot_everything_is_prepared_anew(hands: Hands) -> None:
 
 def power_off(root: Path) -> None:
     for running_file in root.glob("runtime/containers/*/running.json"):
-        shim = json.loads(running_file.read_text())["shim"]["pid"]
-        os.kill(shim, signal.SIGKILL)
+        power_cut(json.loads(running_file.read_text())["shim"]["pid"])
     for file in (*root.glob("cdi/*"), *root.glob("plugins/*/*.sock"), *root.glob("plugins_registry/*")):
         file.unlink()
     # What is on the disk is of the boot before: this machine cannot have another boot id.

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from drakit.client import PODS, Client
+from drakit.nodeagent.runtimes.cgroups import cgroup_name
 from drakit.nodeagent.runtimes.shim.kernel import start_time
 from tests.builders.cluster import on_loop
 from tests.e2e.commands import run
@@ -91,6 +92,8 @@ def test_an_interrupt_ends_every_container_and_the_next_start_does_what_restart_
 
     with apiserver("--data-dir", str(tmp_path), name="up") as second:
         look(second)
+    left = Path("/sys/fs/cgroup").rglob(f"drakit/{cgroup_name('node-1', tmp_path / 'nodes' / 'node-1')}")
+    assert list(left) == []
 
 
 def test_after_a_kill_containers_are_adopted_restarted_or_ended(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from drakit.base.clock import FakeClock, RealClock
 from drakit.nodeagent.containers.logrotation import LogBounds, LogRotation, rotated
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
-from drakit.nodeagent.runtimes.cgroups import Cgroups
+from drakit.nodeagent.runtimes.cgroups import Cgroups, cgroup_name
 from drakit.nodeagent.runtimes.contract import (
     ContainerConfig,
     ContainerInfo,
@@ -104,7 +104,10 @@ def test_a_real_container_goes_on_in_a_new_file_and_no_line_is_lost(tmp_path: Pa
     async def rotate() -> None:
         script = "i=0; while [ $i -lt 400 ]; do echo line-$i; i=$((i+1)); sleep 0.002; done; sleep 1000"
         runtime = ProcessRuntime(
-            tmp_path / "runtime", clock=RealClock(), cdi=CdiRegistry([tmp_path]), cgroups=Cgroups("logrotation")
+            tmp_path / "runtime",
+            clock=RealClock(),
+            cdi=CdiRegistry([tmp_path]),
+            cgroups=Cgroups(cgroup_name("logrotation", tmp_path)),
         )
         async with runtime:
             sandbox = await runtime.run_sandbox(SandboxConfig(POD, log_directory=str(tmp_path)))

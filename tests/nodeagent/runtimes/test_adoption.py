@@ -15,6 +15,7 @@ import pytest
 from drakit.nodeagent.runtimes.contract import ContainerState, SandboxState
 from drakit.nodeagent.runtimes.supervised import records
 from drakit.nodeagent.runtimes.supervised.records import ExitFile, ProcessPart, RunningFile
+from tests.builders.powercut import power_cut
 from tests.nodeagent.runtimes.scene import end, find, on_loop, output, process_runtime, remove_all, shell, start
 
 ROOT = Path(__file__).parents[3]
@@ -127,7 +128,7 @@ async def test_after_a_reboot_nothing_is_taken_for_running(tmp_path: Path) -> No
         assert (info.reason, sandbox.state) == ("ContainerStatusUnknown", SandboxState.NOT_READY)
         again = await start(runtime, tmp_path, shell("echo again", log_path="main/1.log"))
         assert output(await end(runtime, again)) == "again\n"
-        os.kill(shim, signal.SIGKILL)
+        power_cut(shim)
         await remove_all(runtime)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from drakit.base.clock import FakeClock, RealClock
-from drakit.nodeagent.runtimes.cgroups import NO_CGROUP, Cgroups, weight
+from drakit.nodeagent.runtimes.cgroups import NO_CGROUP, Cgroups, cgroup_name, weight
 from drakit.nodeagent.runtimes.contract import ContainerLimits, LimitsRefused
 
 LIMITS = ContainerLimits(cpu_shares=512, cpu_quota=50_000, memory_bytes=1 << 20, pids=100)
@@ -93,6 +93,32 @@ def test_what_an_earlier_agent_left_is_swept_up_and_the_rest_kept(tmp_path: Path
         cgroups.make(path, ContainerLimits())
     cgroups.sweep({"pod2/c2"})
     assert [path.name for path in (tmp_path / "memory/drakit/node").iterdir()] == ["pod2"]
+
+
+def test_two_nodes_of_one_name_on_one_machine_leave_each_other_alone(tmp_path: Path) -> None:
+    root = version_one(tmp_path / "cgroup")
+    one, other = (Cgroups(cgroup_name("node-1", tmp_path / directory), root=root) for directory in ("a", "b"))
+    made = one.make("pod1/c1", LIMITS)  # no process is in it yet: the container is just being started
+    other.sweep(())
+    asyncio.run(other.clear(RealClock()))
+    other.leave()
+    assert all(Path(each).parent.is_dir() for each in made.procs)
+
+
+def test_a_directory_and_a_link_to_it_name_the_same_cgroup(tmp_path: Path) -> None:
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "directory")
+    assert cgroup_name("node", tmp_path / "link") == cgroup_name("node", tmp_path / "directory")
+
+
+def test_everything_goes_when_the_last_container_has_ended(tmp_path: Path) -> None:
+    root = version_one(tmp_path / "cgroup")
+    cgroups = Cgroups("node", root=root)
+    for path in ("pod1/c1", "pod2/c2"):
+        cgroups.make(path, ContainerLimits())
+    asyncio.run(cgroups.clear(RealClock()))
+    cgroups.leave()
+    assert [list((root / each / "drakit").iterdir()) for each in ("cpu", "memory", "pids")] == [[], [], []]
 
 
 def test_a_cgroup_that_is_in_use_for_a_moment_is_removed_after_it(tmp_path: Path) -> None:

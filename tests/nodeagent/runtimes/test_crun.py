@@ -18,7 +18,7 @@ import pytest
 
 from drakit.base.clock import RealClock
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
-from drakit.nodeagent.runtimes.cgroups import Cgroups
+from drakit.nodeagent.runtimes.cgroups import Cgroups, cgroup_name
 from drakit.nodeagent.runtimes.contract import (
     BindMount,
     ContainerLimits,
@@ -45,7 +45,7 @@ async def runtime_in(base: Path, root: Path, **changes: Any) -> AsyncIterator[Cr
     settings: dict[str, Any] = {
         "clock": RealClock(),
         "cdi": CdiRegistry([base / "cdi"]),
-        "cgroups": Cgroups(f"test-{base.name}"),
+        "cgroups": Cgroups(cgroup_name("test", base)),
         "images": ImageStore(base / "images", table={"tiny": root}, root=base / "layouts"),
     }
     async with CrunRuntime(base / "runtime", **(settings | changes)) as runtime:

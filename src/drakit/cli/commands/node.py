@@ -37,7 +37,7 @@ from drakit.nodeagent.containers.logrotation import LogBounds
 from drakit.nodeagent.node.facts import DEFAULT_PODS, parse_reserved, this_machine
 from drakit.nodeagent.node.thresholds import DEFAULT_EVICTION_HARD, parse_thresholds
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
-from drakit.nodeagent.runtimes.cgroups import Cgroups
+from drakit.nodeagent.runtimes.cgroups import Cgroups, cgroup_name
 from drakit.nodeagent.runtimes.contract import Runtime
 from drakit.nodeagent.server import NodeCertificates
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
@@ -69,7 +69,9 @@ class RuntimeFlags(FlagGroup, frozen=True, kw_only=True):
         Path | None, typer.Option(help="Root file systems or OCI layouts by image name, for crun.")
     ] = None
     cdi_dir: Annotated[list[Path] | None, typer.Option(help="Directories of CDI files; may be repeated.")] = None
-    cgroup_root: Annotated[str, typer.Option(help="The name of the cgroup of all pods; else the node's.")] = ""
+    cgroup_root: Annotated[
+        str, typer.Option(help="The cgroup of all pods, of this agent alone; else by node and directory.")
+    ] = ""
     allow_remote_api: Annotated[
         bool,
         typer.Option("--allow-remote-api", help="Run processes for an API server that listens beyond this machine."),
@@ -239,6 +241,10 @@ def make_runtime(flags: RuntimeFlags, settings: AgentSettings, clock: Clock, ser
     return makers[flags.runtime]()
 
 
+def _cgroups(flags: RuntimeFlags, settings: AgentSettings) -> Cgroups:
+    return Cgroups(flags.cgroup_root or cgroup_name(settings.node, settings.paths.root))
+
+
 def _process(flags: RuntimeFlags, settings: AgentSettings, clock: Clock, server: str) -> Runtime:
     from drakit.nodeagent.runtimes.process import ProcessRuntime
 
@@ -247,7 +253,7 @@ def _process(flags: RuntimeFlags, settings: AgentSettings, clock: Clock, server:
         clock=clock,
         cdi=CdiRegistry(flags.cdi_dir or DEFAULT_CDI),
         host_ip=settings.machine.internal_ip,
-        cgroups=Cgroups(flags.cgroup_root or settings.node),
+        cgroups=_cgroups(flags, settings),
         api_addresses=[urlsplit(server).hostname or "localhost"],
         allow_remote=flags.allow_remote_api,
     )
@@ -261,7 +267,7 @@ def _crun(flags: RuntimeFlags, settings: AgentSettings, clock: Clock) -> Runtime
         clock=clock,
         cdi=CdiRegistry(flags.cdi_dir or DEFAULT_CDI),
         host_ip=settings.machine.internal_ip,
-        cgroups=Cgroups(flags.cgroup_root or settings.node),
+        cgroups=_cgroups(flags, settings),
         images=ImageStore(settings.paths.root / "images", root=flags.image_dir),
     )
 

@@ -36,7 +36,7 @@ from drakit.drivers.profiles import YAML_LOADER
 from drakit.nodeagent.containers.logrotation import LogBounds
 from drakit.nodeagent.node.facts import this_machine
 from drakit.nodeagent.runtimes.cdi import CdiRegistry
-from drakit.nodeagent.runtimes.cgroups import Cgroups
+from drakit.nodeagent.runtimes.cgroups import Cgroups, cgroup_name
 from drakit.nodeagent.runtimes.process import ProcessRuntime, refuse_remote
 from drakit.nodeagent.server import NodeCertificates
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
@@ -88,9 +88,9 @@ async def end_forgotten(directory: Path, kept: Sequence[str] = ()) -> None:
     """
     for place in _places(directory):
         if place.name not in kept:
-            cgroups = Cgroups(place.name)
+            cgroups = Cgroups(cgroup_name(place.name, place))
             runtime = ProcessRuntime(place / "runtime", clock=RealClock(), cdi=CdiRegistry(()), cgroups=cgroups)
-            await _end_containers(runtime)
+            await _end_containers(runtime, cgroups)
 
 
 def _places(directory: Path) -> list[Path]:
@@ -150,6 +150,7 @@ class EmbeddedNode:
         (place / "cdi").mkdir(parents=True, exist_ok=True)
         self._root = short_path(place)
         self._cdi = self._root / "cdi"
+        self._cgroups = Cgroups(cgroup_name(name, place))
         self._agent = make_agent(
             client,
             self._runtime(),
@@ -178,7 +179,7 @@ class EmbeddedNode:
             self._root / "runtime",
             clock=self._around.clock,
             cdi=CdiRegistry((self._cdi,)),
-            cgroups=Cgroups(self._name),
+            cgroups=self._cgroups,
             api_addresses=[self._plan.address],
             allow_remote=self._plan.allow_remote,
         )
@@ -232,7 +233,7 @@ class EmbeddedNode:
     async def _end(self, agent: asyncio.Task[None]) -> None:
         await self._agent.stop()
         await agent
-        await _end_containers(self._runtime())
+        await _end_containers(self._runtime(), self._cgroups)
         if self._root.is_symlink():
             self._root.unlink()
 
@@ -256,10 +257,12 @@ def short_path(directory: Path) -> Path:
     return link
 
 
-async def _end_containers(runtime: ProcessRuntime) -> None:
+async def _end_containers(runtime: ProcessRuntime, cgroups: Cgroups) -> None:
     async with runtime:
         going = [each.id for each in await runtime.containers()]
         await asyncio.gather(*(_quietly(runtime, each) for each in going))
+        # The directory may go with this process, and nobody would come back for them.
+        await cgroups.clear(RealClock())
 
 
 async def _quietly(runtime: ProcessRuntime, container: str) -> None:

@@ -9,6 +9,7 @@ Version 2 is used where the unified hierarchy has the memory controller; a machi
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +36,17 @@ class Cgroup:
 NO_CGROUP = Cgroup()
 
 
+def cgroup_name(node: str, directory: Path) -> str:
+    """The name of a node's cgroups: by its directory, as two nodes of one machine may have the same name.
+
+    An agent removes empty cgroups that it does not know. Those of another one may be empty because their container is
+    just being started.
+    """
+    return f"{node}-{hashlib.sha256(bytes(directory.resolve())).hexdigest()[:12]}"
+
+
 class Cgroups:
-    """All cgroups of one agent, below `drakit/<name>` of each hierarchy."""
+    """All cgroups of one agent, below `drakit/<name>` of each hierarchy. Invariant: no other agent has its name."""
 
     def __init__(self, name: str, *, root: Path = Path("/sys/fs/cgroup")) -> None:
         self._name = name
@@ -69,11 +79,13 @@ class Cgroups:
 
     def sweep(self, known: Collection[str]) -> None:
         """Remove what an earlier agent left: everything empty that is not among the paths of known containers."""
-        for base in self._directories(""):
-            for leaf in base.glob("*/*/"):
-                path = str(leaf.relative_to(base))
-                if path not in known:
-                    self._remove(path)
+        for path in self._paths() - set(known):
+            self._remove(path)
+
+    async def clear(self, clock: Clock) -> None:
+        """Remove all of them, once no container runs any more."""
+        for path in self._paths():
+            await self.remove(path, clock)
 
     def leave(self) -> None:
         """Remove the agent's own cgroup, unless pods run on in it."""
@@ -101,6 +113,10 @@ class Cgroups:
             with contextlib.suppress(OSError):  # the pod's, once its last container is gone
                 directory.parent.rmdir()
         return not any(directory.exists() for directory in directories)
+
+    def _paths(self) -> set[str]:
+        """Of the containers whose cgroups are there."""
+        return {str(leaf.relative_to(base)) for base in self._directories("") for leaf in base.glob("*/*/")}
 
     def _directories(self, path: str) -> list[Path]:
         if self.version == 2:
