@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -28,7 +30,7 @@ def _free_port() -> int:
 
 
 class Member:
-    """One etcd process; `restart` goes on with its data."""
+    """One etcd process; `start` after `kill` goes on with its data."""
 
     def __init__(self, name: str, directory: Path, peers: dict[str, str]) -> None:
         self.name = name
@@ -56,6 +58,16 @@ class Member:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+    def pause(self) -> None:
+        """Stop it as it stands. On return all its threads have stopped: no answer comes any more."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGSTOP)
+            os.waitpid(self.process.pid, os.WUNTRACED)
+
+    def resume(self) -> None:
+        if self.process is not None:
+            self.process.send_signal(signal.SIGCONT)
 
     def wait_ready(self, seconds: float = 30.0) -> None:
         host, _, port = self.client.removeprefix("http://").partition(":")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
@@ -15,17 +15,22 @@ from drakit.base.errors import UsageError
 from drakit.store import (
     Compacted,
     Conflict,
+    FutureRevision,
+    Guard,
     KeyExists,
     KeyNotFound,
+    Overtaken,
     Retention,
     SchemaTooNew,
     StoreUnavailable,
     WatcherTooSlow,
+    WriteTerms,
 )
 from drakit.store.etcd import EtcdAccess, EtcdStore
 from drakit.store.etcd import etcd_pb2 as pb
 from drakit.store.etcd.connection import Connection
 from drakit.store.etcd.engine import trusts_progress
+from drakit.store.freshness import accept_unverified_reads
 from tests.builders.etcd import Member, etcd_cluster
 from tests.builders.loop import on_loop
 from tests.store.engines import read
@@ -137,6 +142,91 @@ async def test_a_replica_whose_history_was_compacted_away_reads_everything_anew(
         assert (await other.list("/k/")).revision >= 4
 
 
+async def _lease_of(store: EtcdStore, key: str) -> int:
+    (found,) = (await store._range(pb.RangeRequest(key=store._keys.of(key)))).kvs
+    return found.lease
+
+
+@on_loop
+async def test_a_key_with_a_ttl_goes_by_itself_and_a_later_write_counts_anew(place: EtcdAccess) -> None:
+    async with two(place) as (one, other):
+        watch = await other.watch("/k/", after=await other.revision())
+        short = WriteTerms(ttl=1.0)
+        gone = [await one.create(f"/k/{number}", b"1", terms=short) for number in range(3)]
+        kept = await one.create("/k/kept", b"1", terms=WriteTerms(ttl=600.0))
+        assert await _lease_of(one, kept.key)
+        kept = await other.update("/k/kept", b"2", expected=kept.revision)
+        assert not await _lease_of(one, kept.key)
+        seen = await read(watch, 8)
+        ended = [event for event in seen if event.record is None]
+        # Each in a revision of its own: who goes on after one of them misses none.
+        assert len({event.revision for event in ended}) == 3
+        assert sorted((event.key, event.previous) for event in ended) == sorted((each.key, each) for each in gone)
+        assert (await one.list("/k/")).records == [kept]
+
+
+@on_loop
+async def test_of_two_guarded_writes_that_have_not_seen_each_other_one_is_refused(place: EtcdAccess) -> None:
+    async with two(place) as (one, other):
+        seen = (await one.create("/k/0", b"")).revision
+        first = await one.create("/k/a", b"", terms=WriteTerms(guard=Guard(("x", "y"), seen)))
+        with pytest.raises(Overtaken) as caught:
+            await other.create("/k/b", b"", terms=WriteTerms(guard=Guard(("y", "z"), seen)))
+        assert caught.value.revision == first.revision
+        with pytest.raises(KeyNotFound):
+            await one.get("/k/b")
+        # Under other names, and by who has seen it, it may be written.
+        await other.create("/k/c", b"", terms=WriteTerms(guard=Guard(("z",), seen)))
+        again = await other.create("/k/b", b"", terms=WriteTerms(guard=Guard(("y",), first.revision)))
+        # Of a key that has moved, a guard that holds does not distract.
+        with pytest.raises(Conflict):
+            await one.update("/k/a", b"", expected=seen, terms=WriteTerms(guard=Guard(("y",), again.revision)))
+        assert await one.count("/k/") == 4
+
+
+@on_loop
+async def test_guarded_writes_at_random_are_as_if_one_came_after_the_other(place: EtcdAccess) -> None:
+    """Each writer takes a number only if it has seen nobody take it: without the guard some would be taken twice."""
+
+    async def take(store: EtcdStore, name: str, number: int) -> int:
+        while True:
+            page = await store.list("/taken/")
+            if any(record.value == b"%d" % number for record in page.records):
+                return 0
+            terms = WriteTerms(guard=Guard((f"n{number}",), page.revision))
+            try:
+                await store.create(f"/taken/{name}", b"%d" % number, terms=terms)
+            except Overtaken:
+                continue
+            return 1
+
+    async with two(place) as (one, other):
+        writers = [
+            take(store, f"{number}-{who}-{turn}", number)
+            for number in range(10)
+            for turn in range(3)
+            for who, store in enumerate((one, other))
+        ]
+        Random(5).shuffle(writers)
+        assert sum(await asyncio.gather(*writers)) == 10
+        assert sorted(int(each.value) for each in (await one.list("/taken/")).records) == [*range(10)]
+
+
+@on_loop
+async def test_several_keys_that_somebody_deletes_in_one_transaction_are_noticed(place: EtcdAccess) -> None:
+    async with await EtcdStore.open(place) as store:
+        for number in range(4):
+            await store.create(f"/k/{number}", b"")
+        watch = await store.watch("/k/", after=await store.revision())
+        start, end = store._keys.range("/k/", "/k/0")
+        every = pb.RequestOp(request_delete_range=pb.DeleteRangeRequest(key=start, range_end=end))
+        await store._connection.endpoint.kv.Txn(pb.TxnRequest(success=[every]))
+        assert (await anext(watch)).key == "/k/1"
+        with pytest.raises(WatcherTooSlow):
+            await anext(watch)
+        assert [each.key for each in (await store.list("/k/")).records] == ["/k/0"]
+
+
 @on_loop
 async def test_a_prefix_of_a_newer_drakit_is_not_touched(place: EtcdAccess) -> None:
     async with await EtcdStore.open(place):
@@ -198,14 +288,21 @@ async def test_a_member_that_dies_or_hangs_is_left_and_without_a_majority_writes
         members[0].kill()
         await settled(store, "/k/1")
         assert (await anext(watch)).key == "/k/1"
-        process = members[1].process
-        assert process is not None
-        process.send_signal(signal.SIGSTOP)
+        members[1].pause()
         with pytest.raises(StoreUnavailable, match="etcd does not answer"):
             await store.create("/k/lost", b"")
         with pytest.raises(StoreUnavailable):
             await store.get("/k/0")
-        process.send_signal(signal.SIGCONT)
+        with accept_unverified_reads() as reads:
+            assert [each.key for each in (await store.list("/k/")).records] == ["/k/0", "/k/1"]
+            assert (await store.get("/k/1")).value == b""
+            assert reads.age is not None
+            # Of what is newer than the copy nothing is told, not even that it is not there.
+            with pytest.raises(FutureRevision):
+                await store.get("/k/0", revision=await store.revision() + 1)
+        with accept_unverified_reads(), pytest.raises(StoreUnavailable):
+            await store.create("/k/refused", b"")
+        members[1].resume()
         members[0].start()
         await settled(store, "/k/2")
         # Every write is there once, in order, and none that was refused for good has come in between twice.
@@ -213,4 +310,8 @@ async def test_a_member_that_dies_or_hangs_is_left_and_without_a_majority_writes
         while "/k/2" not in keys:
             keys.append((await anext(watch)).key)
         assert len(set(keys)) == len(keys)
+        assert "/k/refused" not in keys
+        with accept_unverified_reads() as reads:
+            await store.get("/k/2")
+        assert reads.age is None
         assert {"/k/0", "/k/1", "/k/2"} <= {each.key for each in (await store.list("/k/")).records}

@@ -12,6 +12,7 @@ from drakit.store.errors import (
     FutureRevision,
     KeyExists,
     KeyNotFound,
+    Overtaken,
     SchemaTooNew,
     StoreClosed,
     StoreLocked,
@@ -20,18 +21,21 @@ from drakit.store.errors import (
 )
 from drakit.store.history import Retention
 from drakit.store.memory import MemoryStore
-from drakit.store.records import EventType, Record, RecordPage, Stats, StoreEvent
+from drakit.store.records import PLAIN, EventType, Guard, Record, RecordPage, Stats, StoreEvent, WriteTerms
 from drakit.store.sqlite import SQLiteStore
 
 __all__ = [
+    "PLAIN",
     "Compacted",
     "Conflict",
     "Corrupt",
     "EventType",
     "FutureRevision",
+    "Guard",
     "KeyExists",
     "KeyNotFound",
     "MemoryStore",
+    "Overtaken",
     "Record",
     "RecordPage",
     "Retention",
@@ -45,4 +49,5 @@ __all__ = [
     "StoreUnavailable",
     "StoreWatch",
     "WatcherTooSlow",
+    "WriteTerms",
 ]

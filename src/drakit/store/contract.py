@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
-from drakit.store.records import Record, RecordPage, Stats, StoreEvent
+from drakit.store.records import PLAIN, Record, RecordPage, Stats, StoreEvent, WriteTerms
 
 EMPTY_REVISION = 1
 """Where an empty store stands. Not 0: clients of Kubernetes read that as "any revision"."""
@@ -74,23 +74,27 @@ class StoreWatch(ABC):
 class Store(ABC):
     """Keys, values and their history. See the module for what holds for every method."""
 
+    shared = False
+    """Whether other processes write to the same store. Such an engine heeds `WriteTerms`; the others need none: all
+    writers are in one process, and can agree there."""
+
     @abstractmethod
     async def revision(self) -> int:
         """The revision of the latest write; never goes back, also not over a restart."""
 
     @abstractmethod
-    async def create(self, key: str, value: bytes) -> Record:
+    async def create(self, key: str, value: bytes, *, terms: WriteTerms = PLAIN) -> Record:
         """Write a key that is not there.
 
-        Raises KeyExists (with the current record), StoreUnavailable, ValueError for an empty key or one that is not
-        valid Unicode.
+        Raises KeyExists (with the current record), StoreUnavailable, Overtaken, ValueError for an empty key or one that
+        is not valid Unicode.
         """
 
     @abstractmethod
-    async def update(self, key: str, value: bytes, *, expected: int) -> Record:
+    async def update(self, key: str, value: bytes, *, expected: int, terms: WriteTerms = PLAIN) -> Record:
         """Replace the value of a key whose latest write had the revision `expected`.
 
-        Raises Conflict (with the current record), KeyNotFound, StoreUnavailable.
+        Raises Conflict (with the current record), KeyNotFound, StoreUnavailable, Overtaken.
         """
 
     @abstractmethod

@@ -17,7 +17,7 @@ from typing import cast
 from drakit.base.clock import Clock
 from drakit.store.contract import DEFAULT_BUFFER, Store, StoreWatch
 from drakit.store.errors import Conflict, KeyExists, KeyNotFound, StoreClosed
-from drakit.store.records import Record, RecordPage, Stats, StoreEvent
+from drakit.store.records import PLAIN, Record, RecordPage, Stats, StoreEvent, WriteTerms
 from drakit.store.state import State
 from drakit.store.watches import Dispatcher
 
@@ -36,24 +36,24 @@ class EmbeddedStore(Store):
     async def revision(self) -> int:
         return self._open().revision
 
-    async def create(self, key: str, value: bytes) -> Record:
+    async def create(self, key: str, value: bytes, *, terms: WriteTerms = PLAIN) -> Record:
         _check_key(key)
         # Nothing suspends between this and the reservation in `_commit`: else two creates of one key could both pass.
         state = await self._reserve(key)
         current = state.records.get(key)
         if current is not None:
             raise KeyExists(current)
-        event = await self._commit(key, value)
+        event = await self._commit(key, value, terms)
         return cast("Record", event.record)  # only a deletion has none
 
-    async def update(self, key: str, value: bytes, *, expected: int) -> Record:
+    async def update(self, key: str, value: bytes, *, expected: int, terms: WriteTerms = PLAIN) -> Record:
         _expect(await self._reserve(key), key, expected)
-        event = await self._commit(key, value)
+        event = await self._commit(key, value, terms)
         return cast("Record", event.record)  # only a deletion has none
 
     async def delete(self, key: str, *, expected: int) -> Record:
         last = _expect(await self._reserve(key), key, expected)
-        event = await self._commit(key, None)
+        event = await self._commit(key, None, PLAIN)
         return Record(key, last.value, last.created, event.revision)
 
     async def get(self, key: str, *, revision: int | None = None) -> Record:
@@ -107,7 +107,7 @@ class EmbeddedStore(Store):
         )
 
     @abstractmethod
-    async def _commit(self, key: str, value: bytes | None) -> StoreEvent:
+    async def _commit(self, key: str, value: bytes | None, terms: WriteTerms) -> StoreEvent:
         """Make a change durable (no value: a deletion) and `_publish` it; raise StoreUnavailable if it cannot be.
 
         The change was checked against the state, with no turn of the loop since.

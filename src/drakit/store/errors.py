@@ -6,6 +6,7 @@ Retryable
   base.Unavailable
     StoreUnavailable    disk full, read-only or failing: nothing was applied; a later try may succeed
     StoreLocked         another process, or another store of this one, has the file open
+  Overtaken             another guarded write came first: judge again what is there at `revision`, and write again
   WatcherTooSlow        the watch was dropped: watch again after `progress`
 Terminal
   base.AlreadyExists
@@ -40,6 +41,14 @@ class StoreUnavailable(base.Unavailable):
 
 class StoreLocked(base.Unavailable):
     """Somebody else has the file open."""
+
+
+class Overtaken(base.Retryable):
+    """Another write under the same guard was applied at `revision`; this one was not."""
+
+    def __init__(self, revision: int) -> None:
+        self.revision = revision
+        super().__init__(f"another write under the same guard came first, at revision {revision}")
 
 
 class WatcherTooSlow(base.Retryable):

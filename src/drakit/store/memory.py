@@ -12,7 +12,7 @@ from drakit.base.clock import Clock, RealClock
 from drakit.store.embedded import EmbeddedStore
 from drakit.store.errors import StoreClosed
 from drakit.store.history import Retention
-from drakit.store.records import StoreEvent
+from drakit.store.records import StoreEvent, WriteTerms
 from drakit.store.state import State
 
 
@@ -25,7 +25,7 @@ class MemoryStore(EmbeddedStore):
             self._closed = True
             self._watches.close(StoreClosed())
 
-    async def _commit(self, key: str, value: bytes | None) -> StoreEvent:
+    async def _commit(self, key: str, value: bytes | None, terms: WriteTerms) -> StoreEvent:  # noqa: ARG002
         event = self._state.event(self._state.revision + 1, key, value)
         if self._publish(event):
             # A loop of writes never suspends here: without this turn it would drop watchers that keep up well.

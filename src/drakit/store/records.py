@@ -56,6 +56,27 @@ class StoreEvent(msgspec.Struct, frozen=True, gc=False):
         return None if self.previous is None else self.previous.value
 
 
+class Guard(msgspec.Struct, frozen=True):
+    """A write with a guard fails (Overtaken) if another write under one of its names came after the revision `seen`.
+
+    So whoever has judged everything up to `seen` knows that its judgement still holds when the write is applied.
+    """
+
+    names: tuple[str, ...]
+    seen: int
+
+
+class WriteTerms(msgspec.Struct, frozen=True):
+    """What a store that is shared by processes does beside the write itself."""
+
+    ttl: float | None = None
+    """Seconds after which the key goes by itself; a later write of it counts anew, or ends that if it has none."""
+    guard: Guard | None = None
+
+
+PLAIN = WriteTerms()
+
+
 class RecordPage(msgspec.Struct, frozen=True):
     """A part of a range, in key order, as it stood at `revision`.
 

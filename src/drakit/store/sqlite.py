@@ -22,7 +22,7 @@ from drakit.store.errors import Corrupt, StoreClosed
 from drakit.store.groupcommit import Change, GroupCommit
 from drakit.store.history import Retention
 from drakit.store.journal import Journal
-from drakit.store.records import StoreEvent
+from drakit.store.records import StoreEvent, WriteTerms
 from drakit.store.replay import Unsound, rebuild
 from drakit.store.state import State
 
@@ -70,7 +70,7 @@ class SQLiteStore(EmbeddedStore):
                 await self._shut_down()
                 self._shut = True
 
-    async def _commit(self, key: str, value: bytes | None) -> StoreEvent:
+    async def _commit(self, key: str, value: bytes | None, terms: WriteTerms) -> StoreEvent:  # noqa: ARG002
         return await self._group.submit(key, value)
 
     def _forget(self, revisions: Sequence[int]) -> None:

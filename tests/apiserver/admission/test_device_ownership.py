@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -14,8 +14,10 @@ import pytest
 from drakit.apiserver import Settings, build_server
 from drakit.base.clock import FakeClock
 from drakit.store import SQLiteStore
+from drakit.store.etcd import EtcdAccess, EtcdStore
 from tests.apiserver.calls import CLAIMS, SLICES, Answer, Api, on_loop, serving
 from tests.builders.documents import DRIVER, Plain, claim_document, request_of, slice_document
+from tests.builders.etcd import etcd_cluster
 
 OWNED = Settings(enable_plugins=("DeviceOwnership",))
 NODE = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-a"]}]}]}
@@ -229,33 +231,78 @@ def any_allocation(random: Random) -> list[Plain]:
             return [result(each) for each in chosen]
 
 
+async def write_at_random(apis: Sequence[Api], seed: int, *, clients: int = 6, writes: int = 30) -> set[int]:
+    """Clients, each of one of the servers, allocate and free at random; the codes that they got."""
+    labels = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+    await apis[0].patch("/api/v1/namespaces/default", labels)
+    await publish(apis[0])
+    names = [f"c{each}" for each in range(8)]
+    await make_claims(apis[0], *names)
+    codes: set[int] = set()
+
+    async def client(number: int) -> None:
+        random, api = Random(seed * 100 + number), apis[number % len(apis)]
+        for _ in range(writes):
+            name = random.choice(names)
+            if random.randrange(10) == 0:
+                await api.delete(f"{CLAIMS}/{name}")
+                await api.create(CLAIMS, claim_document(name, request_of("gpu")))
+                continue
+            if (await api.get(f"{CLAIMS}/{name}")).code != 200:
+                continue
+            wanted = any_allocation(random)
+            if wanted:  # an allocation never changes: it goes first
+                await allocate(api, name)
+            codes.add((await allocate(api, name, *wanted)).code)
+            await asyncio.sleep(0)
+            assert overdrawn((await api.get(CLAIMS)).body["items"]) == []
+
+    await asyncio.gather(*(client(number) for number in range(clients)))
+    return codes
+
+
 @on_loop
 @pytest.mark.parametrize("seed", range(5))
 async def test_many_clients_that_write_at_random_never_overdraw_the_ledger(tmp_path: Path, seed: int) -> None:
     async with on_disk(tmp_path, Settings(enable_plugins=("DeviceOwnership",), random=Random(seed))) as api:
-        labels = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
-        await api.patch("/api/v1/namespaces/default", labels)
-        await publish(api)
-        names = [f"c{each}" for each in range(8)]
-        await make_claims(api, *names)
-        codes: list[int] = []
+        assert {200, 409} <= await write_at_random([api], seed)
 
-        async def client(number: int) -> None:
-            random = Random(seed * 100 + number)
-            for _ in range(30):
-                name = random.choice(names)
-                if random.randrange(10) == 0:
-                    await api.delete(f"{CLAIMS}/{name}")
-                    await api.create(CLAIMS, claim_document(name, request_of("gpu")))
-                    continue
-                if (await api.get(f"{CLAIMS}/{name}")).code != 200:
-                    continue
-                wanted = any_allocation(random)
-                if wanted:  # an allocation never changes: it goes first
-                    await allocate(api, name)
-                codes.append((await allocate(api, name, *wanted)).code)
-                await asyncio.sleep(0)
-                assert overdrawn((await api.get(CLAIMS)).body["items"]) == []
 
-        await asyncio.gather(*(client(number) for number in range(6)))
-        assert {200, 409} <= set(codes)
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with etcd_cluster(tmp_path_factory.mktemp("etcd")) as (member,):
+        yield member.client
+
+
+@asynccontextmanager
+async def on_etcd(address: str, prefix: str) -> AsyncIterator[Api]:
+    clock = FakeClock()
+    async with (
+        await EtcdStore.open(EtcdAccess(endpoints=(address,), prefix=prefix)) as store,
+        await build_server(store, clock=clock, settings=OWNED) as server,
+    ):
+        yield Api(server, clock)
+
+
+@on_loop
+@pytest.mark.parametrize("seed", range(3))
+async def test_two_servers_on_one_etcd_never_overdraw_the_ledger(etcd: str, seed: int) -> None:
+    async with on_etcd(etcd, f"/random-{seed}") as one, on_etcd(etcd, f"/random-{seed}") as other:
+        assert {200, 409} <= await write_at_random([one, other], seed, clients=8, writes=15)
+
+
+@on_loop
+async def test_of_two_servers_that_allocate_one_device_at_once_one_is_refused(etcd: str) -> None:
+    async with on_etcd(etcd, "/at-once") as one, on_etcd(etcd, "/at-once") as other:
+        await publish(one)
+        for turn in range(10):
+            names = [f"{turn}-one", f"{turn}-other"]
+            await make_claims(one, *names)
+            answers = await asyncio.gather(
+                *(allocate(api, name, result("d0")) for api, name in zip((one, other), names, strict=True))
+            )
+            assert sorted(answer.code for answer in answers) == [200, 409]
+            # Free again by the other server than the one that allocates next: its ledger must not be behind.
+            for name, answer in zip(names, answers, strict=True):
+                if answer.code == 200:
+                    assert (await allocate(other, name)).code == 200

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from drakit.api.exchange import User
 from drakit.api.objects.partial import Partial
@@ -19,6 +19,7 @@ from drakit.apiserver.storage.objects import StoredObject
 from drakit.base import status
 from drakit.base.errors import UsageError
 from drakit.base.structs import Model
+from drakit.store import Guard
 
 CREATE = "CREATE"
 UPDATE = "UPDATE"
@@ -37,6 +38,19 @@ UPSTREAM = frozenset(
     )
 )  # fmt: skip
 """Plugins of kube-apiserver that this server does not have. A flag may name them to disable them."""
+
+
+class WriteGuard(Protocol):
+    """What a judgement rests on that others may overtake, in a store that several servers share."""
+
+    @property
+    def terms(self) -> Guard:
+        """What must hold when the object is stored."""
+        ...
+
+    async def judge_again(self) -> None:
+        """Take in what others wrote, and judge anew. Raise ApiError to refuse."""
+        ...
 
 
 @dataclass(slots=True)
@@ -74,6 +88,8 @@ class ObjectChange:
     """State of plugins between the two rounds, by the name of the plugin."""
     after: list[Callable[[], None]] = field(default_factory=list)
     """Called when the write is over, however it ended: what plugins hold for it."""
+    guard: WriteGuard | None = None
+    """Set by a plugin whose judgement must still hold when the object is stored."""
     repeat: bool = False
     """Set by a plugin that changed the object so that all plugins must run once more."""
     repeated: bool = False

@@ -30,6 +30,7 @@ from drakit.apiserver.auth.authentication import (
 from drakit.apiserver.auth.authorization import AlwaysAllow, Authorizer
 from drakit.apiserver.auth.tokens.serviceaccounts import ServiceAccountTokens, new_key
 from drakit.apiserver.http.discovery import Discovery
+from drakit.apiserver.kinds.events import CORE
 from drakit.apiserver.kinds.served import served_kinds
 from drakit.apiserver.metrics import ServerMetrics
 from drakit.apiserver.nodes import NodeClient
@@ -93,7 +94,8 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     """A server that answers at once. It has tasks: close it, or use it as `async with await build_server(…)`."""
     settings = settings or Settings()
     clock = clock or RealClock()
-    objects = ObjectStore(store, largest=settings.largest_object, encryption=settings.encryption)
+    lifetimes = {CORE.qualified: settings.event_ttl} if settings.event_ttl is not None else {}
+    objects = ObjectStore(store, largest=settings.largest_object, encryption=settings.encryption, lifetimes=lifetimes)
     access = AccessControl(objects, settings.modes, aggregate=settings.aggregate_roles)
     # Three threads: a policy's expression does not wait for the compilation of a large claim, nor for a large object.
     workers = Worker("drakit-expressions"), Worker("drakit-selectors"), Worker("drakit-objects")

@@ -4,6 +4,9 @@ In:  writes of events, as this process makes them; the clock.
 Out: deletions. Watches see them like any other.
 
 Events stand in the order of their last write, so a round looks only at those that have ended.
+
+A shared store ends by itself what is written with a lifetime. There only the events that were found at the start are
+looked after, as they may have come from elsewhere; one that is written again has a lifetime from then on.
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ class EventExpiry:
         self._clock = clock
         self._ttl = ttl
         self._written: OrderedDict[str, float] = OrderedDict()
+        self._found: dict[str, int] = {}
+        """Revisions of the events that were there at the start."""
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -46,6 +51,7 @@ class EventExpiry:
         now, monotonic = self._clock.now(), self._clock.monotonic()
         page = await self._objects.store.list(prefix_of(CORE))
         found = [(_last_write(self._objects.from_record(CORE, each).document), each.key) for each in page.records]
+        self._found = {each.key: each.revision for each in page.records}
         for moment, key in sorted(found):
             self._written.setdefault(key, monotonic - max((now - moment).total_seconds(), 0.0))
         self._task = asyncio.create_task(self._run())
@@ -61,8 +67,9 @@ class EventExpiry:
     def _observe(self, stored: StoredObject, *, gone: bool) -> None:
         if stored.kind is not CORE:
             return
-        if gone:
+        if gone or self._objects.store.shared:
             self._written.pop(stored.key, None)
+            self._found.pop(stored.key, None)
         else:
             self._written[stored.key] = self._clock.monotonic()
             self._written.move_to_end(stored.key)
@@ -94,7 +101,8 @@ class EventExpiry:
         namespace, _, name = key.removeprefix(prefix_of(CORE)).rpartition("/")
         try:
             found = await self._objects.find(CORE, namespace, name)
-            if found is not None:
+            revision = self._found.pop(key, 0)
+            if found is not None and (found.revision == revision or not self._objects.store.shared):
                 await self._objects.delete(found)
         except (Conflict, ApiError):
             # Somebody wrote or deleted it just now: written anew, it is in the list again.

@@ -51,6 +51,7 @@ from drakit.apiserver.verbs.dispatch import Resources
 from drakit.apiserver.verbs.representation import in_accepted_form
 from drakit.base import fieldselectors
 from drakit.base.errors import UsageError
+from drakit.store.freshness import accept_unverified_reads
 
 log = logging.getLogger("drakit.apiserver")
 
@@ -222,8 +223,21 @@ class Server:
         if told := deprecation(target.group_version, target.kind.kind):
             warnings.append(told)
         if request.read_body is None:
-            return await self._resources.handle(ApiCall(_with_body(request), target, user, warnings, trail.annotations))
+            call = ApiCall(_with_body(request), target, user, warnings, trail.annotations)
+            return await self._handled(call, reading=info.verb in _READING)
         return await self._with_read_body(request, request.read_body, target, user, warnings, trail)
+
+    async def _handled(self, call: ApiCall, *, reading: bool) -> Response:
+        """The answer of the resource. A read that a shared store cannot verify just now is answered, and marked."""
+        if not reading or not self.context.objects.store.shared:
+            return await self._resources.handle(call)
+        with accept_unverified_reads() as reads:
+            try:
+                response = await self._resources.handle(call)
+            except ApiError as error:
+                # That something is not there is no answer from memory: it may have been written elsewhere meanwhile.
+                raise error if reads.age is None else unavailable(f"the store does not answer: {error}") from None
+        return response if reads.age is None else _unverified(response, reads.age)
 
     async def _with_read_body(
         self, request: Request, read: BodyReader, target: Target, user: User, warnings: list[str], trail: Trail
@@ -326,6 +340,14 @@ def _with_body(request: Request) -> Request:
     if request.method != "PATCH" or request.document is None:
         return request
     return msgspec.structs.replace(request, body=msgspec.json.encode(request.document))
+
+
+def _unverified(response: Response, age: float) -> Response:
+    """The mark of an answer from memory: a warning for people, and the header of HTTP caches for programs."""
+    warning = f"the store does not answer: this is what the server knew, it may be {age:.0f} s old"
+    return msgspec.structs.replace(
+        response, headers=(*response.headers, ("age", f"{age:.0f}")), warnings=(*response.warnings, warning)
+    )
 
 
 def _failed(error: Exception, warnings: list[str]) -> Response:

@@ -17,7 +17,7 @@ from drakit.api.registry import Kind
 from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import ObjectStore, prefix_of
 from drakit.base.errors import Retryable
-from drakit.store import Compacted, StoreClosed, StoreEvent, WatcherTooSlow
+from drakit.store import Compacted, StoreClosed, StoreEvent, StoreWatch, WatcherTooSlow
 
 log = logging.getLogger("drakit.apiserver.auth")
 _V2 = logging.INFO - 2  # what `-v 2` lets through
@@ -47,6 +47,10 @@ class Follower:
         self._index = index
         self._seen: dict[str, int] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._watches: dict[str, StoreWatch] = {}
+        self._moved = asyncio.Event()
+        """Set, and replaced, each time the index has learnt something."""
+        self._stopped = False
 
     async def start(self) -> None:
         """Read everything; from then on follow. Once."""
@@ -62,8 +66,24 @@ class Follower:
         running = [*followed, *([False] * (len(self._kinds) - len(followed)))]
         return [kind.qualified for kind, alive in zip(self._kinds.values(), running, strict=True) if not alive]
 
+    def progress(self, kind: Kind) -> int:
+        """A revision up to which the index has every write of a kind, whoever made it; 0 while that is not known."""
+        watch = self._watches.get(prefix_of(kind))
+        return watch.progress if watch is not None else 0
+
+    async def catch_up(self) -> None:
+        """Wait until the index has all that any server has stored by now. Raise StoreClosed, StoreUnavailable."""
+        # The store may be behind other servers itself: this makes it as new as they are.
+        newest = await self._objects.store.revision()
+        while any(self.progress(kind) < newest for kind in self._kinds.values()):
+            if self._stopped:
+                raise StoreClosed
+            await self._moved.wait()
+
     async def stop(self) -> None:
         """Idempotent, also before `start`."""
+        self._stopped = True
+        self._move()
         if self._observe in self._objects.observers:
             self._objects.observers.remove(self._observe)
         tasks, self._tasks = self._tasks, []
@@ -88,9 +108,12 @@ class Follower:
                 if revision is None:
                     revision = await self._load(prefix, kind)
                 async with await self._objects.store.watch(prefix, after=revision) as watch:
+                    self._watches[prefix] = watch
+                    self._move()
                     while events := await watch.take():
                         for event in events:
                             self._apply(kind, event)
+                        self._move()
             except StoreClosed:
                 return
             except (WatcherTooSlow, Compacted):
@@ -98,7 +121,13 @@ class Follower:
             except Retryable as error:
                 log.warning("cannot follow %s: %s", kind.qualified, error)
                 await asyncio.sleep(_RETRY_SECONDS)
+            finally:
+                self._watches.pop(prefix, None)
             revision = None
+
+    def _move(self) -> None:
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
 
     def _apply(self, kind: Kind, event: StoreEvent) -> None:
         if event.record is not None:

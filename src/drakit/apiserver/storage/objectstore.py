@@ -16,7 +16,7 @@ from drakit.apiserver.failures import ApiError, object_too_large
 from drakit.apiserver.storage.encryption import NO_ENCRYPTION, Encryption
 from drakit.apiserver.storage.objects import NOTHING_PRECOMPUTED, Precomputed, StoredObject, storage_form
 from drakit.base import status
-from drakit.store import Conflict, KeyExists, KeyNotFound, Record, Store, StoreEvent
+from drakit.store import PLAIN, Conflict, Guard, KeyExists, KeyNotFound, Record, Store, StoreEvent, WriteTerms
 
 CACHED = 131_072
 SUPERSEDED = 4_096
@@ -28,6 +28,7 @@ LONG_BYTES = 16 * 1024 * 1024
 up to forty times as much memory as its bytes."""
 LARGEST = 1536 * 1024
 """Bytes of a stored object, unless set: as much as etcd takes."""
+NO_LIFETIMES: Mapping[str, float] = {}
 CHANGED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -63,8 +64,11 @@ class ObjectStore:
         cached: int = CACHED,
         largest: int = LARGEST,
         encryption: Encryption = NO_ENCRYPTION,
+        lifetimes: Mapping[str, float] = NO_LIFETIMES,
     ) -> None:
+        """`lifetimes` are seconds after which objects of a kind end. Only a shared store sees to that."""
         self.store = store
+        self._terms = {qualified: WriteTerms(ttl=seconds) for qualified, seconds in lifetimes.items()}
         self.encryption = encryption
         self._largest = largest
         self.observers: list[Observer] = []
@@ -124,7 +128,8 @@ class ObjectStore:
         value = storage_form(kind, document, spaced_parameters=spaced_parameters)
         self._check_size(kind, document, value)
         key = key_of(kind, namespace, document["metadata"]["name"])
-        record = await self.store.create(key, self.encryption.seal(kind.qualified, key, value))
+        sealed, terms = self.encryption.seal(kind.qualified, key, value), self._terms.get(kind.qualified, PLAIN)
+        record = await self.store.create(key, sealed, terms=terms)
         return self._notify(self._from_write(kind, record, value, document, precomputed))
 
     async def update(
@@ -134,8 +139,9 @@ class ObjectStore:
         *,
         spaced_parameters: bool | None = None,
         precomputed: Precomputed = NOTHING_PRECOMPUTED,
+        guard: Guard | None = None,
     ) -> StoredObject:
-        """Raise store.Conflict when somebody else has written since `old` was read."""
+        """Raise store.Conflict when somebody else has written since `old` was read, store.Overtaken for the guard."""
         value = storage_form(
             old.kind,
             document,
@@ -144,7 +150,8 @@ class ObjectStore:
         self._check_size(old.kind, document, value, old.size)
         try:
             sealed = self.encryption.seal(old.kind.qualified, old.key, value)
-            record = await self.store.update(old.key, sealed, expected=old.revision)
+            terms = WriteTerms(guard=guard) if guard is not None else self._terms.get(old.kind.qualified, PLAIN)
+            record = await self.store.update(old.key, sealed, expected=old.revision, terms=terms)
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
         self._retire(old.revision)

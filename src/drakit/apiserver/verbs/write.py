@@ -18,13 +18,14 @@ A write takes these steps, in this order:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.api.schemas.compiler import shape_of
 from drakit.apiserver.admission import rules
-from drakit.apiserver.admission.chain import CREATE, UPDATE, ObjectChange
+from drakit.apiserver.admission.chain import CREATE, UPDATE, ObjectChange, WriteGuard
 from drakit.apiserver.auth.authorization import require
 from drakit.apiserver.failures import ApiError, bad_request
 from drakit.apiserver.requests.bodies import Incoming, has_spaced_parameters, incoming, overlong_parameters
@@ -37,6 +38,7 @@ from drakit.apiserver.verbs.managedfields import manager_of, precomputed_of, tra
 from drakit.base import fields, names, status
 from drakit.base.fields import Path
 from drakit.base.status import StatusDetails
+from drakit.store import Overtaken
 
 T = TypeVar("T")
 TRIES = 100
@@ -296,9 +298,19 @@ async def _store_update(context: ServerContext, call: ApiCall, old: StoredObject
         return old
     if dry_run:
         return objects.dry_run(call.kind, call.namespace, new, old.revision)
-    return await objects.update(
-        old, new, spaced_parameters=call.spaced_parameters, precomputed=precomputed_of(call, change)
+    store = partial(
+        objects.update, old, new, spaced_parameters=call.spaced_parameters, precomputed=precomputed_of(call, change)
     )
+    return await store() if change.guard is None else await _guarded(store, change.guard)
+
+
+async def _guarded(store: Callable[..., Awaitable[StoredObject]], guard: WriteGuard) -> StoredObject:
+    """Store as long as the judgement holds. Each repetition is another's success."""
+    while True:
+        try:
+            return await store(guard=guard.terms)
+        except Overtaken:
+            await guard.judge_again()
 
 
 def _ends_deletion(call: ApiCall, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:

@@ -77,8 +77,9 @@ def node_components(plan: NodePlan) -> list[Component]:
     """The rights and classes of the drivers first, then a component per node."""
     if not plan.count:
         return []
-    installed = Component("drivers", ADMIN, lambda client, _: Installation(client, list(_manifests(plan))))
-    return [installed, *(_node_component(plan, name) for name in plan.names)]
+    applied = asyncio.Event()
+    installed = Component("drivers", ADMIN, lambda client, _: Installation(client, list(_manifests(plan)), applied))
+    return [installed, *(_node_component(plan, name, applied) for name in plan.names)]
 
 
 async def end_forgotten(directory: Path, kept: Sequence[str] = ()) -> None:
@@ -98,9 +99,9 @@ def _places(directory: Path) -> list[Path]:
     return sorted(each.parent for each in directory.glob("*/runtime"))
 
 
-def _node_component(plan: NodePlan, name: str) -> Component:
+def _node_component(plan: NodePlan, name: str, installed: asyncio.Event) -> Component:
     def make(client: Client, around: Surroundings) -> Embedded:
-        return EmbeddedNode(plan, name, client, around)
+        return EmbeddedNode(plan, name, client, around, installed)
 
     return Component(name, node_agent(name), make)
 
@@ -118,12 +119,12 @@ def _profile(plan: NodePlan, driver: str) -> str:
 
 
 class Installation:
-    """Applies manifests once; then there is nothing to do."""
+    """Applies manifests once, and sets `applied`; then there is nothing to do."""
 
-    def __init__(self, client: Client, manifests: Sequence[Plain]) -> None:
+    def __init__(self, client: Client, manifests: Sequence[Plain], applied: asyncio.Event | None = None) -> None:
         self._client = client
         self._manifests = manifests
-        self._applied = asyncio.Event()
+        self._applied = applied or asyncio.Event()
         self._stopped = asyncio.Event()
 
     async def run(self) -> None:
@@ -142,7 +143,11 @@ class Installation:
 class EmbeddedNode:
     """One node. When it stops, its containers end; the next start runs them again as their restart policy says."""
 
-    def __init__(self, plan: NodePlan, name: str, client: Client, around: Surroundings) -> None:
+    def __init__(
+        self, plan: NodePlan, name: str, client: Client, around: Surroundings, installed: asyncio.Event
+    ) -> None:
+        """`installed` is set when the drivers have their rights."""
+        self._installed = installed
         self._plan = plan
         self._name = name
         self._around = around
@@ -194,16 +199,20 @@ class EmbeddedNode:
             stack.callback(self._around.informers.of(CLAIMS).subscribe(self._agent.on_claim))
             agent = asyncio.create_task(self._agent.run(), name=self._name)
             stack.push_async_callback(self._end, agent)
-            ready = asyncio.create_task(self._agent.wait_ready())
+            ready = asyncio.create_task(self._drivers_may_start())
+            stopped = asyncio.create_task(self._stopped.wait())
             stack.callback(ready.cancel)
-            # Drivers start after the agent: it wipes the slices of its node when it starts.
-            await asyncio.wait((agent, ready), return_when=asyncio.FIRST_COMPLETED)
+            stack.callback(stopped.cancel)
+            await asyncio.wait((agent, ready, stopped), return_when=asyncio.FIRST_COMPLETED)
             for name in DRIVERS:
                 await stack.enter_async_context(self._plugin(name).running())
             self._ready.set()
-            stopped = asyncio.create_task(self._stopped.wait())
-            stack.callback(stopped.cancel)
             await asyncio.wait((agent, stopped), return_when=asyncio.FIRST_COMPLETED)
+
+    async def _drivers_may_start(self) -> None:
+        """After the agent, which wipes the slices of its node when it starts; and not before they have their rights."""
+        await self._agent.wait_ready()
+        await self._installed.wait()
 
     async def wait_ready(self) -> None:
         await self._ready.wait()

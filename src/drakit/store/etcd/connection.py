@@ -6,6 +6,8 @@ Out: stubs to call, and StoreUnavailable in place of what gRPC raises.
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -17,11 +19,14 @@ from grpc import aio
 from drakit.base.errors import UsageError
 from drakit.store.errors import StoreUnavailable
 from drakit.store.etcd.etcd_pb2 import StatusRequest
-from drakit.store.etcd.etcd_pb2_grpc import KVStub, MaintenanceStub, WatchStub
+from drakit.store.etcd.etcd_pb2_grpc import KVStub, LeaseStub, MaintenanceStub, WatchStub
 
 T = TypeVar("T")
 READ_SECONDS = 2.0
 """How long one endpoint may take to answer a read before the next one is asked."""
+ELECTION_SECONDS = 3.0
+"""How long all endpoints together may refuse before the quorum counts as lost: an election takes a second or two."""
+_PAUSE = 0.05
 _OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
@@ -55,6 +60,7 @@ class EtcdMember:
         self.channel = channel
         self.kv = KVStub(channel)
         self.watches = WatchStub(channel)
+        self.leases = LeaseStub(channel)
         self.maintenance = MaintenanceStub(channel)
 
 
@@ -66,6 +72,8 @@ class Connection:
             raise UsageError("etcd needs at least one endpoint")
         self._endpoints = tuple(EtcdMember(each, _channel(each, access)) for each in access.endpoints)
         self._turn = 0
+        self.patience = 0.0
+        """Seconds for which endpoints that refuse are asked again; each is asked once in any case."""
 
     @property
     def endpoint(self) -> EtcdMember:
@@ -78,7 +86,8 @@ class Connection:
 
     async def read(self, call: Callable[[EtcdMember], Awaitable[T]]) -> T:
         """Make a call that changes nothing, on each endpoint until one answers. Raises StoreUnavailable."""
-        for number in range(len(self._endpoints)):
+        until, asked = time.monotonic() + self.patience, 0
+        while True:
             endpoint = self.endpoint
             try:
                 return await call(endpoint)
@@ -86,9 +95,11 @@ class Connection:
                 if not is_passing(error):
                     raise
                 self.leave(endpoint)
-                if number == len(self._endpoints) - 1:
+                asked += 1
+                if asked >= len(self._endpoints) and time.monotonic() >= until:
                     raise unavailable(error) from None
-        raise AssertionError("there is at least one endpoint")
+            if asked % len(self._endpoints) == 0:
+                await asyncio.sleep(_PAUSE)
 
     async def version(self) -> tuple[int, ...]:
         """The version of the member that answers, as numbers; empty when it does not tell one."""

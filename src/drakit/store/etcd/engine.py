@@ -17,6 +17,7 @@ Invariant: `_state` holds what etcd has at `_state.revision`, and the watches we
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Self, TypeVar
 
@@ -31,17 +32,28 @@ from drakit.store.errors import (
     Conflict,
     KeyExists,
     KeyNotFound,
+    Overtaken,
     StoreClosed,
     StoreUnavailable,
     WatcherTooSlow,
 )
 from drakit.store.etcd import etcd_pb2 as pb
-from drakit.store.etcd.connection import READ_SECONDS, Connection, EtcdAccess, is_passing, unavailable
-from drakit.store.etcd.follower import EtcdFollower
+from drakit.store.etcd.connection import (
+    ELECTION_SECONDS,
+    READ_SECONDS,
+    Connection,
+    EtcdAccess,
+    EtcdMember,
+    is_passing,
+    unavailable,
+)
+from drakit.store.etcd.follower import EtcdFollower, HistoryGap
 from drakit.store.etcd.layout import read_layout
-from drakit.store.etcd.requests import Keys, write
+from drakit.store.etcd.quorum import Quorum
+from drakit.store.etcd.requests import Keys, latest_guard, write
+from drakit.store.freshness import note_unverified
 from drakit.store.history import Retention
-from drakit.store.records import Record, RecordPage, StoreEvent
+from drakit.store.records import PLAIN, Record, RecordPage, StoreEvent, WriteTerms
 from drakit.store.state import State
 
 T = TypeVar("T")
@@ -60,6 +72,8 @@ class _Stale(Exception):
 class EtcdStore(EmbeddedStore):
     """Use `open`."""
 
+    shared = True
+
     def __init__(
         self, connection: Connection, keys: Keys, state: State, clock: Clock, *, trusts_progress: bool
     ) -> None:
@@ -70,6 +84,7 @@ class EtcdStore(EmbeddedStore):
         self._follower = EtcdFollower(
             connection, keys, clock, take=self._take, restart=self._read_anew, revision=self._etcd_revision
         )
+        self._quorum = Quorum(clock, self._probe)
         self._arrivals: dict[int, asyncio.Future[None]] = {}
         self._question: asyncio.Task[None] | None = None
         self._asked = False
@@ -96,6 +111,7 @@ class EtcdStore(EmbeddedStore):
         except BaseException:
             await connection.close()
             raise
+        connection.patience = ELECTION_SECONDS
         store = cls(connection, keys, state, clock, trusts_progress=trusts_progress(version))
         store._follower.begin()
         return store
@@ -107,17 +123,18 @@ class EtcdStore(EmbeddedStore):
         if self._reserved:
             # Writes under way go to their end: their callers still need the watch to learn of the outcome.
             await asyncio.wait(list(self._reserved.values()))
+        await self._quorum.close()
         await self._follower.close()
         self._watches.close(StoreClosed())
         await self._connection.close()
 
     # Writes
 
-    async def create(self, key: str, value: bytes) -> Record:
-        return await self._judged(lambda: super(EtcdStore, self).create(key, value))
+    async def create(self, key: str, value: bytes, *, terms: WriteTerms = PLAIN) -> Record:
+        return await self._judged(lambda: super(EtcdStore, self).create(key, value, terms=terms))
 
-    async def update(self, key: str, value: bytes, *, expected: int) -> Record:
-        return await self._judged(lambda: super(EtcdStore, self).update(key, value, expected=expected))
+    async def update(self, key: str, value: bytes, *, expected: int, terms: WriteTerms = PLAIN) -> Record:
+        return await self._judged(lambda: super(EtcdStore, self).update(key, value, expected=expected, terms=terms))
 
     async def delete(self, key: str, *, expected: int) -> Record:
         return await self._judged(lambda: super(EtcdStore, self).delete(key, expected=expected))
@@ -127,6 +144,8 @@ class EtcdStore(EmbeddedStore):
 
         The copy may be behind etcd, so the first refusal makes it catch up and the write is tried again.
         """
+        self._open()
+        self._quorum.check()
         try:
             return await attempt()
         except (KeyExists, KeyNotFound, Conflict, _Stale):
@@ -137,17 +156,19 @@ class EtcdStore(EmbeddedStore):
             except _Stale:
                 await self._catch_up()
 
-    async def _commit(self, key: str, value: bytes | None) -> StoreEvent:
+    async def _commit(self, key: str, value: bytes | None, terms: WriteTerms) -> StoreEvent:
         """Reserve the key and write. A cancelled caller does not cancel the write."""
         settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reserved[key] = settled
-        return await asyncio.shield(asyncio.ensure_future(self._write(key, value, settled)))
+        return await asyncio.shield(asyncio.ensure_future(self._write(key, value, terms, settled)))
 
-    async def _write(self, key: str, value: bytes | None, settled: asyncio.Future[None]) -> StoreEvent:
+    async def _write(
+        self, key: str, value: bytes | None, terms: WriteTerms, settled: asyncio.Future[None]
+    ) -> StoreEvent:
         current = self._state.records.get(key)
         try:
             expected = self._keys.of_etcd(current.revision) if current else 0
-            revision = self._keys.revision(await self._transact(key, value, expected))
+            revision = self._keys.revision(await self._transact(key, value, expected, terms))
             # Shown to readers before the writer knows: who reads after its own write finds it.
             await self._arrive(revision)
         finally:
@@ -156,20 +177,33 @@ class EtcdStore(EmbeddedStore):
         record = None if value is None else Record(key, value, current.created if current else revision, revision)
         return StoreEvent(revision, key, record, current)
 
-    async def _transact(self, key: str, value: bytes | None, expected: int) -> int:
-        """Etcd's revision of the write. `expected` is etcd's too. Raises _Stale, StoreUnavailable."""
+    async def _transact(self, key: str, value: bytes | None, expected: int, terms: WriteTerms) -> int:
+        """Etcd's revision of the write. `expected` is etcd's too. Raises _Stale, Overtaken, StoreUnavailable."""
+        guards, seen = self._keys.guards(terms), self._keys.of_etcd(terms.guard.seen) if terms.guard else 0
+        lease = await self._lease(terms.ttl) if terms.ttl is not None and value is not None else 0
         endpoint = self._connection.endpoint
+        asked = write(self._keys.of(key), value, expected, lease=lease, guards=guards, seen=seen)
         try:
-            done = await endpoint.kv.Txn(write(self._keys.of(key), value, expected), timeout=WRITE_SECONDS)
+            done = await endpoint.kv.Txn(asked, timeout=WRITE_SECONDS)
         except aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED or not is_passing(error):
                 raise StoreUnavailable(f"etcd refuses the write: {error.details()}") from None
             # The write is not repeated: it may have been applied although the answer was lost.
             self._connection.leave(endpoint)
             return await self._outcome(key, value, expected, error)
-        if not done.succeeded:
-            raise _Stale
-        return done.header.revision
+        if done.succeeded:
+            return done.header.revision
+        if guards and (latest := latest_guard(done)) > seen:
+            raise Overtaken(self._keys.revision(latest))
+        raise _Stale
+
+    async def _lease(self, ttl: float) -> int:
+        """A lease for one key. Were it for several, one revision would delete them all, and clients that go on after a
+        revision would miss some.
+        """
+        asked = pb.LeaseGrantRequest(TTL=max(math.ceil(ttl), 1))
+        # Repeating it on another member does no harm: a lease without a key ends unseen.
+        return (await self._ask_any(lambda each: each.leases.LeaseGrant(asked, timeout=READ_SECONDS))).ID
 
     async def _outcome(self, key: str, value: bytes | None, expected: int, error: aio.AioRpcError) -> int:
         """Find out whether an unanswered write was applied: it was if its value is there now, else nobody knows."""
@@ -188,7 +222,7 @@ class EtcdStore(EmbeddedStore):
     # Reads
 
     async def revision(self) -> int:
-        await self._catch_up()
+        await self._reach(None)
         return self._open().revision
 
     async def get(self, key: str, *, revision: int | None = None) -> Record:
@@ -216,10 +250,16 @@ class EtcdStore(EmbeddedStore):
     async def _reach(self, revision: int | None) -> None:
         """Wait until the copy has `revision`; without one, until it is as new as etcd now.
 
-        A client may have seen the revision on another replica.
+        A client may have seen the revision on another replica. While etcd does not answer, who accepts that gets the
+        copy as it is.
         """
-        if revision is None or revision > self._open().revision:
+        if revision is not None and revision <= self._open().revision:
+            return
+        try:
             await self._catch_up()
+        except StoreUnavailable:
+            if not note_unverified(self._quorum.age):
+                raise
 
     async def _past_record(self, key: str, revision: int) -> Record:
         """A key at a revision that only etcd still has."""
@@ -239,11 +279,24 @@ class EtcdStore(EmbeddedStore):
         if asked.revision < 0:
             raise Compacted(self._keys.revision(asked.revision), self._state.history.compacted)
         try:
-            return await self._connection.read(lambda each: each.kv.Range(asked, timeout=READ_SECONDS))
+            return await self._ask_any(lambda each: each.kv.Range(asked, timeout=READ_SECONDS))
         except aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.OUT_OF_RANGE:
                 raise Compacted(self._keys.revision(asked.revision), self._state.history.compacted) from None
             raise StoreUnavailable(f"etcd refuses to read: {error.details()}") from None
+
+    async def _ask_any(self, call: Callable[[EtcdMember], Awaitable[T]]) -> T:
+        """Call on any endpoint that answers, and take note whether one did. Raises StoreUnavailable."""
+        self._quorum.check()
+        try:
+            return await self._connection.read(call)
+        except StoreUnavailable:
+            self._quorum.note_silence()
+            raise
+
+    async def _probe(self) -> None:
+        asked = pb.RangeRequest(key=self._keys.version, keys_only=True)
+        await self._connection.read(lambda each: each.kv.Range(asked, timeout=READ_SECONDS))
 
     # Being new enough
 
@@ -253,6 +306,7 @@ class EtcdStore(EmbeddedStore):
         One question serves all who call before it is put: the answer is newer than all of their calls.
         """
         self._open()
+        self._quorum.check()
         if self._question is not None and not self._asked:
             question = self._question
         else:
@@ -270,6 +324,7 @@ class EtcdStore(EmbeddedStore):
         revision = self._keys.revision(answer.header.revision)
         if self._state.revision < revision:
             await self._wait_for(revision)
+        self._quorum.note_current()
 
     async def _wait_for(self, revision: int) -> None:
         waiting = self._arrivals.setdefault(revision, asyncio.get_running_loop().create_future())
@@ -289,7 +344,7 @@ class EtcdStore(EmbeddedStore):
     async def _put_marker(self) -> None:
         # Repeating it on another member does no harm: the marker has no value.
         asked = pb.PutRequest(key=self._keys.marker)
-        await self._connection.read(lambda each: each.kv.Put(asked, timeout=READ_SECONDS))
+        await self._ask_any(lambda each: each.kv.Put(asked, timeout=READ_SECONDS))
 
     # The copy
 
@@ -298,13 +353,16 @@ class EtcdStore(EmbeddedStore):
 
     async def _take(self, events: Sequence[pb.Event], revision: int) -> None:
         for event in events:
-            number = self._keys.revision(event.kv.mod_revision)
-            # A stream that was opened again may repeat events; their revision tells.
-            if self._keys.is_object(event.kv.key) and number > self._state.revision:
-                value = event.kv.value if event.type == pb.Event.PUT else None
-                if self._publish(self._state.event(number, self._keys.name(event.kv.key), value)):
-                    # A burst would drop watchers that keep up well, had they no turn in between.
-                    await asyncio.sleep(0)
+            if not self._keys.is_object(event.kv.key):
+                continue
+            number, key = self._keys.revision(event.kv.mod_revision), self._keys.name(event.kv.key)
+            if number <= self._state.revision:
+                # We never write two keys in one transaction, but somebody with etcdctl may.
+                raise HistoryGap(f"revision {number} has several events, which no client could go on after")
+            value = event.kv.value if event.type == pb.Event.PUT else None
+            if self._publish(self._state.event(number, key, value)):
+                # A burst would drop watchers that keep up well, had they no turn in between.
+                await asyncio.sleep(0)
         # Last, and for the marker too: it is no object, but its revision completes the copy.
         self._note(self._keys.revision(revision))
 

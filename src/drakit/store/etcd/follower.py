@@ -32,8 +32,8 @@ _LEADER_NEEDED = (("hasleader", "true"),)
 Take = Callable[[Sequence[pb.Event], int], Awaitable[None]]
 
 
-class _Compacted(Exception):
-    """What comes next is not there any more."""
+class HistoryGap(Exception):
+    """The copy cannot be continued event by event: it has to be read anew."""
 
 
 class EtcdFollower:
@@ -85,13 +85,13 @@ class EtcdFollower:
                 failures = 1 if self._revision() > before else failures + 1
                 if failures == 1:
                     log.warning("watch of etcd at %s ended: %s", endpoint.address, error.details() or error.code().name)
-            except _Compacted:
-                failures += await self._start_anew()
+            except HistoryGap as gap:
+                failures += await self._start_anew(str(gap))
             await self._clock.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
 
-    async def _start_anew(self) -> bool:
+    async def _start_anew(self, why: str) -> bool:
         """Read everything again; whether that failed."""
-        log.warning("etcd has compacted what this server has not seen yet: reading everything again")
+        log.warning("reading everything again from etcd: %s", why)
         try:
             await self._restart()
         except StoreUnavailable:
@@ -113,7 +113,7 @@ class EtcdFollower:
     async def _heed(self, answer: pb.WatchResponse) -> None:
         # Checked before `canceled`: etcd sets both, and only this one asks for a full read.
         if answer.compact_revision:
-            raise _Compacted
+            raise HistoryGap("what this server has not seen yet was compacted")
         if answer.canceled:
             raise aio.AioRpcError(
                 grpc.StatusCode.UNAVAILABLE, aio.Metadata(), aio.Metadata(), answer.cancel_reason or "watch canceled"

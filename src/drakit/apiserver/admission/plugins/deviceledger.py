@@ -169,6 +169,9 @@ class DeviceLedger:
 
     # Whether one more fits
 
+    def publishes(self, device: DeviceId) -> bool:
+        return device[2] in self._pool(device[:2]).devices
+
     def overdraft(self, claim: Claim, wanted: Sequence[DeviceHold], new: Iterable[DeviceHold]) -> Overdraft | None:
         """The first of the `new` holds that does not fit beside other claims; `wanted` is all that the claim takes."""
         for hold in new:
