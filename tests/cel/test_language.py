@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from drakit.cel import (
     DYN,
     INT,
     STRING,
+    CompileError,
     Duration,
     EvalError,
     Results,
@@ -260,3 +263,47 @@ def test_lookups_are_shared_only_while_their_variable_is_the_same() -> None:
         function = compile_program(text, environment).function({"a": "a", "b": "b"}, results)
         assert function is not None
         assert function(Variables(a={"m": {"x": {"n": 1}}}, b={"m": {"x": {"n": 2}}})) is True
+
+
+_POINT = {"x": INT, "name": STRING, "any": DYN}
+_WITH_MESSAGES = kubernetes().extended(messages=lambda name: _POINT if name in ("Point", "a.Point") else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Point{x: 1, name: 'n'} == Point{name: 'n', x: 2 - 1}", True),
+        ("dyn(Point{x: 1}) == a.Point{x: 1}", False),
+        ("Point{x: 1} == Point{x: 1, any: 1}", False),
+        ("Point{any: [1]}.any == [1.0]", True),
+        ("has(Point{x: 1}.name)", False),
+        ("Point{x: 1}.x + 1", 2),
+        ("Point{?x: optional.none()} == Point{}", True),
+        ("Point{?x: optional.of(3)}.x", 3),
+        ("optional.ofNonZeroValue(Point{}).hasValue()", False),
+        ("[1, 2].map(i, Point{x: i})[1].x", 2),
+        ("string(type(Point{x: 1}) == type(Point{}))", "true"),
+    ],
+)
+def test_messages_are_constructed_where_the_environment_has_them(text: str, value: object) -> None:
+    assert compile_program(text, _WITH_MESSAGES).metered({}).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Other{}", "undeclared reference to 'Other' (in container '')"),
+        ("Point{y: 1}", "undefined field 'y'"),
+        ("Point{x: 'a'}", "expected type of field 'x' is 'int' but provided type is 'string'"),
+        ("Point{?x: 1}", "expected type 'optional_type(int)' but found 'int'"),
+    ],
+)
+def test_messages_have_the_fields_of_their_type(text: str, message: str) -> None:
+    with pytest.raises(CompileError, match=re.escape(message)):
+        compile_program(text, _WITH_MESSAGES)
+
+
+def test_a_message_costs_forty_and_its_fields() -> None:
+    program = compile_program("Point{x: 1, any: [1]}", _WITH_MESSAGES)
+    assert program.metered({}).cost == 40
+    assert program.max_cost == 50

@@ -156,6 +156,14 @@ _OWN: tuple[Kind, ...] = (
         namespaced=False, categories=("api-extensions",),
     ),
     Kind(
+        group=_ADMISSION, kind="MutatingAdmissionPolicy", plural="mutatingadmissionpolicies", namespaced=False,
+        categories=("api-extensions",),
+    ),
+    Kind(
+        group=_ADMISSION, kind="MutatingAdmissionPolicyBinding", plural="mutatingadmissionpolicybindings",
+        namespaced=False, categories=("api-extensions",),
+    ),
+    Kind(
         group=_ADMISSION, kind="ValidatingWebhookConfiguration", plural="validatingwebhookconfigurations",
         namespaced=False, categories=("api-extensions",),
     ),

@@ -34,7 +34,7 @@ from drakit.cel.library.semvers import SEMVER, SemverValue
 from drakit.cel.program import Metered, Program, compile_program
 from drakit.cel.syntax.unparse import unparse
 from drakit.cel.trace import TraceLine, show, trace
-from drakit.cel.values import DefaultMap, Duration, Optional, Timestamp, Uint, Value, matches, type_name
+from drakit.cel.values import DefaultMap, Duration, Message, Optional, Timestamp, Uint, Value, matches, type_name
 
 __all__ = [
     "ANY",
@@ -58,6 +58,7 @@ __all__ = [
     "EvalError",
     "Function",
     "Issue",
+    "Message",
     "Metered",
     "Optional",
     "Overload",

@@ -14,7 +14,7 @@ Invariant: no function changes a value that it was given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from drakit.cel.errors import EvalError, no_such_overload
@@ -56,6 +56,26 @@ class Opaque:
 
     def __hash__(self) -> int:
         return hash(self.type_name)
+
+
+class Message(dict[str, Any]):
+    """A value of a named type with fields: `a.b.C{field: value}`. Equal are messages of one type with equal fields."""
+
+    __slots__ = ("type_name",)
+
+    def __init__(self, type_name: str, fields: Mapping[str, Value] | None = None) -> None:
+        super().__init__(fields or {})
+        self.type_name = type_name
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message) or other.type_name != self.type_name or other.keys() != self.keys():
+            return False
+        return all(equals(value, other[name]) for name, value in self.items())
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None
 
 
 class _Key:

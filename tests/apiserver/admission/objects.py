@@ -17,6 +17,8 @@ PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 REGISTRATIONS = "/apis/admissionregistration.k8s.io/v1"
 POLICIES = f"{REGISTRATIONS}/validatingadmissionpolicies"
 BINDINGS = f"{REGISTRATIONS}/validatingadmissionpolicybindings"
+MUTATING_POLICIES = f"{REGISTRATIONS}/mutatingadmissionpolicies"
+MUTATING_BINDINGS = f"{REGISTRATIONS}/mutatingadmissionpolicybindings"
 VALIDATING = f"{REGISTRATIONS}/validatingwebhookconfigurations"
 MUTATING = f"{REGISTRATIONS}/mutatingwebhookconfigurations"
 MIRROR = "kubernetes.io/config.mirror"
@@ -81,3 +83,34 @@ async def enforce(api: Api, made: Plain, *actions: str, **spec: Any) -> None:
     answer = await api.create(POLICIES, made)
     assert answer.code == 201, answer.body
     assert (await api.create(BINDINGS, binding(f"{name}-b", name, *actions, **spec))).code == 201
+
+
+def mutating_policy(
+    name: str, *mutations: Plain, resources: tuple[str, ...] = ("configmaps", "pods"), **spec: Any
+) -> Plain:
+    made = policy(name, resources=resources)
+    del made["spec"]["validations"]
+    settings = {"mutations": list(mutations), "failurePolicy": "Fail", "reinvocationPolicy": "Never"}
+    return made | {"kind": "MutatingAdmissionPolicy", "spec": {**made["spec"], **settings, **spec}}
+
+
+def mutating_binding(name: str, policy_name: str, **spec: Any) -> Plain:
+    made = binding(name, policy_name, **spec)
+    del made["spec"]["validationActions"]
+    return made | {"kind": "MutatingAdmissionPolicyBinding"}
+
+
+def applied(expression: str) -> Plain:
+    return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+
+
+def json_patched(expression: str) -> Plain:
+    return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+
+
+async def mutate(api: Api, made: Plain, **spec: Any) -> None:
+    """Store a mutating policy and a binding of it."""
+    name = made["metadata"]["name"]
+    answer = await api.create(MUTATING_POLICIES, made)
+    assert answer.code == 201, answer.body
+    assert (await api.create(MUTATING_BINDINGS, mutating_binding(f"{name}-b", name, **spec))).code == 201

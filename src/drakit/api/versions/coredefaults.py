@@ -238,6 +238,8 @@ _RULES: Mapping[tuple[Any, Any], Callable[[Document], None]] = {
     ("scheduling.k8s.io/v1", "PriorityClass"): _priority_class,
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"): _admission_policy,
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"): _admission_binding,
+    ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy"): _admission_policy,
+    ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding"): _admission_binding,
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"): _webhooks,
     ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"): _webhooks,
 }

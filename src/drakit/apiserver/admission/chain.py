@@ -30,7 +30,7 @@ UPSTREAM = frozenset(
     (
         "AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "ClusterTrustBundleAttest", "DefaultIngressClass",
         "DefaultStorageClass", "DenyServiceExternalIPs", "EventRateLimit", "ExtendedResourceToleration",
-        "ImagePolicyWebhook", "LimitPodHardAntiAffinityTopology", "MutatingAdmissionPolicy", "NamespaceAutoProvision",
+        "ImagePolicyWebhook", "LimitPodHardAntiAffinityTopology", "NamespaceAutoProvision",
         "NamespaceExists", "NodeDeclaredFeatureValidator", "OwnerReferencesPermissionEnforcement",
         "PersistentVolumeClaimResize", "PodGroupProtection", "PodNodeSelector", "PodSecurity",
         "PodTolerationRestriction", "PodTopologyLabels", "StorageObjectInUseProtection",

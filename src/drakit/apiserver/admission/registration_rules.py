@@ -10,7 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from drakit.api.objects.plain import from_plain
 from drakit.apiserver.admission.chain import ObjectChange
-from drakit.apiserver.admission.criteria.registrations import AdmissionPolicy, PolicyBinding, WebhookConfiguration
+from drakit.apiserver.admission.criteria.registrations import (
+    AdmissionPolicy,
+    MutatingPolicy,
+    PolicyBinding,
+    WebhookConfiguration,
+)
+from drakit.apiserver.admission.policies.mutationrules import check_mutating_binding, check_mutating_policy
 from drakit.apiserver.admission.policies.validation import check_binding, check_policy
 from drakit.apiserver.admission.rules import WriteRules
 from drakit.apiserver.admission.webhooks.validation import check_webhooks
@@ -44,6 +50,11 @@ def _check(change: ObjectChange) -> Iterator[FieldError]:
             yield from check_policy(policy.metadata.name, policy.spec, constrained=constrained)
         case "ValidatingAdmissionPolicyBinding":
             yield from check_binding(from_plain(PolicyBinding, document).spec)
+        case "MutatingAdmissionPolicy":
+            constrained = bool((document.get("spec") or {}).get("matchConstraints"))
+            yield from check_mutating_policy(from_plain(MutatingPolicy, document).spec, constrained=constrained)
+        case "MutatingAdmissionPolicyBinding":
+            yield from check_mutating_binding(from_plain(PolicyBinding, document).spec)
         case "ValidatingWebhookConfiguration":
             yield from check_webhooks(from_plain(WebhookConfiguration, document).webhooks, mutating=False)
         case "MutatingWebhookConfiguration":

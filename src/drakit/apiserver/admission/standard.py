@@ -27,6 +27,7 @@ from drakit.apiserver.admission.plugins.quota import ResourceQuotas
 from drakit.apiserver.admission.plugins.runtime_class import RuntimeClasses
 from drakit.apiserver.admission.plugins.service_account import ServiceAccountAdmission
 from drakit.apiserver.admission.plugins.tolerations import DefaultTolerationSeconds
+from drakit.apiserver.admission.policies.mutating import MutatingAdmissionPolicies
 from drakit.apiserver.admission.policies.plugin import ValidatingAdmissionPolicies
 from drakit.apiserver.admission.webhooks.caller import Caller, ServiceResolver
 from drakit.apiserver.admission.webhooks.plugin import MutatingWebhooks, ValidatingWebhooks
@@ -60,6 +61,7 @@ def standard_plugins(
         CertificateSigning(authorizer),
         CertificateSubjectRestriction(),
         DeviceOwnership(objects),
+        MutatingAdmissionPolicies(objects, worker, authorizer, clock),
         MutatingWebhooks(objects, caller, new_uid, worker, authorizer, clock),
         ValidatingAdmissionPolicies(objects, worker, authorizer),
         ValidatingWebhooks(objects, caller, new_uid, worker, authorizer),

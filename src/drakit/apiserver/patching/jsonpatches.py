@@ -11,6 +11,7 @@ import jsonpatch
 import jsonpointer
 import msgspec
 
+from drakit.apiserver.failures import ApiError
 from drakit.apiserver.patching.rejections import (
     MAX_OPERATIONS,
     inapplicable,
@@ -22,22 +23,41 @@ from drakit.apiserver.patching.rejections import (
 _MAX_COPIED = 3 * 1024 * 1024
 
 
+_OPERATIONS = ("add", "copy", "move", "remove", "replace", "test")
+
+
+class OperationFailed(ApiError):
+    """An operation does not apply. Clients are not told which one, as upstream; `why` is for authors of policies."""
+
+    def __init__(self, operation: Mapping[str, Any]) -> None:
+        super().__init__(inapplicable().status)
+        kind, path = operation.get("op"), operation.get("path")
+        known = kind in _OPERATIONS
+        self.why = f"{kind} operation does not apply: {path}" if known else f"Unexpected kind: {kind}"
+
+
+class PatchTestFailed(OperationFailed):
+    """A `test` operation did not find its value."""
+
+
 def apply_operations(live: Mapping[str, Any], operations: list[Any]) -> dict[str, Any]:
     """Apply operations in order. If one fails, none counts."""
     if len(operations) > MAX_OPERATIONS:
         raise too_many_operations(len(operations))
     result: Any = copy.deepcopy(dict(live))
     copied = 0
-    try:
-        for operation in operations:
+    for operation in operations:
+        try:
             # Measured before the copy is made: a few dozen copies of copies would fill the memory.
             if operation.get("op") == "copy":
                 copied += len(msgspec.json.encode(jsonpointer.resolve_pointer(result, operation["from"])))
             if copied > _MAX_COPIED:
                 raise inapplicable()
             result = jsonpatch.JsonPatch([_known(operation)]).apply(result, in_place=True)
-    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, LookupError, ValueError):
-        raise inapplicable() from None
+        except jsonpatch.JsonPatchTestFailed:
+            raise PatchTestFailed(operation) from None
+        except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, LookupError, ValueError):
+            raise OperationFailed(operation) from None
     if not isinstance(result, dict):
         raise invalid_result(json.dumps(result), "json: cannot unmarshal the patched document into an object")
     return result

@@ -25,6 +25,7 @@ from drakit.cel.checking.types import (
     list_of,
     map_of,
     optional_of,
+    struct,
     type_of,
     unwrapped,
 )
@@ -114,7 +115,7 @@ class _Checker:
             case Comprehension():
                 t = self._comprehension(expr)
             case StructExpr():
-                t = self._report(expr, f"undeclared reference to '{expr.name}' (in container '')")
+                t = self._message(expr)
             case _:
                 raise TypeError(type(expr))
         self.types[expr.id] = t
@@ -164,7 +165,7 @@ class _Checker:
         if held.kind is TypeKind.MAP:
             t = held.params[1]
         elif held.kind is TypeKind.STRUCT:
-            fields = self.environment.structs.get(held.name, {})
+            fields = self.environment.fields_of(held.name)
             t = fields[name] if name in fields else self._report(expr, f"undefined field '{name}'")
         elif held.kind is TypeKind.PARAM:
             self.known.assignable(DYN, held)
@@ -296,6 +297,22 @@ class _Checker:
         if key is None or value is None:
             return map_of(self.known.fresh(), self.known.fresh())
         return map_of(key, value)
+
+    def _message(self, expr: StructExpr) -> Type:
+        name = expr.name.removeprefix(".")
+        fields = self.environment.messages(name)
+        if fields is None:
+            return self._report(expr, f"undeclared reference to '{expr.name}' (in container '')")
+        for entry in expr.entries:
+            given = self._held(entry.value, optional=entry.optional)
+            wanted = fields.get(entry.name)
+            if wanted is None:
+                self.issues.append(self.source.issue(entry.offset, f"undefined field '{entry.name}'"))
+            elif not self.known.assignable(wanted, given):
+                found = self.known.resolve(given, free_as_dyn=True)
+                words = f"expected type of field '{entry.name}' is '{wanted}' but provided type is '{found}'"
+                self.issues.append(self.source.issue(entry.offset, words))
+        return struct(name)
 
     # --- comprehensions
 

@@ -57,12 +57,18 @@ class Function:
         return next(o for o in self.overloads if o.id == overload_id)
 
 
+def no_messages(name: str) -> Mapping[str, Type] | None:  # noqa: ARG001
+    """Expressions construct nothing but lists and maps."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """All that an expression may name.
 
     `call_costs` bounds the cost of the host's own overloads; others cost 1. `total` names fields (struct, field) whose
-    maps are DefaultMaps: no lookup in them fails.
+    maps are DefaultMaps: no lookup in them fails. `messages` gives the fields of a type that expressions may construct
+    (`a.b.C{field: value}`), and None for other names.
     """
 
     functions: Mapping[str, Function]
@@ -72,6 +78,12 @@ class Environment:
     types: Mapping[str, Type] = field(default_factory=dict)
     call_costs: Mapping[str, int] = field(default_factory=dict)
     total: frozenset[tuple[str, str]] = frozenset()
+    messages: Callable[[str], Mapping[str, Type] | None] = no_messages
+
+    def fields_of(self, name: str) -> Mapping[str, Type]:
+        """The fields of a struct or message type."""
+        known = self.structs.get(name)
+        return known if known is not None else self.messages(name) or {}
 
     def extended(
         self,
@@ -82,6 +94,7 @@ class Environment:
         structs: Mapping[str, Mapping[str, Type]] | None = None,
         call_costs: Mapping[str, int] | None = None,
         total: frozenset[tuple[str, str]] = frozenset(),
+        messages: Callable[[str], Mapping[str, Type] | None] | None = None,
     ) -> Environment:
         """A wider environment; this one stays as it is."""
         return Environment(
@@ -92,6 +105,7 @@ class Environment:
             types=self.types,
             call_costs={**self.call_costs, **(call_costs or {})},
             total=self.total | total,
+            messages=messages or self.messages,
         )
 
 

@@ -12,8 +12,19 @@ from dataclasses import dataclass, field
 from drakit.cel.checking.checker import Checked
 from drakit.cel.checking.types import Type, TypeKind, is_optional
 from drakit.cel.cost.calls import Argument, CallCost, estimate_call
-from drakit.cel.cost.sizes import LIST_COST, MAP_COST, UNBOUNDED, UNKNOWN, EntrySize, Size, plus, times
-from drakit.cel.syntax.ast import ACCUMULATOR, CallExpr, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select
+from drakit.cel.cost.sizes import LIST_COST, MAP_COST, STRUCT_COST, UNBOUNDED, UNKNOWN, EntrySize, Size, plus, times
+from drakit.cel.syntax.ast import (
+    ACCUMULATOR,
+    CallExpr,
+    Comprehension,
+    Expr,
+    Ident,
+    ListExpr,
+    Literal,
+    MapExpr,
+    Select,
+    StructExpr,
+)
 from drakit.cel.values import Uint
 
 Path = tuple[str, ...]
@@ -70,6 +81,8 @@ class _Estimator:
                 return self._list(expr)
             case MapExpr():
                 return self._map(expr)
+            case StructExpr():
+                return plus(STRUCT_COST, min(sum(self.cost(entry.value) for entry in expr.entries), UNBOUNDED))
             case Comprehension() if expr.macro == "bind":
                 return self._bind(expr)
             case Comprehension():

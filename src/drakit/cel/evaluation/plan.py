@@ -25,6 +25,7 @@ from drakit.cel.evaluation.steps import (
     Logical,
     MapStep,
     Membership,
+    MessageStep,
     PathStep,
     Qualifier,
     Step,
@@ -32,7 +33,7 @@ from drakit.cel.evaluation.steps import (
     VariablePath,
 )
 from drakit.cel.library.patterns import pattern
-from drakit.cel.syntax.ast import CallExpr, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select
+from drakit.cel.syntax.ast import CallExpr, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select, StructExpr
 from drakit.cel.values import TypeValue, Uint, Value
 
 _CONVERSIONS = frozenset(["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"])
@@ -78,6 +79,8 @@ class _Planner:
                 return self._list(expr)
             case MapExpr():
                 return self._map(expr)
+            case StructExpr():
+                return MessageStep(expr.id, expr.name.removeprefix("."), self._fields(expr))
             case Comprehension():
                 return self._fold(expr)
         raise TypeError(type(expr))
@@ -153,6 +156,9 @@ class _Planner:
         step = MapStep(expr.id, entries)
         constant = _all_constant([part for key, value, _ in entries for part in (key, value)])
         return Constant(expr.id, step.value(_nowhere())) if constant else step
+
+    def _fields(self, expr: StructExpr) -> list[tuple[str, Step, bool]]:
+        return [(entry.name, self.step(entry.value), entry.optional) for entry in expr.entries]
 
     def _fold(self, expr: Comprehension) -> Step:
         init, over = self.step(expr.init), self.step(expr.range)

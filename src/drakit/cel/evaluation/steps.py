@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drakit.cel.cost.meter import Meter
-from drakit.cel.cost.sizes import LIST_COST, MAP_COST
+from drakit.cel.cost.sizes import LIST_COST, MAP_COST, STRUCT_COST
 from drakit.cel.errors import EvalError, no_such_overload
 from drakit.cel.operators import element, element_if_present, text_of
-from drakit.cel.values import NONE, GrowingList, GrowingMap, Optional, Value, keys, map_key, type_name
+from drakit.cel.values import NONE, GrowingList, GrowingMap, Message, Optional, Value, keys, map_key, type_name
 
 
 class Activation:
@@ -212,6 +212,35 @@ class MapStep(Step):
                     continue
                 value = value.value
             held[map_key(key)] = value
+        return held
+
+
+@dataclass(slots=True)
+class MessageStep(Step):
+    id: int
+    name: str
+    fields: Sequence[tuple[str, Step, bool]]
+
+    def value(self, scope: Activation) -> Value:
+        result = self._result(scope)
+        scope.meter.take([part.id for _, part, _ in self.fields])
+        scope.meter.cost += STRUCT_COST
+        scope.meter.pushed(self.id, result)
+        return result
+
+    def _result(self, scope: Activation) -> Value:
+        held = Message(self.name)
+        for name, part, optional in self.fields:
+            value = part.value(scope)
+            if value.__class__ is EvalError:
+                return value
+            if optional:
+                if value.__class__ is not Optional:
+                    return EvalError(f"cannot initialize optional entry '{name}' from non-optional value")
+                if not value.present:
+                    continue
+                value = value.value
+            held[name] = value
         return held
 
 

@@ -24,7 +24,18 @@ from drakit.cel.generation.honesty import Unsuited, require_honest_types
 from drakit.cel.generation.loops import emit_comprehension
 from drakit.cel.generation.operators import as_bool, select
 from drakit.cel.generation.writer import Fragment, Writer
-from drakit.cel.syntax.ast import CallExpr, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select, walk
+from drakit.cel.syntax.ast import (
+    CallExpr,
+    Comprehension,
+    Expr,
+    Ident,
+    ListExpr,
+    Literal,
+    MapExpr,
+    Select,
+    StructExpr,
+    walk,
+)
 from drakit.cel.values import NONE, Optional, TypeValue, Value, map_key
 
 ERRORS = (EvalError, KeyError)
@@ -144,6 +155,8 @@ class Generator:
                 return self._list(expr)
             case MapExpr():
                 return self._map(expr)
+            case StructExpr():
+                raise Unsuited("messages are constructed step by step")
             case Comprehension():
                 return emit_comprehension(self, expr)
         raise TypeError(type(expr))

@@ -6,7 +6,7 @@ from drakit.cel.checking.declarations import Function, Overload
 from drakit.cel.checking.types import BOOL, DYN, INT, STRING, list_of, map_of, optional_of, param
 from drakit.cel.errors import EvalError
 from drakit.cel.operators import element, optional_element, text_of
-from drakit.cel.values import NONE, DefaultMap, Duration, Optional, Timestamp, Value
+from drakit.cel.values import NONE, DefaultMap, Duration, Message, Optional, Timestamp, Value
 
 _V, _K = param("V"), param("K")
 _OPT, _LIST, _MAP = optional_of(_V), list_of(_V), map_of(_K, _V)
@@ -20,7 +20,7 @@ def _is_zero(value: Value) -> bool:
         return value.nanos == 0
     if isinstance(value, Timestamp):
         return value.nanos == _ZERO_TIME
-    if value.__class__ is DefaultMap or value.__class__ in {bool, int, float, str, bytes, tuple, dict}:
+    if isinstance(value, DefaultMap | Message) or value.__class__ in {bool, int, float, str, bytes, tuple, dict}:
         return not value
     # A Uint may be zero. Optionals, types and values of extension types never are.
     return isinstance(value, int) and value == 0

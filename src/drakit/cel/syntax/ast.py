@@ -64,9 +64,19 @@ class MapExpr(Expr):
 
 
 @dataclass(slots=True)
-class StructExpr(Expr):
+class FieldEntry:
+    offset: int
     name: str
-    entries: list[tuple[str, Expr]]
+    value: Expr
+    optional: bool
+
+
+@dataclass(slots=True)
+class StructExpr(Expr):
+    """A message such as `a.b.C{field: value}`."""
+
+    name: str
+    entries: list[FieldEntry]
 
 
 @dataclass(slots=True)
@@ -112,8 +122,8 @@ def children(expr: Expr) -> Iterator[Expr]:
                 yield entry.key
                 yield entry.value
         case StructExpr():
-            for _, value in expr.entries:
-                yield value
+            for field_entry in expr.entries:
+                yield field_entry.value
         case Comprehension():
             yield from (expr.range, expr.init, expr.condition, expr.step, expr.result)
 

@@ -13,6 +13,7 @@ from drakit.cel.syntax.ast import (
     CallExpr,
     Comprehension,
     Expr,
+    FieldEntry,
     Ident,
     ListExpr,
     Literal,
@@ -194,7 +195,8 @@ def copied(p: Parser, expr: Expr) -> Expr:
             entries = [MapEntry(e.offset, copied(p, e.key), copied(p, e.value), e.optional) for e in expr.entries]
             return MapExpr(p.new_id(), expr.offset, entries)
         case StructExpr():
-            return StructExpr(p.new_id(), expr.offset, expr.name, [(n, copied(p, v)) for n, v in expr.entries])
+            fields = [FieldEntry(e.offset, e.name, copied(p, e.value), e.optional) for e in expr.entries]
+            return StructExpr(p.new_id(), expr.offset, expr.name, fields)
         case Comprehension():
             parts = [copied(p, part) for part in (expr.init, expr.condition, expr.step, expr.result)]
             names = (expr.variable, expr.variable2)

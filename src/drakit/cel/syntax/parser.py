@@ -17,6 +17,7 @@ from drakit.cel.syntax.ast import (
     CallExpr,
     Comprehension,
     Expr,
+    FieldEntry,
     Ident,
     ListExpr,
     Literal,
@@ -386,26 +387,26 @@ class Parser:
         while tokens.accept("."):
             name += "." + tokens.take().text
         opening = tokens.take()
-        entries: list[tuple[str, Expr]] = []
+        entries: list[FieldEntry] = []
         tokens.enter("}", ",")
         if tokens.expect_field("}"):
             while not tokens.at("}", ","):
-                tokens.accept("?")
+                optional = tokens.accept("?") is not None
                 if not tokens.expect_field():
                     break
-                entries.append(self._field())
+                entries.append(self._field(optional=optional))
                 if not tokens.expect_more("}") or not tokens.accept(","):
                     break
             tokens.accept(",")
         tokens.leave("}")
-        parts = [value for _, value in entries]
+        parts = [entry.value for entry in entries]
         return self._measured(StructExpr(self.new_id(), opening.offset, name, entries), *parts)
 
-    def _field(self) -> tuple[str, Expr]:
+    def _field(self, *, optional: bool) -> FieldEntry:
         tokens = self._tokens
         field = tokens.take()
         if field.kind == "escaped":
             self._fault(field.offset, "unsupported syntax: '`'")
         tokens.enter(":")
-        tokens.leave(":")
-        return field.text, self._expression()
+        colon = tokens.leave(":")
+        return FieldEntry(colon.offset, field.text, self._expression(), optional)

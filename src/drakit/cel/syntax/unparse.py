@@ -87,8 +87,8 @@ class _Unparser:
             case MapExpr():
                 return _MEMBER, self._map(expr)
             case StructExpr():
-                fields = ", ".join(f"{name}: {self.text(value, _TERNARY)}" for name, value in expr.entries)
-                return _MEMBER, f"{expr.name}{{{fields}}}"
+                fields = (f"{'?' if e.optional else ''}{e.name}: {self.text(e.value, _TERNARY)}" for e in expr.entries)
+                return _MEMBER, f"{expr.name}{{{', '.join(fields)}}}"
             case Comprehension():
                 # A macro may copy its target. Such a copy has no text, because nobody wrote it.
                 return _MEMBER, f"<{expr.macro}>"

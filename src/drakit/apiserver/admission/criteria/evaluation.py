@@ -6,7 +6,7 @@ Out: violations of the policy, and annotations for the audit log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from drakit.apiserver.admission.criteria.expressions import (
@@ -17,7 +17,13 @@ from drakit.apiserver.admission.criteria.expressions import (
     Evaluation,
     Failure,
 )
-from drakit.apiserver.admission.criteria.registrations import FAIL, AdmissionPolicy, MatchCondition, Validation
+from drakit.apiserver.admission.criteria.registrations import (
+    FAIL,
+    AdmissionPolicy,
+    MatchCondition,
+    PolicyVariable,
+    Validation,
+)
 from drakit.base.errors import summary
 from drakit.cel import BOOL, STRING, Value, type_name
 from drakit.cel.checking.types import NULL
@@ -67,6 +73,20 @@ class Conditions:
         return not failures
 
 
+def compile_variables(
+    variables: Sequence[PolicyVariable], *, params: bool
+) -> tuple[list[tuple[str, Compiled]], Declared]:
+    """The variables of a policy, by name, and the types that later expressions know of them."""
+    found: list[tuple[str, Compiled]] = []
+    declared: Declared = ()
+    for each in variables:
+        compiled = Compiled.of(each.expression, declared=declared, params=params)
+        found.append((each.name, compiled))
+        # A variable may use those before it, not those after it.
+        declared = (*declared, (each.name, compiled.type))
+    return found, declared
+
+
 class CompiledPolicy:
     """A policy with its expressions. They are compiled when the policy is read, not when a request comes."""
 
@@ -75,13 +95,7 @@ class CompiledPolicy:
         self.spec = policy.spec
         params = policy.spec.param_kind is not None
         self._conditions = Conditions(policy.spec.match_conditions, policy.spec.failure_policy, params=params)
-        self._variables: list[tuple[str, Compiled]] = []
-        declared: Declared = ()
-        for each in policy.spec.variables:
-            compiled = Compiled.of(each.expression, declared=declared, params=params)
-            self._variables.append((each.name, compiled))
-            # A variable may use those before it, not those after it.
-            declared = (*declared, (each.name, compiled.type))
+        self._variables, declared = compile_variables(policy.spec.variables, params=params)
         spec = policy.spec
         self._validations = [
             (

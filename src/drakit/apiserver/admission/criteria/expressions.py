@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from drakit.api.text.times import parse_time
-from drakit.apiserver.admission.criteria import authorizing
+from drakit.apiserver.admission.criteria import authorizing, patchtypes
 from drakit.cel import (
     BOOL,
     DYN,
@@ -121,18 +121,19 @@ Declared = tuple[tuple[str, Type], ...]
 
 
 @cache
-def _base(params: bool) -> Environment:
+def _base(params: bool, patches: bool) -> Environment:
     named = {"object": DYN, "oldObject": DYN, "request": _REQUEST, "namespaceObject": _NAMESPACE}
-    return kubernetes().extended(
+    base = kubernetes().extended(
         variables={**named, **authorizing.VARIABLES, **({"params": DYN} if params else {})},
         structs=_STRUCTS,
         functions=authorizing.FUNCTIONS,
     )
+    return base.extended(functions=patchtypes.FUNCTIONS, messages=patchtypes.patch_types) if patches else base
 
 
-def _environment(declared: Declared, *, params: bool) -> Environment:
+def _environment(declared: Declared, *, params: bool, patches: bool) -> Environment:
     """The environment with a policy's variables, as fields of `variables`."""
-    base = _base(params)
+    base = _base(params, patches)
     if not declared:
         return base
     return base.extended(variables={"variables": _VARIABLES}, structs={_VARIABLES.name: dict(declared)})
@@ -140,11 +141,14 @@ def _environment(declared: Declared, *, params: bool) -> Environment:
 
 @lru_cache(maxsize=4096)
 def compile_expression(
-    text: str, wanted: tuple[Type, ...] = (), *, declared: Declared = (), params: bool = False
+    text: str, wanted: tuple[Type, ...] = (), *, declared: Declared = (), params: bool = False, patches: bool = False
 ) -> Program:
-    """Raise ExpressionInvalid with every error. Without `wanted` types any type will do."""
+    """Raise ExpressionInvalid with every error. Without `wanted` types any type will do.
+
+    `patches`: the expression may construct an Object or a JSONPatch.
+    """
     try:
-        program = compile_program(text, _environment(declared, params=params))
+        program = compile_program(text, _environment(declared, params=params, patches=patches))
     except CompileError as error:
         raise ExpressionInvalid(f"compilation failed: {error}") from None
     if wanted and program.result_type not in wanted:
@@ -162,9 +166,16 @@ class Compiled:
     fault: str = ""
 
     @staticmethod
-    def of(text: str, wanted: tuple[Type, ...] = (), *, declared: Declared = (), params: bool = False) -> Compiled:
+    def of(
+        text: str,
+        wanted: tuple[Type, ...] = (),
+        *,
+        declared: Declared = (),
+        params: bool = False,
+        patches: bool = False,
+    ) -> Compiled:
         try:
-            return Compiled(text, compile_expression(text, wanted, declared=declared, params=params))
+            return Compiled(text, compile_expression(text, wanted, declared=declared, params=params, patches=patches))
         except ExpressionInvalid as error:
             return Compiled(text, None, str(error))
 

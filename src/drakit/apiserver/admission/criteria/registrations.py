@@ -78,6 +78,33 @@ class AdmissionPolicy(Model):
     spec: PolicySpec = PolicySpec()
 
 
+class PatchExpression(Model):
+    expression: str = ""
+
+
+class Mutation(Model):
+    """`patch_type` says which of the two expressions there is."""
+
+    patch_type: str = ""
+    apply_configuration: PatchExpression | None = None
+    json_patch: PatchExpression | None = None
+
+
+class MutatingPolicySpec(Model):
+    param_kind: ParamKind | None = None
+    match_constraints: MatchResources = MatchResources()
+    match_conditions: tuple[MatchCondition, ...] = ()
+    variables: tuple[PolicyVariable, ...] = ()
+    mutations: tuple[Mutation, ...] = ()
+    failure_policy: str = FAIL
+    reinvocation_policy: str = ""
+
+
+class MutatingPolicy(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: MutatingPolicySpec = MutatingPolicySpec()
+
+
 class ParamRef(Model):
     name: str = ""
     namespace: str = ""

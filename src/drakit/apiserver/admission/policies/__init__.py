@@ -1,1 +1,1 @@
-"""ValidatingAdmissionPolicy and its bindings."""
+"""Admission policies, validating and mutating, and their bindings."""

@@ -16,15 +16,15 @@ import msgspec
 from drakit.api.objects.plain import Plain, from_plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import AdmissionPlugin, ObjectChange
-from drakit.apiserver.admission.criteria.authorizing import authorizer_values
 from drakit.apiserver.admission.criteria.catalogues import Catalogue
 from drakit.apiserver.admission.criteria.evaluation import CompiledPolicy, PolicyResult, Violation
-from drakit.apiserver.admission.criteria.expressions import as_value, namespace_value
+from drakit.apiserver.admission.criteria.expressions import as_value
 from drakit.apiserver.admission.criteria.matching import Matcher
 from drakit.apiserver.admission.criteria.registrations import FAIL, AdmissionPolicy, PolicyBinding
-from drakit.apiserver.admission.criteria.requests import NAMESPACE, AdmissionRequest, is_exempt
+from drakit.apiserver.admission.criteria.requests import AdmissionRequest, is_exempt
 from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.policies.parameters import Parameters
+from drakit.apiserver.admission.policies.values import request_values
 from drakit.apiserver.auth.authorization import Authorizer
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.kinds.served import known_kind
@@ -111,21 +111,10 @@ class ValidatingAdmissionPolicies(AdmissionPlugin):
             if policy.spec.failure_policy == FAIL:
                 outcome.deny(policy.name, binding.metadata.name, Violation(f"failed to configure binding: {found}"))
             return
-        values = await self._values(request, version)
+        values = await request_values(self._objects, self._authorizer, request, version)
         for params in found:
             evaluate = partial(policy.evaluate, values | {"params": as_value(params)})
             _record(policy, binding, await self._worker.run(evaluate), outcome)
-
-    async def _values(self, request: AdmissionRequest, version: str) -> dict[str, object]:
-        inside = request.namespace if request.change.kind is not NAMESPACE else ""
-        namespace = await self._objects.find(NAMESPACE, "", inside) if inside else None
-        return {
-            "object": as_value(request.new_in(version)),
-            "oldObject": as_value(request.old_in(version)),
-            "request": as_value(request.as_review(version)),
-            "namespaceObject": namespace_value(namespace.document if namespace else None),
-            **authorizer_values(self._authorizer, request.change),
-        }
 
 
 def _record(policy: CompiledPolicy, binding: PolicyBinding, result: PolicyResult, outcome: _PolicyOutcome) -> None:

@@ -13,6 +13,7 @@ from drakit.apiserver.admission.criteria.expressions import Declared, Expression
 from drakit.apiserver.admission.criteria.registrations import (
     AuditAnnotation,
     BindingSpec,
+    MutatingPolicySpec,
     ParamKind,
     ParamRef,
     PolicySpec,
@@ -35,7 +36,7 @@ REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 NOT_FOUND_ACTIONS = ("Allow", "Deny")
 MAX_ANNOTATIONS = 20
 MAX_VALUE_EXPRESSION = 5 * 1024
-_SPEC = Path("spec")
+SPEC = Path("spec")
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
 _RESERVED = frozenset(
     (
@@ -47,46 +48,41 @@ _NOTHING = "validations or auditAnnotations must contain at least one item"
 
 
 def check_policy(name: str, spec: PolicySpec, *, constrained: bool) -> Iterator[FieldError]:
-    if spec.failure_policy not in FAILURE_POLICIES:
-        yield not_supported(_SPEC / "failurePolicy", spec.failure_policy, FAILURE_POLICIES)
-    if spec.param_kind is not None:
-        yield from _check_param_kind(spec.param_kind, _SPEC / "paramKind")
-    if not constrained:
-        yield required(_SPEC / "matchConstraints")
-    else:
-        yield from check_criteria(spec.match_constraints, _SPEC / "matchConstraints")
-        if not spec.match_constraints.resource_rules:
-            yield required(_SPEC / "matchConstraints" / "resourceRules")
+    yield from check_constraints(spec, constrained=constrained)
     params = spec.param_kind is not None
-    yield from check_conditions(spec.match_conditions, _SPEC / "matchConditions", params=params)
+    yield from check_conditions(spec.match_conditions, SPEC / "matchConditions", params=params)
     if not spec.validations and not spec.audit_annotations:
-        yield required(_SPEC / "validations", _NOTHING)
-        yield required(_SPEC / "auditAnnotations", _NOTHING)
-    yield from _Expressions(params=params).check(name, spec)
+        yield required(SPEC / "validations", _NOTHING)
+        yield required(SPEC / "auditAnnotations", _NOTHING)
+    expressions = _ValidatingExpressions(params=params)
+    yield from expressions.check_variables(spec.variables)
+    yield from expressions.check(name, spec)
 
 
-class _Expressions:
+def check_constraints(spec: PolicySpec | MutatingPolicySpec, *, constrained: bool) -> Iterator[FieldError]:
+    """What every policy says of itself: where it applies, its parameters, and what a failure leads to."""
+    if spec.failure_policy not in FAILURE_POLICIES:
+        yield not_supported(SPEC / "failurePolicy", spec.failure_policy, FAILURE_POLICIES)
+    if spec.param_kind is not None:
+        yield from _check_param_kind(spec.param_kind, SPEC / "paramKind")
+    if not constrained:
+        yield required(SPEC / "matchConstraints")
+    else:
+        yield from check_criteria(spec.match_constraints, SPEC / "matchConstraints")
+        if not spec.match_constraints.resource_rules:
+            yield required(SPEC / "matchConstraints" / "resourceRules")
+
+
+class PolicyExpressions:
     """Checks a policy's expressions in order: each variable is known to all that come after it."""
 
     def __init__(self, *, params: bool) -> None:
         self._params = params
         self._declared: Declared = ()
 
-    def check(self, name: str, spec: PolicySpec) -> Iterator[FieldError]:
-        for index, variable in enumerate(spec.variables):
-            yield from self._variable(variable, (_SPEC / "variables")[index])
-        for index, validation in enumerate(spec.validations):
-            yield from self._validation(validation, (_SPEC / "validations")[index])
-        path = _SPEC / "auditAnnotations"
-        if len(spec.audit_annotations) > MAX_ANNOTATIONS:
-            yield invalid(
-                path, len(spec.audit_annotations), f"must not have more than {MAX_ANNOTATIONS} auditAnnotations"
-            )
-        keys = [each.key for each in spec.audit_annotations]
-        for index, annotation in enumerate(spec.audit_annotations):
-            yield from self._annotation(name, annotation, path[index])
-            if annotation.key in keys[:index]:
-                yield duplicate(path[index] / "key", annotation.key)
+    def check_variables(self, variables: tuple[PolicyVariable, ...]) -> Iterator[FieldError]:
+        for index, variable in enumerate(variables):
+            yield from self._variable(variable, (SPEC / "variables")[index])
 
     def _variable(self, variable: PolicyVariable, path: Path) -> Iterator[FieldError]:
         if not variable.name.strip():
@@ -105,13 +101,37 @@ class _Expressions:
                 yield invalid(path / "expression", variable.expression, str(error))
         self._declared = (*self._declared, (variable.name, found))
 
+    def compiles(
+        self, text: str, wanted: tuple[Type, ...], path: Path, *, patches: bool = False
+    ) -> Iterator[FieldError]:
+        try:
+            compile_expression(text, wanted, declared=self._declared, params=self._params, patches=patches)
+        except ExpressionInvalid as error:
+            yield invalid(path, text, str(error))
+
+
+class _ValidatingExpressions(PolicyExpressions):
+    def check(self, name: str, spec: PolicySpec) -> Iterator[FieldError]:
+        for index, validation in enumerate(spec.validations):
+            yield from self._validation(validation, (SPEC / "validations")[index])
+        path = SPEC / "auditAnnotations"
+        if len(spec.audit_annotations) > MAX_ANNOTATIONS:
+            yield invalid(
+                path, len(spec.audit_annotations), f"must not have more than {MAX_ANNOTATIONS} auditAnnotations"
+            )
+        keys = [each.key for each in spec.audit_annotations]
+        for index, annotation in enumerate(spec.audit_annotations):
+            yield from self._annotation(name, annotation, path[index])
+            if annotation.key in keys[:index]:
+                yield duplicate(path[index] / "key", annotation.key)
+
     def _validation(self, validation: Validation, path: Path) -> Iterator[FieldError]:
         if not validation.expression.strip():
             yield required(path / "expression", "expression is not specified")
         else:
-            yield from self._compiles(validation.expression, (BOOL,), path / "expression")
+            yield from self.compiles(validation.expression, (BOOL,), path / "expression")
         if validation.message_expression.strip():
-            yield from self._compiles(validation.message_expression, (STRING,), path / "messageExpression")
+            yield from self.compiles(validation.message_expression, (STRING,), path / "messageExpression")
         elif validation.message_expression:
             yield invalid(path / "messageExpression", validation.message_expression, "must be non-empty if specified")
         if validation.message and not validation.message.strip():
@@ -130,13 +150,7 @@ class _Expressions:
         elif len(text.encode()) > MAX_VALUE_EXPRESSION:
             yield required(path / "valueExpression", f"must not exceed {MAX_VALUE_EXPRESSION} bytes in length")
         else:
-            yield from self._compiles(text, (STRING, NULL), path / "valueExpression")
-
-    def _compiles(self, text: str, wanted: tuple[Type, ...], path: Path) -> Iterator[FieldError]:
-        try:
-            compile_expression(text, wanted, declared=self._declared, params=self._params)
-        except ExpressionInvalid as error:
-            yield invalid(path, text, str(error))
+            yield from self.compiles(text, (STRING, NULL), path / "valueExpression")
 
 
 def _check_param_kind(kind: ParamKind, path: Path) -> Iterator[FieldError]:
@@ -160,16 +174,21 @@ def _check_param_kind(kind: ParamKind, path: Path) -> Iterator[FieldError]:
 
 
 def check_binding(spec: BindingSpec) -> Iterator[FieldError]:
+    yield from check_bound(spec)
+    yield from _check_actions(spec.validation_actions, SPEC / "validationActions")
+
+
+def check_bound(spec: BindingSpec) -> Iterator[FieldError]:
+    """What every binding says: which policy, with which parameters, where."""
     if not spec.policy_name:
-        yield required(_SPEC / "policyName")
+        yield required(SPEC / "policyName")
     else:
         messages = names.check_dns_subdomain(spec.policy_name)
-        yield from (invalid(_SPEC / "policyName", spec.policy_name, message) for message in messages)
+        yield from (invalid(SPEC / "policyName", spec.policy_name, message) for message in messages)
     if spec.param_ref is not None:
-        yield from _check_param_ref(spec.param_ref, _SPEC / "paramRef")
+        yield from _check_param_ref(spec.param_ref, SPEC / "paramRef")
     if spec.match_resources is not None:
-        yield from check_criteria(spec.match_resources, _SPEC / "matchResources")
-    yield from _check_actions(spec.validation_actions, _SPEC / "validationActions")
+        yield from check_criteria(spec.match_resources, SPEC / "matchResources")
 
 
 def _check_actions(actions: tuple[str, ...], path: Path) -> Iterator[FieldError]:

@@ -8,10 +8,8 @@ Out: mutating webhooks are called one after the other, and their patches change 
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 from drakit.api.objects.plain import Plain, from_plain
@@ -23,7 +21,9 @@ from drakit.apiserver.admission.criteria.evaluation import Conditions
 from drakit.apiserver.admission.criteria.expressions import Failure, as_value
 from drakit.apiserver.admission.criteria.matching import Matcher
 from drakit.apiserver.admission.criteria.registrations import IF_NEEDED, IGNORE, Webhook, WebhookConfiguration
+from drakit.apiserver.admission.criteria.replacements import IdentityChanged, completed, replace
 from drakit.apiserver.admission.criteria.requests import AdmissionRequest, is_exempt
+from drakit.apiserver.admission.criteria.rounds import Rounds
 from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.admission.webhooks.caller import Caller, WebhookCallFailed
 from drakit.apiserver.admission.webhooks.reviews import (
@@ -38,9 +38,7 @@ from drakit.apiserver.auth.authorization import Authorizer
 from drakit.apiserver.failures import ApiError, bad_request, internal
 from drakit.apiserver.kinds.served import known_kind
 from drakit.apiserver.patching.jsonpatches import apply_operations
-from drakit.apiserver.requests.bodies import incoming
 from drakit.apiserver.storage.objectstore import ObjectStore
-from drakit.apiserver.strategies.base import restore
 from drakit.base.clock import Clock
 
 log = logging.getLogger("drakit.apiserver.admission")
@@ -49,11 +47,6 @@ MAX_WARNINGS = 4096
 SHORT_WARNING = 256
 _GROUP = "admissionregistration.k8s.io/v1"
 _NO_EFFECTS = ("None", "NoneOnDryRun")
-_IDENTITY = ("name", "namespace", "uid")
-_SERVER_SET = (
-    "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields",
-    "resourceVersion", "selfLink",
-)  # fmt: skip
 
 
 class CompiledWebhook:
@@ -192,19 +185,6 @@ class ValidatingWebhooks(_Webhooks):
                 raise outcome
 
 
-@dataclass(slots=True)
-class _Rounds:
-    """Which webhooks to call again: those with reinvocationPolicy IfNeeded, if the object changed after their call."""
-
-    asked: set[tuple[str, int]] = field(default_factory=set)
-    again: set[tuple[str, int]] = field(default_factory=set)
-    left: Plain | None = None
-
-    def changed(self) -> None:
-        self.again |= self.asked
-        self.asked = set()
-
-
 class MutatingWebhooks(_Webhooks):
     """Invariant: no webhook is called in the second round that was not called in the first."""
 
@@ -229,17 +209,14 @@ class MutatingWebhooks(_Webhooks):
         if not hooks:
             return
         request = AdmissionRequest(change)
-        rounds = change.memory.setdefault(self.name, _Rounds())
-        # Another plugin changed the object after the first round of webhooks.
-        if change.repeated and rounds.left != change.new:
-            rounds.changed()
+        rounds = change.memory.setdefault(self.name, Rounds())
+        rounds.begin(change)
         for hook in hooks:
             if not change.repeated or hook.key in rounds.again:
                 await self._admit(hook, request, rounds)
-        # A copy: plugins change the object in place.
-        rounds.left = copy.deepcopy(change.new)
+        rounds.end(change)
 
-    async def _admit(self, hook: CompiledWebhook, request: AdmissionRequest, rounds: _Rounds) -> None:
+    async def _admit(self, hook: CompiledWebhook, request: AdmissionRequest, rounds: Rounds) -> None:
         version = await self._wanted(hook, request)
         if version is None:
             return
@@ -266,24 +243,15 @@ class MutatingWebhooks(_Webhooks):
                 f'admission webhook "{hook.name}" attempted to modify the object, which is not supported for this '
                 "operation"
             )
-        result = self._applied(hook, change, version, before, operations)
-        change.new.clear()
-        change.new.update(result)
-        request.changed()
-        return request.new_in(version) != before
+        return replace(request, version, self._applied(hook, change, version, before, operations))
 
     def _applied(
         self, hook: CompiledWebhook, change: ObjectChange, version: str, before: Plain, operations: list[Plain]
     ) -> Plain:
         try:
             result = apply_operations(before, operations)
-            document = incoming(change.kind, version, result, self._clock.now(), strict=False).document
+            return completed(change, version, before, result, self._clock.now(), strict=False)
         except ApiError as error:
             raise internal(f'the patch of admission webhook "{hook.name}": {error.status.message}') from None
-        metadata = document["metadata"]
-        if any(metadata.get(name) != before["metadata"].get(name) for name in _IDENTITY):
-            raise internal(f'admission webhook "{hook.name}" attempted to change the identity of the object')
-        # Silently, as upstream: webhooks often send back the object without these.
-        for name in _SERVER_SET:
-            restore(metadata, before["metadata"], name)
-        return document
+        except IdentityChanged as error:
+            raise internal(f'admission webhook "{hook.name}" {error}') from None
