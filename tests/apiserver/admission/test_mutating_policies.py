@@ -5,6 +5,8 @@ Answers were recorded from kube-apiserver v1.36.4, but for the words of failed J
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.apiserver.admission.objects import (
@@ -39,7 +41,7 @@ def config(name: str = "c", **labels: str) -> Plain:
     return document("ConfigMap", name, api="v1", labels={"a": "b", **labels}) | {"data": {"k": "v"}}
 
 
-async def sent(api: Api, *mutations: Plain, body: Plain | None = None, **spec: object) -> Answer:
+async def sent(api: Api, *mutations: Plain, body: Plain | None = None, **spec: Any) -> Answer:
     await mutate(api, mutating_policy("m", *mutations, **spec))
     made = body or config()
     return await api.create(PODS if made["kind"] == "Pod" else MAPS, made)
