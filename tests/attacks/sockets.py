@@ -32,6 +32,14 @@ async def code_of(reader: asyncio.StreamReader) -> int:
     return int((await reader.readuntil(b"\r\n"))[9:12])
 
 
+async def whole_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """The code and the body of an answer whose length is told."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    lines = head.lower().split(b"\r\n")
+    length = next(int(line.partition(b":")[2]) for line in lines if line.startswith(b"content-length"))
+    return int(head[9:12]), await reader.readexactly(length)
+
+
 async def asked(port: int, request: bytes, *, source: str = "127.0.0.1") -> int:
     """The code of the answer to some bytes."""
     reader, writer = await connect(port, source=source)

@@ -11,7 +11,7 @@ import pytest
 from drakit.apiserver import Settings
 from drakit.apiserver.auth.audit import AuditLog
 from drakit.apiserver.auth.auditpolicy import AuditPolicy
-from drakit.apiserver.http.listener import URL_BYTES
+from drakit.apiserver.http.protocol import URL_BYTES
 from drakit.base.errors import UsageError
 from tests.apiserver.calls import CLAIMS, on_loop, serving
 from tests.attacks.sockets import asked, get, on_socket
@@ -45,7 +45,7 @@ async def test_refused_and_unreadable_requests_have_a_line_with_their_source(tmp
                 (large, 413),
                 (get("/" + "x" * URL_BYTES + "y" * 20_000), 414),
                 (get("/healthz", *["a: b"] * 2000), 431),
-                (get("/healthz", "authorization: Bearer wrong"), 401),
+                (get("/healthz", "authorization: Bearer wrong", "x-forwarded-for: 192.0.2.1"), 401),
             ):
                 assert await asked(port, request) == code
     found = lines(tmp_path / "audit.log")

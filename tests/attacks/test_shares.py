@@ -7,11 +7,14 @@ import asyncio
 import pytest
 
 from drakit.api.exchange import User
+from drakit.apiserver import Settings
 from drakit.apiserver.auth import identities
+from drakit.apiserver.auth.authentication import StaticTokens
 from drakit.apiserver.auth.identities import is_component
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.serving.shares import BodyBudget, Lane, Limits, Shares
-from tests.apiserver.calls import on_loop
+from tests.apiserver.calls import CLAIMS, on_loop
+from tests.attacks.sockets import connect, get, on_socket, whole_answer
 
 
 async def settle() -> None:
@@ -105,3 +108,25 @@ def test_components_of_the_cluster_have_a_lane_of_their_own(user: User, expected
     shares = Shares(Limits())
     assert is_component(user) is expected
     assert (shares.lane(user, reading=True) is shares.components[True]) is expected
+
+
+@on_loop
+async def test_a_users_flood_is_read_behind_what_others_send() -> None:
+    """200 connections of one user have a request each. That of another user is sent last, and not answered last."""
+    tokens = StaticTokens({f"of-{name}": User(name=name) for name in ("ann", "mob")})
+    answered: list[str] = []
+
+    async def listen(user: str, reader: asyncio.StreamReader) -> None:
+        assert (await whole_answer(reader))[0] == 200
+        answered.append(user)
+
+    async with on_socket(Settings(tokens=tokens)) as (_, port):
+        senders = [(user, *await connect(port)) for user in ["mob"] * 200 + ["ann"]]
+        for _ in range(2):  # the first time, the server learns whose connections these are
+            answered.clear()
+            for user, _, writer in senders:
+                writer.write(get(CLAIMS, f"authorization: Bearer of-{user}"))
+            await asyncio.gather(*(listen(user, reader) for user, reader, _ in senders))
+        assert answered.index("ann") < 100
+        for _, _, writer in senders:
+            writer.close()

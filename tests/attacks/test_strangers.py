@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 
 import pytest
 from prometheus_client import Metric
@@ -15,10 +16,10 @@ from drakit.apiserver.auth.authorization import Attributes
 from drakit.apiserver.auth.rbac.authorizer import RoleBased
 from drakit.apiserver.auth.rbac.policy import RolePolicy
 from drakit.apiserver.http.connections import ConnectionLimits
-from drakit.apiserver.http.listener import HEADER_BYTES, HEADERS, URL_BYTES
+from drakit.apiserver.http.protocol import HEADER_BYTES, HEADERS, URL_BYTES
 from tests.apiserver.auth.people import guarded
 from tests.apiserver.calls import CLAIMS, on_loop
-from tests.attacks.sockets import asked, code_of, connect, get, on_socket
+from tests.attacks.sockets import asked, code_of, connect, get, on_socket, whole_answer
 
 REFUSING = Settings(modes=("Node", "RBAC"))
 
@@ -110,3 +111,27 @@ async def test_a_connection_that_ends_gives_its_place_back() -> None:
     async with on_socket(limits=ConnectionLimits(total=4, per_address=2)) as (_, port):
         for _ in range(10):
             assert await asked(port, get("/healthz", "connection: close")) == 200
+
+
+@on_loop
+async def test_a_long_body_that_is_refused_is_not_read_and_its_sender_gets_the_answer() -> None:
+    body = b"x" * 2_900_000
+    async with on_socket(REFUSING) as (_, port):
+        reader, writer = await connect(port)
+        writer.write(f"POST {CLAIMS} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 403")
+        assert b"connection: close" in head
+        with suppress(ConnectionError):
+            await reader.read()  # the answer, and then the end of the connection
+        writer.close()
+
+
+@on_loop
+async def test_a_short_body_that_is_refused_leaves_the_connection_usable() -> None:
+    async with on_socket(REFUSING) as (_, port):
+        reader, writer = await connect(port)
+        for _ in range(2):
+            writer.write(f"POST {CLAIMS} HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n".encode() + b"x" * 9)
+            assert (await whole_answer(reader))[0] == 403
+        writer.close()

@@ -54,6 +54,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Set by a transport that has authenticated its caller by other means; then no credential is looked at."""
     certificate: bytes | None = None
     """The client's certificate (DER), which the transport has verified against the server's client CA."""
+    identified: Callable[[str], None] | None = None
+    """Told the name of who sends the request, as soon as it is known. Nobody is told about strangers."""
     open_body: bool = False
     """Whether a client wants the answer piece by piece (`OpenBody`), as it comes."""
 

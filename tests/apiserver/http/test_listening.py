@@ -17,10 +17,13 @@ from uvicorn.server import ServerState
 
 from drakit.apiserver.auth.certificates import Authority
 from drakit.apiserver.http import listener as listening
+from drakit.apiserver.http import protocol as protocols
 from drakit.apiserver.http.asgi import Application
-from drakit.apiserver.http.listener import HEADER_BYTES, Listener, Protocol, Security, bind
+from drakit.apiserver.http.listener import Listener, Security, bind
+from drakit.apiserver.http.protocol import HEADER_BYTES, Protocol
 from drakit.base.clock import RealClock
 from tests.apiserver.calls import CLAIMS, Api, on_loop, serving
+from tests.attacks.sockets import whole_answer
 from tests.builders.documents import claim_document
 
 WHO = b"POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n"
@@ -37,13 +40,6 @@ async def on_socket(api: Api, security: Security | None = None) -> AsyncIterator
         yield port
 
 
-async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    head = await reader.readuntil(b"\r\n\r\n")
-    lines = head.lower().split(b"\r\n")
-    length = next(int(line.partition(b":")[2]) for line in lines if line.startswith(b"content-length"))
-    return int(head[9:12]), await reader.readexactly(length)
-
-
 @on_loop
 async def test_a_client_certificate_is_an_identity_and_none_is_anonymous(tmp_path: Path) -> None:
     authority = Authority(tmp_path, RealClock().now())
@@ -56,7 +52,7 @@ async def test_a_client_certificate_is_an_identity_and_none_is_anonymous(tmp_pat
         for context, name in ((identified, "ann"), (trusting, "system:anonymous")):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
             writer.write(WHO)
-            code, body = await answer(reader)
+            code, body = await whole_answer(reader)
             assert (code, json.loads(body)["status"]["userInfo"]["username"]) == (201, name)
             writer.close()
 
@@ -78,7 +74,7 @@ async def test_a_head_that_never_ends_is_cut_off() -> None:
 
 @on_loop
 async def test_a_client_that_sends_half_a_head_is_hung_up_on() -> None:
-    with patch.object(listening, "HEADER_SECONDS", 0.02):
+    with patch.object(protocols, "HEADER_SECONDS", 0.02):
         async with serving() as api, on_socket(api) as port:
             for start in (b"", b"GET /healthz HT"):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -102,7 +98,7 @@ async def test_an_answer_that_nobody_reads_is_thrown_away_with_its_connection() 
             super().connection_lost(exc)
             lost.set()
 
-    with patch.object(listening, "STALL_SECONDS", 0.02), patch.object(listening, "Protocol", Observed):
+    with patch.object(protocols, "STALL_SECONDS", 0.02), patch.object(listening, "Protocol", Observed):
         async with serving() as api, on_socket(api) as port:
             await fill(api, 24)
             with socket.socket() as client:
@@ -153,7 +149,7 @@ async def test_requests_follow_each_other_on_one_connection() -> None:
         head += f"content-length: {len(body)}\r\n\r\n"
         for expected in (201, 409, 409):
             writer.write(head.encode() + body)
-            assert (await answer(reader))[0] == expected
+            assert (await whole_answer(reader))[0] == expected
         writer.close()
 
 

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from drakit.apiserver.auth.audit import AuditLog
-from drakit.apiserver.http import listener
+from drakit.apiserver.http import protocol
 from drakit.client import NODES, PODS
 from drakit.nodeagent.runtimes.contract import ContainerState
 from tests.apiserver.nodes.clusters import POD_PATH, a_cluster, create_pod
@@ -227,7 +227,7 @@ async def test_a_request_for_a_log_is_audited_and_counted_as_a_connection(tmp_pa
 async def test_a_slow_reader_holds_up_the_node_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listener, "STALL_SECONDS", 0.02)  # others are hung up on after that
+    monkeypatch.setattr(protocol, "STALL_SECONDS", 0.02)  # others are hung up on after that
     size = 1500 * 16_001
     async with a_cluster(tmp_path) as cluster, cluster.session() as session:
         with cluster.node.log.open("w") as file:

@@ -9,8 +9,7 @@ A client that stalls or goes away costs nothing: bodies and writes have deadline
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -36,18 +35,27 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+Turn = Callable[[], Awaitable[None]]
 
 REQUEST_SECONDS = 60.0
 BODY_SECONDS = 30.0
 WRITE_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
 CERTIFICATE = "peer_certificate"
+LAST = "last"
+"""In the state of a connection: a function that closes it after this answer, without reading the rest of the body."""
 PATIENT = "patient"
 """In the state of a connection: a function that lets the client take its time with this answer."""
+IDENTIFIED = "identified"
+"""In the state of a connection: a function that is told who sends the request."""
 REFUSAL = "refusal"
 """In the state of a connection: the Status that answers a request whose head has too much in it."""
+TURN = "turn"
+"""In the state of a connection: a function that waits for the client's turn on the loop."""
 TAKE_OVER = "take_over"
 """In the state of a connection: a function that hands it over to another protocol, as a reader and a writer."""
+_REST = 64 * 1024
+"""Bytes of a body that are read, and thrown away, for the sake of a connection that can be used again."""
 _MANY_PARAMETERS = 1000
 _WARNINGS = 4096
 _CUT_WARNING = 256
@@ -72,7 +80,8 @@ class Application:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        request = _request(scope, receive)
+        body = _Body(scope, receive)
+        request = _request(scope, body)
         try:
             response = await self._handle(request)
         except Disconnected:
@@ -84,7 +93,11 @@ class Application:
         elif isinstance(response.content, Tunnel):
             await self._tunnel(response, response.content, scope, send)
         else:
-            await _send(await _coded(response, request, scope, self._compressing), send, head=request.method == "HEAD")
+            body.leave()
+            coded = await _coded(response, request, scope, self._compressing)
+            await _send(
+                coded, send, head=request.method == "HEAD", turn=(scope.get("state") or {}).get(TURN, _next_turn)
+            )
 
     async def _handle(self, request: Request) -> Response:
         try:
@@ -175,8 +188,67 @@ def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return headers
 
 
-def _request(scope: Message, receive: Receive) -> Request:
-    headers, method, state = _joined(scope["headers"]), scope["method"].upper(), scope.get("state") or {}
+class _Body:
+    """The body of a request. A client that waits to be told to go on, or sends a long one, may be left with it."""
+
+    def __init__(self, scope: Message, receive: Receive) -> None:
+        self._headers = _joined(scope["headers"])
+        self._receive = receive
+        self._state = scope.get("state") or {}
+        self._left = length_of(self._headers)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return self._headers
+
+    async def read(self, account: Account) -> bytes:
+        """All of it. Raise 413 when it is too large, 504 when it does not come in time."""
+        # Refused before it is sent. A body without a length is counted below.
+        if self._left > MAX_BODY and self._left != UNKNOWN:
+            raise too_large(MAX_BODY)
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                parts = await self._parts(account)
+        except TimeoutError:
+            raise request_timeout() from None
+        self._left = 0
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _parts(self, account: Account) -> list[bytes]:
+        parts: list[bytes] = []
+        size, more = 0, True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise Disconnected
+            part = message.get("body", b"")
+            size += len(part)
+            if size > MAX_BODY:
+                raise too_large(MAX_BODY)
+            account(len(part))
+            parts.append(part)
+            more = bool(message.get("more_body"))
+        return parts
+
+    def leave(self) -> None:
+        """No more of it will be read. A long rest costs the client its connection."""
+        if self._left > _REST and (last := self._state.get(LAST)) is not None:
+            last()
+
+
+UNKNOWN = 1 << 62
+
+
+def length_of(headers: Mapping[str, str]) -> int:
+    """The bytes of a body, as its head tells: none, a number, or UNKNOWN."""
+    if "transfer-encoding" in headers:
+        return UNKNOWN
+    length = headers.get("content-length", "")
+    return int(length) if length.isdecimal() else 0
+
+
+def _request(scope: Message, body: _Body) -> Request:
+    method, state = scope["method"].upper(), scope.get("state") or {}
     query: list[tuple[str, str]] = []
     refusal = state.get(REFUSAL)
     try:
@@ -189,39 +261,14 @@ def _request(scope: Message, receive: Receive) -> Request:
         method=method,
         path=scope["path"],
         query=tuple(query),
-        headers=headers,
+        headers=body.headers,
         # A body of a GET is not read: no verb uses it, and it would only delay the response.
-        read_body=partial(_body, headers, receive) if method not in ("GET", "HEAD") else None,
+        read_body=body.read if method not in ("GET", "HEAD") else None,
         certificate=state.get(CERTIFICATE),
         source=(scope.get("client") or ("",))[0],
         refusal=refusal,
+        identified=state.get(IDENTIFIED),
     )
-
-
-async def _body(headers: dict[str, str], receive: Receive, account: Account) -> bytes:
-    """The body. Raise 413 when it is too large, 504 when it does not come in time."""
-    length = headers.get("content-length", "")
-    # Refused before it is sent. A body without a length is counted below.
-    if length.isdigit() and int(length) > MAX_BODY:
-        raise too_large(MAX_BODY)
-    parts: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Disconnected
-                part = message.get("body", b"")
-                size += len(part)
-                if size > MAX_BODY:
-                    raise too_large(MAX_BODY)
-                account(len(part))
-                parts.append(part)
-                if not message.get("more_body"):
-                    return parts[0] if len(parts) == 1 else b"".join(parts)
-    except TimeoutError:
-        raise request_timeout() from None
 
 
 def _headers(response: Response, *, length: int | None) -> Headers:
@@ -275,9 +322,13 @@ async def _coded(response: Response, request: Request, scope: Message, slots: as
         )
 
 
-async def _send(response: Response, send: Send, *, head: bool = False) -> None:
+async def _next_turn() -> None:
+    await asyncio.sleep(0)
+
+
+async def _send(response: Response, send: Send, *, head: bool = False, turn: Turn = _next_turn) -> None:
     if isinstance(response.content, Parted) and not head and response.code != 304:
-        await _send_parts(response, response.content, send)
+        await _send_parts(response, response.content, send, turn)
         return
     body = response.content.encode()
     start = {"type": "http.response.start", "status": response.code, "headers": _headers(response, length=len(body))}
@@ -289,7 +340,7 @@ async def _send(response: Response, send: Send, *, head: bool = False) -> None:
         return
 
 
-async def _send_parts(response: Response, content: Parted, send: Send) -> None:
+async def _send_parts(response: Response, content: Parted, send: Send, turn: Turn) -> None:
     """A part is made when the one before is on its way: a client that does not read holds one part, not the whole."""
     length, parts = content.parts()
     start = {"type": "http.response.start", "status": response.code, "headers": _headers(response, length=length)}
@@ -299,7 +350,7 @@ async def _send_parts(response: Response, content: Parted, send: Send) -> None:
         for part in parts:
             async with asyncio.timeout(WRITE_SECONDS):
                 await send({"type": "http.response.body", "body": part, "more_body": True})
-            await asyncio.sleep(0)
+            await turn()
         await send({"type": "http.response.body", "body": b""})
     except (TimeoutError, OSError):
         return

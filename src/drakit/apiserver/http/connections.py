@@ -16,6 +16,7 @@ import socket
 import ssl
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Protocol
 
 log = logging.getLogger("drakit.apiserver.http")
@@ -25,6 +26,8 @@ _RESERVED_FILES = 512
 """Files that the process needs beside its connections: database, logs, nodes, webhooks."""
 _TELL_SECONDS = 60.0
 _PAUSE_SECONDS = 0.1
+_ACCEPTED_TOGETHER = 8
+"""Connections that are accepted before others have their turn on the loop."""
 _ON_A_FILE = "a Unix socket"
 
 
@@ -171,7 +174,9 @@ class Acceptor:
 
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
-        while True:
+        for number in count(1):
+            if number % _ACCEPTED_TOGETHER == 0:
+                await asyncio.sleep(0)
             try:
                 accepted, peer = await loop.sock_accept(self._listening)
             except OSError as error:

@@ -12,239 +12,23 @@ import os
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import uvicorn
-from httptools import HttpParserError
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from drakit.api.exchange import Handler
 from drakit.apiserver.auth.certificates import Pair
-from drakit.apiserver.failures import head_too_large, url_too_long
-from drakit.apiserver.http.asgi import CERTIFICATE, PATIENT, REFUSAL, TAKE_OVER, Application
+from drakit.apiserver.http.asgi import Application
 from drakit.apiserver.http.connections import Acceptor, ConnectionLimits, Connections, raise_file_limit
-from drakit.apiserver.requests.bodies import MAX_BODY
+from drakit.apiserver.http.protocol import PIECE, Intake, Protocol
+from drakit.apiserver.http.turns import Turns
 from drakit.base.errors import UsageError
-from drakit.base.status import Status
 
 KEEP_ALIVE_SECONDS = 75
-HEADER_SECONDS = 30.0
-HEADER_BYTES = 256 * 1024
-HEADERS = 1000
-URL_BYTES = 128 * 1024
-STALL_SECONDS = 20.0
 _BACKLOG = 2048
-_PIECE = 64 * 1024
-_SLICE = 16 * 1024
-"""Bytes of a head that are parsed before its size is looked at again."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-
-class Protocol(HttpToolsProtocol):
-    """HTTP/1.1 with the client's certificate, and with limits for slow and large clients.
-
-    uvicorn limits neither the time nor the size of a request's head, nor the rest of a body after the response to it.
-    It also buffers for ever what a client does not read.
-    """
-
-    _waiting: asyncio.TimerHandle | None = None
-    """Fires when the head of a request takes too long."""
-    _stalling: asyncio.TimerHandle | None = None
-    """Fires when the client has not read for too long."""
-    _unread = 0
-    _surplus = 0
-    _patient = False
-    _refused = False
-    made = False
-    open_connections: Connections | None = None
-    """Who counts the connections, if anybody does; `address` is what this one counts for."""
-    address = ""
-
-    def connection_made(self, transport: Any) -> None:
-        self.made = True
-        super().connection_made(transport)
-        self._note_idle()
-        connection = transport.get_extra_info("ssl_object")
-        self.app_state = {**self.app_state, TAKE_OVER: self.take_over, PATIENT: self.be_patient}
-        if connection is not None and (certificate := connection.getpeercert(binary_form=True)):
-            self.app_state[CERTIFICATE] = certificate
-        self._begin_head()
-
-    def data_received(self, data: bytes) -> None:
-        if self._waiting is None or len(data) <= _SLICE:
-            self._feed(data)
-            return
-        for start in range(0, len(data), _SLICE):
-            self._feed(data[start : start + _SLICE])
-
-    def _feed(self, data: bytes) -> None:
-        if self._refused or self.transport.is_closing():
-            return
-        if self._waiting is not None:
-            self._head += len(data)
-        super().data_received(data)
-        if self._waiting is not None and self.headers is not None:
-            self._check_head()
-
-    def _check_head(self) -> None:
-        """Refuse a head that is too large as soon as it is: the rest of it is not read."""
-        if len(self.url) > URL_BYTES:
-            self._refuse(url_too_long(URL_BYTES).status)
-        elif len(self.headers) > HEADERS:
-            self._refuse(head_too_large(f"more than {HEADERS} fields").status)
-        elif self._head > HEADER_BYTES:
-            self._refuse(head_too_large(f"more than {HEADER_BYTES} bytes").status)
-
-    def _refuse(self, answer: Status) -> None:
-        """Let the application give this answer, so that it is counted and logged as every other."""
-        self._refused = True
-        self.flow.pause_reading()
-        del self.headers[:]
-        self.url = self.url[:_SLICE]
-        self.scope["state"][REFUSAL] = answer
-        try:
-            self.on_headers_complete()
-        except HttpParserError:
-            self._hang_up()
-            return
-        self.cycle.keep_alive = False
-
-    def take_over(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """The connection, for a protocol that is not HTTP. Whoever takes it closes it; uvicorn forgets it.
-
-        Raise ConnectionResetError when the client has gone meanwhile: nobody would tell the new protocol.
-        """
-        if self.transport.is_closing():
-            raise ConnectionResetError("the client has gone")
-        self._end_head()
-        self._end_stall()
-        self._unset_keepalive_if_required()
-        self.cycle.response_started = self.cycle.response_complete = True
-        self.connections.discard(self)
-        # A client whose machine is gone says nothing: the kernel finds out.
-        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        reader = asyncio.StreamReader(limit=_PIECE, loop=self.loop)
-        protocol = _Tunnelled(reader, self._leave)
-        protocol.connection_made(self.transport)
-        self.transport.set_protocol(protocol)
-        self.flow.resume_reading()
-        return reader, asyncio.StreamWriter(self.transport, protocol, reader, self.loop)
-
-    def be_patient(self) -> None:
-        """Do not disconnect a client that reads this response slowly: a log that somebody reads in a pager."""
-        self._patient = True
-        self._end_stall()
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """Log nothing: the application decides about upgrades, and answers other requests as if none was asked for."""
-
-    def on_message_begin(self) -> None:
-        self._surplus = 0
-        self._patient = False
-        self._begin_head()
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        self._end_head()
-        if not self._refused and len(self.headers) > HEADERS:
-            self._refuse(head_too_large(f"more than {HEADERS} fields").status)
-            return
-        if self.open_connections is not None:
-            self.open_connections.busy(self.address, self)
-        super().on_headers_complete()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._note_idle()
-
-    def drop(self) -> None:
-        """Close the connection: another one needs its place."""
-        self.transport.abort()
-
-    def _note_idle(self) -> None:
-        if self.open_connections is not None and not self.pipeline and not self.transport.is_closing():
-            self.open_connections.idle(self.address, self)
-
-    def on_body(self, body: bytes) -> None:
-        if self.cycle.response_complete:
-            self._surplus += len(body)
-            # The client ignores the 413 and goes on sending.
-            if self._surplus > MAX_BODY:
-                self.transport.abort()
-        super().on_body(body)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        if not self._patient:
-            self._await_reader()
-
-    def resume_writing(self) -> None:
-        self._end_stall()
-        super().resume_writing()
-
-    def timeout_keep_alive_handler(self) -> None:
-        # `close` would wait until the client has read the rest.
-        if self.transport.get_write_buffer_size():
-            self.transport.abort()
-        super().timeout_keep_alive_handler()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._end_head()
-        self._end_stall()
-        self._leave()
-        super().connection_lost(exc)
-
-    def _leave(self) -> None:
-        """Remove the connection from the count of open ones. Idempotent."""
-        counted, self.open_connections = self.open_connections, None
-        if counted is not None:
-            counted.busy(self.address, self)
-            counted.leave(self.address)
-
-    def _await_reader(self) -> None:
-        """Look again later. A client that has read nothing until then is disconnected."""
-        self._unread = self.transport.get_write_buffer_size()
-        self._stalling = self.loop.call_later(STALL_SECONDS, self._check_reader)
-
-    def _check_reader(self) -> None:
-        if self.transport.get_write_buffer_size() < self._unread:
-            self._await_reader()
-        else:
-            self.transport.abort()
-
-    def _end_stall(self) -> None:
-        if self._stalling is not None:
-            self._stalling.cancel()
-            self._stalling = None
-
-    def _begin_head(self) -> None:
-        if self._waiting is None:
-            self._head = 0
-            self._waiting = self.loop.call_later(HEADER_SECONDS, self._hang_up)
-
-    def _end_head(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
-
-    def _hang_up(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.close()
-
-
-class _Tunnelled(asyncio.StreamReaderProtocol):
-    """The protocol of a connection that was taken over. It counts as a connection until it ends."""
-
-    def __init__(self, reader: asyncio.StreamReader, ended: Callable[[], None]) -> None:
-        super().__init__(reader)
-        self._ended = ended
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._ended()
-        super().connection_lost(exc)
 
 
 class Security(msgspec.Struct, frozen=True):
@@ -324,21 +108,23 @@ class _Uvicorn(uvicorn.Server):
         self.listening = asyncio.Event()
         self._application = application
         self._connections = connections
+        self._turns = Turns()
+        self._buffer = memoryview(bytearray(PIECE))
         self._acceptors: list[Acceptor] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self.servers = []  # uvicorn's own way to accept has no limits
         for bound in sockets or ():
-            acceptor = Acceptor(bound, self._protocol, self._connections, self.config.ssl)
+            acceptor = Acceptor(bound, self._intake, self._connections, self.config.ssl)
             acceptor.start()
             self._acceptors.append(acceptor)
         self.started = True
         self.listening.set()
 
-    def _protocol(self, address: str) -> Protocol:
+    def _intake(self, address: str) -> Intake:
         made = Protocol(self.config, self.server_state, {})
-        made.open_connections, made.address = self._connections, address
-        return made
+        made.open_connections, made.address, made.turns = self._connections, address, self._turns
+        return Intake(made, self._buffer)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for acceptor in self._acceptors:
@@ -371,6 +157,8 @@ class Listener:
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=2,
             server_header=False,
+            # The address of a client is where it connects from: whoever says something else is not believed.
+            proxy_headers=False,
             date_header=True,
         )
         config.load()

@@ -23,7 +23,7 @@ from drakit.apiserver import metrics
 from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.auth import authorization
 from drakit.apiserver.auth.audit import AuditLog, Trail
-from drakit.apiserver.auth.authentication import Authentication
+from drakit.apiserver.auth.authentication import ANONYMOUS, Authentication
 from drakit.apiserver.auth.authorization import Attributes, Decision
 from drakit.apiserver.auth.impersonation import impersonate
 from drakit.apiserver.failures import (
@@ -184,6 +184,8 @@ class Server:
     async def _user(self, request: Request, trail: Trail) -> User:
         """The user of a request: who sent it, or whom the sender may impersonate."""
         trail.user = self._authentication.authenticate(request)
+        if request.identified is not None and trail.user is not ANONYMOUS:
+            request.identified(trail.user.name)
         user = await impersonate(self.context.authorizer, trail.user, request.headers)
         trail.acting_as = user if user is not trail.user else None
         return user

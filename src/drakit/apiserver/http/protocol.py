@@ -1,0 +1,339 @@
+"""HTTP/1.1 on one connection: what uvicorn's protocol lacks.
+
+In:  bytes of a client, a piece at a time, when it is the client's turn.
+Out: requests for the application; its answers. A client that is slow, large or does not read is cut off in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from httptools import HttpParserError
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from drakit.apiserver.failures import head_too_large, url_too_long
+from drakit.apiserver.http.asgi import CERTIFICATE, IDENTIFIED, LAST, PATIENT, REFUSAL, TAKE_OVER, TURN
+from drakit.apiserver.http.connections import Connections
+from drakit.apiserver.http.turns import Turns
+from drakit.apiserver.requests.bodies import MAX_BODY
+from drakit.base.status import Status
+
+HEADER_SECONDS = 30.0
+HEADER_BYTES = 256 * 1024
+HEADERS = 1000
+URL_BYTES = 128 * 1024
+STALL_SECONDS = 20.0
+LINGER_SECONDS = 1.0
+PIECE = 16 * 1024
+"""Bytes that are read of a connection at a time: so many may wait for their turn, and so many of a head are parsed
+before its size is looked at again."""
+_TUNNEL_BUFFER = 64 * 1024
+
+
+class Protocol(HttpToolsProtocol):
+    """HTTP/1.1 with the client's certificate, and with limits for slow and large clients.
+
+    uvicorn limits neither the time nor the size of a request's head, nor the rest of a body after the response to it.
+    It also buffers for ever what a client does not read.
+    """
+
+    _waiting: asyncio.TimerHandle | None = None
+    """Fires when the head of a request takes too long."""
+    _stalling: asyncio.TimerHandle | None = None
+    """Fires when the client has not read for too long."""
+    _unread = 0
+    _lingering: asyncio.TimerHandle | None = None
+    """Fires when the client has had time to read the last answer."""
+    _surplus = 0
+    _patient = False
+    _refused = False
+    made = False
+    open_connections: Connections | None = None
+    """Who counts the connections, if anybody does; `address` is what this one counts for."""
+    address = ""
+    turns: Turns | None = None
+    """Who says when this connection is read, if anybody does."""
+    _sender = ""
+    """The flow that the connection belongs to: its address, until the server knows the user."""
+
+    def connection_made(self, transport: Any) -> None:
+        self.made = True
+        self._held: list[bytes] = []
+        self._sender = self.address
+        super().connection_made(transport)
+        self._note_idle()
+        connection = transport.get_extra_info("ssl_object")
+        self.app_state = {**self.app_state, TAKE_OVER: self.take_over, PATIENT: self.be_patient}
+        self.app_state |= {IDENTIFIED: self.identify, LAST: self.make_last, TURN: self.turn}
+        if connection is not None and (certificate := connection.getpeercert(binary_form=True)):
+            self.app_state[CERTIFICATE] = certificate
+        self._begin_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self.turns is None:
+            self._read(data)
+            return
+        self._held.append(data)
+        if len(self._held) == 1:
+            self.turns.take(self._sender, self._read_held)
+        else:
+            # It sends faster than its turns come: what it sends waits in the kernel, and then with the client.
+            self.transport.pause_reading()
+
+    def identify(self, user: str) -> None:
+        """From now on the connection has the turns of this user."""
+        self._sender = f"user {user}"
+
+    async def turn(self) -> None:
+        """Wait until this connection may have the loop for a moment."""
+        await (self.turns.wait(self._sender) if self.turns is not None else asyncio.sleep(0))
+
+    def _read_held(self) -> None:
+        data, several = b"".join(self._held), len(self._held) > 1
+        self._held.clear()
+        if not data or self.transport.is_closing():
+            return
+        if several and not self.flow.read_paused:
+            self.transport.resume_reading()
+        self._read(data)
+
+    def _read(self, data: bytes) -> None:
+        if self._refused or self.transport.is_closing():
+            return
+        if self._waiting is not None:
+            self._head += len(data)
+        super().data_received(data)
+        if self._waiting is not None and self.headers is not None:
+            self._check_head()
+
+    def _check_head(self) -> None:
+        """Refuse a head that is too large as soon as it is: the rest of it is not read."""
+        if len(self.url) > URL_BYTES:
+            self._refuse(url_too_long(URL_BYTES).status)
+        elif len(self.headers) > HEADERS:
+            self._refuse(head_too_large(f"more than {HEADERS} fields").status)
+        elif self._head > HEADER_BYTES:
+            self._refuse(head_too_large(f"more than {HEADER_BYTES} bytes").status)
+
+    def _refuse(self, answer: Status) -> None:
+        """Let the application give this answer, so that it is counted and logged as every other."""
+        self._refused = True
+        self.flow.pause_reading()
+        del self.headers[:]
+        self.url = self.url[:PIECE]
+        self.scope["state"][REFUSAL] = answer
+        try:
+            self.on_headers_complete()
+        except HttpParserError:
+            self._hang_up()
+            return
+        self.cycle.keep_alive = False
+
+    def take_over(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """The connection, for a protocol that is not HTTP. Whoever takes it closes it; uvicorn forgets it.
+
+        Raise ConnectionResetError when the client has gone meanwhile: nobody would tell the new protocol.
+        """
+        if self.transport.is_closing():
+            raise ConnectionResetError("the client has gone")
+        self._end_head()
+        self._end_stall()
+        self._unset_keepalive_if_required()
+        self.cycle.response_started = self.cycle.response_complete = True
+        self.connections.discard(self)
+        # A client whose machine is gone says nothing: the kernel finds out.
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        reader = asyncio.StreamReader(limit=_TUNNEL_BUFFER, loop=self.loop)
+        protocol = _Tunnelled(reader, self._leave)
+        protocol.connection_made(self.transport)
+        self.transport.set_protocol(protocol)
+        if self._held:
+            reader.feed_data(b"".join(self._held))
+            self._held.clear()
+        self.flow.resume_reading()
+        return reader, asyncio.StreamWriter(self.transport, protocol, reader, self.loop)
+
+    def be_patient(self) -> None:
+        """Do not disconnect a client that reads this response slowly: a log that somebody reads in a pager."""
+        self._patient = True
+        self._end_stall()
+
+    def make_last(self) -> None:
+        """Close the connection after this response, unless the whole body has come: the rest of it is not read."""
+        if not self.cycle.more_body:
+            return
+        self.cycle.keep_alive = False
+        self.cycle.transport = _Lingering(self.transport, self._linger)
+
+    def _linger(self) -> None:
+        """End this direction, and close a little later: closing with data unread would take the answer away."""
+        if self._lingering is None and not self.transport.is_closing():
+            self.flow.pause_reading()
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
+            self._lingering = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Log nothing: the application decides about upgrades, and answers other requests as if none was asked for."""
+
+    def on_message_begin(self) -> None:
+        self._surplus = 0
+        self._patient = False
+        self._begin_head()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._end_head()
+        if not self._refused and len(self.headers) > HEADERS:
+            self._refuse(head_too_large(f"more than {HEADERS} fields").status)
+            return
+        if self.open_connections is not None:
+            self.open_connections.busy(self.address, self)
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        if self._lingering is not None:
+            return
+        super().on_response_complete()
+        self._note_idle()
+
+    def drop(self) -> None:
+        """Close the connection: another one needs its place."""
+        self.transport.abort()
+
+    def _note_idle(self) -> None:
+        if self.open_connections is not None and not self.pipeline and not self.transport.is_closing():
+            self.open_connections.idle(self.address, self)
+
+    def on_body(self, body: bytes) -> None:
+        if self.cycle.response_complete:
+            self._surplus += len(body)
+            # The client ignores the 413 and goes on sending.
+            if self._surplus > MAX_BODY:
+                self.transport.abort()
+        super().on_body(body)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if not self._patient:
+            self._await_reader()
+
+    def resume_writing(self) -> None:
+        self._end_stall()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        # `close` would wait until the client has read the rest.
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        super().timeout_keep_alive_handler()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._held.clear()
+        if self._lingering is not None:
+            self._lingering.cancel()
+        self._end_head()
+        self._end_stall()
+        self._leave()
+        super().connection_lost(exc)
+
+    def _leave(self) -> None:
+        """Remove the connection from the count of open ones. Idempotent."""
+        counted, self.open_connections = self.open_connections, None
+        if counted is not None:
+            counted.busy(self.address, self)
+            counted.leave(self.address)
+
+    def _await_reader(self) -> None:
+        """Look again later. A client that has read nothing until then is disconnected."""
+        self._unread = self.transport.get_write_buffer_size()
+        self._stalling = self.loop.call_later(STALL_SECONDS, self._check_reader)
+
+    def _check_reader(self) -> None:
+        if self.transport.get_write_buffer_size() < self._unread:
+            self._await_reader()
+        else:
+            self.transport.abort()
+
+    def _end_stall(self) -> None:
+        if self._stalling is not None:
+            self._stalling.cancel()
+            self._stalling = None
+
+    def _begin_head(self) -> None:
+        if self._waiting is None:
+            self._head = 0
+            self._waiting = self.loop.call_later(HEADER_SECONDS, self._hang_up)
+
+    def _end_head(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _hang_up(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+class _Tunnelled(asyncio.StreamReaderProtocol):
+    """The protocol of a connection that was taken over. It counts as a connection until it ends."""
+
+    def __init__(self, reader: asyncio.StreamReader, ended: Callable[[], None]) -> None:
+        super().__init__(reader)
+        self._ended = ended
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended()
+        super().connection_lost(exc)
+
+
+class _Lingering(asyncio.Transport):
+    """A connection to write to, whose end somebody else arranges."""
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        super().__init__()
+        self._transport = transport
+        self.write = transport.write  # type: ignore[method-assign]
+        self.is_closing = transport.is_closing  # type: ignore[method-assign]
+        self.close = close  # type: ignore[method-assign]
+
+
+class Intake(asyncio.BufferedProtocol):
+    """What the loop tells about a connection, for its protocol. It reads a piece at a time.
+
+    The loop would otherwise read a quarter of a megabyte of each connection at once. `buffer` may be shared by all
+    connections of a loop: what is in it is copied before the loop goes on.
+    """
+
+    def __init__(self, protocol: Protocol, buffer: memoryview) -> None:
+        self._protocol = protocol
+        self._buffer = buffer
+
+    @property
+    def made(self) -> bool:
+        """Whether there is a connection."""
+        return self._protocol.made
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._protocol.data_received(bytes(self._buffer[:nbytes]))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._protocol.connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._protocol.connection_lost(exc)
+
+    def eof_received(self) -> None:
+        self._protocol.eof_received()
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()
