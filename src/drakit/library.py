@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import msgspec
 
-from drakit.allocator import Allocated, Allocation, AllocationError, Allocator, Inventory, tell
+from drakit.allocator import Allocated, Allocation, AllocationError, Inventory, tell
 from drakit.api import DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceSlice
 from drakit.base.clock import RealClock
 from drakit.base.errors import UsageError
@@ -26,6 +26,7 @@ from drakit.explain import explain_pod as explain_in
 from drakit.explain import what_if as ask
 from drakit.lint import Report, lint, problems_of
 from drakit.manifests import ManifestProblem, Manifests, read_files, read_manifests
+from drakit.scheduler.trials import ClaimTrial
 from drakit.selectors import Selector, SelectorOutcome, bind
 from drakit.selectors import compile_selector as compile_with_gates
 
@@ -102,17 +103,24 @@ def allocate(
 ) -> AllocationReport:
     """Allocate all claims that have no allocation together, as those of one pod, on the first node that has all.
 
-    `node` is the only one to try. `new_uid` names shares of devices.
+    Pods without a node that ask for an extended resource of a class get a claim for it. `node` is the only one to try.
+    `new_uid` names shares of devices.
     """
     inventory = inventory_of(manifests, gates or FeatureGates.all_on())
-    claims = unallocated(manifests)
+    trial = trial_of(manifests, inventory)
     nodes = [node] if node else candidate_nodes(inventory, manifests)
-    tried = try_nodes(Allocator(inventory, claims), nodes, new_uid=new_uid, explain=True)
-    return AllocationReport(tuple(claims), tuple(tried))
+    tried = try_nodes(trial, nodes, new_uid=new_uid, explain=True)
+    return AllocationReport(trial.claims_on(tried[-1].node) if tried else (), tuple(tried))
 
 
 def unallocated(manifests: Manifests) -> list[ResourceClaim]:
     return [claim for claim in manifests.of(ResourceClaim) if claim.status.allocation is None]
+
+
+def trial_of(manifests: Manifests, inventory: Inventory, *, expired: Callable[[], bool] | None = None) -> ClaimTrial:
+    """All claims without an allocation, and those that the scheduler would make for pods, to be allocated together."""
+    objects = (each.view for each in manifests.objects)
+    return ClaimTrial(inventory, objects, unallocated(manifests), expired=expired)
 
 
 def inventory_of(manifests: Manifests, gates: FeatureGates) -> Inventory:
@@ -131,7 +139,7 @@ def candidate_nodes(inventory: Inventory, manifests: Manifests) -> list[str]:
 
 
 def try_nodes(
-    allocator: Allocator,
+    trial: ClaimTrial,
     nodes: Iterable[str],
     *,
     new_uid: Callable[[], str] | None = None,
@@ -140,7 +148,7 @@ def try_nodes(
     """Node after node until one fits, or until an error says that no node can."""
     tried: list[Allocation] = []
     for name in nodes:
-        tried.append(allocator.allocate(name, new_uid=new_uid or (lambda: str(uuid4())), explain=explain))
+        tried.append(trial.allocate(name, new_uid=new_uid or (lambda: str(uuid4())), explain=explain))
         if isinstance(tried[-1], Allocated | AllocationError):
             break
     return tried

@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from drakit.cli.commands.allocate import allocate
-from tests.builders.documents import claim_document, pod_document, request_of
+from tests.builders.documents import claim_document, node_document, pod_document, request_of
 
 DEMO = str(Path(__file__).parents[2] / "examples" / "demo-cluster")
 
@@ -315,18 +315,46 @@ def test_wide_adds_shares_and_amounts(run: Any) -> None:
     assert "bandwidth=3000000000" in result.stdout
 
 
-def test_extended_resources_and_what_devices_take_of_a_node_are_told_to_be_the_schedulers_part(
-    run: Callable[..., Result], write: Callable[..., str]
-) -> None:
-    spec = {**SLICE["spec"], "devices": [{"name": "gpu-0", "nodeAllocatableResourceMappings": {"cpu": TIMES_EIGHT}}]}
-    named = {**CLASS, "spec": {"extendedResourceName": "example.com/gpu"}}
-    asked = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
-    pod = pod_document("p", {"containers": [{"name": "c", "image": "i", "resources": asked}]}, namespace="default")
-    path = write({**SLICE, "spec": spec}, named, gpu_claim("c"), pod)
-    told = run("-f", path)
-    assert told.exit_code == 0, told.output
-    assert "note: pod p asks for example.com/gpu of class gpu, which is not allocated here" in told.output
-    assert "note: device gpu-0 takes cpu of node-a, and what the node has left is not counted here" in told.output
-    assert "drakit explain pod p -f" in told.output
-    plain = run("-f", write(SLICE, CLASS, gpu_claim("c"), name="plain.yaml"))
-    assert "note:" not in plain.output
+def extended_pod(amount: str = "1") -> dict[str, Any]:
+    asked = {"requests": {"example.com/gpu": amount}, "limits": {"example.com/gpu": amount}}
+    return pod_document("p", {"containers": [{"name": "c", "image": "i", "resources": asked}]}, namespace="default")
+
+
+NAMED_CLASS = {**CLASS, "spec": {"extendedResourceName": "example.com/gpu"}}
+
+
+def test_extended_resources_of_pods_are_allocated_beside_claims(run: Any, write: Any, tmp_path: Path) -> None:
+    result = run("-f", write(SLICE, NAMED_CLASS, gpu_claim("c"), extended_pod()))
+    assert result.exit_code == 0, result.output
+    assert [row[:2] + row[4:] for row in rows(result)[1:]] == [
+        ["default/c", "gpu", "gpu-0", "node-a"],
+        ["default/p-extended-resources", "container-0-request-0", "gpu-1", "node-a"],
+    ]
+    assert run("-f", write(SLICE, NAMED_CLASS, extended_pod("3"))).exit_code == 1
+
+
+def test_what_a_pod_was_given_can_be_fed_back_and_is_not_asked_for_again(run: Any, write: Any, tmp_path: Path) -> None:
+    first = run("-f", write(SLICE, NAMED_CLASS, extended_pod()), "-o", "yaml")
+    (tmp_path / "given.yaml").write_text(first.stdout)
+    again = run("-f", str(tmp_path))
+    assert again.exit_code == 0, again.output
+    assert "nothing to allocate" in again.output
+
+
+def test_a_node_that_lacks_what_a_device_takes_of_it_is_told_and_the_next_one_is_tried(run: Any, write: Any) -> None:
+    devices = [{"name": "gpu-0", "nodeAllocatableResourceMappings": {"cpu": TIMES_EIGHT}}]
+
+    def published(name: str) -> dict[str, Any]:
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        spec = {**SLICE["spec"], "nodeName": name, "pool": pool, "devices": devices}
+        return {**SLICE, "metadata": {"name": name}, "spec": spec}
+
+    def node(name: str, cpu: str) -> dict[str, Any]:
+        return {**node_document(name), "status": {"allocatable": {"cpu": cpu, "pods": "110"}}}
+
+    files = (published("a"), published("b"), CLASS, gpu_claim("c"), node("a", "4"))
+    assert [row[5] for row in rows(run("-f", write(*files, node("b", "8"))))[1:]] == ["b"]
+    failed = run("-f", write(*files, node("b", "6")))
+    assert failed.exit_code == 1
+    words = "claim c: device gpu.example.com/b/gpu-0 takes cpu of b, which has too little"
+    assert f"node b: Insufficient cpu: {words}" in failed.output

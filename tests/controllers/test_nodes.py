@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,6 +12,8 @@ import pytest
 from drakit.api.text.times import format_micro_time
 from drakit.client import CLAIMS, EVENTS, LEASES, NODES, PODS, SLICES
 from drakit.controllers.claims import ClaimController
+from drakit.controllers.composition import Make
+from drakit.controllers.garbage.collector import GarbageCollector
 from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction
 from tests.builders.cluster import Cluster, cluster, on_loop
 from tests.builders.manifests import allocation, by_name, claim, consumer, node, pod, resource_slice
@@ -24,9 +26,9 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Cluster]:
+async def running(makers: Sequence[Make] = MAKERS) -> AsyncIterator[Cluster]:
     async with cluster() as made:
-        await made.start(MAKERS)
+        await made.start(makers)
         await made.create(node("node-1"))
         yield made
 
@@ -221,6 +223,37 @@ async def test_a_slice_for_a_node_that_never_was_stays() -> None:
         await it.create(resource_slice("s", "d0", node="later"))
         await it.run_for(600)
         assert len(await it.all(SLICES)) == 1
+
+
+@on_loop
+async def test_a_slice_for_a_node_that_is_not_registered_yet_stays_over_restarts_of_the_controllers() -> None:
+    async with running() as it:
+        await it.create(resource_slice("s", "d0", node="later"))
+        await it.run_for(60)
+        for _ in range(2):
+            await it.kill()
+            await it.start(MAKERS)
+            await it.run_for(600)
+        assert len(await it.all(SLICES)) == 1
+        await it.create(node("later"))
+        await it.run_for(60)
+        assert len(await it.all(SLICES)) == 1
+
+
+@on_loop
+async def test_a_slice_that_a_node_owned_goes_with_it_also_while_controllers_are_away() -> None:
+    async with running((*MAKERS, GarbageCollector)) as it:
+        owner = await it.get(NODES, "node-1")
+        owned = resource_slice("s", "d0")
+        reference = {"apiVersion": "v1", "kind": "Node", "name": "node-1", "uid": owner.metadata.uid}
+        owned["metadata"]["ownerReferences"] = [reference]
+        await it.create(owned)
+        await it.run_for(5)
+        await it.kill()
+        await it.delete(NODES, "node-1", grace=None)
+        await it.start((*MAKERS, GarbageCollector))
+        await it.run_for(60)
+        assert await it.all(SLICES) == []
 
 
 def test_they_may_die_after_every_write() -> None:

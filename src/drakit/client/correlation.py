@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 from drakit.base.clock import Clock
 
@@ -23,6 +24,7 @@ MOST_REMEMBERED = 4096
 COMBINED = "(combined from similar events): "
 
 Key = tuple[str, ...]
+R = TypeVar("R", "_Messages", "_Tokens")
 
 
 class _Messages:
@@ -34,6 +36,9 @@ class _Messages:
         self.began = began
         self.texts: set[str] = set()
 
+    def is_over(self, now: float) -> bool:
+        return now - self.began > SIMILAR_SECONDS
+
 
 class _Tokens:
     """How many events may still be told, as of `at`."""
@@ -44,8 +49,15 @@ class _Tokens:
         self.at = at
         self.left = float(BURST)
 
+    def is_over(self, now: float) -> bool:
+        """Whether an object of which nothing was told yet has no more of them."""
+        return self._now_left(now) >= BURST
+
+    def _now_left(self, now: float) -> float:
+        return min(BURST, self.left + (now - self.at) / REFILL_SECONDS)
+
     def take(self, now: float) -> bool:
-        self.left = min(BURST, self.left + (now - self.at) / REFILL_SECONDS)
+        self.left = self._now_left(now)
         self.at = now
         if self.left < 1:
             return False
@@ -54,7 +66,7 @@ class _Tokens:
 
 
 class EventCorrelator:
-    """Of one component. It remembers the objects that it told of last; the oldest leaves first."""
+    """Of one component. It remembers objects until it would treat them as new; of too many the oldest go."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -74,21 +86,25 @@ class EventCorrelator:
     def _tokens_of(self, subject: Key, now: float) -> _Tokens:
         found = self._tokens.get(subject)
         if found is None:
+            _look_back(self._tokens, now)
             found = self._tokens[subject] = _Tokens(now)
-            _bound(self._tokens)
         else:
             self._tokens.move_to_end(subject)
         return found
 
     def _messages_of(self, key: Key, now: float) -> _Messages:
         found = self._similar.get(key)
-        if found is None or now - found.began > SIMILAR_SECONDS:
+        if found is None or found.is_over(now):
+            _look_back(self._similar, now)
             found = self._similar[key] = _Messages(now)
-            _bound(self._similar)
         self._similar.move_to_end(key)
         return found
 
 
-def _bound(remembered: OrderedDict[Key, Any]) -> None:
-    if len(remembered) > MOST_REMEMBERED:
-        remembered.popitem(last=False)
+def _look_back(remembered: OrderedDict[Key, R], now: float) -> None:
+    """Look at two old entries for each that is new: those that say nothing any more go, others get another turn."""
+    for key in list(islice(remembered, 2)):
+        if remembered[key].is_over(now) or len(remembered) >= MOST_REMEMBERED:
+            del remembered[key]
+        else:
+            remembered.move_to_end(key)

@@ -146,6 +146,11 @@ class Store(ABC):
         its space is not free yet.
         """
 
+    @property
+    @abstractmethod
+    def compacted(self) -> int:
+        """The revision up to which history is gone: no watch can begin before it. It only grows."""
+
     @abstractmethod
     async def stats(self) -> Stats:
         """Metrics, of now."""

@@ -95,6 +95,10 @@ class EmbeddedStore(Store):
         self._forget(state.compact(revision))
         await self._sweep()
 
+    @property
+    def compacted(self) -> int:
+        return self._state.history.compacted
+
     async def stats(self) -> Stats:
         state, history = self._open(), self._state.history
         return Stats(

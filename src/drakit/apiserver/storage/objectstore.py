@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
@@ -21,7 +21,8 @@ from drakit.store import PLAIN, Conflict, Guard, KeyExists, KeyNotFound, Record,
 CACHED = 131_072
 SUPERSEDED = 4_096
 SUPERSEDED_BYTES = 8 * 1024 * 1024
-"""How many replaced objects stay cached, and of how many bytes: watches compare an object with the one before."""
+"""How many replaced objects stay cached, and of how many bytes: watches compare an object with the one before. None
+stays longer than the store's history: no watch can begin before that."""
 LONG = 32 * 1024
 LONG_BYTES = 16 * 1024 * 1024
 """Bytes from which an object counts as long; and of all long ones that stay cached. What an object is decoded to takes
@@ -54,6 +55,14 @@ class Observer(Protocol):
     def __call__(self, stored: StoredObject, *, gone: bool) -> None: ...
 
 
+class _Superseded(NamedTuple):
+    """A revision that was replaced, by which one, and the bytes of its object."""
+
+    revision: int
+    at: int
+    size: int
+
+
 class ObjectStore:
     """The objects in a store. Invariant: one StoredObject per revision while it is cached; the oldest leaves first."""
 
@@ -75,7 +84,7 @@ class ObjectStore:
         """Called after each write of this process, before the writer gets its answer."""
         self._cached = cached
         self._cache: OrderedDict[int, StoredObject] = OrderedDict()
-        self._superseded: deque[tuple[int, int]] = deque()
+        self._superseded: deque[_Superseded] = deque()
         self._superseded_bytes = 0
         self._long: OrderedDict[int, int] = OrderedDict()
         self._long_bytes = 0
@@ -93,7 +102,7 @@ class ObjectStore:
         if found is not None:
             return found
         stored = self._remember(self._opened(kind, event.key, event.previous_value or b"", event.revision))
-        self._retire(event.revision)
+        self._retire(event.revision, event.revision)
         return stored
 
     def before(self, kind: Kind, event: StoreEvent) -> StoredObject:
@@ -154,7 +163,7 @@ class ObjectStore:
             record = await self.store.update(old.key, sealed, expected=old.revision, terms=terms)
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
-        self._retire(old.revision)
+        self._retire(old.revision, record.revision)
         # Observers run before the caller continues: what it wrote holds when it gets its answer.
         return self._notify(self._from_write(old.kind, record, value, document, precomputed))
 
@@ -164,7 +173,7 @@ class ObjectStore:
             record = await self.store.delete(old.key, expected=old.revision)
         except KeyNotFound:
             raise not_found(old.kind, old.name) from None
-        self._retire(old.revision)
+        self._retire(old.revision, record.revision)
         return self._notify(self._opened(old.kind, old.key, record.value, record.revision), gone=True)
 
     def _notify(self, stored: StoredObject, *, gone: bool = False) -> StoredObject:
@@ -201,17 +210,22 @@ class ObjectStore:
         document = {**document, "metadata": metadata}
         return self._remember(StoredObject(kind, record.key, value, record.revision, document, precomputed))
 
-    def _retire(self, revision: int) -> None:
-        """Note that a revision was replaced. Only watches still need it; the oldest leave the cache."""
+    def _retire(self, revision: int, at: int) -> None:
+        """Note that a revision was replaced by a later one. Only watches still need it; the oldest leave the cache."""
         # It is not dropped at once: slow watches still have to send it, and would decode it each for itself.
         found = self._cache.get(revision)
         size = found.size if found is not None else 0
-        self._superseded.append((revision, size))
+        self._superseded.append(_Superseded(revision, at, size))
         self._superseded_bytes += size
-        while len(self._superseded) > SUPERSEDED or self._superseded_bytes > SUPERSEDED_BYTES:
-            oldest, size = self._superseded.popleft()
-            self._superseded_bytes -= size
-            self._forget(oldest)
+        while self._superseded and self._is_too_much(self._superseded[0]):
+            oldest = self._superseded.popleft()
+            self._superseded_bytes -= oldest.size
+            self._forget(oldest.revision)
+
+    def _is_too_much(self, oldest: _Superseded) -> bool:
+        if len(self._superseded) > SUPERSEDED or self._superseded_bytes > SUPERSEDED_BYTES:
+            return True
+        return oldest.at <= self.store.compacted
 
     def _remember(self, stored: StoredObject) -> StoredObject:
         self._cache[stored.revision] = stored

@@ -1,7 +1,7 @@
 """`drakit allocate`: give claims their devices, or say why that is not possible.
 
-In:  files with slices, classes, claims, nodes and taint rules. Claims that have an allocation are in use; all others
-     are allocated together, as the claims of one pod.
+In:  files with slices, classes, claims, nodes, taint rules and pods. Claims that have an allocation are in use; all
+     others are allocated together, as the claims of one pod, with those that the scheduler would make for pods.
 Out: the allocations of the first node that has all devices, as a table, YAML or JSON; or what is in the way.
      Exit code 0 when allocated, 1 when not, 2 when the input is wrong.
 """
@@ -18,7 +18,6 @@ from drakit.allocator import (
     Allocated,
     Allocation,
     AllocationError,
-    Allocator,
     Inventory,
     NodeError,
     OutOfTime,
@@ -34,8 +33,7 @@ from drakit.cli.flags.saved import read_saved
 from drakit.cli.output.forms import OutputForm, write_document
 from drakit.cli.output.progress import tracked
 from drakit.cli.output.tables import print_table
-from drakit.cli.output.uncounted import uncounted_amounts, uncounted_pods
-from drakit.library import candidate_nodes, inventory_of, try_nodes, unallocated
+from drakit.library import candidate_nodes, inventory_of, trial_of, try_nodes
 from drakit.manifests import Manifests, name_of
 
 COLUMNS = ("claim", "request", "driver", "pool", "device", "node")
@@ -63,28 +61,22 @@ def allocate(
 ) -> None:
     """Allocate the claims of the files on a node, all together, or say why that is not possible.
 
-    Extended resources of pods, and what devices take of a node's cpu and memory, are the scheduler's part:
-    `drakit explain pod NAME -f` plays it on the same files.
+    Pods without a node that ask for an extended resource of a class get a claim for it. What devices take of a node's
+    cpu and memory is counted, with what pods request, where the files tell what the node has.
     """
     gates = FeatureGates.all_on() if feature_gates is None else FeatureGates.parse(feature_gates)
     manifests = read_saved(files, gates)
-    for note in uncounted_pods(manifests):
-        typer.echo(note, err=True)
-    claims = unallocated(manifests)
-    if not claims:
+    inventory = inventory_of(manifests, gates)
+    trial = trial_of(manifests, inventory, expired=_deadline(timeout))
+    if not trial:
         typer.echo(f"nothing to allocate: {_nothing(manifests)}", err=True)
         return
-    inventory = inventory_of(manifests, gates)
     nodes = _nodes(inventory, manifests, node)
-    tried = try_nodes(
-        Allocator(inventory, claims, expired=_deadline(timeout)), tracked(nodes, "trying nodes"), explain=explain
-    )
+    tried = try_nodes(trial, tracked(nodes, "trying nodes"), explain=explain)
     # The search stops at the first node that fits, so only the last one can be a success.
     found = tried[-1]
     if isinstance(found, Allocated):
-        _show_allocated(found, claims, output)
-        for note in uncounted_amounts(manifests, found):
-            typer.echo(note, err=True)
+        _show_allocated(found, trial.claims_on(found.node), output)
         return
     _show_failed(tried, output)
     raise typer.Exit(1)

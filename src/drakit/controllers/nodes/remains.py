@@ -4,8 +4,9 @@ In:  nodes that are deleted, or not ready and tainted `node.kubernetes.io/out-of
 Out: pods of a node that is gone, and pods being deleted on one that is out of service, are deleted at once: nobody is
      there to end them, and their claims are free again. Slices that name a node which is gone are deleted.
 
-That a node is gone is believed after a while, and of the server alone. A slice for a node that never was is left alone:
-somebody may register it yet.
+That a node is gone is believed after a while, and of the server alone. A slice for a node that was never seen is left
+alone, also over a restart: somebody may register it yet. After a restart the pods of a node tell that it was there, so
+they go after its slices. Slices that name the node as their owner are the garbage collector's, too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import Any, NamedTuple
 
 from drakit.api import Node, Pod, ResourceSlice
 from drakit.api.objects.partial import Partial
-from drakit.api.text.times import parse_time
 from drakit.client import NODES, PODS, SLICES, Key, V, key_of
 from drakit.controllers.context import ControllerContext
 from drakit.controllers.disruption import mark_disrupted
@@ -29,6 +29,8 @@ NAME = "node_remains"
 ACCOUNT = "pod-garbage-collector"
 COLLECTOR = "generic-garbage-collector"
 PATIENCE = 40.0
+SLICES_FIRST = 5.0
+"""How much longer pods stay, at most, while slices of their node are being deleted."""
 POD, SLICE = "pod", "slice"
 
 
@@ -45,9 +47,8 @@ class NodeRemains:
         self._client = context.client_of(ACCOUNT)
         self._collector = context.client_of(COLLECTOR)
         self._clock = context.clock
-        self._begun = context.clock.now()
         self._missed: dict[str, float] = {}  # nodes that are not in the cache, since when
-        self._deleted: set[str] = set()
+        self._deleted: set[str] = set()  # nodes that were there and are not
         self._nodes: Informer[Partial[Node]] = context.informers.of(NODES)
         self._pods: Informer[Partial[Pod]] = context.informers.of(PODS)
         self._slices: Informer[ResourceSlice] = context.informers.of(SLICES)
@@ -83,7 +84,9 @@ class NodeRemains:
             return Result.done()
         node = self._nodes.cache.named(pod.view.spec.node_name)
         if node is None:
-            return await self._wait_or(self._delete_pod, pod, pod.view.spec.node_name)
+            name = pod.view.spec.node_name
+            more = SLICES_FIRST if name in self._deleted and self._slices.by("node", name) else 0.0
+            return await self._wait_or(self._delete_pod, pod, name, more)
         if pod.view.metadata.deletion_timestamp is not None and is_out_of_service(node.view):
             await self._delete_pod(pod)
         return Result.done()
@@ -92,17 +95,22 @@ class NodeRemains:
         found = self._slices.cache.get(key)
         if found is None or not found.spec.node_name or self._nodes.cache.named(found.spec.node_name) is not None:
             return Result.done()
-        older = parse_time(found.metadata.creation_timestamp or "") < self._begun
-        if found.spec.node_name not in self._deleted and not older:
+        # A pod that was bound to the node says that it was there.
+        if self._pods.by("node", found.spec.node_name):
+            self._deleted.add(found.spec.node_name)
+        if found.spec.node_name not in self._deleted:
             return Result.done()
         return await self._wait_or(self._collector.delete_object, found, found.spec.node_name)
 
-    async def _wait_or(self, act: Callable[[Any], Awaitable[None]], obj: Any, node: str) -> Result:
-        """Act if the node has been missing for long enough and the server confirms it; otherwise look again later."""
+    async def _wait_or(self, act: Callable[[Any], Awaitable[None]], obj: Any, node: str, more: float = 0.0) -> Result:
+        """Act if the node has been missing for long enough and the server confirms it; otherwise look again later.
+
+        `more` seconds longer than usual: then it is looked at again every second of them.
+        """
         now = self._clock.monotonic()
         left = self._missed.setdefault(node, now) + PATIENCE - now
-        if left > 0:
-            return Result.after(left)
+        if left + more > 0:
+            return Result.after(max(left, 1.0))
         if await self._client.find(NODES, node) is None:
             log.log(V[2], "node %s is gone: deleting what is left of it", node)
             await act(obj)

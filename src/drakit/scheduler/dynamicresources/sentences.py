@@ -10,14 +10,16 @@ It is worked out within a moment: a few nodes are looked at, and no search is ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from drakit.allocator import Cause, Reasons, RequestReasons
-from drakit.scheduler.dynamicresources.nodeallocatable.charges import takers
+from drakit.scheduler.dynamicresources.extended.special import is_in_memory
+from drakit.scheduler.dynamicresources.nodeallocatable.charges import Taker, takers
 from drakit.scheduler.dynamicresources.nodeallocatable.fit import INSUFFICIENT
 from drakit.scheduler.dynamicresources.state.context import NAME
 from drakit.scheduler.dynamicresources.state.needs import PodNeeds
-from drakit.scheduler.framework import CycleState, Nodes, Rejections
+from drakit.scheduler.framework import CycleState, Nodes, PluginStatus, Rejections
 
 _MAX_NODES = 8
 _WORDS = {
@@ -34,7 +36,7 @@ _WORDS = {
 def told_more(nodes: Nodes, state: CycleState, rejections: Rejections) -> str:
     """The sentence, or nothing."""
     found = list(_reasons(nodes, state, rejections))
-    lacking = _lacking(found) or _too_much(state, rejections)
+    lacking = _lacking(found) or _too_much(nodes, state, rejections)
     if not found and not lacking:
         return ""
     pod = state.pod.metadata
@@ -67,17 +69,26 @@ def _lacking(found: list[Reasons]) -> str:
     return ""
 
 
-def _too_much(state: CycleState, rejections: Rejections) -> str:
+def _too_much(nodes: Nodes, state: CycleState, rejections: Rejections) -> str:
     """The claim and device that take what the first node lacks; nothing when a node lacks nothing that devices take."""
     needs: PodNeeds = state.get(NAME) or PodNeeds()
     for node, status in rejections.items():
-        for reason in status.reasons if status.plugin == NAME else ():
-            resource = reason.removeprefix(INSUFFICIENT)
-            for use, device in takers(needs, node, resource) if resource != reason else ():
-                name = f"{device.driver}/{device.pool}/{device.device}"
-                return (
-                    f"Claim {use.claim.metadata.name}: device {name} takes {resource} of {node}, which has too little"
-                )
+        info = nodes.get(node)
+        if status.plugin == NAME and info is not None:
+            told = blamed_device(node, status, partial(takers, needs, info))
+            if told:
+                return told
+    return ""
+
+
+def blamed_device(node: str, status: PluginStatus, taking: Callable[[str], Iterable[Taker]]) -> str:
+    """A sentence on the first device that takes a resource of which the node has too little; or nothing."""
+    lacking = [each.removeprefix(INSUFFICIENT) for each in status.reasons if each.startswith(INSUFFICIENT)]
+    for resource in lacking:
+        for use, device in taking(resource):
+            name = f"{device.driver}/{device.pool}/{device.device}"
+            told = "for extended resources" if is_in_memory(use.claim) else use.claim.metadata.name
+            return f"Claim {told}: device {name} takes {resource} of {node}, which has too little"
     return ""
 
 

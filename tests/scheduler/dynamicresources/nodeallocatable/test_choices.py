@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.builders.documents import Plain, request_of
+from tests.builders.documents import Plain, pod_document, request_of
 from tests.builders.manifests import claim
+from tests.builders.podmanifests import device_class
 from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.nodeallocatable.scenes import published, scene
 from tests.scheduler.dynamicresources.scenes import devices_of, user
@@ -51,3 +52,20 @@ async def test_with_hints_the_claim_and_device_that_take_too_much_of_the_node_ar
         assert condition.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
         device = "cpu.example.com/cpu.example.com-node-1/large"
         assert f"Claim c: device {device} takes cpu of node-1, which has too little: see drakit" in condition.message
+
+
+@on_loop
+async def test_the_device_behind_an_extended_resource_is_named_too() -> None:
+    async with scene(hints=True) as it:
+        backed = device_class("named", "cpu.example.com")
+        backed["spec"]["extendedResourceName"] = "example.com/cpus"
+        await it.create(backed, published(taking("large", "32")))
+        asked = {"name": "c", "image": "i", "resources": {"requests": {"example.com/cpus": "1"}}}
+        asked["resources"]["limits"] = asked["resources"]["requests"]
+        await it.create(pod_document("p", {"containers": [asked]}, namespace="default"))
+        condition = await it.condition("p")
+        assert condition is not None
+        assert "1 Insufficient cpu." in condition.message
+        device = "cpu.example.com/cpu.example.com-node-1/large"
+        words = f"Claim for extended resources: device {device} takes cpu of node-1, which has too little"
+        assert f"{words}: see drakit explain pod p" in condition.message

@@ -69,11 +69,15 @@ class NodeCharge:
         `allocate` tells what the other claims would get there; nodes for which `answer` is the same object have devices
         at the same places for them.
         """
-        key = (self._devices.kind_of(node.name), id(answer))
+        key = (self.kind_of(node), id(answer))
         known = self._weighed.get(key)
         if known is None:
             known = self._weighed[key] = (answer, self._weigh(key[0], allocate))
         return known[1] if isinstance(known[1], PluginStatus) else refuse_overfull(node, known[1])
+
+    def kind_of(self, node: NodeInfo) -> int:
+        """The same for nodes whose devices take the same, one by one."""
+        return self._devices.kind_of(node.name)
 
     def mapped(self, uses: Sequence[ClaimCharge], resource: str = "") -> list[DeviceRequestAllocationResult]:
         """The devices that take something of their node: of this resource, or of any."""

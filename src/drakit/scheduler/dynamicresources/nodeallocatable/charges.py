@@ -33,6 +33,8 @@ from drakit.scheduler.dynamicresources.state.errors import CannotBind
 from drakit.scheduler.dynamicresources.state.needs import ClaimCharge, NodeCharges, PodNeeds, Variant
 from drakit.scheduler.framework import SUCCESS, CycleState, Handle, NodeInfo, PluginStatus
 
+Taker = tuple[ClaimCharge, DeviceRequestAllocationResult]
+
 
 class Charging:
     """Shared by all profiles of a scheduler, like the inventory."""
@@ -122,18 +124,26 @@ def refuse_overcharged(
                 refused[node.name] = refusal
 
 
-def takers(needs: PodNeeds, node: str, resource: str) -> Iterator[tuple[ClaimCharge, DeviceRequestAllocationResult]]:
+def takers(needs: PodNeeds, node: NodeInfo, resource: str) -> Iterator[Taker]:
     """The pod's claims, allocated or as they would be on the node, with devices that take the resource of it."""
     if needs.charge is None:
         return
-    for use in (*_uses(needs), *_allocation(needs.variant, node)()):
+    groups = needs.extended.groups(needs, [node], {}) if needs.extended else [(needs.variant, [node])]
+    wanted = (use for variant, alike in groups if alike for use in _allocation(variant, node.name)())
+    for use in (*_uses(needs), *wanted):
         for device in needs.charge.mapped([use], resource):
             yield use, device
 
 
 def _choose_again(charge: NodeCharges, variant: Variant, node: NodeInfo, refusal: PluginStatus) -> bool:
     """Whether other devices of the node fit; they are what its claims get there then."""
-    if not refusal.is_rejected:
+    allocator = variant.allocator
+    if not refusal.is_rejected or allocator is None:
+        return False
+    # Of many nodes that are equal in all that counts here, one is searched in vain.
+    answer = allocator.answer(node.name)
+    look = (charge.kind_of(node), id(answer), frozenset(node.allocatable.items()), frozenset(node.requested.items()))
+    if look in variant.hopeless:
         return False
 
     def fits(uses: Sequence[ClaimCharge]) -> bool:
@@ -142,6 +152,8 @@ def _choose_again(charge: NodeCharges, variant: Variant, node: NodeInfo, refusal
     found = other_choice(variant, node.name, fits=fits, mapped=charge.mapped)
     if found is not None:
         variant.others[node.name] = found
+    else:
+        variant.hopeless[look] = answer
     return found is not None
 
 

@@ -9,7 +9,7 @@ on others, and the claim differs from group to group of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -56,10 +56,11 @@ class Variant:
     """Claims to allocate on some nodes; `positions` are theirs among the pod's needs. `detail` is its maker's own.
 
     Nothing to allocate: no allocator. No `budget`: the search may take as long as it takes. `others` are the
-    allocators of nodes where other devices are taken than those that come first.
+    allocators of nodes where other devices are taken than those that come first. `hopeless` are looks of nodes where no
+    devices fit, each with the answer that it names by id.
     """
 
-    __slots__ = ("allocator", "budget", "claims", "detail", "others", "positions")
+    __slots__ = ("allocator", "budget", "claims", "detail", "hopeless", "others", "positions")
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class Variant:
         self.allocator = allocator
         self.detail = detail
         self.others: dict[str, Allocator] = {}
+        self.hopeless: dict[Hashable, object] = {}
 
 
 class ExtendedNeeds(Protocol):
@@ -115,6 +117,8 @@ class NodeCharges(Protocol):
     def check(
         self, node: NodeInfo, answer: object, allocate: Callable[[], Sequence[ClaimCharge]]
     ) -> PluginStatus | None: ...
+
+    def kind_of(self, node: NodeInfo) -> int: ...
 
     def mapped(self, uses: Sequence[ClaimCharge], resource: str = "") -> Sequence[DeviceRequestAllocationResult]: ...
 
