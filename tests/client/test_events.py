@@ -66,3 +66,24 @@ def test_of_one_object_25_are_told_at_once_and_then_one_every_five_minutes() -> 
     assert correlator.message(SUBJECT, NORMAL, "Same", "again") == "again"
     assert correlator.message(SUBJECT, NORMAL, "Same", "again") is None
     assert correlator.message({"uid": "v", "name": "q"}, NORMAL, "Same", "again") == "again"
+
+
+def test_objects_of_which_nothing_is_told_any_more_are_forgotten() -> None:
+    clock = FakeClock()
+    correlator = EventCorrelator(clock)
+    for number in range(3_000):
+        correlator.message({"uid": str(number), "name": "p"}, NORMAL, "Same", "again")
+        clock.advance(60.0)
+    # One a minute: what is remembered is what the longest of both intervals holds, twice at most.
+    assert len(correlator._similar) + len(correlator._tokens) < 4 * SIMILAR_SECONDS / 60.0
+
+
+def test_an_object_that_told_too_much_is_remembered_while_many_others_come_and_go() -> None:
+    clock = FakeClock()
+    correlator = EventCorrelator(clock)
+    for _ in range(BURST):
+        assert correlator.message(SUBJECT, NORMAL, "Same", "again") == "again"
+    for number in range(1_000):
+        correlator.message({"uid": str(number), "name": "p"}, NORMAL, "Same", "again")
+        clock.advance(0.1)
+    assert correlator.message(SUBJECT, NORMAL, "Same", "again") is None

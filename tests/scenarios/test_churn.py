@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import gc
 
-import pytest
-
 from drakit.apiserver.serving.eventexpiry import EventExpiry
-from drakit.apiserver.storage import objectstore
-from drakit.client import EVENTS, PODS, correlation
+from drakit.client import EVENTS, PODS
 from tests.builders.manifests import by_template, template
 from tests.builders.podmanifests import device_class, node, pod, resource_slice
 from tests.builders.schedulercluster import SchedulingCluster, on_loop, scheduling
@@ -31,10 +28,7 @@ async def churn(it: SchedulingCluster, minutes: int) -> int:
 
 
 @on_loop
-async def test_memory_is_flat_under_an_hour_of_churn(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Bounds that an hour of few pods reaches: what grows beyond them grows for ever.
-    monkeypatch.setattr(objectstore, "SUPERSEDED", 64)
-    monkeypatch.setattr(correlation, "MOST_REMEMBERED", 16)
+async def test_memory_is_flat_under_an_hour_of_churn() -> None:
     async with scheduling() as it:
         expiry = EventExpiry(it.server.context.objects, it.clock, 600.0)
         await expiry.start()
@@ -42,7 +36,8 @@ async def test_memory_is_flat_under_an_hour_of_churn(monkeypatch: pytest.MonkeyP
         # Until history, caches and events have reached their bounds.
         before = await churn(it, 20)
         after = await churn(it, 40)
-        assert after < before * 1.05
+        # What was measured is 0.3 %, most of it the collector's 500 owners that are gone.
+        assert after < before * 1.01
         # Twelve minutes' worth of events at most: ten that they live, and what the next round deletes.
         assert 0 < len(await it.all(EVENTS)) < 12 * 2 * 6
         await expiry.stop()

@@ -8,7 +8,8 @@ from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind, find_kind
 from drakit.apiserver.storage.objects import storage_form
 from drakit.apiserver.storage.objectstore import SUPERSEDED, ObjectStore, key_of
-from drakit.store import MemoryStore
+from drakit.base.clock import FakeClock
+from drakit.store import MemoryStore, Retention
 from tests.apiserver.calls import on_loop
 from tests.builders.documents import claim_document
 
@@ -25,12 +26,31 @@ def stored(name: str, **metadata: Any) -> Plain:
 
 @on_loop
 async def test_an_object_that_is_written_over_is_forgotten_after_a_while() -> None:
-    async with MemoryStore() as store:
+    async with MemoryStore(retention=Retention(seconds=None)) as store:
         objects = ObjectStore(store)
         kept = await objects.create(claims(), "default", stored("a"))
         for number in range(SUPERSEDED + 50):
             kept = await objects.update(kept, {**kept.document, "status": {"n": number}})
         assert len(objects._cache) == SUPERSEDED + 1
+        assert await objects.get(claims(), "default", "a") is kept
+
+
+@on_loop
+async def test_what_was_replaced_or_deleted_is_forgotten_with_the_history_that_has_it() -> None:
+    clock, retention = FakeClock(), Retention(seconds=300.0)
+    async with MemoryStore(clock=clock, retention=retention) as store:
+        objects = ObjectStore(store)
+        kept = await objects.create(claims(), "default", stored("a"))
+        gone = await objects.create(claims(), "default", stored("b"))
+        for number in range(20):
+            kept = await objects.update(kept, {**kept.document, "status": {"n": number}})
+        await objects.delete(gone)
+        assert len(objects._cache) == 22
+        clock.advance(301.0)
+        # The first write lets history go, the next one what only that had a use for.
+        kept = await objects.update(kept, {**kept.document, "status": {"n": 21}})
+        kept = await objects.update(kept, {**kept.document, "status": {"n": 22}})
+        assert len(objects._cache) == 3
         assert await objects.get(claims(), "default", "a") is kept
 
 

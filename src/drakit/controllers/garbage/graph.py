@@ -15,7 +15,8 @@ from drakit.client import Client, Key, Resource, key_of, metadata_of, resource_n
 from drakit.informers import Informer, Informers, by_owner
 
 _NEEDED = {"list", "watch", "delete", "patch"}
-_MOST_REMEMBERED = 10_000
+_MOST_REMEMBERED = 500
+"""Owners that are known to be gone. An owner with many dependents is asked for once."""
 
 
 class OwnedObject(NamedTuple):

@@ -60,8 +60,7 @@ async def test_the_device_behind_an_extended_resource_is_named_too() -> None:
         backed = device_class("named", "cpu.example.com")
         backed["spec"]["extendedResourceName"] = "example.com/cpus"
         await it.create(backed, published(taking("large", "32")))
-        asked = {"name": "c", "image": "i", "resources": {"requests": {"example.com/cpus": "1"}}}
-        asked["resources"]["limits"] = asked["resources"]["requests"]
+        asked = {"name": "c", "image": "i", "resources": {"limits": {"example.com/cpus": "1"}}}
         await it.create(pod_document("p", {"containers": [asked]}, namespace="default"))
         condition = await it.condition("p")
         assert condition is not None
