@@ -10,7 +10,7 @@ import pytest
 
 from tests.conformance.node import DATA, main
 from tests.conformance.nodeflows.play import load, play
-from tests.conformance.nodeflows.rules import titles
+from tests.conformance.nodeflows.rules import normal_event, normal_state, titles
 
 Plain = dict[str, Any]
 FLOWS = {flow["id"]: flow for flow in load(DATA)}
@@ -60,7 +60,9 @@ def _one_call_more(flow: Plain) -> None:
 
 
 def _unknown_action(flow: Plain) -> None:
-    flow["steps"].append({"t": 99.0, "do": "whistle a tune"})
+    """What was seen after it makes it no better known."""
+    call = _rows(flow, "driver call", method="NodePrepareResources")[0]
+    flow["steps"].insert(flow["steps"].index(call), {"t": call["t"], "do": "whistle a tune"})
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,14 @@ def test_a_recording_that_says_something_else_differs(change: Callable[[Plain], 
     flow = copy.deepcopy(BY_RECORDING["h15"])
     change(flow)
     assert play(flow) != []
+
+
+def test_what_a_refusal_says_of_the_node_is_compared_to_the_last_digit() -> None:
+    words = "Node didn't have enough resource: cpu, requested: 1000000, used: 100, capacity: 2000"
+    told = ("Pod/large", "Warning", "OutOfcpu", words, "")
+    state = {"phase": "Failed", "reason": "OutOfcpu", "message": f"Pod was rejected: {words}", "conditions": []}
+    assert normal_event(told) == told
+    assert normal_state(state)["message"] == state["message"]
 
 
 def test_the_command_counts_and_names_what_differs(

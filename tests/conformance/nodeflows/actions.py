@@ -1,8 +1,7 @@
 """What the recorder did, done again.
 
 In:  `do` steps, and those observations that are the recorder's own writes (claims, the scheduler's part of a status).
-Out: the same on the stage. An action that nobody knows is judged by what the recorder saw after it: where that was
-     seen, it did not matter, and where nothing was seen, it is an error.
+Out: the same on the stage. An action that nobody knows is an error, never passed over.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ class Actions:
         self._stage = stage
         self._manifests: list[Plain] = list(stage.flow["setup"]["manifests"])
         self._kept: bytes | None = None
-        self.unknown: list[str] = []
 
     async def setup(self) -> None:
         """What is neither pod, claim nor slice is there from the start; those come when the recorder made them."""
@@ -49,7 +47,7 @@ class Actions:
                 if not step.get("together"):
                     await self._stage.settle()
                 return
-        self.unknown.append(text)
+        raise UnknownAction(text)
 
     # Objects
 
@@ -153,7 +151,7 @@ class Actions:
                 await self._create(manifest)
 
     async def _nothing(self, step: Plain, found: re.Match[str]) -> None:
-        """The observations that follow say what was written; they are done again one by one."""
+        """Time passes, or the observations that follow say what was written; they are done again one by one."""
 
     # The agent and its files
 
@@ -317,7 +315,7 @@ _ACTIONS: tuple[tuple[str, Action], ...] = (
     (r"sandbox becomes NOTREADY(?:, container exits (\d+))?", Actions._break_sandbox),
     (r"containers? (?P<name>\S+ )?exits? (?:with )?(?P<code>\d+)", Actions._exit),
     (r"(?:ends|aborts|closes) the stream(?: with (?P<code>\w+))?", Actions._end_stream),
-    (r"^report |^now silence|silence", Actions._nothing),
+    (r"^report |^now silence|silence|^wait ", Actions._nothing),
     (r"socket files? (?:are|is) left", Actions._strand_driver),
     (r"^new servers|^second registration socket|^serve only the registration", Actions._start_driver),
     (r"^(?:stop|kill) dra\.sock|dra\.sock (?:goes|away|removed)", Actions._stop_service),

@@ -117,17 +117,7 @@ def _turned_away(state: Plain) -> Plain:
     if not told and (state.get("phase") != "Failed" or state.get("containerStatuses")):
         return state
     # The kubelet holds the phase back for a while.
-    told_now = {"message": _without_used(str(state["message"]))} if "message" in state else {}
-    return {**state, "phase": "Failed", "conditions": [], "containerStatuses": [], **told_now}
-
-
-def _without_used(message: str) -> str:
-    return re.sub(r"(enough resource: .*), used: \d+,", r"\1, used: some,", message)
-
-
-def _used_by_some(event: Event) -> Event:
-    about, type_, reason, message, path = event
-    return about, type_, reason, _without_used(message), path
+    return {**state, "phase": "Failed", "conditions": [], "containerStatuses": []}
 
 
 RULES: tuple[Rule, ...] = (
@@ -189,11 +179,6 @@ RULES: tuple[Rule, ...] = (
         "recordings were made on machines with and without the image",
         event=_one_image_event,
         missing_event=lambda event: event[2] == "Pulling",
-    ),
-    Rule(
-        "what else runs on the node is not part of a flow",
-        "the recorded kubelet served pods of other flows too, and counts them in what is used",
-        event=_used_by_some,
     ),
     Rule(
         "a pod that is turned away keeps what the scheduler wrote",
