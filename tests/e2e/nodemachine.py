@@ -11,17 +11,38 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
 from drakit.client import EVENTS, PODS, Client
-from tests.e2e.processes import ROOT, Running, apiserver, command, controllers, following
+from tests.e2e.processes import ROOT, Running, apiserver, command, controllers, drained, following
 from tests.e2e.reached import PATIENCE, reached, until
 
 GATES = ("--feature-gates", "AllAlpha=true,AllBeta=true")
 NODE = "node-1"
 CLASSES = {"gpu": "gpu.example.com", "nic": "net.example.com", "cpu": "dra.cpu"}
+
+
+class ControllersProcess:
+    """The controllers of a cluster; a test may do without them for a while. They end with the context."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
+        self._running = ExitStack()
+
+    def start(self) -> None:
+        self._running.enter_context(controllers(self._kubeconfig, *GATES))
+
+    def stop(self) -> None:
+        self._running.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -32,8 +53,7 @@ class Machine(msgspec.Struct, frozen=True):
     reach: tuple[str, ...]
     metrics: str = ""
     """Where the agent shows its metrics."""
-    controllers: int = 0
-    """The process of the controllers: a test may let it stand still."""
+    controllers: ControllersProcess | None = None
 
     def agent(self) -> tuple[str, ...]:
         authority = str(self.server.kubeconfig.parent / "pki")
@@ -72,9 +92,8 @@ def node_cluster(*, agent: bool = True) -> Iterator[Machine]:
         authority = server.kubeconfig.parent / "pki" / "ca.crt"
         reach = ("--master", server.url, "--token-file", str(root / "token"), "--certificate-authority", str(authority))
         (root / "node" / "cdi").mkdir(parents=True)
-        # Without a lease: controllers that stood still for a while go on as if nothing had been.
-        working = stack.enter_context(controllers(server.kubeconfig, "--no-leader-elect", *GATES))
-        made = Machine(server, root / "node", reach, controllers=working.process.pid)
+        working = stack.enter_context(ControllersProcess(server.kubeconfig))
+        made = Machine(server, root / "node", reach, controllers=working)
         stack.enter_context(following("scheduler", "--kubeconfig", str(server.kubeconfig), *GATES))
         if agent:
             shown = stack.enter_context(following("node", *made.agent())).shown
@@ -89,6 +108,7 @@ class driver:  # noqa: N801 - a context manager
 
     def __init__(self, machine: Machine, name: str, *flags: str) -> None:
         (machine.root / name).mkdir(parents=True, exist_ok=True)
+        self._drained = ExitStack()
         self._arguments = command(*machine.driver(name), "--port", "0", *flags, name="driver")
 
     def __enter__(self) -> subprocess.Popen[str]:
@@ -99,12 +119,12 @@ class driver:  # noqa: N801 - a context manager
             said += line
             if (found := re.search(r"listening on .*, metrics on (\S+)/metrics", line)) is not None:
                 self.shown = found[1]
+                self._drained.enter_context(drained(self.process))
                 return self.process
         raise RuntimeError(f"the driver did not start: {said}")
 
     def __exit__(self, *_: object) -> None:
-        self.process.terminate()
-        self.process.wait(timeout=90)
+        self._drained.close()
         if self.process.stdout is not None:
             self.process.stdout.close()
 
@@ -171,11 +191,11 @@ def prepared(root: Path) -> int:
     return len(list((root / "cdi").glob("*.json")))
 
 
-async def log_of(client: Client, pod: str, wanted: str) -> str:
-    """The pod's log, as soon as it has that word."""
+async def log_of(client: Client, pod: str, wanted: str, *, container: str = "main") -> str:
+    """The log of a pod's container, as soon as it has that word."""
     async with asyncio.timeout(PATIENCE):
         path = f"/api/v1/namespaces/default/pods/{pod}/log"
-        while wanted not in (said := await client.text(path)):  # noqa: ASYNC110 - in another process
+        while wanted not in (said := await client.text(path, container=container)):  # noqa: ASYNC110 - in another process
             await asyncio.sleep(0.05)
         return said
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,12 +67,27 @@ def _started(
     started = command("--port", "0", *arguments, name=name)
     with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as process:
         try:
-            yield process, _announcement(process, announced)
+            found = _announcement(process, announced)
+            with drained(process):
+                yield process, found
         finally:
             process.terminate()
             ended = process.wait(timeout=90)
     if ended and not killed:
         raise RuntimeError(f"{name} ended with {ended}")
+
+
+@contextmanager
+def drained(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Read what the process says from now on: one whose pipe is full stands still. It ends with the context."""
+    reader = threading.Thread(target=lambda: deque(process.stdout or (), maxlen=0), daemon=True)
+    reader.start()
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(timeout=90)
+        reader.join(timeout=90)
 
 
 def _announcement(process: subprocess.Popen[str], announced: re.Pattern[str]) -> re.Match[str]:

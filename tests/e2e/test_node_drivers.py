@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from drakit.client import CLAIMS, NODES, PODS, SLICES, Client
+from drakit.client import CLAIMS, NODES, PODS, SLICES, Client, bind
 from tests.e2e.moodydriver import NAME
 from tests.e2e.nodemachine import (
     CLASSES,
@@ -38,9 +38,10 @@ from tests.e2e.nodemachine import (
     told,
 )
 from tests.e2e.processes import ROOT
+from tests.e2e.pulsingdriver import NAME as PULSING
 from tests.e2e.reached import reached, until
 
-FPGA = "example.com/fpga"
+FPGA, ASIC = "example.com/fpga", "example.com/asic"
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +113,30 @@ def _shows(name: str, wanted: dict[str, tuple[str, str]]) -> Callable[[Any], boo
         return bool(pod.view.metadata.name == name and found == {claim: (one,) for claim, one in wanted.items()})
 
     return shows
+
+
+def test_a_driver_that_falls_silent_makes_its_device_unknown_and_an_equal_report_healthy(
+    machine: Machine,
+) -> None:
+    """The driver's process stands still: its connection and its health stream stay open, and nothing comes."""
+
+    async def use(process: subprocess.Popen[str]) -> None:
+        async with reached(machine.server.kubeconfig) as client:
+            await make_class(client, PULSING)
+            await run_pod(client, "silent", "pulsing")
+            well = {"claim:pulsing": ("Healthy", "beats")}
+            await until(client, PODS, _shows("silent", well), namespace="default")
+            os.kill(process.pid, signal.SIGSTOP)
+            try:
+                await until(client, PODS, _shows("silent", {"claim:pulsing": ("Unknown", "")}), namespace="default")
+            finally:
+                os.kill(process.pid, signal.SIGCONT)
+            await until(client, PODS, _shows("silent", well), namespace="default")
+            assert (await client.get(PODS, "silent", namespace="default")).view.status.phase == "Running"
+            await end_pod(client, "silent")
+
+    with driver(machine, "tests.e2e.pulsingdriver:PulsingDriver") as process:
+        asyncio.run(use(process))
 
 
 def test_a_pod_waits_for_a_driver_that_comes_late_on_its_node_and_before_the_scheduler(machine: Machine) -> None:
@@ -223,15 +248,83 @@ def test_a_device_plugin_serves_a_pod_beside_a_claim_and_its_resource_is_zero_wh
             assert (await client.get(PODS, "both", namespace="default")).view.status.phase == "Running"
             await end_pod(client, "both")
 
-    with device_plugin_process(machine) as process:
+    with device_plugin_process(machine, FPGA) as process:
         asyncio.run(use())
         kill(process)
         asyncio.run(left())
 
 
+def test_what_a_claim_provides_is_left_to_it_when_a_device_plugin_of_the_same_resource_is_there(
+    machine: Machine,
+) -> None:
+    """A node in the middle of a migration: a pod that was placed by its claim, then the plugin, then all others."""
+
+    async def begin() -> None:
+        async with reached(machine.server.kubeconfig) as client:
+            await make_extended_class(client, ASIC)
+            await client.create(asking("migrated", ASIC, "main"))
+            await there((machine.root / "mixed" / "called-prepare").exists)
+
+    async def go_on() -> None:
+        async with reached(machine.server.kubeconfig) as client:
+            await until(client, NODES, _has(ASIC, "2"), namespace="")
+            (machine.root / "mixed" / "hold-prepare").unlink()
+            assert _devices(await log_of_running(client, "migrated", "\nend")) == ["MOOD"]
+            await client.create(asking("plugged", ASIC, "main"))
+            assert _devices(await log_of_running(client, "plugged", "\nend")) == ["DEVICES"]
+            for name in ("migrated", "plugged"):
+                await end_pod(client, name)
+            await one_of_each(client)
+
+    with moody(machine, "mixed"):
+        (machine.root / "mixed" / "hold-prepare").touch()
+        asyncio.run(begin())
+        with device_plugin_process(machine, ASIC):
+            asyncio.run(go_on())
+    assert prepared(machine.root) == 0
+
+
+async def one_of_each(client: Client) -> None:
+    """Two containers of a pod ask for the same resource; a claim provides it to one of them."""
+    await make_claims(client, "pair", "moody")
+    await client.create(asking("pair", ASIC, "claimed", "other", schedulerName="this-test"))
+    pod = await client.get(PODS, "pair", namespace="default")
+    claim = await client.get(CLAIMS, "pair-moody", namespace="default")
+    results = [{"request": "r", "driver": NAME, "pool": NODE, "device": "mood-5"}]
+    user = {"resource": "pods", "name": "pair", "uid": pod.view.metadata.uid}
+    await client.patch_status(claim, {"allocation": {"devices": {"results": results}}, "reservedFor": [user]})
+    mapping = {"containerName": "claimed", "resourceName": ASIC, "requestName": "r"}
+    provided = {"resourceClaimName": "pair-moody", "requestMappings": [mapping]}
+    await bind(client, await client.patch_status(pod, {"extendedResourceClaimStatus": provided}), NODE)
+    await until(client, PODS, in_phase("pair", "Running"), namespace="default")
+    for container, wanted in (("claimed", ["MOOD"]), ("other", ["DEVICES"])):
+        assert _devices(await log_of(client, "pair", "\nend", container=container)) == wanted
+    await end_pod(client, "pair")
+
+
+async def make_extended_class(client: Client, resource: str) -> None:
+    spec = {"selectors": [{"cel": {"expression": f'device.driver == "{NAME}"'}}], "extendedResourceName": resource}
+    about = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "extended"}}
+    await client.create({**about, "spec": spec})
+
+
+def asking(name: str, resource: str, *containers: str, **spec: Any) -> dict[str, Any]:
+    """A pod each of whose containers asks for one of a resource."""
+    pod = pod_with(name, "env; echo end; sleep 1000", **spec)
+    [container] = pod["spec"]["containers"]
+    container["resources"] = {"limits": {resource: "1"}}
+    pod["spec"]["containers"] = [{**container, "name": each} for each in containers]
+    return pod
+
+
+def _devices(said: str) -> list[str]:
+    """By whose environment a container's devices are told: MOOD by the driver's, DEVICES by the plugin's."""
+    return [line.partition("=")[0] for line in said.splitlines() if line.startswith(("MOOD=", "DEVICES="))]
+
+
 @contextmanager
-def device_plugin_process(machine: Machine) -> Iterator[subprocess.Popen[str]]:
-    started = [sys.executable, "-m", "tests.nodeagent.deviceplugin", str(machine.root / "device-plugins"), FPGA]
+def device_plugin_process(machine: Machine, resource: str) -> Iterator[subprocess.Popen[str]]:
+    started = [sys.executable, "-m", "tests.nodeagent.deviceplugin", str(machine.root / "device-plugins"), resource]
     with subprocess.Popen(started, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
             assert process.stdout is not None
@@ -255,24 +348,33 @@ def _has(resource: str, amount: str) -> Callable[[Any], bool]:
 
 
 def test_a_pod_waits_while_its_claim_is_reserved_for_another_and_goes_on_with_its_reservation(machine: Machine) -> None:
-    """The controllers, who make the reservation, stand still for a while."""
+    """The controllers, who make the reservation, are away for a while."""
+    assert machine.controllers is not None
 
-    async def run() -> None:
+    async def wait() -> None:
+        async with reached(machine.server.kubeconfig) as client:
+            shared = [{"name": "gpu", "resourceClaimName": "holder-gpu"}]
+            await client.create(pod_with("guest", "env; sleep 1000", "gpu", nodeName=NODE, resourceClaims=shared))
+            message = await told(client, "guest", "FailedPrepareDynamicResources")
+            assert "is not allowed to use ResourceClaim holder-gpu" in message
+            assert (await client.get(PODS, "guest", namespace="default")).view.status.phase == "Pending"
+
+    async def begin() -> None:
         async with reached(machine.server.kubeconfig) as client:
             await run_pod(client, "holder", "gpu")
-            os.kill(machine.controllers, signal.SIGSTOP)
-            try:
-                shared = [{"name": "gpu", "resourceClaimName": "holder-gpu"}]
-                await client.create(pod_with("guest", "env; sleep 1000", "gpu", nodeName=NODE, resourceClaims=shared))
-                message = await told(client, "guest", "FailedPrepareDynamicResources")
-                assert "is not allowed to use ResourceClaim holder-gpu" in message
-                assert (await client.get(PODS, "guest", namespace="default")).view.status.phase == "Pending"
-            finally:
-                os.kill(machine.controllers, signal.SIGCONT)
+
+    async def go_on() -> None:
+        async with reached(machine.server.kubeconfig) as client:
             assert "GPU_DEVICE_0=gpu-" in await log_of_running(client, "guest", "GPU_DEVICE_0=")
             await end_pod(client, "holder")
             assert prepared(machine.root) == 1, "the guest still has the claim"
             await end_pod(client, "guest")
             assert prepared(machine.root) == 0
 
-    asyncio.run(run())
+    asyncio.run(begin())
+    machine.controllers.stop()
+    try:
+        asyncio.run(wait())
+    finally:
+        machine.controllers.start()
+    asyncio.run(go_on())

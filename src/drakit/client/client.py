@@ -414,9 +414,11 @@ class Client:
         raise_for(response.code, response.content)
         return document_in(response.content)
 
-    async def text(self, path: str) -> str:
-        """Any page of the server as text: health, metrics."""
-        response = await self._sender.send(Request(method="GET", path=path, headers={**self._headers, "accept": "*/*"}))
+    async def text(self, path: str, **query: str) -> str:
+        """Any page of the server as text: health, metrics, logs."""
+        headers = {**self._headers, "accept": "*/*"}
+        request = Request(method="GET", path=path, query=tuple(query.items()), headers=headers)
+        response = await self._sender.send(request)
         raise_for(response.code, response.content)
         return response.content.encode().decode()
 
