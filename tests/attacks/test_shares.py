@@ -78,6 +78,21 @@ async def test_who_gives_up_waiting_leaves_no_trace() -> None:
     assert (lane.count, lane._flows) == (0, {})
 
 
+@on_loop
+async def test_who_gives_up_while_another_leaves_is_passed_over() -> None:
+    lane = Lane(10, 1)
+    await lane.enter("ann")
+    gone, next_one = (asyncio.create_task(lane.enter("ann")) for _ in range(2))
+    await settle()
+    gone.cancel()
+    lane.leave("ann")  # before `gone` hears that it was cancelled
+    await next_one
+    with pytest.raises(asyncio.CancelledError):
+        await gone
+    lane.leave("ann")
+    assert (lane.count, lane._flows) == (0, {})
+
+
 def test_bodies_are_bounded_in_all_and_per_user() -> None:
     budget = BodyBudget(100)
     budget.take("ann", 25)

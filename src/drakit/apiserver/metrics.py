@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Counter, Gauge, generate_latest
 
 from drakit.api.exchange import Request
+from drakit.base.counts import Distribution, Distributions, Tallies, Tally
 from drakit.store import Stats
 
 # Seconds. The finest buckets are for requests on one object, the coarse ones for long lists.
@@ -42,16 +43,15 @@ class ServerMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "apiserver_request_total", "Requests by verb, resource and code.", (*_LABELS, "code"),
-            registry=self.registry,
+        self._requests = Tallies(
+            "apiserver_request_total", "Requests by verb, resource and code.", (*_LABELS, "code"), self.registry
+        )
+        self._durations = Distributions(
+            "apiserver_request_duration_seconds", "Time from request to response.", _LABELS, self.registry,
+            buckets=_BUCKETS,
         )  # fmt: skip
-        self._durations = Histogram(
-            "apiserver_request_duration_seconds", "Time from request to response.", _LABELS,
-            buckets=_BUCKETS, registry=self.registry,
-        )  # fmt: skip
-        # `labels()` of prometheus_client takes a lock and formats: its result is kept per combination.
-        self._series: dict[tuple[tuple[str, ...], int], tuple[Counter, Histogram]] = {}
+        # The code is in one of them only: looked up together.
+        self._series: dict[tuple[tuple[str, ...], int], tuple[Tally, Distribution]] = {}
         self._inflight = Gauge(
             "apiserver_current_inflight_requests", "Requests under way.", ("request_kind",), registry=self.registry
         )

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Gauge
+
+from drakit.base.counts import Distributions, Tallies
 
 _BUCKETS = tuple(10.0**power for power in range(-8, 4))
 
@@ -21,11 +23,11 @@ class _Families:
         def gauge(name: str, text: str) -> Gauge:
             return Gauge(f"workqueue_{name}", text, ["name"], registry=registry)
 
-        def counter(name: str, text: str) -> Counter:
-            return Counter(f"workqueue_{name}", text, ["name"], registry=registry)
+        def counter(name: str, text: str) -> Tallies:
+            return Tallies(f"workqueue_{name}", text, ["name"], registry)
 
-        def histogram(name: str, text: str) -> Histogram:
-            return Histogram(f"workqueue_{name}", text, ["name"], registry=registry, buckets=_BUCKETS)
+        def histogram(name: str, text: str) -> Distributions:
+            return Distributions(f"workqueue_{name}", text, ["name"], registry, buckets=_BUCKETS)
 
         self.depth = gauge("depth", "Current depth of workqueue")
         self.adds = counter("adds_total", "Total number of adds handled by workqueue")

@@ -41,7 +41,8 @@ class _Flow:
     def __init__(self) -> None:
         self.count = 0
         self.running = 0
-        self.waiting: deque[asyncio.Future[None]] = deque()
+        # Made when somebody waits: a flow lives as long as its requests, which is one request for most.
+        self.waiting: deque[asyncio.Future[None]] | None = None
 
 
 class Lane:
@@ -67,14 +68,17 @@ class Lane:
             flow.running += 1
             return
         turn = asyncio.get_running_loop().create_future()
-        flow.waiting.append(turn)
+        if flow.waiting is None:
+            flow.waiting = deque()
+        waiting = flow.waiting
+        waiting.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self._pass_on(flow)  # the turn came, and nobody takes it
-            else:
-                flow.waiting.remove(turn)
+            elif turn in waiting:  # not if somebody left between the cancellation and now, and passed over this turn
+                waiting.remove(turn)
             self._uncount(name, flow)
             raise
 

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, partial
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from drakit.base.counts import Distributions, Tallies
 
 _MOST_ATTEMPTS = 15
 
@@ -31,14 +33,14 @@ class SchedulerMetrics:
     """Of one scheduler; what its queue tells (`QueueObserver`) included."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        def counter(name: str, text: str, labels: Sequence[str]) -> Counter:
-            return Counter(f"scheduler_{name}", text, labels, registry=registry)
+        def counter(name: str, text: str, labels: Sequence[str]) -> Tallies:
+            return Tallies(f"scheduler_{name}", text, labels, registry)
 
         def gauge(name: str, text: str, labels: Sequence[str]) -> Gauge:
             return Gauge(f"scheduler_{name}", text, labels, registry=registry)
 
-        def histogram(name: str, text: str, labels: Sequence[str], buckets: Sequence[float]) -> Histogram:
-            return Histogram(f"scheduler_{name}", text, labels, registry=registry, buckets=buckets)
+        def histogram(name: str, text: str, labels: Sequence[str], buckets: Sequence[float]) -> Distributions:
+            return Distributions(f"scheduler_{name}", text, labels, registry, buckets=buckets)
 
         attempts = counter(
             "schedule_attempts_total", "Attempts to schedule pods, by their result", ("result", "profile")
@@ -67,11 +69,11 @@ class SchedulerMetrics:
             ("attempts",),
             _doubling(0.01, 2, 20),
         )
-        reasons = Histogram(
+        reasons = Distributions(
             "drakit_scheduler_attempt_duration_seconds",
             "Duration of an attempt, by its result and the plugins that refused the pod",
             ("result", "reason"),
-            registry=registry,
+            registry,
             buckets=_doubling(0.001, 2, 15),
         )
         incoming = counter("queue_incoming_pods_total", "Pods that came into a part of the queue", ("queue", "event"))
@@ -80,16 +82,16 @@ class SchedulerMetrics:
         self._cache = gauge("cache_size", "What the scheduler's cache holds", ("type",))
         self.algorithm = histogram(
             "scheduling_algorithm_duration_seconds", "Duration of the choice of a node", (), _doubling(0.001, 2, 15)
-        )
+        ).labels()
         self.attempts_needed = histogram(
             "pod_scheduling_attempts", "How often a pod was tried until it was bound", (), _doubling(1, 2, 5)
-        )
+        ).labels()
         self.preemption_attempts = Counter(
             "scheduler_preemption_attempts_total", "How often pods tried to preempt others", registry=registry
         )
         self.preemption_victims = histogram(
             "preemption_victims", "How many pods a preemption evicted", (), _doubling(1, 2, 7)
-        )
+        ).labels()
         self.attempts = cache(attempts.labels)
         self.durations = cache(durations.labels)
         self.points = cache(points.labels)

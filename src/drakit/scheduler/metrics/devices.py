@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from drakit.api.objects.claims import ResourceClaim
 from drakit.api.requests import results_of
+from drakit.base.counts import Distributions
 
 LABELS = ("profile", "driver", "status")
 _STEPS = tuple(4**power for power in range(12))
@@ -34,12 +35,12 @@ class DeviceMetrics:
             registry=registry,
         )
 
-        self._steps = Histogram(
+        self._steps = Distributions(
             "drakit_scheduler_allocation_search_steps",
             "Steps of the search for devices on the node that was chosen, or on one that was refused, by result",
             ("result",),
+            registry,
             buckets=_STEPS,
-            registry=registry,
         )
 
     def searched(self, result: str, steps: int) -> None:
