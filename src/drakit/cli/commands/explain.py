@@ -18,7 +18,6 @@ from drakit.base.errors import UsageError
 from drakit.cli.flags.cluster import SourceFlags, namespace_of, read_cluster
 from drakit.cli.flags.completion import names_of
 from drakit.cli.flags.groups import ReachFlags, with_groups
-from drakit.cli.output.explanations import explanation_lines
 from drakit.cli.output.forms import OutputForm, write_document
 from drakit.cli.processes.watched import watched
 from drakit.explain import (
@@ -29,6 +28,7 @@ from drakit.explain import (
     explain_pod,
     explain_podgroup,
 )
+from drakit.explain.lines import explanation_lines
 
 Explain = Callable[..., ObjectExplanation]
 _KINDS: dict[str, Explain] = {

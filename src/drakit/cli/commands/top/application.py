@@ -22,8 +22,8 @@ from drakit.base.errors import DrakitError
 from drakit.cli.commands.top.feed import TopFeed
 from drakit.cli.commands.top.heatmap import HeatMap, legend
 from drakit.cli.commands.top.screen import ScreenContent, ScreenFilter, WaitingPod, screen_content
-from drakit.cli.output.explanations import explanation_lines
 from drakit.explain import ClusterObjects, explain_pod
+from drakit.explain.lines import explanation_lines
 
 _SECONDS = 1.0
 _REST = 4.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from drakit.explain import FoldedNodes, GivenDevice, MissingDevice, ObjectExplanation, RequestFunnel
+from drakit.explain.answers import FoldedNodes, GivenDevice, MissingDevice, ObjectExplanation, RequestFunnel
 
 _FEW = 3
 

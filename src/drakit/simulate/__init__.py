@@ -1,0 +1,10 @@
+"""A whole cluster in one process on a virtual clock; faults, invariants, seeds. See `docs/simulation.md`.
+
+| part | what it has |
+| --- | --- |
+| `loops` | event loops whose time is virtual: one that can also serve sockets, one that draws every order from a seed |
+| `hardware` | devices of a node as they really are, and a driver for them |
+| `links` | an agent and the drivers of its node, without sockets |
+| `nodes` | a node: agent, simulated runtime, driver kit |
+| `cluster` | server, controllers, scheduler and nodes, put together |
+"""

@@ -1,0 +1,196 @@
+"""An agent and the drivers of its node, without sockets between them.
+
+In:  plugins of the driver kit, each served under a path.
+Out: the agent's registry directory and dialer. How a call travels is a parameter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from drakit.driverkit import KubeletPlugin
+from drakit.driverkit.calls.answers import Answer
+from drakit.driverkit.claims import ClaimRef, answered_request
+from drakit.driverkit.serving.services import offered
+from drakit.nodeagent.plugins.contract import (
+    ClaimIdentity,
+    DeviceAnswer,
+    DeviceHealthReport,
+    PluginCallFailed,
+    PluginInfo,
+    PrepareAnswer,
+    PrepareAnswers,
+)
+from drakit.nodeagent.plugins.drivers import PLUGIN_TYPE
+
+T = TypeVar("T")
+
+
+class Carry(Protocol):
+    """Takes a call to the process that answers it. Raise PluginCallFailed when no answer comes back."""
+
+    async def __call__(self, process: str, call: Callable[[], Awaitable[T]]) -> T: ...
+
+
+async def carry_at_once(process: str, call: Callable[[], Awaitable[T]]) -> T:
+    del process
+    return await call()
+
+
+@dataclass(slots=True)
+class ServedDriver:
+    """A plugin that can be reached, by the process that it runs in; `stamp` tells a socket from its predecessor."""
+
+    plugin: KubeletPlugin
+    process: str
+    stamp: int
+    alive: bool = True
+
+
+class NodeSockets:
+    """The sockets of one node: the registry directory and the dialer of its agent."""
+
+    def __init__(self, carry: Carry = carry_at_once) -> None:
+        self._served: dict[str, ServedDriver] = {}
+        self._carry = carry
+        self._stamps = 0
+        self._moved: list[Callable[[], None]] = []
+        self._changed: list[asyncio.Future[None]] = []
+
+    def serve(self, path: str, plugin: KubeletPlugin, process: str = "") -> None:
+        self._stamps += 1
+        self._served[path] = ServedDriver(plugin, process, self._stamps)
+        self._tell()
+
+    def break_off(self, path: str) -> None:
+        """The process is gone, its socket is not: what a kill leaves behind."""
+        if (served := self._served.get(path)) is not None:
+            served.alive = False
+            self._tell()
+
+    def remove(self, path: str) -> None:
+        if (served := self._served.pop(path, None)) is not None:
+            served.alive = False
+            self._tell()
+
+    # SocketDirectory
+
+    def sockets(self) -> Mapping[str, tuple[int, int]]:
+        return {path: (served.stamp, 0) for path, served in self._served.items()}
+
+    async def changed(self) -> None:
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._changed.append(waiting)
+        await waiting
+
+    # Dialer
+
+    def registration(self, path: str) -> DriverLink:
+        return self.driver(path)
+
+    def driver(self, endpoint: str) -> DriverLink:
+        return DriverLink(self, endpoint, self._served.get(endpoint))
+
+    # For links
+
+    async def call(self, served: ServedDriver | None, call: Callable[[KubeletPlugin], Awaitable[T]]) -> T:
+        if served is None or not served.alive:
+            raise PluginCallFailed("Unavailable", "connection error: nobody listens on the socket")
+        return await self._carry(served.process, lambda: call(served.plugin))
+
+    def on_change(self, call: Callable[[], None]) -> None:
+        self._moved.append(call)
+
+    def forget(self, call: Callable[[], None]) -> None:
+        if call in self._moved:
+            self._moved.remove(call)
+
+    def _tell(self) -> None:
+        waiting, self._changed = self._changed, []
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+        for call in list(self._moved):
+            call()
+
+
+class DriverLink:
+    """One connection of the agent to a driver."""
+
+    def __init__(self, sockets: NodeSockets, path: str, served: ServedDriver | None) -> None:
+        self._sockets = sockets
+        self._path = path
+        self._served = served
+        self._told: list[Callable[[], None]] = []
+
+    @property
+    def connected(self) -> bool:
+        return self._served is not None and self._served.alive
+
+    def on_change(self, call: Callable[[], None]) -> None:
+        self._told.append(call)
+        self._sockets.on_change(call)
+
+    async def get_info(self) -> PluginInfo:
+        async def ask(plugin: KubeletPlugin) -> PluginInfo:
+            return PluginInfo(PLUGIN_TYPE, plugin.driver.name, self._path, tuple(offered(plugin.board)))
+
+        return await self._sockets.call(self._served, ask)
+
+    async def notify(self, *, registered: bool, error: str) -> None:
+        del error
+
+        async def tell(plugin: KubeletPlugin) -> None:
+            if registered:
+                plugin.publisher.trigger()
+
+        await self._sockets.call(self._served, tell)
+
+    async def prepare(self, service: str, claims: Sequence[ClaimIdentity], *, limit: float) -> PrepareAnswers:
+        del service
+        answers = await self._timed(lambda plugin: plugin.prepare(_refs(claims)), limit)
+        return {uid: _prepared(answer) for uid, answer in answers.items()}
+
+    async def unprepare(self, service: str, claims: Sequence[ClaimIdentity], *, limit: float) -> Mapping[str, str]:
+        del service
+        errors: Mapping[str, str] = await self._timed(lambda plugin: plugin.unprepare(_refs(claims)), limit)
+        return errors
+
+    async def watch_health(self) -> AsyncIterator[Sequence[DeviceHealthReport]]:
+        board = self._served.plugin.board if self._served is not None else None
+        if board is None:
+            raise PluginCallFailed("Unimplemented", "unknown service v1alpha1.DRAResourceHealth")
+        while not board.closed:
+            changed = board.changed
+            if board.reports is not None:
+                yield [
+                    DeviceHealthReport(each.pool, each.device, each.state.name.capitalize(), each.message, each.timeout)
+                    for each in board.current()
+                ]
+            await changed.wait()
+
+    async def close(self) -> None:
+        for call in self._told:
+            self._sockets.forget(call)
+
+    async def _timed(self, call: Callable[[KubeletPlugin], Awaitable[Any]], limit: float) -> Any:
+        try:
+            async with asyncio.timeout(limit):
+                return await self._sockets.call(self._served, call)
+        except TimeoutError:
+            raise PluginCallFailed("DeadlineExceeded", "context deadline exceeded") from None
+
+
+def _refs(claims: Sequence[ClaimIdentity]) -> list[ClaimRef]:
+    return [ClaimRef(namespace=each.namespace, name=each.name, uid=each.uid) for each in claims]
+
+
+def _prepared(answer: Answer) -> PrepareAnswer:
+    devices = tuple(
+        DeviceAnswer(device.pool, device.device, (answered_request(device),), tuple(ids), device.share_id)
+        for device, ids in answer.devices
+    )
+    return PrepareAnswer(devices, answer.error)

@@ -1,0 +1,245 @@
+"""Event loops whose time is virtual: an hour passes in as long as it takes to do what happens in it.
+
+`SteppedLoop`   time moves when it is told to; sockets work; knows when there is nothing left to do
+`SeededLoop`    time jumps to the next timer by itself; which process runs next is drawn from a seed; no sockets
+
+Both run executors inline: no thread takes part, so that "nothing is ready" means that nothing is under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import selectors
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context, ContextVar
+from datetime import UTC, datetime, timedelta
+from random import Random
+from time import monotonic
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+PROCESS: ContextVar[str] = ContextVar("drakit_simulated_process", default="")
+"""The simulated process that code runs in; tasks inherit it from whoever starts them."""
+
+
+class LoopClock:
+    """The clock of a virtual loop. `skew` is how far the wall clock of this one is off, in seconds."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.skew = 0.0
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self._loop.time() + self.skew)
+
+    def monotonic(self) -> float:
+        return self._loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(seconds, 0.0))
+
+
+class _InlineExecution:
+    """Executors of these loops are the loop itself."""
+
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # noqa: ARG002
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+
+class _PatientSelector(selectors.DefaultSelector):
+    """Waits for sockets only: timers of a loop whose time stands still never come due by waiting."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_idle: Callable[[], bool] = lambda: False
+        self.flows = False
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is not None and timeout <= 0:
+            return super().select(0)
+        ready = super().select(0)
+        if ready or self.on_idle():
+            return ready
+        return super().select(timeout if self.flows else None)
+
+
+class SteppedLoop(_InlineExecution, asyncio.SelectorEventLoop):  # type: ignore[misc]
+    """Time stands still between calls of `advance`; once it `flows`, it goes on by itself too."""
+
+    def __init__(self) -> None:
+        self._elapsed = 0.0
+        self._flowing_since: float | None = None
+        self._idle: list[asyncio.Future[None]] = []
+        patient = _PatientSelector()
+        patient.on_idle = self._tell_idle
+        self._patient = patient
+        super().__init__(patient)
+
+    def time(self) -> float:
+        since = self._flowing_since
+        return self._elapsed if since is None else self._elapsed + monotonic() - since
+
+    def flow(self) -> None:
+        """From now on time also goes by itself, for whoever is outside of this process."""
+        if self._flowing_since is None:
+            self._flowing_since = monotonic()
+            self._patient.flows = True
+
+    @property
+    def flows(self) -> bool:
+        return self._patient.flows
+
+    async def settle(self) -> None:
+        """Until nothing is left to do without time going on."""
+        idle = self.create_future()
+        self._idle.append(idle)
+        await idle
+
+    async def advance(self, seconds: float) -> None:
+        """Let that much time go by; what happens in it happens in order, at its time."""
+        end = self.time() + seconds
+        await self.settle()
+        while (due := self.next_timer()) is not None and due <= end:
+            self._move(due)
+            await self.settle()
+        self._move(end)
+        await self.settle()
+
+    def next_timer(self) -> float | None:
+        """When the next timer is due."""
+        scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        while scheduled and scheduled[0].cancelled():
+            gone = heapq.heappop(scheduled)
+            gone._scheduled = False  # type: ignore[attr-defined]
+            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
+        return scheduled[0].when() if scheduled else None
+
+    def _move(self, instant: float) -> None:
+        self._elapsed += max(instant - self.time(), 0.0)
+
+    def _tell_idle(self) -> bool:
+        waiting, self._idle = self._idle, []
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+        return bool(waiting)
+
+
+class Deadlock(RuntimeError):
+    """Nothing is ready, and no timer will ever make anything ready."""
+
+
+class SeededLoop(_InlineExecution, asyncio.BaseEventLoop):  # type: ignore[misc]
+    """Processes take turns as the seed says; within a process callbacks keep the order that asyncio promises.
+
+    A process is named by the context variable `PROCESS`. One that is killed never runs again: not even its clean-up, no
+    callback, as with SIGKILL. One that is paused runs again when it is resumed, its timers late.
+    """
+
+    def __init__(self, random: Random) -> None:
+        super().__init__()
+        self._random = random
+        self._elapsed = 0.0
+        self._order: dict[str, deque[asyncio.Handle]] = {}
+        self._waiting: list[str] = []
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._count = 0
+        self.killed: set[str] = set()
+        self.paused: set[str] = set()
+        self.steps = 0
+        self.on_step: Callable[[], None] | None = None
+
+    def time(self) -> float:
+        return self._elapsed
+
+    # What asyncio calls
+
+    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> asyncio.Handle:  # type: ignore[override]
+        handle = asyncio.Handle(callback, args, self, context)
+        self._append(handle)
+        return handle
+
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        self._count += 1
+        heapq.heappush(self._timers, (when, self._count, handle))
+        return handle
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._elapsed + delay, callback, *args, context=context)
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """A cancelled timer is dropped when its time comes."""
+
+    def _process_events(self, event_list: Any) -> None:
+        """There are no sockets."""
+
+    def _write_to_self(self) -> None:
+        """Nobody waits in another thread."""
+
+    def _append(self, handle: asyncio.Handle) -> None:
+        process = handle._context.get(PROCESS, "")  # type: ignore[attr-defined]
+        lane = self._order.get(process)
+        if lane is None:
+            lane = self._order[process] = deque()
+        if not lane:
+            self._waiting.append(process)
+        lane.append(handle)
+
+    def _run_once(self) -> None:
+        handle = self._next()
+        if handle is None:
+            self._wait()
+            return
+        if not handle.cancelled():
+            handle._run()
+            self.steps += 1
+            if self.on_step is not None:
+                self.on_step()
+
+    def _next(self) -> asyncio.Handle | None:
+        """The first callback of a process that is drawn among those that have one and may run."""
+        waiting = self._waiting
+        if self.killed:
+            for process in [each for each in waiting if each in self.killed]:
+                waiting.remove(process)
+                self._order[process].clear()
+        able = [each for each in waiting if each not in self.paused] if self.paused else waiting
+        if not able:
+            return None
+        process = able[int(self._random.random() * len(able))] if len(able) > 1 else able[0]
+        lane = self._order[process]
+        handle = lane.popleft()
+        if not lane:
+            waiting.remove(process)
+        return handle
+
+    def _wait(self) -> None:
+        """Move time to the next timers; those of one instant become ready together."""
+        timers = self._timers
+        while timers and timers[0][2].cancelled():
+            heapq.heappop(timers)
+        if not timers:
+            raise Deadlock("nothing is ready and there is no timer")
+        self._elapsed = max(self._elapsed, timers[0][0])
+        while timers and timers[0][0] <= self._elapsed:
+            handle = heapq.heappop(timers)[2]
+            if not handle.cancelled():
+                self._append(handle)
