@@ -160,6 +160,71 @@ async def test_a_server_that_is_gone_leaves_its_requests_to_the_others() -> None
             assert (len(one.requests), len(other.requests)) == (3, 1)
 
 
+@on_loop
+async def test_a_server_that_does_not_reach_its_store_leaves_reads_to_the_others() -> None:
+    """It refuses, or answers from memory and says so. A write that it refused is the caller's to send again."""
+    marks: dict[str, dict[str, str]] = {"one": {"age": "7"}, "other": {}}
+
+    async def from_memory(_: Any, writer: asyncio.StreamWriter, __: bytes) -> bool:
+        writer.write(reply(stored("a"), **marks["one"]))
+        return True
+
+    async def answer(_: Any, writer: asyncio.StreamWriter, __: bytes) -> bool:
+        writer.write(reply(stored("b"), **marks["other"]))
+        return True
+
+    async def refuse(_: Any, writer: asyncio.StreamWriter, __: bytes) -> bool:
+        status = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "status": "Failure",
+            "code": 503,
+            "reason": "ServiceUnavailable",
+        }
+        writer.write(reply(status, 503))
+        return True
+
+    async with scripted(from_memory) as (one, _), scripted(answer) as (other, _), scripted(refuse) as (third, _):
+        access = Access(server=one.url, others=(other.url,), credentials=Fixed())
+        async with Client(Http(access), clock=FakeClock()) as client:
+            assert (await client.get(CONFIG_MAPS, "a", namespace="default")).view.metadata.name == "b"
+            await client.get(CONFIG_MAPS, "a", namespace="default")
+            assert (len(one.requests), len(other.requests)) == (1, 2)
+            marks["other"] = {"age": "9"}
+            # Where nobody knows better, what one remembers is the answer.
+            assert (await client.get(CONFIG_MAPS, "a", namespace="default")).view.metadata.name == "a"
+        access = Access(server=third.url, others=(one.url,), credentials=Fixed())
+        async with Client(Http(access), clock=FakeClock()) as client:
+            with pytest.raises(ServerUnavailable):
+                await client.create(config_map("a"))
+            await client.create(config_map("a"))
+            assert len(third.requests) == 1
+
+
+@on_loop
+async def test_a_request_that_crosses_the_end_of_its_connection_is_sent_again() -> None:
+    """A server that stops says 408 on connections that wait: nothing was done, so even a write may be repeated."""
+    stopping = True
+
+    async def answer(_: Any, writer: asyncio.StreamWriter, head: bytes) -> bool:
+        if stopping and head.startswith(b"POST"):
+            writer.write(b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            return False
+        writer.write(reply(stored("a")))
+        return True
+
+    async def well(_: Any, writer: asyncio.StreamWriter, __: bytes) -> bool:
+        writer.write(reply(stored("a")))
+        return True
+
+    async with scripted(answer) as (one, _), scripted(well) as (other, _):
+        access = Access(server=one.url, others=(other.url,), credentials=Fixed())
+        async with Client(Http(access), clock=FakeClock()) as client:
+            await client.get(CONFIG_MAPS, "a", namespace="default")
+            await client.create(config_map("a"))
+            assert (len(one.requests), len(other.requests)) == (2, 1)
+
+
 WRITES: dict[str, Callable[[Client], Awaitable[Any]]] = {
     "create": lambda client: client.create(config_map("a")),
     "update": lambda client: client.update(config_map("a")),

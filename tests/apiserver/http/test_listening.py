@@ -30,6 +30,8 @@ WHO = b"POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\nhost:
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
+TURNED_AWAY = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
 
 @asynccontextmanager
 async def on_socket(api: Api, security: Security | None = None) -> AsyncIterator[int]:
@@ -160,8 +162,25 @@ async def test_stopping_ends_watches_at_once_and_in_order() -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(f"GET {CLAIMS}?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n".encode())
             await reader.readuntil(b"\r\n\r\n")
-        assert await reader.read() == b"0\r\n\r\n"
+        assert await reader.read() == b"0\r\n\r\n" + TURNED_AWAY
         writer.close()
+
+
+@on_loop
+async def test_stopping_tells_connections_that_wait_that_nothing_more_is_done() -> None:
+    """A request that crosses the end has an answer: it was not handled, and may be sent elsewhere."""
+    async with serving() as api:
+        async with on_socket(api) as port:
+            idle, idle_writer = await asyncio.open_connection("127.0.0.1", port)
+            halfway, halfway_writer = await asyncio.open_connection("127.0.0.1", port)
+            idle_writer.write(b"GET /version HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert (await answer(idle))[0] == 200
+            halfway_writer.write(f"DELETE {CLAIMS}/a HTTP/1.1\r\nhost: x\r\n".encode())
+            await halfway_writer.drain()
+        assert await idle.read() == TURNED_AWAY
+        assert await halfway.read() == TURNED_AWAY
+        idle_writer.close()
+        halfway_writer.close()
 
 
 def test_connections_do_not_hold_back_the_end_of_an_answer() -> None:

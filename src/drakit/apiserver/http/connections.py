@@ -26,6 +26,7 @@ _RESERVED_FILES = 512
 """Files that the process needs beside its connections: database, logs, nodes, webhooks."""
 _TELL_SECONDS = 60.0
 _PAUSE_SECONDS = 0.1
+_LAST_HANDSHAKES_SECONDS = 0.5
 _ACCEPTED_TOGETHER = 8
 """Connections that are accepted before others have their turn on the loop."""
 _ON_A_FILE = "a Unix socket"
@@ -154,13 +155,20 @@ class Acceptor:
         self._protocol = protocol
         self._connections = connections
         self._context = context
+        self._accepting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
-        self._spawn(self._accept())
+        self._accepting = asyncio.create_task(self._accept())
 
     async def stop(self) -> None:
-        """Idempotent. Connections that have their protocol stay."""
+        """Idempotent. Connections that have their protocol stay, and those that are about to get it."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.gather(self._accepting, return_exceptions=True)
+        # A client may be through with the handshake, and have sent its request, before we are.
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_LAST_HANDSHAKES_SECONDS)
         tasks, self._tasks = tuple(self._tasks), set()
         for task in tasks:
             task.cancel()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -28,6 +29,7 @@ from drakit.base.errors import UsageError
 
 KEEP_ALIVE_SECONDS = 75
 _BACKLOG = 2048
+GRACE_SECONDS = 2.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -127,8 +129,11 @@ class _Uvicorn(uvicorn.Server):
         return Intake(made, self._buffer)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # In this order: who finds no server here asks another one, and who is connected already is answered.
         for acceptor in self._acceptors:
             await acceptor.stop()
+        for bound in sockets or ():
+            bound.close()
         self._application.drain()
         await super().shutdown(sockets)
 
@@ -143,7 +148,9 @@ class Listener:
         security: Security | None = None,
         *,
         limits: ConnectionLimits | None = None,
+        grace: float = GRACE_SECONDS,
     ) -> None:
+        """`grace` is what requests in flight have to finish when the server stops."""
         application = Application(server)
         config = uvicorn.Config(
             application,
@@ -155,7 +162,7 @@ class Listener:
             log_config=None,
             backlog=_BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=2,
+            timeout_graceful_shutdown=math.ceil(grace),
             server_header=False,
             # The address of a client is where it connects from: whoever says something else is not believed.
             proxy_headers=False,

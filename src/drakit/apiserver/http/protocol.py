@@ -2,6 +2,10 @@
 
 In:  bytes of a client, a piece at a time, when it is the client's turn.
 Out: requests for the application; its answers. A client that is slow, large or does not read is cut off in time.
+
+A client may send a request at the moment at which the server stops. Closing the connection would leave it in doubt
+whether the request was handled. So a connection that waits for a request is told 408 first: that is the answer to a
+request which crosses it, and says that nothing was done.
 """
 
 from __future__ import annotations
@@ -27,10 +31,13 @@ HEADERS = 1000
 URL_BYTES = 128 * 1024
 STALL_SECONDS = 20.0
 LINGER_SECONDS = 1.0
+TURNED_AWAY_SECONDS = 0.25
+"""For how long a connection that was told 408 is read: closed with something unread, TCP would drop the answer."""
 PIECE = 16 * 1024
 """Bytes that are read of a connection at a time: so many may wait for their turn, and so many of a head are parsed
 before its size is looked at again."""
 _TUNNEL_BUFFER = 64 * 1024
+_TURNED_AWAY = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class Protocol(HttpToolsProtocol):
@@ -50,6 +57,8 @@ class Protocol(HttpToolsProtocol):
     _surplus = 0
     _patient = False
     _refused = False
+    _leaving = False
+    """Whether the connection ends after the response that has begun."""
     made = False
     open_connections: Connections | None = None
     """Who counts the connections, if anybody does; `address` is what this one counts for."""
@@ -199,6 +208,25 @@ class Protocol(HttpToolsProtocol):
             return
         super().on_response_complete()
         self._note_idle()
+        if self._leaving:
+            self.shutdown()
+
+    def shutdown(self) -> None:
+        """End the connection after the request that it has, if it has one."""
+        if self.cycle is None or self.cycle.response_complete:
+            self._turn_away()
+        elif self.cycle.response_started:
+            self._leaving = True  # it is too late to say in its head that the connection ends
+        else:
+            self.cycle.keep_alive = False
+
+    def _turn_away(self) -> None:
+        """Answer a request that may be on its way with 408, and close once nothing more can come."""
+        if self.transport.is_closing() or self._refused or self._lingering is not None:
+            return
+        self._refused = True
+        self.transport.write(_TURNED_AWAY)
+        self._lingering = self.loop.call_later(TURNED_AWAY_SECONDS, self._hang_up)
 
     def drop(self) -> None:
         """Close the connection: another one needs its place."""

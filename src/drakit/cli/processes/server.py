@@ -15,7 +15,7 @@ import typer
 
 from drakit.api.exchange import Handler
 from drakit.apiserver import Server
-from drakit.apiserver.http.listener import Listener
+from drakit.apiserver.http.listener import GRACE_SECONDS, Listener
 from drakit.apiserver.serving.composition import Settings, build_server
 from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import RealClock
@@ -29,6 +29,8 @@ from drakit.cli.processes.logs import Logged
 from drakit.cli.processes.storage import opened
 from drakit.store import Store
 
+_REPLICA_GRACE_SECONDS = 15.0
+"""What requests have to finish when one of several servers stops: longer than etcd may take for a write."""
 Pages = Callable[[Server, Path], AbstractAsyncContextManager[Handler]]
 
 
@@ -101,7 +103,8 @@ async def _serve(
         pages(server, files.login_token) if pages is not None else nullcontext(server) as front,
     ):
         await server.announce(host.url.rpartition("//")[2], client_ca=host.root_ca())
-        listener = Listener(Logged(front), host.socket, host.security())
+        grace = _REPLICA_GRACE_SECONDS if files.etcd.etcd_servers else GRACE_SECONDS
+        listener = Listener(Logged(front), host.socket, host.security(), grace=grace)
         with explained("--kubeconfig"):
             # Before the announcement: scripts read the file as soon as they see the line.
             write_kubeconfig(files.kubeconfig_path, host.access(admin_token))

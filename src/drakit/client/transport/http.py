@@ -3,8 +3,9 @@
 In:  requests with bytes.
 Out: responses with bytes; a watch as a stream. No answer raises ConnectionFailed or RequestTimeout.
 
-Nothing is sent twice here, but for a request that the server refused to look at (401) when fresh credentials may help,
-and one that never reached its server, which goes to the next where a cluster has several.
+Nothing is sent twice here, but for what was not done for sure: a request that the server refused to look at (401) when
+fresh credentials may help, one that crossed the end of its connection (408), and one that never reached its server.
+That one goes to the next server where a cluster has several. So does a read whose server does not reach its store.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ KEEP_ALIVE_SECONDS = 60.0  # servers hang up on idle connections a little later 
 IDLE_WATCH_SECONDS = 180.0  # with bookmarks, a server has something to say every minute
 _WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
+_TURNED_AWAY = 408
 _PATH = "/:@!$&'()*+,;=-._~"
 
 
@@ -67,16 +69,32 @@ class Http:
         return response
 
     async def _somewhere(self, request: Request) -> Response:
-        """The answer of the server in use, or of the next one that can be reached."""
+        """The answer of the server in use, or of the next one that can be reached and reaches its store."""
         for _ in self._bases[1:]:
             try:
-                return await self._once(request)
+                response = await self._taken(request)
             except ConnectionFailed as error:
                 # Whatever comes next, this request again or another, goes to another server.
                 self._turn += 1
                 if error.sent:
                     raise
-        return await self._once(request)
+                continue
+            if not _is_cut_off(response):
+                return response
+            self._turn += 1
+            if request.method not in ("GET", "HEAD"):
+                return response
+            await _drop(response)
+        return await self._taken(request)
+
+    async def _taken(self, request: Request) -> Response:
+        """The answer to a request that its server took. One that turns it away is stopping: another may be there."""
+        for _ in range(self._connections):  # each kept connection may have been turned away
+            response = await self._once(request)
+            if response.code != _TURNED_AWAY:
+                return response
+            self._turn += 1
+        return response
 
     @property
     def _base(self) -> str:
@@ -180,6 +198,16 @@ class Http:
             for value in text.split("\n"):
                 headers.add(name, value)
         return headers
+
+
+def _is_cut_off(response: Response) -> bool:
+    """Whether the server cannot reach its store: it refuses, or answers from memory."""
+    return response.code == 503 or any(name == "age" for name, _ in response.headers)
+
+
+async def _drop(response: Response) -> None:
+    if isinstance(response.content, LineStream | ReceivedBody):
+        await response.content.close()
 
 
 def _response(answer: aiohttp.ClientResponse, content: Raw | LineStream | ReceivedBody) -> Response:
