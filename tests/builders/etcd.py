@@ -8,9 +8,10 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from random import SystemRandom
 
 import pytest
 
@@ -23,29 +24,48 @@ def needs_etcd() -> str:
     return found
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def free_port() -> int:
+    """A port that stays free while its server is away: below those that the kernel gives to connections."""
+    least = int(_GIVEN.read_text().split()[0]) if _GIVEN.exists() else 32768
+    while True:
+        port = _CHOICE.randrange(max(least - 15_000, 1024), least)
+        with socket.socket() as found, suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
+
+
+_GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_CHOICE = SystemRandom()
+
+
+def _url(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
+
+
+Forward = Callable[[str, int], int]
 
 
 class Member:
     """One etcd process; `start` after `kill` goes on with its data."""
 
-    def __init__(self, name: str, directory: Path, peers: dict[str, str]) -> None:
+    def __init__(
+        self, name: str, directory: Path, ports: dict[str, int], peers: dict[str, int], forward: Forward
+    ) -> None:
+        """`ports` are where members listen to each other, `peers` where they find each other."""
         self.name = name
-        self.client = f"http://127.0.0.1:{_free_port()}"
+        self._listens = free_port()
+        self.client = _url(forward(name, self._listens))
+        self._own = ports[name]
         self._peers = peers
         self._directory = directory
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        peers = ",".join(f"{name}={url}" for name, url in self._peers.items())
-        own = self._peers[self.name]
+        peers = ",".join(f"{name}={_url(port)}" for name, port in self._peers.items())
         command = [
             *(needs_etcd(), "--name", self.name, "--data-dir", str(self._directory / self.name)),
-            *("--listen-client-urls", self.client, "--advertise-client-urls", self.client),
-            *("--listen-peer-urls", own, "--initial-advertise-peer-urls", own),
+            *("--listen-client-urls", _url(self._listens), "--advertise-client-urls", self.client),
+            *("--listen-peer-urls", _url(self._own), "--initial-advertise-peer-urls", _url(self._peers[self.name])),
             *("--initial-cluster", peers, "--initial-cluster-token", self._directory.name),
             # Elections within a second or two: tests kill members.
             *("--heartbeat-interval", "50", "--election-timeout", "500", "--log-level", "error"),
@@ -70,25 +90,28 @@ class Member:
             self.process.send_signal(signal.SIGCONT)
 
     def wait_ready(self, seconds: float = 30.0) -> None:
-        host, _, port = self.client.removeprefix("http://").partition(":")
         until = time.monotonic() + seconds
         while True:
             try:
-                socket.create_connection((host, int(port)), timeout=1).close()
+                socket.create_connection(("127.0.0.1", self._listens), timeout=1).close()
             except OSError:
-                if time.monotonic() > until:
-                    raise
+                ended = self.process is None or self.process.poll() is not None
+                if ended or time.monotonic() > until:
+                    said = (self._directory / f"{self.name}.log").read_text()[-2000:]
+                    raise RuntimeError(f"{self.name} does not serve:\n{said}") from None
                 time.sleep(0.02)
             else:
                 return
 
 
 @contextmanager
-def etcd_cluster(directory: Path, members: int = 1) -> Iterator[list[Member]]:
+def etcd_cluster(directory: Path, members: int = 1, forward: Forward = lambda _, port: port) -> Iterator[list[Member]]:
+    """`forward` may put something in front of a member's port; it gives the port that leads there."""
     needs_etcd()
-    names = [f"m{number}" for number in range(members)]
-    peers = {name: f"http://127.0.0.1:{_free_port()}" for name in names}
-    made = [Member(name, directory, peers) for name in names]
+    names = [f"etcd-{number}" for number in range(members)]
+    ports = {name: free_port() for name in names}
+    peers = {name: forward(name, port) for name, port in ports.items()}
+    made = [Member(name, directory, ports, peers, forward) for name in names]
     with ExitStack() as stack:
         for each in made:
             stack.callback(each.kill)

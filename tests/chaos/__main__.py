@@ -1,7 +1,7 @@
-"""`python -m tests.chaos [--minutes 5] [--seed N]`: replicas of everything, killed and paused in turn, under load.
+"""`python -m tests.chaos [--minutes 5] [--seed N]`: replicas of everything fail in turn, under load.
 
-Prints a table of what was done to whom and what was answered meanwhile, and exits with 1 if anything was lost, doubled
-or given twice.
+Each is killed (-9), paused (SIGSTOP) and cut off from all others. Prints a table of what was done to whom and what was
+answered meanwhile, and exits with 1 if anything was lost, doubled or given twice.
 """
 
 from __future__ import annotations
@@ -12,34 +12,60 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from tests.chaos.load import Load
+from tests.chaos.load import Answers, Load
 from tests.chaos.replicas import Replica, ReplicatedCluster, replicated
 
+KILL, PAUSE, CUT = "kill -9", "pause", "cut off"
+Rows = dict[tuple[str, str], Answers]
+"""What was answered while a replica suffered something, and until it was well again."""
 
-async def fail_in_turn(cluster: ReplicatedCluster, seconds: float, random: Random, load: Load) -> list[tuple[str, ...]]:
-    """Kill or pause one replica after the other, each in its turn; a row for each."""
-    rows: list[tuple[str, ...]] = []
-    until, queue = time.monotonic() + seconds, list[Replica]()
-    while time.monotonic() < until:
-        queue = queue or random.sample(list(cluster.replicas), len(cluster.replicas))
-        replica, how = queue.pop(), random.choice(("kill -9", "pause"))
-        before = load.answers.answered, load.answers.failed
-        if how == "pause":
-            replica.pause()
-        else:
-            replica.kill()
+
+def turns(cluster: ReplicatedCluster, random: Random) -> Iterator[tuple[Replica, str]]:
+    """Every replica with every fault, in another order each time round; the faults take turns."""
+    count = len(cluster.replicas)
+    while True:
+        orders = [[(each, how) for each in random.sample(cluster.replicas, count)] for how in (KILL, PAUSE, CUT)]
+        for together in zip(*orders, strict=True):
+            yield from together
+
+
+async def fail_in_turn(cluster: ReplicatedCluster, seconds: float, random: Random, load: Load) -> Rows:
+    rows: Rows = {}
+    until = time.monotonic() + seconds
+    for replica, how in turns(cluster, random):
+        if time.monotonic() > until:
+            break
+        load.answers = load.answers.following()
+        begin_fault(cluster, replica, how)
+        await asyncio.sleep(random.uniform(1.0, 4.0))
+        end_fault(cluster, replica, how)
         await asyncio.sleep(random.uniform(1.0, 3.0))
-        if how == "pause":
-            replica.resume()
-        else:
-            replica.start()
-        await asyncio.sleep(random.uniform(1.0, 3.0))
-        answered, failed = load.answers.answered - before[0], load.answers.failed - before[1]
-        rows.append((replica.name, how, str(answered), str(failed)))
+        rows.setdefault((replica.name, how), Answers(time.monotonic())).add(load.answers)
     return rows
+
+
+def begin_fault(cluster: ReplicatedCluster, replica: Replica, how: str) -> None:
+    match how:
+        case "kill -9":
+            replica.kill()
+        case "pause":
+            replica.pause()
+        case _:
+            cluster.links.cut(replica.name)
+
+
+def end_fault(cluster: ReplicatedCluster, replica: Replica, how: str) -> None:
+    match how:
+        case "kill -9":
+            replica.start()
+        case "pause":
+            replica.resume()
+        case _:
+            cluster.links.heal(replica.name)
 
 
 async def keep_up(cluster: ReplicatedCluster) -> None:
@@ -49,17 +75,32 @@ async def keep_up(cluster: ReplicatedCluster) -> None:
         await asyncio.sleep(0.5)
 
 
-async def run(directory: Path, seconds: float, seed: int) -> tuple[list[tuple[str, ...]], Load, list[str]]:
+async def run(directory: Path, seconds: float, seed: int) -> tuple[Rows, Load, list[str]]:
     with replicated(directory) as cluster:
         load = Load(cluster)
         await load.prepare()
         working, minding = asyncio.create_task(load.run()), asyncio.create_task(keep_up(cluster))
-        rows = await fail_in_turn(cluster, seconds, Random(seed), load)
-        load.stopping.set()
-        await working
-        problems = await load.problems()
-        minding.cancel()
-        return rows, load, problems
+        try:
+            rows = await fail_in_turn(cluster, seconds, Random(seed), load)
+            load.stopping.set()
+            await working
+            return rows, load, await load.problems()
+        finally:
+            for task in (working, minding):
+                task.cancel()
+            await asyncio.gather(working, minding, return_exceptions=True)
+
+
+def tell(rows: Rows, load: Load) -> None:
+    print("| replica | fault | writes answered | not answered | available | longest gap |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    total = Answers(time.monotonic())
+    for (name, how), answers in sorted(rows.items()):
+        print(f"| {name} | {how} | {answers} |")
+        total.add(answers)
+    print(f"| all | | {total} |")
+    given = [each.given for each in load.held]
+    print(f"\n{load.pods} pods; devices given, as each server told it: {given}; watches begun anew {load.relists}")
 
 
 def main() -> int:
@@ -73,16 +114,7 @@ def main() -> int:
     rows, load, problems = asyncio.run(run(Path(directory), given.minutes * 60, given.seed))
     if not problems:
         shutil.rmtree(directory)
-    print("| replica | what | answered meanwhile | not answered |\n| --- | --- | --- | --- |")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
-    answers = load.answers
-    share = answers.answered / max(answers.answered + answers.failed, 1)
-    print(f"\n{answers.answered} writes answered, {answers.failed} not ({share:.2%} available)", end="; ")
-    print(
-        f"longest time without an answer {answers.longest:.1f} s; {load.pods} pods bound; "
-        f"watches began anew {load.relists}"
-    )
+    tell(rows, load)
     print(*problems or ["nothing lost, nothing doubled, no device given twice"], sep="\n")
     return 1 if problems else 0
 

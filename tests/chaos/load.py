@@ -14,19 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from drakit.base.errors import DrakitError
-from drakit.client import CLAIMS, CONFIG_MAPS, PODS, AlreadyExists, Client, Expired, NotFound, load_kubeconfig
+from drakit.client import CLAIMS, CONFIG_MAPS, PODS, AlreadyExists, Client, Expired, NotFound, Resource, load_kubeconfig
 from drakit.client.transport.http import Http
 from tests.builders.podmanifests import by_name, claim, device_class, node, pod, resource_slice
+from tests.chaos.ownership import HeldDevices
 from tests.chaos.replicas import ReplicatedCluster
 
 NAMESPACE = "default"
-DEVICES = 128
+DEVICES = 64
+PODS_AT_ONCE = 40
+"""Pods that are there at a time: the oldest goes for each new one, so devices are given and taken back all the time."""
 SHORT = 5.0
 """Seconds that a request may take: one that is stuck counts as not answered."""
 
 
-def client_of(kubeconfig: Path) -> Client:
-    return Client(Http(load_kubeconfig([kubeconfig]), timeout=SHORT))
+def client_of(kubeconfig: Path, *, timeout: float = SHORT) -> Client:
+    return Client(Http(load_kubeconfig([kubeconfig]), timeout=timeout))
 
 
 def config_map_of(name: str, value: int) -> dict[str, Any]:
@@ -37,18 +40,31 @@ def config_map_of(name: str, value: int) -> dict[str, Any]:
 class Answers:
     """Requests by what came of them, and the longest time in which none was answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, began: float | None = None) -> None:
         self.answered = self.failed = 0
         self.longest = 0.0
-        self._latest = time.monotonic()
+        self._latest = time.monotonic() if began is None else began
 
     def note(self, *, good: bool) -> None:
         now = time.monotonic()
+        self.longest = max(self.longest, now - self._latest)
         if good:
-            self.longest = max(self.longest, now - self._latest)
             self._latest = now
         self.answered += good
         self.failed += not good
+
+    def add(self, other: Answers) -> None:
+        self.answered += other.answered
+        self.failed += other.failed
+        self.longest = max(self.longest, other.longest)
+
+    def following(self) -> Answers:
+        """For what comes next: a gap that has begun goes on."""
+        return Answers(self._latest)
+
+    def __str__(self) -> str:
+        share = self.answered / max(self.answered + self.failed, 1)
+        return f"{self.answered} | {self.failed} | {share:.2%} | {self.longest:.1f} s"
 
 
 class Load:
@@ -64,7 +80,10 @@ class Load:
         self.relists = [0] * len(cluster.kubeconfigs)
         self.began = [0] * len(cluster.kubeconfigs)
         """Where each watch began: what was before is not its concern."""
+        self.held = [HeldDevices() for _ in cluster.kubeconfigs]
+        """Per API server: who holds which device."""
         self.stopping = asyncio.Event()
+        self._settled = asyncio.Event()
         self.pods = 0
 
     async def prepare(self) -> None:
@@ -77,9 +96,11 @@ class Load:
             watched = [await stack.enter_async_context(client_of(each)) for each in self._cluster.kubeconfigs]
             shared = await stack.enter_async_context(client_of(self._cluster.both))
             watching = [asyncio.create_task(self._watch(number, each)) for number, each in enumerate(watched)]
+            watching += [asyncio.create_task(self._watch_claims(number, each)) for number, each in enumerate(watched)]
             work = [self._write(shared, f"w{number}") for number in range(writers)]
             await asyncio.gather(*work, self._make_pods(shared))
             await self._settle(shared)
+            self._settled.set()
             await asyncio.gather(*watching)
 
     async def _write(self, client: Client, name: str) -> None:
@@ -152,8 +173,27 @@ class Load:
         last = {name: max(rows.values()) for name, rows in self.acknowledged.items()}
         return all(self.seen[number][name] and self.seen[number][name][-1][0] >= at for name, at in last.items())
 
+    async def _watch_claims(self, number: int, client: Client) -> None:
+        """Follow the allocations as one server tells them."""
+        since, held = "", self.held[number]
+        while not self._settled.is_set():
+            try:
+                if not since:
+                    found = await client.list(CLAIMS, namespace=NAMESPACE)
+                    held.begin(found.items)
+                    since = found.resource_version
+                async with client.watch(CLAIMS, namespace=NAMESPACE, since=since, seconds=5) as changes:
+                    async for change in changes:
+                        since = change.resource_version
+                        if change.object is not None:
+                            (held.remove if change.type == "DELETED" else held.put)(change.object)
+            except Expired:
+                since = ""
+            except (DrakitError, OSError):
+                await asyncio.sleep(0.2)
+
     async def _make_pods(self, client: Client) -> None:
-        while not self.stopping.is_set() and self.pods < DEVICES:
+        while not self.stopping.is_set():
             name = f"p{self.pods}"
             try:
                 for made in (claim(name), pod(name, claims=[by_name(name)])):
@@ -161,34 +201,48 @@ class Load:
                         await client.create(made)
                     except AlreadyExists:
                         continue
+                self.pods += 1
+                if self.pods > PODS_AT_ONCE:
+                    await self._remove(client, f"p{self.pods - PODS_AT_ONCE - 1}")
             except (DrakitError, OSError):
                 await asyncio.sleep(0.1)
                 continue
-            self.pods += 1
             await asyncio.sleep(0.05)
 
+    async def _remove(self, client: Client, name: str) -> None:
+        """The pod at once, as no node looks after it; the claim goes when controllers have taken its devices back."""
+        kinds: tuple[tuple[Resource[Any], int | None], ...] = ((PODS, 0), (CLAIMS, None))
+        for kind, grace in kinds:
+            try:
+                await client.delete(kind, name, namespace=NAMESPACE, grace=grace)
+            except NotFound:
+                continue
+
     async def _settle(self, client: Client) -> None:
-        """The faults are over: every pod is bound in the end."""
-        async with asyncio.timeout(60):
-            while True:
-                try:
-                    found = await client.list(PODS, namespace=NAMESPACE)
-                except (DrakitError, OSError):
-                    found = None
-                if found is not None and len([each for each in found.items if each.view.spec.node_name]) == self.pods:
-                    return
+        """The faults are over: every pod is bound in the end, and of claims only theirs are left."""
+        async with asyncio.timeout(120):
+            while not await self._is_settled(client):  # noqa: ASYNC110 - other processes settle it
                 await asyncio.sleep(0.2)
+
+    async def _is_settled(self, client: Client) -> bool:
+        try:
+            found = await client.list(PODS, namespace=NAMESPACE)
+            claims = await client.list(CLAIMS, namespace=NAMESPACE)
+            for each in claims.items:
+                # A removal that was not answered left the claim behind.
+                if each.metadata.name not in {pod.view.metadata.name for pod in found.items}:
+                    await self._remove(client, each.metadata.name)
+        except (DrakitError, OSError):
+            return False
+        return all(each.view.spec.node_name for each in found.items) and len(claims.items) == len(found.items)
 
     async def problems(self) -> list[str]:
         """What does not hold; nothing, if all is well."""
-        found = [*self._lost(), *self._disordered()]
+        found = [*self._lost(), *self._disordered(), *(text for each in self.held for text in each.doubled)]
         async with client_of(self._cluster.both) as client:
-            claims = (await client.list(CLAIMS, namespace=NAMESPACE)).items
-            holders: dict[str, list[str]] = defaultdict(list)
-            for each in claims:
-                for result in each.status.allocation.devices.results if each.status.allocation else ():
-                    holders[result.device].append(each.metadata.name)
-            found += [f"{device} was given to {names}" for device, names in holders.items() if len(names) > 1]
+            last = HeldDevices()
+            last.begin((await client.list(CLAIMS, namespace=NAMESPACE)).items)
+            found += last.doubled
             for name, rows in self.acknowledged.items():
                 now = await client.get(CONFIG_MAPS, name, namespace=NAMESPACE)
                 if int(now.document["data"]["value"]) < max(rows):

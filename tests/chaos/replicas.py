@@ -1,33 +1,43 @@
 """A control plane of replicas as real processes: etcd members, API servers, controllers, schedulers; each may fail.
 
-Out: per process what it was made to suffer, and a kubeconfig that names both API servers.
+Out: per process what it can be made to suffer, and a kubeconfig that names both API servers.
+
+Every connection between them, and from the load, goes through a link that can be cut.
 """
 
 from __future__ import annotations
 
+import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import yaml
 
-from tests.builders.etcd import Member, etcd_cluster
+from tests.builders.etcd import Forward, Member, etcd_cluster, free_port
+from tests.chaos.links import Links
 
 ROOT = Path(__file__).parents[2]
+DRAKIT = (sys.executable, "-m", "drakit")
 HASTY = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: true, leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 200ms}
 """
+_ELECTED = (
+    *("--leader-elect", "--leader-elect-lease-duration", "3"),
+    *("--leader-elect-renew-deadline", "2", "--leader-elect-retry-period", "0.2"),
+)
+_ENOUGH = 90.0
+"""Seconds that a server may take to serve, on a machine that has much else to do."""
 
 
 class Replica:
-    """One process. `kill` is -9, and `start` begins it again as it was; `pause` stops it as it stands."""
+    """One process. `kill` is -9, `end` is SIGTERM; `start` begins it again as it was; `pause` stops it as it stands."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         self.name = name
@@ -36,6 +46,7 @@ class Replica:
         self._process: subprocess.Popen[bytes] | None = None
         self.wanted = True
         self.restarts = 0
+        self._begun = 0
 
     def keep_up(self) -> None:
         """As a service manager does: who has ended by itself is started again. A leader that loses its lease ends."""
@@ -45,6 +56,7 @@ class Replica:
 
     def start(self) -> None:
         self.wanted = True
+        self._begun = len(self._log.read_text()) if self._log.exists() else 0
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log, cwd=ROOT)
 
@@ -53,6 +65,16 @@ class Replica:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+    def end(self) -> int:
+        """Let it end in good order; its exit code."""
+        self.wanted = False
+        self._signal(signal.SIGTERM)
+        return self._process.wait(_ENOUGH) if self._process is not None else 0
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process is not None else 0
 
     def pause(self) -> None:
         self._signal(signal.SIGSTOP)
@@ -64,12 +86,12 @@ class Replica:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
 
-    def wait_written(self, file: Path, seconds: float = 60.0) -> None:
-        """Until a server has told how it is reached: it does so when it serves."""
-        until = time.monotonic() + seconds
-        while not (file.exists() and file.read_text().endswith("\n")):
+    def wait_said(self, words: str) -> None:
+        """Until the log of this start has the words."""
+        until = time.monotonic() + _ENOUGH
+        while words not in (said := self._log.read_text()[self._begun :]):
             if time.monotonic() > until:
-                raise RuntimeError(f"{self.name} does not serve:\n{self._log.read_text()[-2000:]}")
+                raise RuntimeError(f"{self.name} does not serve:\n{said[-2000:]}")
             time.sleep(0.05)
 
 
@@ -90,67 +112,84 @@ class EtcdReplica(Replica):
         self.wanted = False
         self._member.kill()
 
+    def pause(self) -> None:
+        self._member.pause()
+
+    def resume(self) -> None:
+        self._member.resume()
+
 
 class ReplicatedCluster:
-    def __init__(self, replicas: Sequence[Replica], kubeconfigs: Sequence[Path], both: Path) -> None:
-        self.replicas = replicas
+    """`both` is a kubeconfig with all API servers, `kubeconfigs` have one each; `servers` are the API servers."""
+
+    def __init__(
+        self,
+        links: Links,
+        servers: Sequence[Replica],
+        others: Sequence[Replica],
+        kubeconfigs: Sequence[Path],
+        both: Path,
+    ) -> None:
+        self.links = links
+        self.servers = servers
+        self.replicas = (*servers, *others)
         self.kubeconfigs = kubeconfigs
         self.both = both
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 @contextmanager
-def replicated(directory: Path, *, members: int = 3) -> Iterator[ReplicatedCluster]:
-    """Three members of etcd and two of everything else, all of them up."""
+def replicated(
+    directory: Path, *, members: int = 3, followers: int = 3, linked: bool = True
+) -> Iterator[ReplicatedCluster]:
+    """Two API servers on members of etcd, and schedulers and controllers, all of them up.
+
+    Without links nothing stands between them, and nothing can be cut.
+    """
     (directory / "etcd").mkdir()
+    (directory / "scheduler.yaml").write_text(HASTY)
+    replicas: list[Replica] = []
+
+    def processes() -> Mapping[str, int]:
+        return {"load": os.getpid(), **{each.name: each.pid for each in replicas}}
+
     with ExitStack() as stack:
-        etcd = stack.enter_context(etcd_cluster(directory / "etcd", members))
-        ports, addresses = [_free_port(), _free_port()], ",".join(each.client for each in etcd)
-        kubeconfigs = [directory / f"kubeconfig-{number}" for number in range(2)]
-        drakit = (sys.executable, "-m", "drakit")
-        servers = [
-            Replica(
-                f"apiserver-{number}",
-                [
-                    *(*drakit, "apiserver", "--port", str(port), "--data-dir", str(directory / "data")),
-                    *("--etcd-servers", addresses, "--kubeconfig", str(kubeconfig)),
-                ],
-                directory / f"apiserver-{number}.log",
-            )
-            for number, (port, kubeconfig) in enumerate(zip(ports, kubeconfigs, strict=True))
-        ]
-        for each, kubeconfig in zip(servers, kubeconfigs, strict=True):
+        links = Links(processes)
+        stack.callback(links.close)
+        forward: Forward = links.forward if linked else lambda _, port: port
+        etcd = stack.enter_context(etcd_cluster(directory / "etcd", members, forward))
+        replicas += [EtcdReplica(each.name, each, directory / "etcd.log") for each in etcd]
+        servers, kubeconfigs = _servers(directory, stack, forward, ",".join(each.client for each in etcd))
+        both = _pointing(directory / "kubeconfig", kubeconfigs[0], [_address_of(each) for each in kubeconfigs])
+        flags = ("--config", str(directory / "scheduler.yaml"))
+        made = [_follower(directory, both, "scheduler", number, *flags) for number in range(followers)]
+        made += [_follower(directory, both, "controllers", number, *_ELECTED) for number in range(followers)]
+        replicas += [*servers, *made]
+        for each in made:
             _begin(stack, each)
-            each.wait_written(kubeconfig)
-        both = _merged(directory / "kubeconfig", kubeconfigs[0], [f"https://127.0.0.1:{port}" for port in ports])
-        config = directory / "scheduler.yaml"
-        config.write_text(HASTY)
-        followers = [
-            *(
-                _follower(directory, both, "scheduler", n, "--config", str(directory / "scheduler.yaml"))
-                for n in range(2)
-            ),
-            *(_follower(directory, both, "controllers", n, *_ELECTED) for n in range(2)),
-        ]
-        for each in followers:
-            _begin(stack, each)
-        members_ = [EtcdReplica(f"etcd-{n}", each, directory / "etcd.log") for n, each in enumerate(etcd)]
-        yield ReplicatedCluster([*servers, *followers, *members_], kubeconfigs, both)
+        yield ReplicatedCluster(links, servers, [each for each in replicas if each not in servers], kubeconfigs, both)
 
 
-_ELECTED = (
-    *("--leader-elect", "--leader-elect-lease-duration", "3"),
-    *("--leader-elect-renew-deadline", "2", "--leader-elect-retry-period", "0.2"),
-)
+def _servers(directory: Path, stack: ExitStack, forward: Forward, etcd: str) -> tuple[list[Replica], list[Path]]:
+    """Two API servers, one after the other: the first makes the keys and certificates that both use."""
+    servers, kubeconfigs = [], []
+    for number in range(2):
+        port, kubeconfig = free_port(), directory / f"direct-{number}"
+        command = [
+            *(*DRAKIT, "apiserver", "--port", str(port), "--data-dir", str(directory / "data")),
+            *("--etcd-servers", etcd, "--kubeconfig", str(kubeconfig)),
+            *("--enable-admission-plugins", "DeviceOwnership"),
+        ]
+        server = Replica(f"apiserver-{number}", command, directory / f"apiserver-{number}.log")
+        _begin(stack, server)
+        server.wait_said("listening on")
+        linked = f"https://127.0.0.1:{forward(server.name, port)}"
+        kubeconfigs.append(_pointing(directory / f"kubeconfig-{number}", kubeconfig, [linked]))
+        servers.append(server)
+    return servers, kubeconfigs
 
 
 def _follower(directory: Path, kubeconfig: Path, name: str, number: int, *flags: str) -> Replica:
-    command = [sys.executable, "-m", "drakit", name, "--port", "0", "--kubeconfig", str(kubeconfig), *flags]
+    command = [*DRAKIT, name, "--port", "0", "--kubeconfig", str(kubeconfig), *flags]
     return Replica(f"{name}-{number}", command, directory / f"{name}-{number}.log")
 
 
@@ -159,10 +198,15 @@ def _begin(stack: ExitStack, replica: Replica) -> None:
     replica.start()
 
 
-def _merged(path: Path, kubeconfig: Path, servers: Sequence[str]) -> Path:
-    """A kubeconfig that names all servers."""
+def _address_of(kubeconfig: Path) -> str:
+    return str(yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"])
+
+
+def _pointing(path: Path, kubeconfig: Path, servers: Sequence[str]) -> Path:
+    """A kubeconfig like another one that names these servers."""
     document = yaml.safe_load(kubeconfig.read_text())
-    extension = {"name": "drakit.io/servers", "extension": list(servers)}
-    document["clusters"][0]["cluster"]["extensions"] = [extension]
+    cluster = document["clusters"][0]["cluster"]
+    cluster["server"] = servers[0]
+    cluster["extensions"] = [{"name": "drakit.io/servers", "extension": [*servers[1:]]}]
     path.write_text(yaml.safe_dump(document))
     return path

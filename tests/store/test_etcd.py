@@ -242,7 +242,7 @@ async def test_a_prefix_of_a_newer_drakit_is_not_touched(place: EtcdAccess) -> N
 @on_loop
 async def test_an_etcd_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="etcd does not answer"):
-        await EtcdStore.open(EtcdAccess(endpoints=("http://127.0.0.1:1",)))
+        await EtcdStore.open(EtcdAccess(endpoints=("http://127.0.0.1:1",)), patience=0)
     with pytest.raises(UsageError, match="--etcd-servers: 'ftp://x'"):
         await EtcdStore.open(EtcdAccess(endpoints=("ftp://x",)))
     with pytest.raises(UsageError, match="at least one"):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from drakit.base import errors, status
 from drakit.base.status import Status, StatusCause, StatusDetails
-from drakit.store import Compacted, FutureRevision
+from drakit.store import Compacted, FutureRevision, WriteInDoubt
 
 RETRY_SECONDS = 1
 
@@ -133,6 +133,9 @@ def translate(error: Exception) -> ApiError:
         # Decoders and walkers recurse: a body of a thousand nested lists is the client's fault.
         case RecursionError():
             return bad_request("exceeded max depth: expected fewer nested lists and objects")
+        case WriteInDoubt():
+            # No word of coming back: the client must look first whether its write was done.
+            return ApiError(status.failure(504, "Timeout", str(error), StatusDetails()))
         case errors.Retryable():
             return unavailable(str(error))
         case _:

@@ -18,6 +18,7 @@ from drakit.store.errors import (
     StoreLocked,
     StoreUnavailable,
     WatcherTooSlow,
+    WriteInDoubt,
 )
 from drakit.store.history import Retention
 from drakit.store.memory import MemoryStore
@@ -49,5 +50,6 @@ __all__ = [
     "StoreUnavailable",
     "StoreWatch",
     "WatcherTooSlow",
+    "WriteInDoubt",
     "WriteTerms",
 ]

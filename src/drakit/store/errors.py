@@ -5,6 +5,7 @@ Retryable
     Conflict            the key was written since: look at `current`, decide again
   base.Unavailable
     StoreUnavailable    disk full, read-only or failing: nothing was applied; a later try may succeed
+      WriteInDoubt      the answer to a write was lost: it may have been applied, look what is there
     StoreLocked         another process, or another store of this one, has the file open
   Overtaken             another guarded write came first: judge again what is there at `revision`, and write again
   WatcherTooSlow        the watch was dropped: watch again after `progress`
@@ -37,6 +38,10 @@ class Conflict(base.Conflict):
 
 class StoreUnavailable(base.Unavailable):
     """The store cannot do this now. A write that met this is not applied; reads go on."""
+
+
+class WriteInDoubt(StoreUnavailable):
+    """The write may or may not have been applied."""
 
 
 class StoreLocked(base.Unavailable):

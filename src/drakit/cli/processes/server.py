@@ -29,7 +29,7 @@ from drakit.cli.processes.logs import Logged
 from drakit.cli.processes.storage import opened
 from drakit.store import Store
 
-_REPLICA_GRACE_SECONDS = 15.0
+_REPLICA_GRACE_SECONDS = 30.0
 """What requests have to finish when one of several servers stops: longer than etcd may take for a write."""
 Pages = Callable[[Server, Path], AbstractAsyncContextManager[Handler]]
 

@@ -74,27 +74,36 @@ class Http:
             try:
                 response = await self._taken(request)
             except ConnectionFailed as error:
-                # Whatever comes next, this request again or another, goes to another server.
-                self._turn += 1
                 if error.sent:
                     raise
                 continue
-            if not _is_cut_off(response):
-                return response
-            self._turn += 1
-            if request.method not in ("GET", "HEAD"):
+            if not _is_cut_off(response) or request.method not in ("GET", "HEAD"):
                 return response
             await _drop(response)
         return await self._taken(request)
 
     async def _taken(self, request: Request) -> Response:
-        """The answer to a request that its server took. One that turns it away is stopping: another may be there."""
+        """The answer to a request that its server took. One that turns it away is stopping: another may be there.
+
+        After a server that fails, whatever comes next goes to another one.
+        """
         for _ in range(self._connections):  # each kept connection may have been turned away
-            response = await self._once(request)
+            base = self._base
+            try:
+                response = await self._once(request)
+            except ConnectionFailed:
+                self._turn_from(base)
+                raise
+            if response.code == _TURNED_AWAY or _is_cut_off(response):
+                self._turn_from(base)
             if response.code != _TURNED_AWAY:
-                return response
-            self._turn += 1
+                break
         return response
+
+    def _turn_from(self, base: str) -> None:
+        """Go to the next server. Requests that fail together on one leave it once."""
+        if base == self._base:
+            self._turn += 1
 
     @property
     def _base(self) -> str:

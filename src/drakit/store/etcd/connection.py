@@ -24,8 +24,9 @@ from drakit.store.etcd.etcd_pb2_grpc import KVStub, LeaseStub, MaintenanceStub, 
 T = TypeVar("T")
 READ_SECONDS = 2.0
 """How long one endpoint may take to answer a read before the next one is asked."""
-ELECTION_SECONDS = 3.0
-"""How long all endpoints together may refuse before the quorum counts as lost: an election takes a second or two."""
+ELECTION_SECONDS = 6.0
+"""How long all endpoints together may refuse before the quorum counts as lost: an election takes a second or two, and
+a machine with too much to do may take that long as well."""
 _PAUSE = 0.05
 _OPTIONS = (
     ("grpc.max_receive_message_length", -1),

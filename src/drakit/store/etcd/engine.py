@@ -36,6 +36,7 @@ from drakit.store.errors import (
     StoreClosed,
     StoreUnavailable,
     WatcherTooSlow,
+    WriteInDoubt,
 )
 from drakit.store.etcd import etcd_pb2 as pb
 from drakit.store.etcd.connection import (
@@ -97,12 +98,16 @@ class EtcdStore(EmbeddedStore):
         clock: Clock | None = None,
         retention: Retention | None = None,
         begin_at: int = EMPTY_REVISION,
+        patience: float = ELECTION_SECONDS,
     ) -> Self:
         """Read everything below the prefix and follow it from there. A new store begins at the revision `begin_at`.
+
+        An etcd that does not answer is asked again for `patience` seconds: its members may be about to start.
 
         Raises StoreUnavailable, SchemaTooNew, UsageError.
         """
         connection, keys, clock = Connection(access), Keys(access.prefix), clock or RealClock()
+        connection.patience = patience
         try:
             version = await connection.version()
             await read_layout(connection, keys, begin_at=begin_at)
@@ -207,11 +212,14 @@ class EtcdStore(EmbeddedStore):
 
     async def _outcome(self, key: str, value: bytes | None, expected: int, error: aio.AioRpcError) -> int:
         """Find out whether an unanswered write was applied: it was if its value is there now, else nobody knows."""
-        answer = await self._range(pb.RangeRequest(key=self._keys.of(key)))
+        try:
+            answer = await self._range(pb.RangeRequest(key=self._keys.of(key)))
+        except StoreUnavailable:
+            answer = pb.RangeResponse()
         for found in answer.kvs:
             if value is not None and found.mod_revision > expected and found.value == value:
                 return found.mod_revision
-        raise StoreUnavailable(f"{unavailable(error)}; the write may or may not have been applied") from None
+        raise WriteInDoubt(f"{unavailable(error)}; the write may or may not have been applied") from None
 
     async def _arrive(self, revision: int) -> None:
         """Wait until the copy has a revision; no longer than a write may take, as etcd has it in any case."""
