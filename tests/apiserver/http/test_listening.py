@@ -174,7 +174,7 @@ async def test_stopping_tells_connections_that_wait_that_nothing_more_is_done() 
             idle, idle_writer = await asyncio.open_connection("127.0.0.1", port)
             halfway, halfway_writer = await asyncio.open_connection("127.0.0.1", port)
             idle_writer.write(b"GET /version HTTP/1.1\r\nhost: x\r\n\r\n")
-            assert (await answer(idle))[0] == 200
+            assert (await whole_answer(idle))[0] == 200
             halfway_writer.write(f"DELETE {CLAIMS}/a HTTP/1.1\r\nhost: x\r\n".encode())
             await halfway_writer.drain()
         assert await idle.read() == TURNED_AWAY
