@@ -163,7 +163,7 @@ async def test_a_server_that_is_gone_leaves_its_requests_to_the_others() -> None
 @on_loop
 async def test_a_server_that_does_not_reach_its_store_leaves_reads_to_the_others() -> None:
     """It refuses, or answers from memory and says so. A write that it refused is the caller's to send again."""
-    marks: dict[str, dict[str, str]] = {"one": {"age": "7"}, "other": {}}
+    marks: dict[str, dict[str, Any]] = {"one": {"age": "7"}, "other": {}}
 
     async def from_memory(_: Any, writer: asyncio.StreamWriter, __: bytes) -> bool:
         writer.write(reply(stored("a"), **marks["one"]))
