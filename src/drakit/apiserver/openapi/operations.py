@@ -24,6 +24,7 @@ _PATCHES = (
     "application/strategic-merge-patch+json",
 )
 _STREAMED = ("attach", "exec", "portforward")
+METHODS = ("get", "put", "post", "delete", "patch")
 _METHODS = {"get": "get", "update": "put", "patch": "patch", "create": "post", "delete": "delete"}
 
 

@@ -1,26 +1,22 @@
-"""The OpenAPI documents over HTTP: v3 with an index and a document per group and version; v2 without kinds.
+"""The OpenAPI documents over HTTP: v3 with an index and a document per group and version; v2 with everything in one.
 
 In:  GET `/openapi/v3` and the paths in its index; GET `/openapi/v2`.
 Out: documents, made on first use. With the right hash in the query, clients may cache them for ever.
-
-kubectl validates a `kind: List` by v2 even if there is v3, and fails without it. It skips kinds that v2 does not have,
-and the server validates each item anyway: so a v2 document without kinds suffices.
 """
 
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
+from functools import cached_property, partial
 
 import msgspec
 
 from drakit.api.exchange import JSON, Raw, Request, Response
-from drakit.api.release import KUBERNETES
 from drakit.apiserver import openapi
+from drakit.apiserver.admission.criteria.worker import Worker
 from drakit.apiserver.kinds.served import Served
 from drakit.apiserver.requests.negotiation import negotiate
 
-TITLE = "Kubernetes"
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _V2_ASKED = (V2_PROTOBUF, V2_PROTOBUF.replace("v2.v1", "v2@v1"))
 """kubectl asks for the first name, which is no valid media type, and accepts only the second one."""
@@ -29,26 +25,35 @@ _EMPTY = Response(code=404, content=Raw(b""), content_type="text/plain; charset=
 
 
 class OpenAPIPages:
-    """Answers the paths below `/openapi`."""
+    """Answers the paths below `/openapi`.
 
-    def __init__(self, served: Served) -> None:
+    To make a document of the whole API takes up to a quarter of a second, once. The worker does it, beside the loop.
+    """
+
+    def __init__(self, served: Served, worker: Worker) -> None:
         self._served = served
+        self._worker = worker
 
-    def second(self, request: Request) -> Response:
+    async def second(self, request: Request) -> Response:
         """Answer `/openapi/v2`, in protobuf if the client accepts that."""
         accept = request.headers.get("accept", "")
         if any(name in accept for name in _V2_ASKED):
-            return _tagged(request, *self._v2_protobuf, content_type=V2_PROTOBUF)
+            return _tagged(request, *await self._made("_v2_protobuf"), content_type=V2_PROTOBUF)
         negotiate(accept, objects=False)
-        return _tagged(request, *self._v2_json)
+        return _tagged(request, *await self._made("_v2_json"))
 
-    def answer(self, request: Request) -> Response:
+    async def _made(self, name: str) -> tuple[bytes, str]:
+        """A cached property of this object, made in the thread if it is asked for the first time."""
+        made: tuple[bytes, str] | None = self.__dict__.get(name)
+        return made if made is not None else await self._worker.call(partial(getattr, self, name))
+
+    async def answer(self, request: Request) -> Response:
         """Answer `/openapi/v3` and the paths below it."""
         parts = [part for part in request.path.split("/") if part][2:]
         match parts:
             case []:
                 negotiate(request.headers.get("accept", ""), objects=False)
-                return _tagged(request, *self._index)
+                return _tagged(request, *await self._made("_index"))
             case ["api", version] if version in self._served:
                 return self._page(request, version)
             case ["apis", group, version] if f"{group}/{version}" in self._served:
@@ -68,19 +73,11 @@ class OpenAPIPages:
 
     @cached_property
     def _v2_json(self) -> tuple[bytes, str]:
-        about = {"title": TITLE, "version": KUBERNETES}
-        return _with_tag(msgspec.json.encode({"swagger": "2.0", "info": about, "paths": {}}))
+        return _with_tag(msgspec.json.encode(openapi.swagger(self._served)))
 
     @cached_property
     def _v2_protobuf(self) -> tuple[bytes, str]:
-        """The same in protobuf: 1 is `swagger`, 2 `info` (1 its title, 2 its version), 8 `paths`."""
-        about = _chunk(1, TITLE.encode()) + _chunk(2, KUBERNETES.encode())
-        return _with_tag(_chunk(1, b"2.0") + _chunk(2, about) + _chunk(8, b""))
-
-
-def _chunk(number: int, value: bytes) -> bytes:
-    """A protobuf field of wire type 2 (text or message), shorter than 128 bytes."""
-    return bytes((number << 3 | 2, len(value))) + value
+        return _with_tag(openapi.encode_swagger(openapi.swagger(self._served)))
 
 
 def _with_tag(body: bytes) -> tuple[bytes, str]:

@@ -116,7 +116,7 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
         authentication=Authentication([ClientCertificates(), BearerTokens(sources)], anonymous=settings.anonymous),
         routes=Routes(served),
         discovery=Discovery(served),
-        documents=OpenAPIPages(served),
+        documents=OpenAPIPages(served, workers[2]),
         health=_health(store, access, context),
         issuer=IssuerPages(accounts),
         metrics=metrics,

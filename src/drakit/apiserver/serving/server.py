@@ -280,9 +280,9 @@ class Server:
             case ["metrics"]:
                 return await self._metrics_page()
             case ["openapi", "v2"]:
-                return self._documents.second(request)
+                return await self._documents.second(request)
             case ["openapi", "v3", *_]:
-                return self._documents.answer(request)
+                return await self._documents.answer(request)
             case ["apis", group, *_] if self._discovery.knows_group(group):
                 raise resource_not_found()
             case ["api", _]:
