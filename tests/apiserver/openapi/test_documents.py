@@ -140,6 +140,39 @@ def test_every_field_of_the_resource_group_is_described(group_version: str) -> N
             assert each.get("description"), f"{name}.{field}"
 
 
+@pytest.mark.parametrize("group_version", group_versions())
+def test_every_field_of_every_kind_is_described(group_version: str) -> None:
+    schemas = document(group_version)["components"]["schemas"]
+    for name, schema in schemas.items():
+        for field, each in schema.get("properties", {}).items():
+            assert each.get("description"), f"{name}.{field}"
+
+
+def test_every_kind_is_described() -> None:
+    for kind in KINDS:
+        for version in kind.versions:
+            name = schema_of(kind.group_version(version), kind.kind)
+            schema = document(kind.group_version(version))["components"]["schemas"][name]
+            assert schema.get("description") or set(kind.verbs) == {"create"}, name
+
+
+def schema_of(group_version: str, kind: str) -> str:
+    group, _, version = group_version.rpartition("/")
+    wanted = {"group": group, "kind": kind, "version": version}
+    found: dict[str, Any] = document(group_version)["components"]["schemas"]
+    return next(name for name, each in found.items() if wanted in each.get("x-kubernetes-group-version-kind", ()))
+
+
+def test_descriptions_of_other_groups_speak_of_what_exists() -> None:
+    every = [schema for each in group_versions() for schema in document(each)["components"]["schemas"].items()]
+    names = {name.rpartition(".")[2] for name, _ in every}
+    fields = {field for _, schema in every for field in schema.get("properties", {})}
+    text = (Path(openapi.__file__).parent / "descriptions.json").read_text()
+    found = json.loads(text)
+    assert found["others"].keys() <= names
+    assert found["fields"].keys() <= fields
+
+
 def test_descriptions_speak_of_fields_that_exist() -> None:
     known: dict[str, set[str]] = {}
     for group_version in RESOURCE:

@@ -81,18 +81,16 @@ def index(served: Iterable[str] | None = None) -> dict[str, Any]:
 
 
 def _described(name: str, schema: schemas.Schema) -> schemas.Schema:
-    """The schema with our descriptions of its fields."""
-    if not name.startswith(_PREFIXES):
-        return schema
-    # Our own words: upstream's descriptions are not ours to copy.
-    texts = describe(name.rpartition(".")[2])
-    described = {**schema}
-    if texts.get(""):
-        described["description"] = texts[""]
+    """The schema with descriptions. They are our own words: upstream's are not ours to copy."""
+    short, texts = name.rpartition(".")[2], _descriptions()
+    # Types of other groups may have names that types of the resource group have too.
+    own = describe(short) if name.startswith(_PREFIXES) else {}
+    fields: Mapping[str, str] = {**describe("*"), **own} if own else texts["fields"]
+    about = own.get("") or texts["others"].get(short, "")
+    described = {**schema, "description": about} if about else {**schema}
     if "properties" in schema:
-        common = describe("*") if texts else {}
         described["properties"] = {
-            field: {**each, "description": text} if (text := texts.get(field) or common.get(field)) else each
+            field: {**each, "description": fields[field]} if fields.get(field) else each
             for field, each in schema["properties"].items()
         }
     return described
@@ -100,12 +98,12 @@ def _described(name: str, schema: schemas.Schema) -> schemas.Schema:
 
 def describe(type_name: str) -> Mapping[str, str]:
     """Our descriptions of a type, by field; the empty field is the type itself."""
-    found: Mapping[str, str] = _descriptions().get(type_name, {})
+    found: Mapping[str, str] = _descriptions()["types"].get(type_name, {})
     return found
 
 
 @cache
-def _descriptions() -> Mapping[str, Mapping[str, str]]:
+def _descriptions() -> Mapping[str, Mapping[str, Any]]:
     text = resources.files(__package__).joinpath("descriptions.json").read_text(encoding="utf-8")
-    types: Mapping[str, Mapping[str, str]] = json.loads(text)["types"]
-    return types
+    found: Mapping[str, Mapping[str, Any]] = json.loads(text)
+    return found
