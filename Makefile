@@ -37,7 +37,7 @@ format: $(STAMP) ## Format, and mend what the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP) ## Measure; the tables go to benchmarks/results
+bench: $(STAMP) ## Measure against Kubernetes, in one table; it goes to benchmarks/results
 	$(BIN)/python -m benchmarks
 
 docs: $(STAMP) ## Build the docs site into site/; a broken link is an error

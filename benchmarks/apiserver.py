@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,6 @@ COLUMNS = ("what", "where", "rate", "median", "99 %")
 HEADERS = {"content-type": "application/json"}
 TOKENS = 'bench,admin,1,"system:masters"\n'
 ALWAYS = "host: x\r\nauthorization: Bearer bench\r\n"
-_START = "from drakit.cli import main; main.COMMANDS['apiserver'] = 'drakit.cli.commands.apiserver'; main.run()"
 
 Row = tuple[str, ...]
 Call = Callable[[str, str, bytes], Awaitable[bytes]]
@@ -51,9 +51,13 @@ class Times:
         self.all: list[float] = []
 
     def row(self, what: str, where: str, count: int, seconds: float) -> Row:
-        ordered = sorted(self.all)
-        middle, late = ordered[len(ordered) // 2], ordered[int(len(ordered) * 0.99)]
-        return what, where, f"{count / seconds:,.0f} /s", shown(middle), shown(late)
+        middle = sorted(self.all)[len(self.all) // 2]
+        return what, where, f"{count / seconds:,.0f} /s", shown(middle), shown(self.late)
+
+    @property
+    def late(self) -> float:
+        """The 99th percentile."""
+        return sorted(self.all)[int(len(self.all) * 0.99)]
 
 
 def shown(seconds: float) -> str:
@@ -146,8 +150,8 @@ class Connection:
         self._writer = writer
 
     @staticmethod
-    async def open(port: int) -> Connection:
-        return Connection(*await asyncio.open_connection("127.0.0.1", port, limit=1 << 26))
+    async def open(port: int, *, tls: ssl.SSLContext | None = None) -> Connection:
+        return Connection(*await asyncio.open_connection("127.0.0.1", port, limit=1 << 26, ssl=tls))
 
     async def call(self, method: str, path: str, body: bytes) -> bytes:
         head = f"{method} {path} HTTP/1.1\r\n{ALWAYS}content-type: application/json\r\ncontent-length: {len(body)}"
@@ -174,9 +178,10 @@ class Connection:
 
 
 @contextmanager
-def http_server(*arguments: str) -> Iterator[int]:
+def http_server(*arguments: str, insecure: bool = True) -> Iterator[int]:
     """A server process; its port."""
-    command = [sys.executable, "-c", _START, "apiserver", "--insecure", "--port", "0", *arguments]
+    plain = ("--insecure",) if insecure else ()
+    command = [sys.executable, "-m", "drakit", "apiserver", *plain, "--port", "0", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline() if process.stdout else ""

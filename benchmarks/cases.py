@@ -18,12 +18,12 @@ from pathlib import Path
 Case = Callable[[], float]
 
 
-def _passes(kind: str, again: bool) -> float:
+def passes(kind: str, *, again: bool, selective: bool = False) -> float:
     """One filter pass over 500 nodes of 8 devices: for a template never seen, or for its next pod."""
     from benchmarks import allocator as bench
 
     used = {"half": (0, 2, 4, 6), "empty": (), "full": tuple(range(8))}[kind]
-    wanted = bench.claim(bench.request("r", 1))
+    wanted = bench.claim(bench.request("r", 1, *((bench.MODEL_AND_MEMORY,) if selective else ())))
     if kind == "empty":
         wanted = bench.claim(bench.request("r", 4), constraints=[{"matchAttribute": bench.ROOT}])
     inventory = bench.cluster(500, 8, used=used)
@@ -135,10 +135,10 @@ def _writes() -> float:
 
 
 CASES: dict[str, Case] = {
-    "allocator: 500 nodes half in use, first pass of a template": partial(_passes, "half", again=False),
-    "allocator: 500 nodes half in use, next pod": partial(_passes, "half", again=True),
-    "allocator: 4 of 8 with matchAttribute, 500 empty nodes, first": partial(_passes, "empty", again=False),
-    "allocator: 500 nodes all in use, next pod": partial(_passes, "full", again=True),
+    "allocator: 500 nodes half in use, first pass of a template": partial(passes, "half", again=False),
+    "allocator: 500 nodes half in use, next pod": partial(passes, "half", again=True),
+    "allocator: 4 of 8 with matchAttribute, 500 empty nodes, first": partial(passes, "empty", again=False),
+    "allocator: 500 nodes all in use, next pod": partial(passes, "full", again=True),
     "allocator: 500 nodes, selectors never evaluated before": _cold,
     "allocator: 10 of 32 partitions where counters allow 10": partial(_search, "partitions", "any"),
     "allocator: 15 × 40 and 9 × 50 on 16 cards of 80": partial(_search, "cards", "cards"),

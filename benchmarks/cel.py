@@ -78,8 +78,8 @@ def measure(case: Case, bound: BoundDevice) -> tuple[str, ...]:
     selector = Selector(case.expression)
     assert selector.evaluate(bound).matches
     assert case.closure(bound)
-    ours = _per_call(selector.evaluate, bound)
-    closure = _per_call(case.closure, bound)
+    ours = per_call(selector.evaluate, bound)
+    closure = per_call(case.closure, bound)
     counted = best_of(lambda: selector.metered(bound), rounds=5, inner=500)
     compiling = best_of(lambda: Selector(case.expression), rounds=5, inner=20)
     target = min(3 * closure, case.upstream * 1e-6 / 30)
@@ -96,7 +96,7 @@ def measure(case: Case, bound: BoundDevice) -> tuple[str, ...]:
     )
 
 
-def _per_call(function: Callable[[BoundDevice], Any], bound: BoundDevice) -> float:
+def per_call(function: Callable[[BoundDevice], Any], bound: BoundDevice) -> float:
     """Seconds per call, without the time of the loop around it."""
 
     def loop() -> None:

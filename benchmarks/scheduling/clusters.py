@@ -147,6 +147,13 @@ class Cluster:
 
         await asyncio.gather(*(work() for _ in range(CREATORS)))
 
+    def forget(self, pods: Sequence[Plain]) -> None:
+        """Let go of the times of pods that are gone."""
+        for pod in pods:
+            name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            self._created.pop(name, None)
+            self._bound.pop(name, None)
+
 
 def _timed(scheduler: Scheduler) -> list[float]:
     """How long attempts took, from now on: the scheduler's own metrics have buckets that are wider than an attempt."""
@@ -166,7 +173,9 @@ def _timed(scheduler: Scheduler) -> list[float]:
 
 
 @asynccontextmanager
-async def cluster(*, sqlite: bool = False, everything: bool = False) -> AsyncIterator[Cluster]:
+async def cluster(
+    *, sqlite: bool = False, everything: bool = False, event_ttl: float | None = None
+) -> AsyncIterator[Cluster]:
     """`everything`: all controllers, where otherwise those run that the benchmark of Kubernetes runs."""
     gates = FeatureGates.all_on()
     async with AsyncExitStack() as stack:
@@ -176,7 +185,7 @@ async def cluster(*, sqlite: bool = False, everything: bool = False) -> AsyncIte
             store = await stack.enter_async_context(await SQLiteStore.open(Path(directory) / "drakit.db"))
         else:
             store = await stack.enter_async_context(MemoryStore())
-        server = await build_server(store, settings=Settings(gates=gates))
+        server = await build_server(store, settings=Settings(gates=gates, event_ttl=event_ttl))
 
         def client() -> Client:
             return Client(InProcess(server))

@@ -33,7 +33,7 @@ class Workload(msgspec.Struct, frozen=True):
     target: float = 0.0
 
 
-async def _begin(it: Cluster, nodes: int, *rest: Plain, devices: int = 0) -> None:
+async def begin(it: Cluster, nodes: int, *rest: Plain, devices: int = 0) -> None:
     await it.create([make.namespace(INIT), make.namespace(TEST)])
     await it.create(make.node(number) for number in range(nodes))
     if devices:
@@ -41,7 +41,7 @@ async def _begin(it: Cluster, nodes: int, *rest: Plain, devices: int = 0) -> Non
     await it.create(rest)
 
 
-def _of_template(place: str, count: int, start: int = 0) -> list[Plain]:
+def of_template(place: str, count: int, start: int = 0) -> list[Plain]:
     return [make.pod_of_template(f"test-dra-{number}", place) for number in range(start, start + count)]
 
 
@@ -52,9 +52,9 @@ def claim_templates(nodes: int, devices: int, *requests: Plain, extra: Sequence[
 
     async def run(it: Cluster) -> Measured:
         templates = [make.template(place, *wanted) for place in (INIT, TEST)]
-        await _begin(it, nodes, make.device_class(), *templates, *extra, devices=devices)
-        await it.place(_of_template(INIT, half))
-        return await it.place(_of_template(TEST, half))
+        await begin(it, nodes, make.device_class(), *templates, *extra, devices=devices)
+        await it.place(of_template(INIT, half))
+        return await it.place(of_template(TEST, half))
 
     return run
 
@@ -90,7 +90,7 @@ async def _steadily(it: Cluster, count: int) -> Measured:
     start, cpu, rounds = time.perf_counter(), time.process_time(), 0
     latencies, attempts = list[float](), list[float]()
     while time.perf_counter() - start < STEADY_SECONDS:
-        pods = _of_template(TEST, count, rounds * count)
+        pods = of_template(TEST, count, rounds * count)
         placed = await it.place(pods)
         latencies += placed.latencies
         attempts += placed.attempts
@@ -103,7 +103,7 @@ async def _steadily(it: Cluster, count: int) -> Measured:
 def steady_state(nodes: int, devices: int, allocated: int) -> Run:
     async def run(it: Cluster) -> Measured:
         wanted = make.template(TEST, make.exactly("req-0"))
-        await _begin(it, nodes, make.device_class(), wanted, devices=devices)
+        await begin(it, nodes, make.device_class(), wanted, devices=devices)
         await _allocate(it, allocated, _on_node(nodes))
         return await _steadily(it, STEADY_PODS)
 
@@ -115,7 +115,7 @@ def shared_claims(nodes: int, devices: int, pods: int, sharing: int) -> Run:
 
     async def run(it: Cluster) -> Measured:
         half = pods // 2
-        await _begin(it, nodes, make.device_class(), devices=devices)
+        await begin(it, nodes, make.device_class(), devices=devices)
         for place in (INIT, TEST):
             await it.create(make.claim(number, place) for number in range(half // sharing))
 
@@ -136,7 +136,7 @@ def extended_resources(nodes: int, devices: int, classes: int) -> Run:
 
     async def run(it: Cluster) -> Measured:
         named = [make.device_class(f"test-class-{each}", resource=f"example.com/gpu-{each}") for each in range(classes)]
-        await _begin(it, nodes, *named, devices=devices)
+        await begin(it, nodes, *named, devices=devices)
 
         def users(place: str) -> list[Plain]:
             amounts = [{f"example.com/gpu-{number % classes}": "1"} for number in range(nodes * devices // 2)]
@@ -164,9 +164,9 @@ def consumable_capacity(nodes: int, pools: int, pods: int) -> Run:
     async def run(it: Cluster) -> Measured:
         asked = {"requests": {"memory": "40Gi"}}
         wanted = make.template(TEST, make.exactly("req-0", capacity=asked), make.exactly("req-1", capacity=asked))
-        await _begin(it, nodes, make.device_class(expression=expression), wanted)
+        await begin(it, nodes, make.device_class(expression=expression), wanted)
         await it.create(make.wide_slice(number, devices=[device]) for number in range(pools))
-        return await it.place(_of_template(TEST, pods))
+        return await it.place(of_template(TEST, pods))
 
     return run
 
@@ -193,11 +193,11 @@ def partitionable(nodes: int, pools: int, pods: int) -> Run:
         wanted = make.template(TEST, make.exactly("req-0", count=2))
         together = {"matchAttribute": "dra.example.com/slice", "requests": ["req-0"]}
         wanted["spec"]["spec"]["devices"]["constraints"] = [together]
-        await _begin(it, nodes, make.device_class(), wanted)
+        await begin(it, nodes, make.device_class(), wanted)
         await it.create(make.wide_slice(number, "countersets-", sharedCounters=sets) for number in range(pools))
         await it.create(make.wide_slice(number, "devices-", devices=parts(number)) for number in range(pools))
         await _allocate(it, pools, _half_a_card)
-        return await it.place(_of_template(TEST, pods))
+        return await it.place(of_template(TEST, pods))
 
     return run
 
@@ -222,11 +222,11 @@ def partitionable_backtracking(nodes: int) -> Run:
             {"name": "counter-set-for-cpu", "counters": cpus},
             {"name": "counter-set-for-mem", "counters": {"mem": {"value": "70Gi"}}},
         ]
-        await _begin(it, nodes, make.device_class(), make.template(TEST, make.exactly("req-0", count=7)))
+        await begin(it, nodes, make.device_class(), make.template(TEST, make.exactly("req-0", count=7)))
         await it.create(make.card_slice(number, "countersets", sharedCounters=sets) for number in range(nodes))
         devices = [part(number) for number in range(1, 9)]
         await it.create(make.card_slice(number, "devices", devices=devices) for number in range(nodes))
-        return await it.place(_of_template(TEST, nodes))
+        return await it.place(of_template(TEST, nodes))
 
     return run
 
@@ -235,7 +235,7 @@ def publish_slices(nodes: int, devices: int) -> Run:
     """Until the scheduler's inventory has what the drivers published. Counted in slices, not pods."""
 
     async def run(it: Cluster) -> Measured:
-        await _begin(it, nodes)
+        await begin(it, nodes)
         informer, all_known = it.informers.of(SLICES), asyncio.Event()
         # The scheduler subscribed first: what this one is told, the inventory has.
         informer.subscribe(lambda *_: all_known.set() if len(informer.cache) >= nodes else None)
