@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 TOOLS = ("report", "steps", "compare", "cases", "soak")
-WITH_ARGUMENTS = ("anchors", "compare", "scaling", "soak")
+WITH_ARGUMENTS = ("anchors", "compare", "footprint", "scaling", "soak")
 
 
 def available() -> list[str]:
