@@ -162,4 +162,4 @@ async def test_an_evicted_pod_says_so_and_one_that_stays_counts_again_later() ->
 
 
 def test_a_crash_after_any_write_changes_nothing() -> None:
-    assert check_every_crash(pods_are_evicted, (BudgetController,), [BUDGETS, PODS], exact=False) >= 3
+    assert check_every_crash(pods_are_evicted, (BudgetController,), [BUDGETS, PODS], exact=False, at_most=True) >= 3

@@ -118,4 +118,7 @@ async def two_are_made(it: Cluster) -> None:
 
 
 def test_a_crash_after_any_write_makes_no_job_twice() -> None:
-    assert check_every_crash(two_are_made, MAKERS, [CRON_JOBS, JOBS], exact=False, told=False) >= 5
+    assert (
+        check_every_crash(two_are_made, MAKERS, [CRON_JOBS, JOBS], exact=False, at_most=True, apart=("/jobs",), lost=1)
+        >= 11
+    )

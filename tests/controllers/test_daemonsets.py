@@ -237,4 +237,4 @@ def test_a_daemon_set_survives_a_crash_after_every_write() -> None:
         await finish(it)
 
     kinds = (DAEMON_SETS, CONTROLLER_REVISIONS, PODS)
-    assert check_every_crash(an_update, MAKERS, kinds, exact=False, told=False) >= 6
+    assert check_every_crash(an_update, MAKERS, kinds, exact=False, at_most=True, lost=1) >= 6

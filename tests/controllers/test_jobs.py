@@ -313,10 +313,14 @@ async def test_a_job_of_another_manager_is_left_alone() -> None:
         assert await it.all(PODS) == []
 
 
+STATUS = "jobs/train/status"
+"""A count that meets a conflict is worked out again."""
+
+
 @pytest.mark.parametrize(
     ("scenario", "least"),
-    [(a_job_succeeds_in_the_end, 20), (an_indexed_job_fails, 15), (a_job_is_suspended_and_dropped, 15)],
+    [(a_job_succeeds_in_the_end, 24), (an_indexed_job_fails, 18), (a_job_is_suspended_and_dropped, 25)],
     ids=["succeeds", "fails", "suspended"],
 )
 def test_a_crash_after_any_write_counts_no_pod_twice_and_loses_none(scenario: Scenario, least: int) -> None:
-    assert check_every_crash(scenario, MAKERS, [JOBS, PODS], exact=False, told=False) >= least
+    assert check_every_crash(scenario, MAKERS, [JOBS, PODS], exact=False, at_most=True, apart=(STATUS,)) >= least

@@ -19,9 +19,9 @@ def telling(*, on: bool = True, gates: FeatureGates | None = None) -> Settings:
     return Settings(drakit_warnings=on, gates=gates or FeatureGates.all_on(), runtime_config="api/all=true")
 
 
-async def warned(server: Api, path: str, body: Any) -> list[str]:
+async def warned(server: Api, path: str, body: Any, *, code: int = 201) -> list[str]:
     answer = await server.create(path, body)
-    assert answer.code == 201, answer.body
+    assert answer.code == code, answer.body
     return [text for text in answer.response.warnings if "deprecated" not in text]
 
 
@@ -68,6 +68,19 @@ async def test_a_constraint_that_matches_and_differs_is_accepted_with_a_warning(
     async with serving(telling()) as server:
         (text,) = await warned(server, CLAIMS, body)
         assert "spec.devices.constraints[0]: matchAttribute and distinctAttribute exclude each other" in text
+
+
+@on_loop
+async def test_a_constraint_with_neither_attribute_is_refused_as_recorded_with_a_warning_that_fits() -> None:
+    body = asking()
+    body["spec"]["devices"]["constraints"] = [{"requests": ["gpu"]}]
+    async with serving(telling()) as server:
+        (text,) = await warned(server, CLAIMS, body, code=422)
+        assert (
+            text == "spec.devices.constraints[0]: has neither matchAttribute nor distinctAttribute: write one of them"
+        )
+    async with serving(telling(on=False)) as server:
+        assert await warned(server, CLAIMS, body, code=422) == []
 
 
 @on_loop

@@ -136,6 +136,51 @@ def test_replicas_of_a_set_are_spread_without_being_asked_to() -> None:
     assert world.scores(world.spread, placed("p", app="web")) == {}
 
 
+WEB = {"name": "r", "namespace": "default"}
+
+
+def test_pods_of_a_stateful_set_or_replication_controller_are_spread_without_being_asked_to() -> None:
+    world = World(NODES, [placed("web", where="a1", app="web")])
+    stateful = {"metadata": WEB, "spec": {"selector": {"matchLabels": {"app": "web"}}}}
+    found = world.scores(world.spread, world.own(placed("p", app="web"), stateful, kind="StatefulSet"))
+    assert found["b1"] == found["a2"] > found["a1"]
+    plain = {"metadata": WEB, "spec": {"selector": {"app": "web"}}}
+    owned = world.own(placed("p", app="web"), plain, api="v1", kind="ReplicationController")
+    assert world.scores(world.spread, owned) == found
+
+
+def test_pods_of_a_service_are_spread_without_being_asked_to() -> None:
+    world = World(NODES, [placed("web", where="a1", app="web")])
+    world.serve("s", app="web")
+    found = world.scores(world.spread, placed("p", app="web"))
+    assert found["b1"] == found["a2"] > found["a1"]
+    assert world.scores(world.spread, placed("p", app="db")) == {}
+    world.serve("s", namespace="other", app="db")
+    assert world.scores(world.spread, placed("p", app="db")) == {}
+
+
+def test_a_service_without_a_selector_selects_nothing() -> None:
+    world = World(NODES, [placed("web", where="a1", app="web")])
+    world.serve("s")
+    assert world.scores(world.spread, placed("p", app="web")) == {}
+
+
+def test_what_service_and_set_ask_for_holds_together() -> None:
+    pods = [placed("old", where="a1", app="web", track="old"), placed("new", where="a2", app="web", track="new")]
+    world = World(NODES, pods)
+    world.serve("s", app="web")
+    replica_set = {"metadata": WEB, "spec": {"selector": {"matchLabels": {"track": "new"}}}}
+    found = world.scores(world.spread, world.own(placed("p", app="web", track="new"), replica_set))
+    assert found["b1"] == found["a1"] > found["a2"]
+
+
+def test_owners_of_other_kinds_say_nothing_of_spread() -> None:
+    world = World(NODES, [placed("web", where="a1", app="web")])
+    other = {"metadata": WEB, "spec": {"selector": {"matchLabels": {"app": "web"}}}}
+    for api, kind in (("example.com/v1", "ReplicaSet"), ("apps/v1", "DaemonSet")):
+        assert world.scores(world.spread, world.own(placed("p", app="web"), other, api=api, kind=kind)) == {}
+
+
 def test_a_victim_that_preemption_would_evict_does_not_count() -> None:
     world = World(NODES, [placed("web", where="a1", app="web")])
     (a1,) = [each for each in world.cache.all() if each.name == "a1"]

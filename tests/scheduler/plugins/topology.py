@@ -6,9 +6,9 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-from drakit.api import Node, Pod, ReplicaSet
+from drakit.api import Node, Pod
 from drakit.api.objects.plain import from_plain
-from drakit.client import NAMESPACES, Key
+from drakit.client import NAMESPACES, SERVICES, Key
 from drakit.scheduler.cache import SchedulerCache
 from drakit.scheduler.framework import CycleState, NodeInfo
 from drakit.scheduler.plugins.topology.affinity import InterPodAffinity
@@ -58,6 +58,7 @@ class World:
         self.pods: dict[str, Plain] = {}
         self.namespaces = namespaces or {"default": {}}
         self.sets: dict[Key, Any] = {}
+        self.services = Listed()
         for each in nodes:
             self.cache.put_node(from_plain(Node, each))
         for each in pods:
@@ -68,7 +69,7 @@ class World:
 
     def _informer(self, resource: Any) -> Any:
         if resource is not NAMESPACES:
-            return SimpleNamespace(cache=self.sets)
+            return SimpleNamespace(cache=self.services if resource is SERVICES else self.sets)
         views = [
             SimpleNamespace(view=SimpleNamespace(metadata=SimpleNamespace(name=name, labels=labels)))
             for name, labels in self.namespaces.items()
@@ -83,12 +84,17 @@ class World:
         del self.pods[uid]
         self.cache.remove_pod(uid)
 
-    def own(self, document: Plain, replica_set: Plain) -> Plain:
-        """The pod as one of a ReplicaSet."""
-        made = from_plain(ReplicaSet, replica_set)
-        self.sets[Key(made.metadata.namespace, made.metadata.name)] = SimpleNamespace(view=made)
-        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": made.metadata.name, "controller": True}
-        return {**document, "metadata": {**document["metadata"], "ownerReferences": [owner]}}
+    def own(self, document: Plain, owner: Plain, *, api: str = "apps/v1", kind: str = "ReplicaSet") -> Plain:
+        """The pod as one of a set."""
+        name = owner["metadata"]["name"]
+        self.sets[Key(owner["metadata"]["namespace"], name)] = SimpleNamespace(document=owner)
+        reference = {"apiVersion": api, "kind": kind, "name": name, "controller": True}
+        return {**document, "metadata": {**document["metadata"], "ownerReferences": [reference]}}
+
+    def serve(self, name: str, namespace: str = "default", **selector: str) -> None:
+        """A Service that selects by these labels."""
+        made = {"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}}
+        self.services[Key(namespace, name)] = SimpleNamespace(document=made)
 
     def refused(self, plugin: Any, document: Plain, nodes: list[NodeInfo] | None = None) -> dict[str, str]:
         """What an attempt says of each node that it refuses."""
@@ -115,6 +121,9 @@ class Listed(dict[Key, Any]):
 
     def __iter__(self) -> Any:
         return iter(self.values())
+
+    def all(self, namespace: str = "") -> list[Any]:
+        return [each for key, each in self.items() if namespace in ("", key.namespace)]
 
 
 # The naive twin

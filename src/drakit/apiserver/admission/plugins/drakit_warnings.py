@@ -1,18 +1,20 @@
 """Warnings that Kubernetes does not give: fields that were dropped, objects and fields that nobody acts on.
 
-In:  a change that is valid.
+In:  a change that is valid; of one that will be refused, what the refusal does not say right.
 Out: Warning headers. Nothing is refused. `--drakit-warnings` puts the plugin into the chain.
 """
 
 from __future__ import annotations
 
-from drakit.api import Pod
+from drakit.api import Pod, ResourceClaim, ResourceClaimTemplate
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import CREATE, UPDATE, AdmissionPlugin, ObjectChange
 from drakit.apiserver.admission.rules import typed, typed_stored
 from drakit.base.gates import FeatureGates
 from drakit.validation import dropped_fields, has_warnings, warnings_about
 
+_ASKING = (ResourceClaim, ResourceClaimTemplate)
+_TOLD_WRONG = "constraint-neither"
 _CHARGES = "nodeAllocatableResourceClaimStatuses"
 _INERT = frozenset(
     (
@@ -38,6 +40,12 @@ class DrakitWarnings(AdmissionPlugin):
         if subresource:
             return kind.model is Pod and subresource == "status"
         return (has_warnings(kind.model) and operation in (CREATE, UPDATE)) or (_is_inert(kind) and operation == CREATE)
+
+    async def admit(self, change: ObjectChange) -> None:
+        """Before the rules: they refuse a constraint without an attribute in words that tell of several."""
+        if change.kind.model in _ASKING and not change.subresource and not change.repeated:
+            found = warnings_about(typed(change.kind, change.document), None, self._gates)
+            change.warnings.extend(str(each) for each in found if each.rule == _TOLD_WRONG)
 
     async def validate(self, change: ObjectChange) -> None:
         if _is_inert(change.kind):
