@@ -80,6 +80,13 @@ async def test_the_identity_that_fills_the_caches_may_not_write(up: Running) -> 
             await client.create(claim("c"))
 
 
+def test_what_pods_request_is_on_the_page_that_a_scheduler_has_for_it(up: Running) -> None:
+    make_pod(up, "requesting")
+    page = asyncio.run(figures(up, "/metrics/resources"))
+    assert "# TYPE kube_pod_resource_request gauge" in page
+    assert "# TYPE kube_pod_resource_limit gauge" in page
+
+
 def test_figures_of_the_controllers_are_on_the_servers_page(up: Running) -> None:
     make_pod(up, "counted")
     lines = asyncio.run(figures(up)).splitlines()
@@ -88,9 +95,9 @@ def test_figures_of_the_controllers_are_on_the_servers_page(up: Running) -> None
     assert any(line.startswith("apiserver_request_total") for line in lines)
 
 
-async def figures(running: Running) -> str:
+async def figures(running: Running, path: str = "/metrics") -> str:
     async with reached(running.kubeconfig) as client:
-        return await client.text("/metrics")
+        return await client.text(path)
 
 
 @on_loop

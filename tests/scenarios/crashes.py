@@ -198,5 +198,6 @@ def check_every_crash(
         more = Counter(counted(crashed)) - Counter(counted(whole))
         assert not at_most or not more, f"after write {number}: {more}"
         assert crashed.created <= whole.created, f"after write {number}"
-        assert len(whole.events - crashed.events) <= lost, f"after write {number}"
+        untold = whole.events - crashed.events
+        assert len(untold) <= lost, f"after write {number}: {sorted(untold)}"
     return deaths

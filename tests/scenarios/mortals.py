@@ -69,8 +69,9 @@ def check_every_death(
     *,
     gates: FeatureGates,
     config: SchedulerConfiguration | None = None,
+    lost: int = 1,
 ) -> int:
     """How many writes there are after which the scheduler died. An event that was not written yet is lost with it."""
     stage: Stage = mortal(gates, config)
     played: Scenario = scenario  # type: ignore[assignment]
-    return check_every_crash(played, ALL, kinds, stage=stage, exact=False, lost=1)
+    return check_every_crash(played, ALL, kinds, stage=stage, exact=False, lost=lost)

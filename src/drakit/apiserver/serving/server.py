@@ -93,7 +93,10 @@ class Server:
         self.address = ""
         """Host and port at which clients reach the server, as discovery tells them."""
         self.pages: dict[str, Callable[[], bytes]] = {}
-        """Further pages in JSON by path, for who may get that path: components of this process tell of themselves."""
+        """Further pages by path, for who may get that path: components of this process tell of themselves.
+
+        They are JSON, below `/metrics/` the text of metrics.
+        """
         self._authentication = authentication
         self._routes = routes
         self._discovery = discovery
@@ -272,7 +275,8 @@ class Server:
             return answer
         page = self.pages.get(request.path.rstrip("/"))
         if page is not None:
-            return Response(content=Raw(page()), content_type=JSON)
+            counted = request.path.startswith("/metrics/")
+            return Response(content=Raw(page()), content_type=metrics.CONTENT_TYPE if counted else JSON)
         parts = [part for part in request.path.split("/") if part]
         match parts:
             case ["version"]:

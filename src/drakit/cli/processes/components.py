@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 
 from drakit.api.exchange import User
 from drakit.apiserver import Server
@@ -124,6 +124,8 @@ def control_plane(config: SchedulerConfiguration | None = None) -> tuple[Compone
             hints=True,
         )
         around.server.pages.update(pages_of(made))
+        # Beside what a scheduler of its own serves on its port.
+        around.server.pages["/metrics/resources"] = lambda: generate_latest(made.pod_resources)
         return made
 
     return (
