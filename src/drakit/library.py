@@ -195,4 +195,7 @@ def what_if(manifests: Manifests, question: WhatIf | Mapping[str, Any]) -> WhatI
 
 
 def _cluster(manifests: Manifests) -> ClusterObjects:
-    return ClusterObjects((each.object for each in manifests.objects), gates=FeatureGates.all_on())
+    from drakit.drivers import PROFILE_TEMPLATES
+
+    objects = (each.object for each in manifests.objects)
+    return ClusterObjects(objects, gates=FeatureGates.all_on(), templates=PROFILE_TEMPLATES)

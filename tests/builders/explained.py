@@ -9,7 +9,7 @@ from typing import Any
 from drakit.api import set_defaults
 from drakit.api.codec.documents import decode_plain
 from drakit.base.gates import FeatureGates
-from drakit.explain import ClusterObjects
+from drakit.explain import ClusterObjects, NodeTemplates
 from tests.builders.documents import DRIVER, Plain, claim_document, pod_document, request_of, slice_document
 from tests.builders.manifests import allocation, by_name, device_class
 from tests.builders.podmanifests import node
@@ -18,10 +18,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GPU = 'device.attributes["gpu.example.com"].model == "{}"'
 
 
-def objects_of(documents: Iterable[Plain]) -> ClusterObjects:
-    return ClusterObjects(
-        (set_defaults(decode_plain(each).object, NOW) for each in documents), gates=FeatureGates.all_on()
-    )
+def objects_of(documents: Iterable[Plain], templates: NodeTemplates | None = None) -> ClusterObjects:
+    objects = (set_defaults(decode_plain(each).object, NOW) for each in documents)
+    return ClusterObjects(objects, gates=FeatureGates.all_on(), templates=templates)
 
 
 def gpus(name: str, *models: str, **device: Any) -> Plain:

@@ -12,6 +12,8 @@ from uuid import UUID
 import pytest
 
 from drakit.api.text.yamldump import dump_yaml
+from drakit.cli.commands.top import saved_feed
+from drakit.cli.commands.top.screen import CardState, ScreenFilter, screen_content
 from drakit.manifests.snapshots import API_VERSION, KIND
 from tests.builders.commandline import Ran
 from tests.builders.manifests import node
@@ -109,3 +111,37 @@ def test_a_selector_reads_the_devices_of_a_real_server(command_line: Run, saved:
     ran = command_line("selector", 'device.driver == "drv20.example.com"', *saved("flow-20"))
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("3 of 3 devices match")
+
+
+@pytest.mark.parametrize(("name", "code", "said"), [
+    ("flow-07", 0, "every claim has an allocation"),
+    ("flow-20", 1, "not all devices are available"),
+    ("flow-21", 1, "not all devices are available"),
+])  # fmt: skip
+def test_what_a_real_scheduler_could_not_allocate_is_not_allocated_here(
+    command_line: Run, saved: Saved, name: str, code: int, said: str
+) -> None:
+    """And what it has given away already is not given a second time."""
+    ran = command_line("allocate", *saved(name))
+    assert said in ran.out + ran.err
+    assert ran.code == code
+
+
+@pytest.mark.parametrize("name", ["flow-07", "flow-14", "flow-20", "flow-21", "flow-50"])
+def test_lint_finds_nothing_wrong_with_what_a_real_server_has_stored(
+    command_line: Run, saved: Saved, name: str
+) -> None:
+    ran = command_line("lint", *saved(name))
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.endswith(": 0 errors, 0 warnings\n")
+
+
+def test_top_shows_the_partitions_and_the_waiting_pod_of_a_real_cluster(saved: Saved) -> None:
+    feed = saved_feed([saved("flow-20")[1]])
+    found = screen_content(feed.objects(), feed.events(), ScreenFilter())
+    assert [(row.node, [card.state for card in row.cards]) for row in found.rows] == [("node-1", [CardState.USED])]
+    pods = flow("flow-20")["final"]["objects"]["Pod"]
+    assert [each.name for each in found.waiting] == [
+        each["metadata"]["name"] for each in pods if "nodeName" not in each["spec"]
+    ]
+    assert "fits on none of 1 node" in found.waiting[0].reason

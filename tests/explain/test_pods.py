@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from drakit.base.errors import NotFound
+from drakit.drivers import PROFILE_TEMPLATES
 from drakit.explain import ObjectExplanation, Standing, explain_claim, explain_pod, explain_podgroup
-from tests.builders.documents import Plain, claim_document, document, request_of
+from tests.builders.documents import Plain, claim_document, class_document, document, request_of
 from tests.builders.explained import GPU, gpus, objects_of, two_nodes, waiting
 from tests.builders.manifests import by_template, device_class, pod_group, template
 from tests.builders.podmanifests import node
@@ -139,6 +140,59 @@ def test_what_only_helps_together_is_suggested_together() -> None:
 
 def test_a_cluster_without_nodes_says_that() -> None:
     assert explained(asking(), waiting("p", "wanted")).verdict == "Pod default/p fits nowhere: the cluster has no node."
+
+
+def test_a_cluster_without_nodes_is_offered_one_of_a_template() -> None:
+    wanted = claim_document("wanted", request_of(device_class="nvidia", count=4), namespace="default", uid="u")
+    nvidia = class_document("nvidia", 'device.driver == "gpu.nvidia.com"')
+    documents = [nvidia, wanted, waiting("p", "wanted")]
+    found = explain_pod(objects_of(documents, templates=PROFILE_TEMPLATES), "p")
+    assert [each.kind for each in found.suggestions] == ["node"] * 3
+    assert "one more node of template h100-8 (8 devices)" in [each.text for each in found.suggestions]
+    assert {each["kind"] for each in found.suggestions[0].put} == {"Node", "ResourceSlice"}
+
+
+def test_a_class_that_only_a_template_knows_comes_with_its_node() -> None:
+    wanted = claim_document("wanted", request_of(device_class="gpu.amd.com"), namespace="default", uid="u")
+    found = explain_pod(objects_of([wanted, waiting("p", "wanted")], templates=PROFILE_TEMPLATES), "p")
+    [together] = found.suggestions
+    assert together.text == (
+        "one more node of template mi300x (8 devices); and a DeviceClass gpu.amd.com, that of template mi300x"
+    )
+
+
+def test_a_pod_larger_than_any_node_is_offered_a_larger_one() -> None:
+    found = explained(*two_nodes(asking(), waiting("p", "wanted", cpu="64")))
+    [larger] = found.suggestions
+    assert larger.text == "one more node like node-a, but with 1 of each of its devices and cpu 64"
+
+
+def test_what_nothing_can_help_is_told_with_the_reason() -> None:
+    found = explained(*two_nodes(waiting("p", "nowhere")))
+    assert (found.suggestions, found.hopeless) == ((), 'could not find ResourceClaim "default/nowhere"')
+    assert explained(asking(), waiting("p", "wanted")).hopeless.endswith("no nodes available to schedule pods")
+
+
+def test_a_pod_whose_claim_is_on_a_node_that_it_cannot_reach_is_told_to_free_the_claim() -> None:
+    pod = waiting("p", "trainer", nodeSelector={"zone": "b"})
+    nodes = [node("node-a"), node("node-b", zone="b")]
+    found = explained(*two_nodes(pod)[2:], *nodes)
+    assert kinds(found)["claim"] == "claim trainer without the devices that it has: pod trainer gone"
+
+
+def test_a_member_of_a_gang_waits_with_the_others_even_if_it_would_fit_alone() -> None:
+    gang = pod_group("g", []) | {"spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
+    gang["metadata"]["uid"] = "uid-g"
+    claims = [claim_document(f"c{n}", namespace="default", uid=f"uid-c{n}") for n in range(3)]
+    pods = [waiting(f"p{n}", f"c{n}", schedulingGroup={"podGroupName": "g"}) for n in range(3)]
+    found = explained(*two_nodes(gang, *claims, *pods), name="p0")
+    assert found.standing is Standing.PENDING
+    assert found.verdict.startswith("Pod default/p0 waits with its gang: PodGroup default/g does not run")
+    assert kinds(found) == {
+        "pods": "pod default/trainer gone from node node-a",
+        "node": "one more node like node-b (1 devices)",
+        "min-count": "minCount 2 instead of 3 in PodGroup g",
+    }
 
 
 def test_a_claim_is_explained_by_the_pod_that_waits_for_it_or_by_itself() -> None:

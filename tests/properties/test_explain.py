@@ -1,160 +1,132 @@
-"""Explain agrees with the scheduler: what it says would make a pod fit, done, makes it fit.
+"""Explain agrees with the scheduler: what it says would make a pod or a gang fit, done, makes it fit.
 
 A cluster is drawn, the real server, controllers and scheduler run on it until the pod is refused. Then one
-suggestion is carried out through the API, as a person would, and the real scheduler places the pod.
+suggestion is carried out through the API, as a person would, and the real scheduler places the pod. Where explain says
+that nothing helps, everything is changed at once that can be changed, and the scheduler still refuses.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, note, settings
+import pytest
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from drakit.client import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES, TEMPLATES
-from drakit.explain import ClusterObjects, ObjectExplanation, Standing, Suggestion, explain_pod
-from tests.builders.documents import DRIVER, Plain, class_document, document, request_of, slice_document
-from tests.builders.manifests import by_name, device_class
-from tests.builders.podmanifests import node, pod
+from drakit.client import CLAIMS, CLASSES, NODES, POD_GROUPS, PODS, SLICES, TAINT_RULES, TEMPLATES
+from drakit.drivers import PROFILE_TEMPLATES
+from drakit.explain import (
+    ClusterObjects,
+    ObjectExplanation,
+    Standing,
+    Suggestion,
+    explain_pod,
+    explain_podgroup,
+)
+from tests.builders.documents import Plain
+from tests.builders.drawnclusters import DrawnCluster, drawn_clusters
 from tests.builders.schedulercluster import SchedulingCluster, scheduling
 
-KINDS = (NODES, SLICES, CLASSES, TAINT_RULES, CLAIMS, TEMPLATES, PODS)
-MODEL = f'device.attributes["{DRIVER}"].model == "{{}}"'
-COUNTERS = [{"counterSet": "card", "counters": {"memory": {"value": "40Gi"}}}]
+KINDS = (NODES, SLICES, CLASSES, TAINT_RULES, CLAIMS, TEMPLATES, PODS, POD_GROUPS)
+OWN = {"Pod": PODS, "ResourceClaim": CLAIMS, "PodGroup": POD_GROUPS}
+LONG = 700
+"""Seconds in which the scheduler tries again what it refused, whatever happens."""
 
 
-@st.composite
-def drawn_devices(draw: st.DrawFn) -> list[Plain]:
-    found: list[Plain] = []
-    for number in range(draw(st.integers(1, 3))):
-        device: Plain = {
-            "name": f"d{number}",
-            "attributes": {
-                "model": {"string": draw(st.sampled_from(["a", "b"]))}, "numa": {"int": draw(st.integers(0, 1))},
-            },
-        }  # fmt: skip
-        if draw(st.integers(0, 3)) == 0:
-            device["taints"] = [{"key": "worn", "effect": "NoSchedule"}]
-        if draw(st.integers(0, 3)) == 0:
-            device |= {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "8Gi"}}}
-        found.append(device)
-    return found
-
-
-@st.composite
-def drawn_claims(draw: st.DrawFn, name: str) -> Plain:
-    devices: Plain = {}
-    requests: list[Plain] = []
-    for number in range(draw(st.integers(1, 2))):
-        exactly: Plain = {}
-        if draw(st.integers(0, 4)) == 0:
-            exactly["allocationMode"] = "All"
-        else:
-            exactly["count"] = draw(st.integers(1, 3))
-        if draw(st.integers(0, 4)) == 0:
-            exactly["capacity"] = {"requests": {"memory": "6Gi"}}
-        text = draw(st.sampled_from(["", "", MODEL.format("a"), MODEL.format("c"), "device.attributes.x.y"]))
-        requests.append(request_of(f"r{number}", draw(st.sampled_from([DRIVER, "other"])), expression=text, **exactly))
-    devices["requests"] = requests
-    if draw(st.integers(0, 3)) == 0:
-        devices["constraints"] = [{"matchAttribute": f"{DRIVER}/numa"}]
-    return document("ResourceClaim", name, {"devices": devices}, namespace="default")
-
-
-@st.composite
-def drawn_clusters(draw: st.DrawFn) -> tuple[list[Plain], list[Plain], list[Plain]]:
-    """What there is, pods that come first, and the pod that is asked about with its claim."""
-    there: list[Plain] = [device_class(), class_document("other", MODEL.format("b"))]
-    for number in range(draw(st.integers(1, 3))):
-        name = f"node-{number}"
-        spec: Any = draw(st.sampled_from([None, None, None, {"unschedulable": True}]))
-        there.append(node(name, room={"cpu": "2", "pods": "4"}, spec=spec))
-        there.append(slice_document(f"slice-{number}", *draw(drawn_devices()), node=name, pool=name))
-    if draw(st.integers(0, 3)) == 0:
-        rule = {"deviceSelector": {"driver": DRIVER}, "taint": {"key": "repair", "effect": "NoSchedule"}}
-        there.append(document("DeviceTaintRule", "repair", rule, api="resource.k8s.io/v1beta2"))
-    first: list[Plain] = []
-    for number in range(draw(st.integers(0, 3))):
-        first.append(draw(drawn_claims(f"first-{number}")))
-        first.append(pod(f"first-{number}", cpu=draw(st.sampled_from(["", "1"])), claims=[by_name(f"first-{number}")]))
-    asked = draw(drawn_claims("asked"))
-    spec = draw(st.sampled_from([{}, {}, {"nodeSelector": {"zone": "z"}}, {"schedulingGates": [{"name": "x"}]}]))
-    wanted = pod("asked", cpu=draw(st.sampled_from(["", "1", "2"])), claims=[by_name("asked")], spec=spec)
-    return there, first, [asked, wanted]
-
-
-@settings(
-    max_examples=40,
-    deadline=None,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@pytest.mark.timeout(900)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_clusters(), st.integers(0, 50))
-def test_what_explain_suggests_makes_a_refused_pod_fit(
-    drawn: tuple[list[Plain], list[Plain], list[Plain]], number: int
-) -> None:
-    asyncio.run(_suggestion_helps(*drawn, number))
+def test_what_explain_suggests_makes_a_refused_pod_or_gang_fit(drawn: DrawnCluster, number: int) -> None:
+    asyncio.run(_suggestion_helps(drawn, number))
 
 
-async def _suggestion_helps(there: list[Plain], first: list[Plain], asked: list[Plain], number: int) -> None:
+async def _suggestion_helps(drawn: DrawnCluster, number: int) -> None:
     async with scheduling() as it:
-        await it.create(*there)
-        await it.create(*first)
+        await it.create(*drawn.there)
+        await it.create(*drawn.first)
         for each in await it.all(PODS):
             if not each.spec.node_name:
                 await it.delete(PODS, each.metadata.name)
-        await it.create(*asked)
-        found = await _explained(it)
-        is_placed = bool(await it.node_of("asked"))
-        assert (found.standing is Standing.RUNNING) is is_placed
-        if is_placed:
-            return
-        condition = await it.condition("asked")
-        assert condition is not None
-        if found.standing is Standing.PENDING:
-            assert condition.message.startswith(found.message)
+        await it.create(*drawn.asked)
+        found = await _explained(it, drawn)
         note(found.verdict)
-        assert found.suggestions, "nothing is suggested"
-        chosen = found.suggestions[number % len(found.suggestions)]
-        note(chosen.text)
-        await _carry_out(it, chosen, asked)
-        await it.run_for(700)
-        assert await it.node_of("asked"), (chosen.text, await it.condition("asked"))
+        assert (found.standing is Standing.RUNNING) is await _runs(it, drawn)
+        if found.standing is Standing.RUNNING:
+            return
+        if found.standing is Standing.FITS:
+            # Members of a gang that differ may be placed in an unlucky order. The next time comes.
+            assert drawn.group
+            await it.run_for(LONG)
+        elif found.suggestions:
+            chosen = found.suggestions[number % len(found.suggestions)]
+            note(chosen.text)
+            await _carry_out(it, chosen, drawn)
+            await it.run_for(LONG)
+        else:
+            note(found.hopeless)
+            assert found.hopeless, "neither a suggestion nor a word that there is none"
+            assert not await _anything_helps(it, drawn)
+            return
+        assert await _runs(it, drawn), [await it.condition(name) for name in drawn.pods]
 
 
-async def _explained(it: SchedulingCluster) -> ObjectExplanation:
+async def _explained(it: SchedulingCluster, drawn: DrawnCluster) -> ObjectExplanation:
     objects: list[Any] = []
     for kind in KINDS:
         objects += await it.client.list(kind)
-    return explain_pod(ClusterObjects(objects, gates=it.gates), "asked")
+    cluster = ClusterObjects(objects, gates=it.gates, templates=PROFILE_TEMPLATES)
+    if drawn.group:
+        return explain_podgroup(cluster, drawn.group)
+    found = explain_pod(cluster, "asked")
+    condition = await it.condition("asked")
+    if found.standing is Standing.PENDING:
+        assert condition is not None
+        assert condition.message.startswith(found.message)
+    return found
 
 
-async def _carry_out(it: SchedulingCluster, chosen: Suggestion, asked: list[Plain]) -> None:
-    """Through the API: claims and pods never change, so new ones take the place of the old."""
-    await it.delete(PODS, "asked")
-    await it.delete(CLAIMS, "asked")
-    renewed = {"ResourceClaim": asked[0], "Pod": asked[1]}
+async def _runs(it: SchedulingCluster, drawn: DrawnCluster) -> bool:
+    """Whether enough pods have a node: of a gang as many as it needs at once."""
+    placed = [name for name in drawn.pods if await it.node_of(name)]
+    if not drawn.group:
+        return bool(placed)
+    group = await it.get(POD_GROUPS, drawn.group)
+    assert group is not None
+    needed: int = group.spec.scheduling_policy.gang.min_count
+    return len(placed) >= needed
+
+
+async def _carry_out(it: SchedulingCluster, chosen: Suggestion, drawn: DrawnCluster) -> None:
+    """Through the API: claims, pods and groups never change, so new ones take the place of the old."""
+    await _take_away(it, drawn.asked)
+    renewed = {(each["kind"], each["metadata"]["name"]): each for each in drawn.asked}
     for gone in chosen.remove:
-        kinds = {"Pod": PODS, "ResourceClaim": CLAIMS, "DeviceTaintRule": TAINT_RULES}
         if gone.kind != "ResourceClaim":  # those go with their pods
-            await it.delete(kinds[gone.kind], gone.name)
+            await it.delete({**OWN, "DeviceTaintRule": TAINT_RULES}[gone.kind], gone.name)
     for each in chosen.put:
-        if each["metadata"]["name"] == "asked":
-            renewed[each["kind"]] = {**renewed[each["kind"]], "spec": _spec(each, renewed[each["kind"]])}
+        key = each["kind"], each["metadata"]["name"]
+        if key in renewed:
+            renewed[key] = {**renewed[key], "spec": _spec(each, renewed[key])}
         elif each["kind"] == "ResourceClaim":
             assert not each.get("status", {}).get("allocation")  # it is given back by the controller
         else:
             await _store(it, dict(each))
-    await it.create(renewed["ResourceClaim"], renewed["Pod"])
+    await it.create(*renewed.values())
 
 
-def _spec(changed: Any, before: Plain) -> Plain:
+async def _take_away(it: SchedulingCluster, asked: Iterable[Plain]) -> None:
+    for each in reversed(list(asked)):
+        await it.delete(OWN[each["kind"]], each["metadata"]["name"])
+
+
+def _spec(changed: Mapping[str, Any], before: Plain) -> Plain:
     """Of pods, which are modelled in part, only what was modelled."""
     if changed["kind"] != "Pod":
         return dict(changed["spec"])
-    kept = {key: value for key, value in before["spec"].items() if key not in ("nodeSelector", "schedulingGates")}
-    told = ("nodeSelector", "schedulingGates", "tolerations")
+    told = ("nodeSelector", "schedulingGates", "tolerations", "affinity", "topologySpreadConstraints")
+    kept = {key: value for key, value in before["spec"].items() if key not in told}
     return kept | {key: changed["spec"][key] for key in told if key in changed["spec"]}
 
 
@@ -171,3 +143,31 @@ async def _store(it: SchedulingCluster, changed: Plain) -> None:
     if known is not None:
         await it.delete(kind, changed["metadata"]["name"])
     await it.create(changed)
+
+
+# The twin of "nothing helps": everything at once
+
+
+async def _anything_helps(it: SchedulingCluster, drawn: DrawnCluster) -> bool:
+    """Every other pod, taint and rule gone, a node of every template added, the asked pods as modest as can be."""
+    await _take_away(it, drawn.asked)
+    for kind in (TAINT_RULES, PODS, SLICES, NODES):
+        for each in await it.all(kind):
+            await it.delete(kind, each.metadata.name)
+    for name, documents in PROFILE_TEMPLATES.items():
+        known = [name, *(each.metadata.name for each in await it.all(CLASSES))]
+        await it.create(*(dict(each) for each in documents if each["metadata"]["name"] not in known[1:]))
+    await it.create(*map(_modest, drawn.asked))
+    await it.run_for(LONG)
+    return await _runs(it, drawn)
+
+
+def _modest(asked: Plain) -> Plain:
+    if asked["kind"] == "PodGroup":
+        return {**asked, "spec": {**asked["spec"], "schedulingPolicy": {"gang": {"minCount": 1}}}}
+    if asked["kind"] == "ResourceClaim":
+        request = {"name": "r", "exactly": {"deviceClassName": "extended"}}
+        return {**asked, "spec": {"devices": {"requests": [request]}}}
+    dropped = ("nodeSelector", "schedulingGates")
+    spec = {key: value for key, value in asked["spec"].items() if key not in dropped}
+    return {**asked, "spec": {**spec, "containers": [{"name": "ctr", "image": "img"}]}}

@@ -27,6 +27,7 @@ from drakit.dashboard.metrics import HistoryCollector
 from drakit.dashboard.sessions import ViewerSessions
 from drakit.dashboard.streams import EventsBody
 from drakit.dashboard.viewers import Connect, Viewer, viewer_of
+from drakit.explain import NodeTemplates
 
 ROOT = "/dashboard"
 _API = f"{ROOT}/api/"
@@ -42,10 +43,22 @@ Ask = Callable[["Dashboard", LiveView, Request], Awaitable[questions.Answer]]
 
 
 class Dashboard:
-    """`login` is the token of whoever started it; `allow_changes` lets viewers change what they have rights to."""
+    """`login` is the token of whoever started it; `allow_changes` lets viewers change what they have rights to.
 
-    def __init__(self, connect: Connect, *, clock: Clock, login: str = "", allow_changes: bool = False) -> None:
-        self.sessions = ViewerSessions(connect, clock)
+    `templates` are kinds of nodes that what-if and suggestions may add.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        *,
+        clock: Clock,
+        login: str = "",
+        allow_changes: bool = False,
+        templates: NodeTemplates | None = None,
+    ) -> None:
+        self.sessions = ViewerSessions(connect, clock, templates)
+        self.templates = templates or {}
         self.history = ClusterHistory(clock)
         self.collector = HistoryCollector(self.history)
         self.allow_changes = allow_changes
@@ -142,7 +155,12 @@ class Dashboard:
 
 
 async def _state(dashboard: Dashboard, live: LiveView, _: Request) -> questions.Answer:
-    return {"user": live.user, "forbidden": live.forbidden, "allowChanges": dashboard.allow_changes}
+    return {
+        "user": live.user,
+        "forbidden": live.forbidden,
+        "allowChanges": dashboard.allow_changes,
+        "templates": list(dashboard.templates),
+    }
 
 
 async def _explain(_: Dashboard, live: LiveView, request: Request) -> questions.Answer:

@@ -33,7 +33,7 @@ from drakit.client import (
     Resource,
 )
 from drakit.dashboard.cells import MapCells, map_cells
-from drakit.explain import ClusterObjects
+from drakit.explain import ClusterObjects, NodeTemplates
 from drakit.informers import Informer, Informers, ListScope
 
 KINDS: tuple[Resource[Any], ...] = (NODES, SLICES, CLASSES, CLAIMS, PODS, TEMPLATES, TAINT_RULES, POD_GROUPS, EVENTS)
@@ -57,7 +57,13 @@ class CellChanges(msgspec.Struct, frozen=True, omit_defaults=True):
 class LiveView:
     """Use `live_view`, which starts and ends it."""
 
-    def __init__(self, client: Client, user: str, informers: dict[Resource[Any], Informer[Any]]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        user: str,
+        informers: dict[Resource[Any], Informer[Any]],
+        templates: NodeTemplates | None = None,
+    ) -> None:
         self.client = client
         self.user = user
         self.forbidden: tuple[str, ...] = ()
@@ -70,6 +76,7 @@ class LiveView:
         self.released: dict[str, str] = {}
         """When claims were seen to be given back, by uid."""
         self._informers = informers
+        self._templates = templates
         self._highest = 0
         self._cluster: tuple[int, ClusterObjects] | None = None
         self._cells: tuple[int, MapCells] | None = None
@@ -94,7 +101,7 @@ class LiveView:
         revision, known = self.revision, self._cluster
         if known is None or known[0] != revision:
             lists = [each.cache.all() for kind, each in self._informers.items() if kind is not EVENTS]
-            made = await asyncio.to_thread(_cluster_of, lists)
+            made = await asyncio.to_thread(_cluster_of, lists, self._templates)
             known = self._cluster = revision, made
         return known[1]
 
@@ -189,8 +196,8 @@ class LiveView:
             self._highest = max(self._highest, int(version))
 
 
-def _cluster_of(lists: list[list[Any]]) -> ClusterObjects:
-    return ClusterObjects(chain.from_iterable(lists), gates=FeatureGates.all_on())
+def _cluster_of(lists: list[list[Any]], templates: NodeTemplates | None) -> ClusterObjects:
+    return ClusterObjects(chain.from_iterable(lists), gates=FeatureGates.all_on(), templates=templates)
 
 
 def _view(obj: Any) -> Any:
@@ -198,7 +205,9 @@ def _view(obj: Any) -> Any:
 
 
 @asynccontextmanager
-async def live_view(client: Client, *, namespace: str = "") -> AsyncIterator[LiveView]:
+async def live_view(
+    client: Client, *, namespace: str = "", templates: NodeTemplates | None = None
+) -> AsyncIterator[LiveView]:
     """Raise Unauthorized for a viewer whom the server does not know. Kinds that may not be listed are left out."""
     user = await whoami(client)
     scope = ListScope(namespace=namespace)
@@ -213,7 +222,7 @@ async def live_view(client: Client, *, namespace: str = "") -> AsyncIterator[Liv
             forbidden.append(str(error))
     found = {kind: informers.of(kind, scope if kind.kind.namespaced else ListScope()) for kind in kinds}
     async with informers.running():
-        live = LiveView(client, user, found)
+        live = LiveView(client, user, found, templates)
         live.forbidden = tuple(forbidden)
         ping = asyncio.create_task(_ping(live))
         try:

@@ -15,6 +15,7 @@ from drakit.base.errors import Unavailable
 from drakit.client import Client, Unauthorized
 from drakit.dashboard.live import LiveView, live_view, whoami
 from drakit.dashboard.viewers import Connect, Viewer
+from drakit.explain import NodeTemplates
 
 LINGER_SECONDS = 30.0
 """How long a view outlives its last page: a connection that broke can resume where it was."""
@@ -30,7 +31,8 @@ class _Session:
 
 
 class ViewerSessions:
-    def __init__(self, connect: Connect, clock: Clock) -> None:
+    def __init__(self, connect: Connect, clock: Clock, templates: NodeTemplates | None = None) -> None:
+        self._templates = templates
         self._connect = connect
         self._clock = clock
         self._open: dict[Viewer, _Session] = {}
@@ -90,7 +92,8 @@ class ViewerSessions:
 
     async def _started(self, session: _Session, viewer: Viewer) -> LiveView:
         client = await session.stack.enter_async_context(Client(self._connect(viewer), clock=self._clock))
-        return await session.stack.enter_async_context(live_view(client, namespace=viewer.namespace))
+        view = live_view(client, namespace=viewer.namespace, templates=self._templates)
+        return await session.stack.enter_async_context(view)
 
     def _drop(self, viewer: Viewer, session: _Session) -> None:
         """Idempotent. The watches end; whoever still has the view sees no more changes."""

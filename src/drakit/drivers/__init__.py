@@ -9,12 +9,21 @@
 
 `drakit driver run gpu --profile h100-8` runs one. What they publish are profiles, data files in `data/profiles`:
 `load_profile("a100-mig")` has the devices, classes and claims of that machine, `profile_slices` its slices without
-any driver.
+any driver, `PROFILE_TEMPLATES` a node with all of it.
 """
 
+from drakit.drivers.nodetemplates import PROFILE_TEMPLATES
 from drakit.drivers.profiles import DeviceProfile, load_profile, parse_profile, profile_names, profile_slices
 
 DRIVERS = {name: f"drakit.drivers.{name}:{name.capitalize()}Driver" for name in ("cpu", "fabric", "gpu", "nic")}
 """Short names, each with what `drakit driver run` would be told otherwise."""
 
-__all__ = ["DRIVERS", "DeviceProfile", "load_profile", "parse_profile", "profile_names", "profile_slices"]
+__all__ = [
+    "DRIVERS",
+    "PROFILE_TEMPLATES",
+    "DeviceProfile",
+    "load_profile",
+    "parse_profile",
+    "profile_names",
+    "profile_slices",
+]

@@ -17,11 +17,10 @@ from drakit.explain.answers import (
     Suggestion,
 )
 from drakit.explain.claims import explain_claim
-from drakit.explain.cluster import ClusterObjects
+from drakit.explain.cluster import ClusterObjects, NodeTemplates
 from drakit.explain.completion import completed
 from drakit.explain.devices import Capacity, DeviceHolder, DeviceRow, DeviceState, Totals, device_rows, totals
-from drakit.explain.podgroups import explain_podgroup
-from drakit.explain.pods import explain_pod
+from drakit.explain.podgroups import explain_pod, explain_podgroup
 from drakit.explain.questions import PodPlacement, WhatIf, WhatIfAnswer
 from drakit.explain.selectorlab import ExpressionFault, ExpressionValue, SelectedDevice, SelectorLab, SelectorTrial
 from drakit.explain.utilisation import Utilisation, utilisation
@@ -39,6 +38,7 @@ __all__ = [
     "FunnelStage",
     "GivenDevice",
     "MissingDevice",
+    "NodeTemplates",
     "ObjectExplanation",
     "ObjectName",
     "PodPlacement",

@@ -126,6 +126,8 @@ class ObjectExplanation(msgspec.Struct, frozen=True, rename="camel", kw_only=Tru
     requests: tuple[RequestFunnel, ...] = ()
     missing: tuple[MissingDevice, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
+    hopeless: str = ""
+    """Why no change helps; empty where there are suggestions, or none were asked for."""
     devices: tuple[GivenDevice, ...] = ()
     members: tuple[ObjectExplanation, ...] = ()
     """Of a group, its pods."""

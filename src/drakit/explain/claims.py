@@ -14,7 +14,7 @@ from drakit.explain.answers import ObjectExplanation, Standing
 from drakit.explain.cluster import ClusterObjects
 from drakit.explain.completion import DEFAULT_SCHEDULER, completed
 from drakit.explain.given import given_devices
-from drakit.explain.pods import explained
+from drakit.explain.podgroups import explained_member
 
 _TRIAL = "uid-claim-trial"
 
@@ -34,7 +34,7 @@ def explain_claim(
         return _allocated(claim)
     waiting = next(_users(cluster, claim), None)
     pod = waiting or _trial(claim)
-    found = explained(cluster, cluster.rehearsal(), pod, suggest=suggest)
+    found = explained_member(cluster, pod, suggest=suggest)
     who = f"pod {pod.metadata.namespace}/{pod.metadata.name} waits for it" if waiting else "no pod uses it"
     return replace(found, kind="ResourceClaim", name=name, verdict=_sentence(claim, found, who))
 

@@ -6,7 +6,7 @@ Out: lookups by name, and the allocator's inventory of the same objects.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -31,14 +31,23 @@ KINDS = (
     Node, Pod, ResourceClaim, ResourceClaimTemplate, ResourceSlice, DeviceClass, DeviceTaintRule, PodGroup,
 )  # fmt: skip
 """What answers depend on."""
+NodeTemplates = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Kinds of nodes by name: the documents of a Node, its ResourceSlices and the DeviceClasses that come with them."""
 _INVENTORY = (Node, ResourceSlice, DeviceClass, DeviceTaintRule, ResourceClaim)
 
 
 class ClusterObjects:
-    """Immutable. `with_changes` gives another one."""
+    """Immutable. `with_changes` gives another one. `templates` are nodes that could be added to the cluster."""
 
-    def __init__(self, objects: Iterable[Model | Partial[Any]], *, gates: FeatureGates | None = None) -> None:
+    def __init__(
+        self,
+        objects: Iterable[Model | Partial[Any]],
+        *,
+        gates: FeatureGates | None = None,
+        templates: NodeTemplates | None = None,
+    ) -> None:
         self.gates = gates or FeatureGates.defaults()
+        self.templates: NodeTemplates = {} if templates is None else templates
         self._objects: dict[type[Model], dict[tuple[str, str], Any]] = {kind: {} for kind in KINDS}
         for each in objects:
             view: Any = each.view if isinstance(each, Partial) else each
@@ -77,7 +86,7 @@ class ClusterObjects:
         """A copy with changes. An added object replaces the one of its name."""
         gone = {_key(each) for each in remove}
         kept = (each for each in self.objects if _key(each) not in gone)
-        return ClusterObjects((*kept, *add), gates=self.gates)
+        return ClusterObjects((*kept, *add), gates=self.gates, templates=self.templates)
 
     @cached_property
     def inventory(self) -> Inventory:

@@ -22,6 +22,9 @@ def explanation_lines(found: ObjectExplanation, *, wide: bool = False) -> Iterat
     yield from _section("Requests", (line for each in found.requests for line in _request(each, wide=wide)))
     yield from _section("Held by others", _missing(found.missing, wide=wide))
     yield from _section("It would fit with", (f"- {each.text}" for each in found.suggestions))
+    if found.hopeless:
+        yield ""
+        yield f"No change makes it fit: {found.hopeless}."
     yield from _section("Members", (f"{each.name}: {each.standing.value}" for each in found.members))
 
 

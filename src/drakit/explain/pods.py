@@ -1,24 +1,30 @@
 """Why a pod waits, or where it runs and with which devices. Pure.
 
-In:  a cluster, the name of a pod.
+In:  a cluster, a pod.
 Out: an ObjectExplanation. What is said of nodes is what the scheduler's own plugins say of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from drakit.allocator import Allocator, Cause, Reasons
 from drakit.api import Pod, ResourceClaim, ResourceClaimTemplate
 from drakit.api.podclaims import claim_names
-from drakit.base.errors import NotFound
-from drakit.explain.answers import FoldedNodes, GivenDevice, MissingDevice, ObjectExplanation, RequestFunnel, Standing
+from drakit.explain.answers import (
+    FoldedNodes,
+    GivenDevice,
+    MissingDevice,
+    ObjectExplanation,
+    RequestFunnel,
+    Standing,
+    Suggestion,
+)
 from drakit.explain.cluster import ClusterObjects
-from drakit.explain.completion import completed
 from drakit.explain.funnels import Funnels
 from drakit.explain.given import given_devices
-from drakit.explain.suggestions import Trials
+from drakit.explain.remedies.trials import Trials
 from drakit.scheduler.framework import PluginStatus
 from drakit.scheduler.rehearsal import Rehearsal, RehearsedPod
 
@@ -27,19 +33,11 @@ _MAX_EXPLAINED = 500
 """How many nodes are explained device by device; of the others only the message of the scheduler is shown."""
 
 
-def explain_pod(
-    cluster: ClusterObjects, name: str, namespace: str = "default", *, suggest: bool = True
-) -> ObjectExplanation:
-    """Raise NotFound. Without `suggest` there are no suggestions; to try them takes most of the time."""
-    cluster = completed(cluster)
-    pod = cluster.find(Pod, name, namespace)
-    if pod is None:
-        raise NotFound(f'pods "{name}" not found in namespace {namespace}')
-    return explained(cluster, cluster.rehearsal(), pod, suggest=suggest)
-
-
 def explained(cluster: ClusterObjects, rehearsal: Rehearsal, pod: Pod, *, suggest: bool = True) -> ObjectExplanation:
-    """As `explain_pod`, for a cluster that `completed` returned and a rehearsal of it."""
+    """A pod by itself, in a cluster that `completed` returned and a rehearsal of it.
+
+    Without `suggest` there are no suggestions; to try them takes most of the time.
+    """
     devices = tuple(_devices(cluster, pod))
     if pod.is_terminal:
         return _placed(pod, devices, Standing.ENDED, f"has ended ({pod.status.phase})")
@@ -77,6 +75,7 @@ def _refused(
     reasons = dict(_reasons(rehearsal, checked))
     requests, missing = _funnels(cluster, rehearsal, checked, reasons)
     standing = Standing.WAITING if checked.is_gated else Standing.PENDING
+    suggestions, hopeless = helped(cluster, rehearsal, [pod]) if suggest else ((), "")
     return ObjectExplanation(
         kind="Pod",
         namespace=pod.metadata.namespace,
@@ -87,9 +86,20 @@ def _refused(
         nodes=tuple(_folded(checked.rejections, reasons)),
         requests=requests,
         missing=missing,
-        suggestions=Trials(cluster, rehearsal, checked).suggestions() if suggest else (),
+        suggestions=suggestions,
+        hopeless=hopeless,
         devices=devices,
     )
+
+
+def helped(cluster: ClusterObjects, rehearsal: Rehearsal, pods: Sequence[Pod]) -> tuple[tuple[Suggestion, ...], str]:
+    """What would make the pods fit; or why nothing does."""
+    trials = Trials(cluster, rehearsal, pods)
+    suggestions = trials.suggestions()
+    if suggestions:
+        return suggestions, ""
+    pod, message = trials.refused()
+    return (), _gate(cluster, pod, message.rstrip("."))
 
 
 def _reasons(rehearsal: Rehearsal, checked: RehearsedPod) -> Iterator[tuple[str, Reasons]]:

@@ -17,7 +17,6 @@ from drakit.api import (
     DeviceTaintRule,
     Node,
     ObjectMeta,
-    Partial,
     Pod,
     ResourceClaim,
     ResourceClaimTemplate,
@@ -30,8 +29,8 @@ from drakit.base.errors import UsageError
 from drakit.base.taints import DeviceTaint, tolerates
 from drakit.explain.cluster import ClusterObjects
 from drakit.explain.completion import completed
-from drakit.explain.nodekinds import NodeKind, kind_of_node, new_nodes
-from drakit.explain.questions import PodPlacement, WhatIf, WhatIfAnswer
+from drakit.explain.nodekinds import NodeKind, kind_of_documents, kind_of_node, new_nodes
+from drakit.explain.questions import Document, PodPlacement, WhatIf, WhatIfAnswer
 from drakit.explain.queue import PendingPods, Progress
 from drakit.explain.utilisation import utilisation
 from drakit.scheduler.rehearsal import Rehearsal, given_back
@@ -132,17 +131,18 @@ class _Plan:
         return completed(cluster.with_changes(made))
 
     def _kind(self, name: str) -> NodeKind:
-        documents = self._question.templates.get(name)
+        documents: Sequence[Document] | None = self._question.templates.get(name)
         if documents is None:
             found = kind_of_node(self._before, name)
-            if found is None:
-                raise UsageError(f'"{name}" is neither a node of the cluster nor a template')
-            return found
-        views = [_view(set_defaults(decode_plain(each).object, _NOW)) for each in documents]
-        node = next((each for each in views if isinstance(each, Node)), None)
-        if node is None:
+            if found is not None:
+                return found
+            documents = self._before.templates.get(name)
+        if documents is None:
+            raise UsageError(f'"{name}" is neither a node of the cluster nor a template')
+        kind = kind_of_documents(name, documents)
+        if kind is None:
             raise UsageError(f'template "{name}" has no Node')
-        return NodeKind(name, node, tuple(each for each in views if isinstance(each, ResourceSlice)))
+        return kind
 
     def _emptied(self, cluster: ClusterObjects, name: str) -> ClusterObjects:
         """Make the pods of a node pending again. Those of a DaemonSet stay: they belong to the node."""
@@ -175,10 +175,6 @@ class _Plan:
         return (
             self._requeued(cluster, list(_driven_out(cluster, where, taint))) if taint.effect == _EXECUTE else cluster
         )
-
-
-def _view(each: Any) -> Any:
-    return each.view if isinstance(each, Partial) else each
 
 
 def _node(cluster: ClusterObjects, name: str) -> Node:

@@ -24,6 +24,7 @@ from drakit.cli.processes.dashboards import ROOT
 from drakit.cli.processes.logs import Logged, log_to_stderr
 from drakit.client import Access
 from drakit.dashboard import Dashboard, over_http
+from drakit.drivers import PROFILE_TEMPLATES
 
 _PORT = 8001
 
@@ -52,7 +53,13 @@ async def _serve(access: Access, address: str, port: int, *, allow_changes: bool
     except OSError as error:
         raise Unavailable(f"cannot listen on {address}:{port}: {error}") from None
     login = secrets.token_urlsafe(24)
-    shown = Dashboard(over_http(access), clock=RealClock(), login=login, allow_changes=allow_changes)
+    shown = Dashboard(
+        over_http(access),
+        clock=RealClock(),
+        login=login,
+        allow_changes=allow_changes,
+        templates=PROFILE_TEMPLATES,
+    )
     listener = Listener(Logged(shown), bound)
     with listener.stopped_by_signals():
         async with shown.running():

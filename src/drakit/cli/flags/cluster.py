@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any
 
 import typer
@@ -36,6 +37,26 @@ from drakit.client import (
 from drakit.client.transport.http import Http
 from drakit.explain import ClusterObjects
 
+
+class LateTemplates(Mapping[str, Any]):
+    """The device profiles as nodes, imported when somebody asks: most commands end before."""
+
+    @cached_property
+    def _all(self) -> Mapping[str, Any]:
+        from drakit.drivers import PROFILE_TEMPLATES
+
+        return PROFILE_TEMPLATES
+
+    def __getitem__(self, name: str) -> Any:
+        return self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+
 KINDS: tuple[Resource[Any], ...] = (NODES, SLICES, CLASSES, CLAIMS, PODS, TEMPLATES, TAINT_RULES, POD_GROUPS)
 _OPTIONAL = (TAINT_RULES, POD_GROUPS)
 """Kinds that a cluster may well do without."""
@@ -58,8 +79,13 @@ def read_cluster(flags: SourceFlags, reach: ReachFlags) -> ClusterObjects:
     if flags.files:
         if reach.kubeconfig or reach.context or reach.master:
             raise UsageError("-f reads saved objects: --kubeconfig, --context and --master do not go with it")
-        return ClusterObjects((each.object for each in read_saved(flags.files, gates).objects), gates=gates)
-    return asyncio.run(_live(reach, gates))
+        return cluster_of(each.object for each in read_saved(flags.files, gates).objects)
+    return asyncio.run(_live(reach))
+
+
+def cluster_of(objects: Iterable[Any]) -> ClusterObjects:
+    """With every gate on, as nobody can know those of a server; and with the device profiles as nodes to add."""
+    return ClusterObjects(objects, gates=FeatureGates.all_on(), templates=LateTemplates())
 
 
 def namespace_of(flags: SourceFlags, reach: ReachFlags) -> str:
@@ -81,9 +107,9 @@ def live_access(reach: ReachFlags) -> Access:
     return access_of(reach)
 
 
-async def _live(reach: ReachFlags, gates: FeatureGates) -> ClusterObjects:
+async def _live(reach: ReachFlags) -> ClusterObjects:
     async with Client(Http(live_access(reach))) as client:
-        return ClusterObjects(await list_objects(client, KINDS), gates=gates)
+        return cluster_of(await list_objects(client, KINDS))
 
 
 async def list_objects(client: Client, kinds: Sequence[Resource[Any]]) -> list[Any]:

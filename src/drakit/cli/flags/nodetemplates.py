@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from drakit.api import Node, ResourceSlice, to_wire
+from drakit.api import Node, ResourceSlice
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli.flags.saved import read_saved
-from drakit.drivers import load_profile, profile_names, profile_slices
+from drakit.drivers import PROFILE_TEMPLATES
 from drakit.explain import ClusterObjects
 
-CAPACITY = {"cpu": "32", "memory": "128Gi", "ephemeral-storage": "500Gi", "pods": "110"}
-"""What a node of a profile has, as in `drakit up --cluster`."""
 Documents = tuple[Mapping[str, Any], ...]
 
 
@@ -25,15 +23,11 @@ def read_template(cluster: ClusterObjects, name: str) -> Documents:
     if Path(name).exists():
         found = read_saved([name], FeatureGates.all_on()).objects
         return tuple(each.document for each in found if isinstance(each.view, Node | ResourceSlice))
-    if name not in profile_names():
+    if name not in PROFILE_TEMPLATES:
         raise UsageError(
-            f'"{name}" is no node of the cluster, no file, and no device profile ({_some(profile_names())})'
+            f'"{name}" is no node of the cluster, no file, and no device profile ({_some(PROFILE_TEMPLATES)})'
         )
-    profile = load_profile(name)
-    capacity = {"capacity": CAPACITY, "allocatable": CAPACITY}
-    metadata = {"name": name, "labels": dict(profile.node_labels)}
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": capacity}
-    return node, *(to_wire(each) for each in profile_slices(profile, name))
+    return PROFILE_TEMPLATES[name]
 
 
 def _some(names: Any) -> str:

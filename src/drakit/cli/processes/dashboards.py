@@ -16,6 +16,7 @@ from drakit.apiserver.auth.identities import ADMIN
 from drakit.base.clock import RealClock
 from drakit.cli.processes.host import kept_token
 from drakit.dashboard import Dashboard, within_process
+from drakit.drivers import PROFILE_TEMPLATES
 
 ROOT = "/dashboard"
 
@@ -40,6 +41,7 @@ async def with_dashboard(server: Server, login: Path, *, allow_changes: bool = F
         clock=RealClock(),
         login=kept_token(login),
         allow_changes=allow_changes,
+        templates=PROFILE_TEMPLATES,
     )
     server.registry.register(dashboard.collector)
     async with dashboard.running():

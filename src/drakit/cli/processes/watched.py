@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from drakit.base.gates import FeatureGates
-from drakit.cli.flags.cluster import KINDS, live_access, served_kinds
+from drakit.cli.flags.cluster import KINDS, cluster_of, live_access, served_kinds
 from drakit.cli.flags.groups import ReachFlags
 from drakit.client import Client, Resource
 from drakit.client.transport.http import Http
@@ -24,7 +23,6 @@ PAUSE = 0.3
 
 async def watched(reach: ReachFlags, kinds: Sequence[Resource[Any]] = KINDS) -> AsyncIterator[ClusterObjects]:
     """Raise DrakitError when there is no answer at first; later on, a server that is away is waited for."""
-    gates = FeatureGates.all_on()
     async with Client(Http(live_access(reach))) as client:
         served = await served_kinds(client, kinds)
         informers, news = Informers(client), asyncio.Event()
@@ -34,6 +32,6 @@ async def watched(reach: ReachFlags, kinds: Sequence[Resource[Any]] = KINDS) -> 
             while True:
                 # Before the caches are read: a change during the read leads to another look.
                 news.clear()
-                yield ClusterObjects((each for kind in served for each in informers.of(kind).cache), gates=gates)
+                yield cluster_of(each for kind in served for each in informers.of(kind).cache)
                 await news.wait()
                 await client.clock.sleep(PAUSE)

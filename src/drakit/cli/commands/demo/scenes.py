@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from drakit.base.gates import FeatureGates
 from drakit.cli.commands.demo.failures import SceneFailed
 from drakit.cli.commands.demo.stage import OnePod, Stage
-from drakit.cli.flags.cluster import KINDS, list_objects
+from drakit.cli.flags.cluster import KINDS, cluster_of, list_objects
 from drakit.client import CLAIMS, TAINT_RULES
-from drakit.explain import ClusterObjects, explain_pod
+from drakit.explain import explain_pod
 
 __all__ = ["SCENES", "Scene", "SceneFailed"]
 
@@ -76,8 +75,7 @@ async def _refused(stage: Stage) -> Lines:
 
     said = await stage.until(told, "reason")
     objects = await stage.insist(lambda: list_objects(stage.client, KINDS))
-    # With every gate on, as the demo's cluster has them.
-    found = explain_pod(ClusterObjects(objects, gates=FeatureGates.all_on()), "greedy", stage.namespace)
+    found = explain_pod(cluster_of(objects), "greedy", stage.namespace)
     would = [f"it would fit with: {each.text}" for each in found.suggestions[:2]]
     return [f"pending: {said}", f"explained: {found.verdict}", *would]
 

@@ -13,12 +13,11 @@ from drakit.api import Event, Partial
 from drakit.base.errors import Unavailable, UsageError
 from drakit.base.gates import FeatureGates
 from drakit.cli.commands.top.feed import SavedFeed, TopFeed, live_feed
-from drakit.cli.flags.cluster import Files, live_access
+from drakit.cli.flags.cluster import Files, cluster_of, live_access
 from drakit.cli.flags.groups import ReachFlags, with_groups
 from drakit.cli.flags.saved import read_saved
 from drakit.client import Client
 from drakit.client.transport.http import Http
-from drakit.explain import ClusterObjects
 
 
 @with_groups
@@ -33,11 +32,10 @@ def top(
 
 
 def saved_feed(files: list[str]) -> SavedFeed:
-    gates = FeatureGates.all_on()
-    objects = [each.object for each in read_saved(files, gates).objects]
+    objects = [each.object for each in read_saved(files, FeatureGates.all_on()).objects]
     views = (each.view if isinstance(each, Partial) else each for each in objects)
     events = [each for each in views if isinstance(each, Event)]
-    return SavedFeed(", ".join(files), ClusterObjects(objects, gates=gates), events)
+    return SavedFeed(", ".join(files), cluster_of(objects), events)
 
 
 async def _live(reach: ReachFlags) -> None:

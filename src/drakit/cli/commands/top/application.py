@@ -41,7 +41,8 @@ class TopApplication(App[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
-        Binding("slash", "find", "Find", key_display="/"),
+        # With priority: it takes effect before the next key is given to anybody. Over ssh keys come several at once.
+        Binding("slash", "find", "Find", key_display="/", priority=True),
         Binding("d", "driver", "Driver"),
         Binding("n", "namespace", "Namespace"),
         Binding("f", "free", "Free only"),
@@ -101,10 +102,11 @@ class TopApplication(App[None]):
 
     def _draw(self) -> None:
         content, total = self.content, self.content.totals
-        problem = f" · {self._feed.problem}" if self._feed.problem else ""
+        problem = f"{self._feed.problem} · " if self._feed.problem else ""
+        # The title last: it is known, and may be long. What is behind the edge of the terminal nobody sees.
         self.query_one("#summary", Static).update(
-            f"{self._feed.title} · {total.cards} cards: {total.used} used, {total.free} free, {total.tainted} tainted"
-            f" · {counted(len(content.waiting), 'pod')} pending · showing {self.wanted}{problem}"
+            f"{problem}{total.cards} cards: {total.used} used, {total.free} free, {total.tainted} tainted"
+            f" · {counted(len(content.waiting), 'pod')} pending · showing {self.wanted} · {self._feed.title}"
         )
         self.query_one(HeatMap).show(content.rows)
         _fill(
@@ -140,10 +142,16 @@ class TopApplication(App[None]):
     def action_pods(self) -> None:
         self.query_one("#waiting", DataTable).focus()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A slash in the field is a letter like any other, and an explanation in front is not filtered."""
+        if action == "find":
+            return not isinstance(self.screen, ModalScreen) and not self.query_one("#filter", Input).display
+        return super().check_action(action, parameters)
+
     def action_find(self) -> None:
         field = self.query_one("#filter", Input)
         field.display = True
-        field.focus()
+        self.set_focus(field)
 
     async def on_input_changed(self, event: Input.Changed) -> None:
         await self._filter(text=event.value)

@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 from drakit.api import Event
 from drakit.base.errors import DrakitError
-from drakit.base.gates import FeatureGates
-from drakit.cli.flags.cluster import KINDS, served_kinds
+from drakit.cli.flags.cluster import KINDS, cluster_of, served_kinds
 from drakit.client import EVENTS, Client, Resource
 from drakit.explain import ClusterObjects
 from drakit.informers import Informer, Informers
@@ -63,7 +62,7 @@ class LiveFeed:
 
     def objects(self) -> ClusterObjects:
         found = (obj for kind, each in self._informers.items() if kind is not EVENTS for obj in each.cache.all())
-        return ClusterObjects(found, gates=FeatureGates.all_on())
+        return cluster_of(found)
 
     def events(self) -> list[Event]:
         return [each.view for each in self._informers[EVENTS].cache.all()]

@@ -135,7 +135,8 @@ def card_state(parts: Sequence[DeviceRow]) -> CardState:
 
 
 def _is_waiting(pod: Pod) -> bool:
-    return pod.status.phase == "Pending" and not pod.spec.node_name
+    # By the node, not the phase: a pod of a file that no server has seen has no phase.
+    return not pod.is_terminal and not pod.spec.node_name
 
 
 def _waiting(cluster: ClusterObjects, wanted: ScreenFilter) -> list[WaitingPod]:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from drakit.api import Pod, ResourceClaim
+from drakit.api.objects.pods import PodSpec
 from drakit.base.structs import Model
 from drakit.explain.answers import ObjectName
 from drakit.explain.cluster import ClusterObjects
@@ -20,27 +21,26 @@ from drakit.scheduler.rehearsal import given_back
 
 M = TypeVar("M", bound=Model)
 ObjectKey = tuple[type[Any], str, str]
+EditPod = Callable[[PodSpec], PodSpec]
 
 
 class Proposal:
-    """Supposed changes to a cluster. `pod` is the pod in question, with its changes."""
+    """Supposed changes to a cluster. `pods` are the pods in question, with their changes."""
 
-    def __init__(self, cluster: ClusterObjects, pod: Pod) -> None:
+    def __init__(self, cluster: ClusterObjects, pods: Sequence[Pod]) -> None:
         self._cluster = cluster
-        self._key = _key(pod)
-        self._put: dict[ObjectKey, Any] = {_key(pod): pod}
+        self._before = {_key(pod): pod for pod in pods}
+        self._put: dict[ObjectKey, Any] = dict(self._before)
         self._gone: dict[ObjectKey, Any] = {}
-        self._before = pod
 
     @property
-    def pod(self) -> Pod:
-        found: Pod = self._put[self._key]
-        return found
+    def pods(self) -> list[Pod]:
+        return [self._put[key] for key in self._before]
 
     @property
     def put(self) -> list[Any]:
-        """Objects that are new or changed; the pod only if it was changed."""
-        return [each for each in self._put.values() if each is not self._before]
+        """Objects that are new or changed; of the pods in question only those that were changed."""
+        return [each for key, each in self._put.items() if each is not self._before.get(key)]
 
     @property
     def gone(self) -> list[Any]:
@@ -71,8 +71,11 @@ class Proposal:
         self._put.pop(_key(obj), None)
         self._gone[_key(obj)] = obj
 
-    def change_pod(self, **spec: Any) -> None:
-        self.store(replace(self.pod, spec=replace(self.pod.spec, **spec)))
+    def change_pods(self, edit: EditPod) -> None:
+        for pod in self.pods:
+            spec = edit(pod.spec)
+            if spec != pod.spec:
+                self.store(replace(pod, spec=spec))
 
     def evict(self, pods: Iterable[Pod]) -> None:
         """Remove pods, and free what their claims held."""
@@ -86,6 +89,12 @@ class Proposal:
                     elif freed is not claim:
                         self.store(freed)
 
+    def free(self, claim: ResourceClaim) -> None:
+        """Take its devices away from a claim."""
+        found = self.find(ResourceClaim, claim.metadata.name, claim.metadata.namespace)
+        if found is not None:
+            self.store(replace(found, status=replace(found.status, reserved_for=(), allocation=None, devices=())))
+
 
 class Change(msgspec.Struct, frozen=True):
     """One thing that somebody could do. `text` completes "it would fit with …"."""
@@ -95,8 +104,8 @@ class Change(msgspec.Struct, frozen=True):
     apply: Callable[[Proposal], None]
 
 
-def proposed(cluster: ClusterObjects, pod: Pod, changes: Sequence[Change]) -> Proposal:
-    proposal = Proposal(cluster, pod)
+def proposed(cluster: ClusterObjects, pods: Sequence[Pod], changes: Sequence[Change]) -> Proposal:
+    proposal = Proposal(cluster, pods)
     for each in changes:
         each.apply(proposal)
     return proposal
