@@ -66,6 +66,7 @@ def test_of_one_object_25_are_told_at_once_and_then_one_every_five_minutes() -> 
     assert correlator.message(SUBJECT, NORMAL, "Same", "again") == "again"
     assert correlator.message(SUBJECT, NORMAL, "Same", "again") is None
     assert correlator.message({"uid": "v", "name": "q"}, NORMAL, "Same", "again") == "again"
+    assert correlator.message(SUBJECT, WARNING, "Same", "again") == "again", "each type has its own"
 
 
 def test_objects_of_which_nothing_is_told_any_more_are_forgotten() -> None:

@@ -4,7 +4,7 @@ In:  events as components tell them.
 Out: the event to write, which may stand for many; or none.
 
 As client-go's correlator has it: more than ten different messages of one reason about one object within ten minutes
-become one event; of one object a component tells 25 at once and then one every five minutes, repeats included.
+become one event; of one object a component tells 25 of a type at once, then one every five minutes, repeats included.
 """
 
 from __future__ import annotations
@@ -76,10 +76,11 @@ class EventCorrelator:
     def message(self, involved: Mapping[str, Any], type_: str, reason: str, message: str) -> str | None:
         """The message to write; None when too much was told of the object."""
         now = self._clock.monotonic()
-        subject = (involved.get("uid", ""), involved.get("name", ""), involved.get("fieldPath", ""))
+        # By type: an object of which too many warnings were told can still be said to be well again.
+        subject = (involved.get("uid", ""), involved.get("name", ""), type_)
         if not self._tokens_of(subject, now).take(now):
             return None
-        known = self._messages_of((*subject, type_, reason), now)
+        known = self._messages_of((*subject, reason), now)
         known.texts.add(message)
         return f"{COMBINED}{message}" if len(known.texts) > SIMILAR else message
 

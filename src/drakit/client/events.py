@@ -27,11 +27,29 @@ _MARK_LENGTH = 16
 _LONGEST_STEM = 253 - _MARK_LENGTH - 1
 
 
-def event_mark(*parts: str) -> str:
-    """What tells events about one object apart. The last part is the message; combined ones share theirs."""
+def event_name(name: str, *parts: str) -> str:
+    """The name of an event about the object of that name.
+
+    `parts` tell it from others about the object; the last one is the message, and combined ones share theirs.
+    """
     *what, message = parts
     said = COMBINED if message.startswith(COMBINED) else message
-    return hashlib.sha256("\0".join((*what, said)).encode()).hexdigest()[:_MARK_LENGTH]
+    mark = hashlib.sha256("\0".join((*what, said)).encode()).hexdigest()[:_MARK_LENGTH]
+    return f"{name[:_LONGEST_STEM].rstrip('-.')}.{mark}"
+
+
+async def write_event(client: Client, event: dict[str, Any]) -> None:
+    """Create the event; one that is there already is counted once more. Raise DrakitError."""
+    place = event["metadata"]
+    try:
+        await client.create(event)
+    except AlreadyExists:
+        changed = {"lastTimestamp": event["lastTimestamp"]}
+        if event["message"].startswith(COMBINED):  # it stands for many messages, and shows the latest
+            changed["message"] = event["message"]
+        # Components may write events and not read them: the answer to a patch tells what the count was.
+        found = await client.patch_named(EVENTS, place["name"], changed, namespace=place["namespace"])
+        await client.patch(found, {"count": found.view.count + 1})
 
 
 class EventRecorder:
@@ -53,35 +71,19 @@ class EventRecorder:
             return
         event = self._event(involved, metadata.namespace, reason, told, type_)
         try:
-            await self._write(event)
+            await write_event(self._client, event)
         except DrakitError as error:
             log.warning("event %s about %s is lost: %s", reason, event["metadata"]["name"], error)
 
-    async def _write(self, event: dict[str, Any]) -> None:
-        try:
-            await self._client.create(event)
-        except AlreadyExists:
-            # One event stands for many messages: it shows the latest.
-            latest = event["message"] if event["message"].startswith(COMBINED) else ""
-            place = event["metadata"]
-            await self._repeat(place["name"], place["namespace"], event["lastTimestamp"], latest)
-
-    async def _repeat(self, name: str, namespace: str, now: str, message: str) -> None:
-        # Components may write events and not read them: the answer to a patch tells what the count was.
-        changed = {"lastTimestamp": now, **({"message": message} if message else {})}
-        found = await self._client.patch_named(EVENTS, name, changed, namespace=namespace)
-        await self._client.patch(found, {"count": found.view.count + 1})
-
     def _event(self, involved: dict[str, str], namespace: str, reason: str, message: str, type_: str) -> dict[str, Any]:
         now = format_time(self._clock.now())
-        mark = event_mark(involved["uid"], type_, reason, message)
         if namespace:
             involved["namespace"] = namespace
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {
-                "name": f"{involved['name'][:_LONGEST_STEM].rstrip('-.')}.{mark}",
+                "name": event_name(involved["name"], involved["uid"], type_, reason, message),
                 "namespace": namespace or _PLACE_OF_CLUSTER_OBJECTS,
             },
             "involvedObject": involved,

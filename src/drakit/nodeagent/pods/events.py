@@ -1,7 +1,8 @@
 """Events about pods: what `kubectl describe` shows.
 
 In:  a pod, a reason, a message, the container it is about.
-Out: Events in the pod's namespace, written beside the work that tells them. The same thing again raises the count.
+Out: Events in the pod's namespace, written beside the work that tells them. The same thing again raises the count, many
+     similar ones become one, and of a pod that will not stop less is told.
 
 An event that cannot be written is logged; it never holds up a pod.
 """
@@ -9,7 +10,6 @@ An event that cannot be written is logged; it never holds up a pod.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections import deque
 from dataclasses import dataclass
@@ -18,17 +18,19 @@ from typing import Any
 from drakit.api.text.times import format_time
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError
-from drakit.client import EVENTS, AlreadyExists, Client
+from drakit.client import Client, V
+from drakit.client.correlation import EventCorrelator
+from drakit.client.events import NORMAL as NORMAL
+from drakit.client.events import WARNING as WARNING
+from drakit.client.events import event_name, write_event
 from drakit.nodeagent.runtimes.contract import PodIdentity
 
 log = logging.getLogger("drakit.nodeagent")
 
-NORMAL, WARNING = "Normal", "Warning"
 COMPONENT = "kubelet"
 """Tools look for the kubelet's events by this name."""
-_MARK_LENGTH = 16
-_LONGEST_STEM = 253 - _MARK_LENGTH - 1
 _MOST_WAITING = 1000
+_LONGEST_MESSAGE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class EventLog:
         self._client = client
         self._clock = clock
         self._node = node
+        self._correlator = EventCorrelator(clock)
         self._waiting: deque[_Told] = deque(maxlen=_MOST_WAITING)
         self._wake = asyncio.Event()
 
@@ -62,14 +65,18 @@ class EventLog:
         }
         if container:
             involved["fieldPath"] = f"spec.{field}{{{container}}}"
-        self._tell(_Told(involved, type_, reason, message))
+        self._tell(involved, type_, reason, message)
 
     def about_node(self, type_: str, reason: str, message: str) -> None:
         involved = {"kind": "Node", "apiVersion": "v1", "name": self._node, "uid": self._node}
-        self._tell(_Told(involved, type_, reason, message))
+        self._tell(involved, type_, reason, message)
 
-    def _tell(self, told: _Told) -> None:
-        self._waiting.append(told)
+    def _tell(self, involved: dict[str, str], type_: str, reason: str, message: str) -> None:
+        told = self._correlator.message(involved, type_, reason, message[:_LONGEST_MESSAGE])
+        if told is None:
+            log.log(V[2], "event %s about %s is one of too many: %s", reason, involved["name"], message)
+            return
+        self._waiting.append(_Told(involved, type_, reason, told[:_LONGEST_MESSAGE]))
         self._wake.set()
 
     async def run(self) -> None:
@@ -84,34 +91,24 @@ class EventLog:
         while self._waiting:
             told = self._waiting.popleft()
             try:
-                await self._write(self._event(told))
+                await write_event(self._client, self._event(told))
             except DrakitError as error:
                 log.warning("event %s about %s is lost: %s", told.reason, told.involved["name"], error)
 
-    async def _write(self, event: dict[str, Any]) -> None:
-        metadata = event["metadata"]
-        try:
-            await self._client.create(event)
-        except AlreadyExists:
-            # The agent may write events and not read them: the answer to a patch tells what the count was.
-            change = {"lastTimestamp": event["lastTimestamp"]}
-            found = await self._client.patch_named(EVENTS, metadata["name"], change, namespace=metadata["namespace"])
-            await self._client.patch(found, {"count": found.view.count + 1})
-
     def _event(self, told: _Told) -> dict[str, Any]:
         now = format_time(self._clock.now())
-        parts = (told.involved["uid"], told.involved.get("fieldPath", ""), told.type, told.reason, told.message)
-        mark = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_MARK_LENGTH]
+        involved = told.involved
+        parts = (involved["uid"], involved.get("fieldPath", ""), told.type, told.reason, told.message)
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {
-                "name": f"{told.involved['name'][:_LONGEST_STEM].rstrip('-.')}.{mark}",
-                "namespace": told.involved.get("namespace", "default"),
+                "name": event_name(involved["name"], *parts),
+                "namespace": involved.get("namespace", "default"),
             },
-            "involvedObject": told.involved,
+            "involvedObject": involved,
             "reason": told.reason,
-            "message": told.message[:1024],
+            "message": told.message,
             "type": told.type,
             "count": 1,
             "firstTimestamp": now,
