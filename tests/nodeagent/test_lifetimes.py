@@ -81,6 +81,30 @@ async def test_an_ephemeral_container_starts_in_the_running_pod_without_its_devi
 
 
 @on_loop
+async def test_an_ephemeral_container_shares_the_processes_of_its_target() -> None:
+    async with scene() as it:
+        await it.driver()
+        await it.start()
+        await debug(it, "debugger", targetContainerName="main")
+        found = {each.name: each for each in await it.it.runtime.containers()}
+        assert it.it.runtime.targets == {found["debugger"].id: found["main"].id}
+
+
+@on_loop
+async def test_an_ephemeral_container_waits_for_a_target_that_has_not_been_started() -> None:
+    async with scene() as it:
+        await it.driver()
+        await it.start()
+        await debug(it, "debugger", targetContainerName="nobody")
+        await it.it.run_for(0.9)
+        assert it.events("Failed") == ["Error: unable to find target container nobody"]
+        await it.it.run_for(0.2)
+        (status,) = await ephemeral(it)
+        reason = {"reason": "CreateContainerConfigError", "message": "unable to find target container nobody"}
+        assert status["state"]["waiting"] == reason
+
+
+@on_loop
 async def test_an_ephemeral_container_runs_once_and_does_not_keep_the_pod() -> None:
     async with scene() as it:
         await it.driver()

@@ -307,19 +307,22 @@ class NamespaceOption(_message.Message):
     NETWORK_FIELD_NUMBER: _builtins.int
     PID_FIELD_NUMBER: _builtins.int
     IPC_FIELD_NUMBER: _builtins.int
+    TARGET_ID_FIELD_NUMBER: _builtins.int
     network: Global___NamespaceMode.ValueType
     pid: Global___NamespaceMode.ValueType
     ipc: Global___NamespaceMode.ValueType
+    target_id: _builtins.str
     def __init__(
         self,
         *,
         network: Global___NamespaceMode.ValueType = ...,
         pid: Global___NamespaceMode.ValueType = ...,
         ipc: Global___NamespaceMode.ValueType = ...,
+        target_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ipc", b"ipc", "network", b"network", "pid", b"pid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ipc", b"ipc", "network", b"network", "pid", b"pid", "target_id", b"target_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

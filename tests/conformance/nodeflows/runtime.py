@@ -48,6 +48,11 @@ class ScriptedRuntime:
         self.usages: dict[str, ContainerUsage] = {}
         """What each container of a pod takes, by the pod's name."""
 
+    @property
+    def targets(self) -> dict[str, str]:
+        """Which container looks into which, by their ids."""
+        return {container: config.target for container, config in self._configs.items() if config.target}
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -30,6 +30,7 @@ from drakit.nodeagent.runtimes.contract import (
 )
 from drakit.nodeagent.runtimes.cri import CriRuntime
 from drakit.nodeagent.runtimes.cri.support import why_without_cdi
+from drakit.pluginapi import cri_v1_pb2 as cri
 from tests.nodeagent.runtimes.criserver import CriServer, Script
 from tests.nodeagent.runtimes.scene import POD, end, find, on_loop, output, run, shell, start, write_cdi
 
@@ -78,6 +79,15 @@ async def test_cdi_ids_go_into_their_field_in_order_and_are_applied(tmp_path: Pa
         (request,) = server.requests("CreateContainer")
     assert [device.name for device in request.config.CDI_devices] == ids
     assert text == 'a\n{"kind": "DeviceMetadata"}\n'
+
+
+@on_loop
+async def test_a_container_that_looks_into_another_says_which(tmp_path: Path) -> None:
+    async with connected(tmp_path) as (runtime, server):
+        await start(runtime, tmp_path, tool("true", target="the-target"))
+        (request,) = server.requests("CreateContainer")
+        options = request.config.linux.security_context.namespace_options
+        assert (options.pid, options.target_id) == (cri.TARGET, "the-target")
 
 
 @on_loop

@@ -135,6 +135,17 @@ async def test_exec_stop_and_exit_codes(tmp_path: Path, root_file_system: Path) 
 
 
 @on_loop
+async def test_a_container_sees_the_processes_of_its_target(tmp_path: Path, root_file_system: Path) -> None:
+    async with runtime_in(tmp_path, root_file_system) as runtime:
+        target = await start(runtime, tmp_path, tiny("exec sleep 1000"))
+        looks = tiny("read -r line < /proc/1/comm; echo $line", target=target, name="debug", log_path="debug/0.log")
+        assert (await run(runtime, tmp_path, looks))[1] == "sleep\n"
+        await runtime.stop_container(target, grace=0)
+        with pytest.raises(RuntimeRefusal, match='target container "main" does not run'):
+            await start(runtime, tmp_path, looks)
+
+
+@on_loop
 async def test_a_container_that_ignores_the_request_is_killed(tmp_path: Path, root_file_system: Path) -> None:
     async with runtime_in(tmp_path, root_file_system) as runtime:
         container = await start(runtime, tmp_path, tiny("sleep 1000"))  # a first process without a handler

@@ -52,9 +52,11 @@ async def container_config(
     objects: ObjectSource,
     cdi_devices: Sequence[str] = (),
     attempt: int = 0,
+    target: str = "",
     on_event: Callable[[str, str], None] = lambda _reason, _message: None,
 ) -> ContainerConfig:
-    """`on_event` gets reason and message of what is left out without being refused."""
+    """`target` is the id of the container whose processes it shares. `on_event` gets reason and message of what is
+    left out without being refused."""
     security = _security(pod, container)
     environment = await environment_of(pod, container, objects=objects, node=settings.node)
     if environment.skipped:
@@ -67,6 +69,7 @@ async def container_config(
         pod=identity(pod),
         name=container["name"],
         attempt=attempt,
+        target=target,
         role=role_of(pod, container["name"]),
         image=container.get("image", ""),
         command=[expand(word, env) for word in container.get("command") or ()],

@@ -1,9 +1,14 @@
-"""When a worker tries again after a failure: 1 s, 2 s, 4 s, ... at most 10 s."""
+"""When a worker looks at its pod again; after a failure: 1 s, 2 s, 4 s, ... at most 10 s."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+AGAIN = 0.0
+AT_ONCE = 1e-9
+"""A wait like any other: the least of several counts."""
+NEVER = None
+"""When something changes."""
 FIRST_SECONDS = 1.0
 LONGEST_SECONDS = 10.0
 

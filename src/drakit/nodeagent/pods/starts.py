@@ -3,7 +3,8 @@
 In:  a pod, one of its containers, the sandbox it goes into.
 Out: a running container, with the events that a kubelet makes on the way; or StartFailed with the waiting reason.
 
-StartFailed    (Retryable) the container does not run; carries why, for its status
+StartFailed      (Retryable) the container does not run; carries why, for its status
+TargetUnknown    (Retryable) the container that an ephemeral one is to look into has never been started
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from drakit.nodeagent.devices.allocation import DeviceAllocation, DeviceGrant, D
 from drakit.nodeagent.metrics import AgentMetrics
 from drakit.nodeagent.pods.containerstatuses import Waiting
 from drakit.nodeagent.pods.events import NORMAL, WARNING, EventLog
+from drakit.nodeagent.pods.runtimeview import RuntimeView
 from drakit.nodeagent.runtimes.contract import ContainerConfig, ImageUnavailable, Runtime, RuntimeRefusal, SandboxInfo
 
 Document = Mapping[str, Any]
@@ -45,6 +47,10 @@ class StartFailed(Retryable):
         self.waiting = waiting
 
 
+class TargetUnknown(Retryable):
+    """There is no container of that name, or not yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """One start of a container."""
@@ -56,6 +62,7 @@ class Start:
     attempt: int
     volumes: Mapping[str, Path]
     node: NodeFacts
+    view: RuntimeView
 
 
 class ContainerStarts:
@@ -144,9 +151,10 @@ class ContainerStarts:
                 objects=self._objects,
                 cdi_devices=cdi_ids(self._records, start.pod, start.container, extended=self._extended),
                 attempt=start.attempt,
+                target=self._target(start),
                 on_event=lambda reason, message: self._tell(start, WARNING, reason, message),
             )
-        except DevicesUnavailable as error:
+        except (DevicesUnavailable, TargetUnknown) as error:
             raise self._failed(start, Waiting("CreateContainerConfigError", str(error))) from None
         except ClaimUnknown as error:
             raise self._failed(start, Waiting("CreateContainerConfigError", f"internal error: {error}")) from None
@@ -160,6 +168,14 @@ class ContainerStarts:
             raise self._failed(start, Waiting(reason, str(error))) from None
         self._tell(start, NORMAL, "Created", "Container created")
         return container_id
+
+    def _target(self, start: Start) -> str:
+        """The id of the container whose processes an ephemeral container is to see; empty for none."""
+        name = self._document(start).get("targetContainerName")
+        target = start.view.latest(name) if name else None
+        if name and target is None:
+            raise TargetUnknown(f"unable to find target container {name}")
+        return "" if target is None else target.id
 
     async def _post_start(self, start: Start, container_id: str) -> None:
         target = HandlerTarget(container_id, self._document(start), start.sandbox.ip)

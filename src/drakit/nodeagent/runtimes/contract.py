@@ -154,6 +154,8 @@ class ContainerConfig:
     name: str
     attempt: int = 0
     """0 for the first start, one more for every restart."""
+    target: str = ""
+    """The id of a container whose processes it sees, and which sees its own; empty: those of its own alone."""
     role: ContainerRole = ContainerRole.MAIN
     image: str = ""
     command: Sequence[str] = ()

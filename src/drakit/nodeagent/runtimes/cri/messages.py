@@ -183,7 +183,9 @@ def _security(config: ContainerConfig, host_network: bool) -> cri.LinuxContainer
     network = cri.NODE if host_network else cri.POD
     return cri.LinuxContainerSecurityContext(
         privileged=config.privileged,
-        namespace_options=cri.NamespaceOption(network=network, pid=cri.CONTAINER, ipc=cri.POD),
+        namespace_options=cri.NamespaceOption(
+            network=network, pid=cri.TARGET if config.target else cri.CONTAINER, ipc=cri.POD, target_id=config.target
+        ),
         run_as_user=None if config.run_as_user is None else cri.Int64Value(value=config.run_as_user),
         run_as_group=None if config.run_as_group is None else cri.Int64Value(value=config.run_as_group),
         readonly_rootfs=config.read_only_root,

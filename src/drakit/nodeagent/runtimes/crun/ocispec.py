@@ -28,8 +28,14 @@ _READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tr
 _FROM_THE_NODE = ("/etc/resolv.conf", "/etc/hosts")
 
 
-def oci_spec(config: ContainerConfig, image: LocalImage, edits: CdiEdits, *, hostname: str) -> dict[str, Any]:
-    """Raises RuntimeRefusal when neither pod nor image has a command, or a user name cannot be read."""
+def oci_spec(
+    config: ContainerConfig, image: LocalImage, edits: CdiEdits, *, hostname: str, target: int = 0
+) -> dict[str, Any]:
+    """`target` is a process whose pid namespace the container joins.
+
+    Raises RuntimeRefusal when neither pod nor image has a command, or a user name cannot be read.
+    """
+    joined = {"pid": {"path": f"/proc/{target}/ns/pid"}} if target else {}
     return {
         "ociVersion": "1.0.2",
         "process": _process(config, image, edits, hostname),
@@ -39,7 +45,7 @@ def oci_spec(config: ContainerConfig, image: LocalImage, edits: CdiEdits, *, hos
         "hooks": _hooks(edits),
         "linux": {
             # No network namespace: there is no CNI here, the pod uses the network of the node.
-            "namespaces": [{"type": kind} for kind in ("pid", "mount", "uts", "ipc")],
+            "namespaces": [{"type": kind, **joined.get(kind, {})} for kind in ("pid", "mount", "uts", "ipc")],
             "devices": [_device(node) for node in edits.device_nodes],
             "maskedPaths": [] if config.privileged else _MASKED,
             "readonlyPaths": [] if config.privileged else _READ_ONLY,

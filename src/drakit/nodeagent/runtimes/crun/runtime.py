@@ -88,7 +88,8 @@ class CrunRuntime(SupervisedRuntime):
         image = await asyncio.to_thread(self._images.find, config.image)
         sandbox = self._sandboxes[record.sandbox_id].config
         edits = self._cdi.resolve(config.cdi_devices)
-        spec = oci_spec(config, image, edits, hostname=sandbox.hostname or config.pod.name)
+        target = self._target(config.target) if config.target else 0
+        spec = oci_spec(config, image, edits, hostname=sandbox.hostname or config.pod.name, target=target)
         bundle = directory / "bundle"
         overlay = await self._root_file_system(image.root, bundle)
         (bundle / "config.json").write_bytes(msgspec.json.encode(spec))
@@ -118,6 +119,14 @@ class CrunRuntime(SupervisedRuntime):
             "hooks": [],
             "state": {},
         }
+
+    def _target(self, container_id: str) -> int:
+        """The process of a container that runs."""
+        container = self._known(container_id)
+        pid = self._pid(container)
+        if pid is None:
+            raise RuntimeRefusal(f'target container "{container.record.config.name}" does not run')
+        return pid
 
     async def _root_file_system(self, image: Path, bundle: Path) -> dict[str, str] | None:
         """A layer of its own over the image's files; a copy of them where there is no overlay."""
@@ -157,15 +166,18 @@ class CrunRuntime(SupervisedRuntime):
         return shim_argv("hide", msgspec.json.encode([_UNIFIED]).decode(), *argv)
 
     def _signal(self, container: Supervised, number: signal.Signals) -> None:
-        """Signal the init process of the container: the child of crun that is named in the pid file."""
+        if (pid := self._pid(container)) is not None:
+            os.kill(pid, number)
+
+    def _pid(self, container: Supervised) -> int | None:
+        """The init process of the container: the child of crun that is named in the pid file. None: it has ended."""
         try:
             pid = int((container.directory / "pid").read_text())
         except (OSError, ValueError):
-            return
+            return None
         running = container.running
         # The pid may belong to another process by now. A child of our crun process can only be the container.
-        if running is not None and parents().get(pid) == running.pid.pid:
-            os.kill(pid, number)
+        return pid if running is not None and parents().get(pid) == running.pid.pid else None
 
     def _stop_signal(self, container: Supervised) -> str:
         """The pod's, or else the image's."""
