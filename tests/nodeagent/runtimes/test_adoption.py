@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from drakit.nodeagent.runtimes.contract import ContainerState, SandboxState
+from drakit.nodeagent.runtimes.shim.kernel import start_time
 from drakit.nodeagent.runtimes.supervised import records
 from drakit.nodeagent.runtimes.supervised.records import ExitFile, ProcessPart, RunningFile
 from tests.builders.powercut import power_cut
@@ -97,6 +98,21 @@ async def test_a_container_whose_shim_was_killed_is_gone_and_said_to_be_unknown(
             while Path(f"/proc/{names.pid.pid}/exe").exists():
                 await asyncio.sleep(0.01)
         await remove_all(runtime)
+
+
+@on_loop
+async def test_a_container_of_another_user_dies_with_its_shim_too(tmp_path: Path) -> None:
+    user = 65534 if os.geteuid() == 0 else os.geteuid()
+    for parent in (tmp_path, *list(tmp_path.parents)[:3]):
+        parent.chmod(0o755)
+    async with process_runtime(tmp_path) as runtime:
+        config = shell("exec sleep 1000", run_as_user=user, working_dir="/")
+        container = await start(runtime, tmp_path, config)
+    names = running(tmp_path, container)
+    os.kill(names.shim.pid, signal.SIGKILL)  # no agent is there that would end what is left
+    async with asyncio.timeout(20):
+        while start_time(names.pid.pid) == names.pid.start:
+            await asyncio.sleep(0.01)
 
 
 @on_loop

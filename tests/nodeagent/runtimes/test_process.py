@@ -228,6 +228,31 @@ async def test_an_unknown_device_is_refused_and_leaves_nothing(tmp_path: Path) -
 
 
 @on_loop
+async def test_hooks_run_in_the_order_of_oci_each_in_its_namespace(tmp_path: Path) -> None:
+    """The container's namespaces and mounts are made before the first hook; those of the node side run outside."""
+    (tmp_path / "file").write_text("mounted")
+    inside = "/drakit-hooks/file"
+    hooks = []
+    for stage in ("startContainer", "createContainer", "createRuntime", "prestart"):
+        state = """pid=$(sed 's/.*"pid": *\\([0-9]*\\).*/\\1/')"""
+        seen = f"$(readlink /proc/self/ns/mnt) $(readlink /proc/$pid/ns/mnt) $(cat {inside} 2> /dev/null)"
+        script = f"{state}; echo {stage} {seen} >> {tmp_path}/order"
+        hooks.append({"hookName": stage, "path": "/bin/sh", "args": ["sh", "-c", script]})
+    mount = {"hostPath": str(tmp_path / "file"), "containerPath": inside, "options": ["ro", "bind"]}
+    write_cdi(tmp_path, [{"name": "a", "containerEdits": {"hooks": hooks, "mounts": [mount]}}])
+    async with process_runtime(tmp_path) as runtime:
+        await run(runtime, tmp_path, shell("true", cdi_devices=["vendor.com/gpu=a"]))
+        await remove_all(runtime)
+    ran = [f"{line} ".split(" ")[:4] for line in (tmp_path / "order").read_text().splitlines()]
+    assert [line[0] for line in ran] == ["prestart", "createRuntime", "createContainer", "startContainer"]
+    node = str(Path("/proc/self/ns/mnt").readlink())
+    assert [own == node for _, own, _, _ in ran] == [True, True, False, False]
+    [container] = {of_container for _, _, of_container, _ in ran}
+    assert container != node
+    assert [line[3] == "mounted" for line in ran] == [False, False, True, True]
+
+
+@on_loop
 async def test_a_failing_hook_keeps_the_container_from_starting(tmp_path: Path) -> None:
     hook = {"hookName": "createRuntime", "path": "/bin/sh", "args": ["sh", "-c", "echo broken >&2; exit 4"]}
     write_cdi(tmp_path, [{"name": "a", "containerEdits": {"hooks": [hook]}}])

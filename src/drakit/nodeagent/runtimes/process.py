@@ -183,9 +183,11 @@ class ProcessRuntime(SupervisedRuntime):
             ProcessName(container.running.pid.pid, container.running.pid.start).send(number, group=True)
 
     async def _end_rest(self, container: Supervised) -> None:
-        """Kill what is left of the session. The main process died with its shim, its children may still run."""
+        """Kill what is left of the session: the main process dies with its shim, its children may still run."""
         # After a reboot the session id belongs to other processes.
         if container.running is not None and container.running.boot == self._boot:
+            # A program with the rights of another user (setuid) does not die by itself.
+            ProcessName(container.running.pid.pid, container.running.pid.start).send(signal.SIGKILL)
             _kill_session(container.running.pid.pid)
 
     async def _clean_up(self, container: Supervised) -> None:

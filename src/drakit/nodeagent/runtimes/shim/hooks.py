@@ -11,11 +11,11 @@ class HookError(Exception):
 
 
 def run_hooks(launch: dict[str, Any], stages: tuple[str, ...], *, status: str, pid: int = 0) -> None:
-    """In their order; the first that fails ends it."""
+    """Stage by stage, each in the order of the document; the first that fails ends it."""
     state = json.dumps({**launch.get("state", {}), "status": status, "pid": pid}).encode()
-    for hook in launch.get("hooks") or ():
-        if hook["stage"] in stages:
-            _run(hook, state)
+    hooks = launch.get("hooks") or ()
+    for hook in (hook for stage in stages for hook in hooks if hook["stage"] == stage):
+        _run(hook, state)
 
 
 def _run(hook: dict[str, Any], state: bytes) -> None:

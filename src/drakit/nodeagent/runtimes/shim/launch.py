@@ -27,6 +27,20 @@ class LaunchFailed(Exception):
     """The program does not run."""
 
 
+class Doorway:
+    """How the child and its parent, `shim`, wait for each other."""
+
+    def __init__(self, shim: int, say: int, gate: int) -> None:
+        self.shim = shim
+        self._say = say
+        self._gate = gate
+
+    def wait(self) -> None:
+        """Tell that the namespaces are made; return when the hooks of the node side have run."""
+        os.write(self._say, b"m")
+        os.read(self._gate, 1)
+
+
 class StandardStreams:
     """Our ends; `stdin` is -1 without one, `stderr` with a tty. With a tty `stdin` and `stdout` are the same."""
 
@@ -39,21 +53,31 @@ class StandardStreams:
 
 
 def start(launch: dict[str, Any]) -> tuple[int, StandardStreams]:
+    """Run the container's program, in the order of OCI:
+
+    namespaces, mounts, devices -> prestart and createRuntime hooks, out here -> createContainer and startContainer
+    hooks, in there -> the program.
+    """
     ours, theirs = _open_streams(tty=launch["tty"], stdin=launch["stdin"])
-    # `report` ends without a byte when the program was executed, or has the error. `gate` holds the child back until
-    # the hooks of the node side have run.
+    # `report` ends without a byte when the program was executed, or has the error. The child writes to `made` when its
+    # namespaces are made, and waits at `gate` until the hooks of the node side have run.
     report, tell = os.pipe()
+    made, say = os.pipe()
     gate, go = os.pipe()
+    shim = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become(launch, theirs, gate, tell)
-    for descriptor in {*theirs, tell, gate}:
+        _become(launch, theirs, Doorway(shim, say, gate), tell)
+    for descriptor in {*theirs, tell, say, gate}:
         os.close(descriptor)
     try:
-        run_hooks(launch, ("prestart", "createRuntime"), status="creating", pid=pid)
+        if os.read(made, 1):  # nothing: it failed before, and its report says why
+            run_hooks(launch, ("prestart", "createRuntime"), status="creating", pid=pid)
     except HookError as error:
         _abandon(pid)
         raise LaunchFailed(str(error)) from None
+    finally:
+        os.close(made)
     _open_gate(go)
     # No race with exec: our copy of `tell` is closed above, and the one of the child closes on exec.
     message = _read_all(report)
@@ -100,12 +124,14 @@ def _open_streams(*, tty: bool, stdin: bool) -> tuple[StandardStreams, tuple[int
     return StandardStreams(into, out, err, tty=False), (their_in, their_out, their_err)
 
 
-def _become(launch: dict[str, Any], streams: tuple[int, int, int], gate: int, tell: int) -> NoReturn:
+def _become(launch: dict[str, Any], streams: tuple[int, int, int], doorway: Doorway, tell: int) -> NoReturn:
     """In the child: turn into the container's program, or report why not."""
     try:
-        _prepare(launch, gate)
+        _prepare(launch, doorway)
         _take_streams(streams, tty=launch["tty"])
         _drop_rights(launch)
+        # Once more: the kernel forgets it when the user changes.
+        _die_with(doorway.shim)
         _reset_signals()
         # The successful exec closes it, which is what the parent waits for.
         os.set_inheritable(tell, False)
@@ -115,10 +141,10 @@ def _become(launch: dict[str, Any], streams: tuple[int, int, int], gate: int, te
     os._exit(_NOT_RUN)
 
 
-def _prepare(launch: dict[str, Any], gate: int) -> None:
+def _prepare(launch: dict[str, Any], doorway: Doorway) -> None:
     # A session of its own: the group can be signalled as a whole, and a tty can become its controlling terminal.
     os.setsid()
-    kernel.die_with_parent(signal.SIGKILL)
+    _die_with(doorway.shim)
     # Before the program runs: a process that it forks is then in the cgroup as well.
     for file in launch["cgroups"]:
         _write(file, str(os.getpid()))
@@ -126,11 +152,17 @@ def _prepare(launch: dict[str, Any], gate: int) -> None:
     namespace = launch["namespace"]
     if namespace != "none":
         kernel.enter_new_namespaces(as_user=namespace == "user")
-    # Wait for the createRuntime hooks: OCI runs them before the root is changed.
-    os.read(gate, 1)
-    if namespace != "none":
         _arrange_files(launch)
+    doorway.wait()
+    run_hooks(launch, ("createContainer",), status="creating", pid=os.getpid())
     run_hooks(launch, ("startContainer",), status="created", pid=os.getpid())
+
+
+def _die_with(shim: int) -> None:
+    """No process of a container outlives its shim."""
+    kernel.die_with_parent(signal.SIGKILL)
+    if os.getppid() != shim:  # it died before it could be watched
+        os._exit(_NOT_RUN)
 
 
 def _arrange_files(launch: dict[str, Any]) -> None:
@@ -142,7 +174,6 @@ def _arrange_files(launch: dict[str, Any]) -> None:
     if overlay := launch.get("overlay"):
         options = ",".join(f"{name}={overlay[name]}" for name in ("lowerdir", "upperdir", "workdir"))
         kernel.mount("overlay", overlay["target"], "overlay", options=options)
-    run_hooks(launch, ("createContainer",), status="creating", pid=os.getpid())
     FileView(launch["scratch"]).apply(launch["mounts"], launch["devices"])
 
 
