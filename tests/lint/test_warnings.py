@@ -359,6 +359,43 @@ def test_a_node_with_plugin_and_slices_for_one_name_is_named() -> None:
     assert warnings(named, node, device_slice({"name": "a"}, node="node-b")) == []
 
 
+def asking_pod(amount: str, name: str = "example.com/gpu") -> dict[str, Any]:
+    pod = pod_document("p")
+    pod["spec"]["containers"][0]["resources"] = {"requests": {name: amount}, "limits": {name: amount}}
+    return pod
+
+
+def node_with(name: str = "node-a", **allocatable: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": allocatable}}
+
+
+@pytest.mark.parametrize("name", ["example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"])
+def test_a_pod_that_asks_for_more_of_an_extended_resource_than_any_node_has_is_named(name: str) -> None:
+    named = class_document("gpu", fields={"extendedResourceName": "example.com/gpu"})
+    two = device_slice({"name": "a"}, {"name": "b"})
+    found = [("count-too-large", f"spec.containers[0].resources.requests[{name}]")]
+    assert warnings(named, two, asking_pod("3", name)) == found
+    assert warnings(named, two, asking_pod("2", name)) == []
+    assert warnings(named, asking_pod("3", name)) == []
+    plugin = node_with("node-b", **{name: "3"})
+    assert warnings(named, two, plugin, asking_pod("3", name)) == []
+
+
+def test_a_device_that_takes_more_than_its_node_has_is_named() -> None:
+    by_device = {"name": "a", "nodeAllocatableResourceMappings": {"cpu": {"allocationMultiplier": "8"}}}
+    capacity = {"memory": {"value": "64Gi"}}
+    by_amount = {
+        "name": "b", "capacity": capacity, "nodeAllocatableResourceMappings": {"memory": {"capacityKey": "memory"}},
+    }  # fmt: skip
+    published = device_slice(by_device, by_amount)
+    place = "spec.devices[{}].nodeAllocatableResourceMappings[{}]".format
+    found = [("device-too-large", place(0, "cpu")), ("device-too-large", place(1, "memory"))]
+    assert warnings(published, node_with(cpu="4", memory="32Gi")) == found
+    assert warnings(published, node_with(cpu="8", memory="64Gi")) == []
+    assert warnings(published) == []
+    assert warnings(device_slice({**by_amount, "allowMultipleAllocations": True}), node_with(memory="1Gi")) == []
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("pcieRoot", {"int": 3}), ("pcieRoot", {"string": "root-1"}), ("pciBusID", {"string": "3b:00"})],

@@ -9,8 +9,9 @@ from drakit.api.text.problems import Malformed
 from drakit.base.gates import FeatureGates
 from drakit.lint.cluster import Cluster
 from drakit.lint.consistency import check_extended_resources, check_pools, check_repeated
-from drakit.lint.extendedresources import check_implicit_names, check_two_providers
+from drakit.lint.extendedresources import check_amounts, check_implicit_names, check_two_providers
 from drakit.lint.findings import Draft, Finding, Report, Severity, in_order, locate, refuse
+from drakit.lint.nodeshares import check_shares
 from drakit.lint.requests import check_requests, check_selectors
 from drakit.lint.servererrors import check_manifest
 from drakit.manifests import Manifest, ManifestText, parse_manifests
@@ -22,6 +23,8 @@ _TOGETHER = (
     check_two_providers,
     check_selectors,
     check_requests,
+    check_amounts,
+    check_shares,
 )
 
 

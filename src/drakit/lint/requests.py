@@ -76,7 +76,7 @@ def _check_request(cluster: Cluster, manifest: Manifest, path: str, asked: Asked
         return
     if cluster.lacks_nodes:
         return
-    counts = [(_count_on(cluster, name, selectors), name) for name in cluster.nodes]
+    counts = [(count_on(cluster, name, selectors), name) for name in cluster.nodes]
     most, node = max(counts)
     if asked.count > most:
         where = f"{node} has {most}" if node else f"there are {most}"
@@ -84,7 +84,7 @@ def _check_request(cluster: Cluster, manifest: Manifest, path: str, asked: Asked
         yield warn(manifest, "count-too-large", f"{path}.count", message)
 
 
-def _count_on(cluster: Cluster, node: str, selectors: Sequence[Selector]) -> float:
+def count_on(cluster: Cluster, node: str, selectors: Sequence[Selector]) -> float:
     """How many devices of a node match; infinite if one of its pools has a problem, since its devices are not known."""
     views = cluster.inventory.views(node)
     if any(view.problem is not None for view in views):
