@@ -13,8 +13,9 @@ from drakit.api.text.times import format_micro_time
 from drakit.client import CLAIMS, EVENTS, LEASES, NODES, PODS, SLICES
 from drakit.controllers.claims import ClaimController
 from drakit.controllers.composition import Make
+from drakit.controllers.context import ControllerContext
 from drakit.controllers.garbage.collector import GarbageCollector
-from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction
+from drakit.controllers.nodes import NodeHealth, NodeRemains, NodeTaintEviction, remains
 from tests.builders.cluster import Cluster, cluster, on_loop
 from tests.builders.manifests import allocation, by_name, claim, consumer, node, pod, resource_slice
 from tests.controllers.nodes import OUT_OF_SERVICE, a_node_dies, beat
@@ -252,6 +253,27 @@ async def test_a_slice_that_a_node_owned_goes_with_it_also_while_controllers_are
         await it.kill()
         await it.delete(NODES, "node-1", grace=None)
         await it.start((*MAKERS, GarbageCollector))
+        await it.run_for(60)
+        assert await it.all(SLICES) == []
+
+
+@on_loop
+async def test_nodes_of_which_nothing_is_left_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remains, "MOST_REMEMBERED", 4)
+    made: list[NodeRemains] = []
+
+    def remembered(context: ControllerContext) -> NodeRemains:
+        made.append(NodeRemains(context))
+        return made[0]
+
+    async with running((remembered,)) as it:
+        await it.create(resource_slice("s", "d0"))
+        await it.delete(NODES, "node-1", grace=None)
+        for number in range(20):
+            await it.create(node(f"passing-{number}"))
+            await it.delete(NODES, f"passing-{number}", grace=None)
+        assert "node-1" in made[0]._deleted
+        assert len(made[0]._deleted) <= 6
         await it.run_for(60)
         assert await it.all(SLICES) == []
 

@@ -58,13 +58,16 @@ def _check_amount(
     if not matching or any(device.allow_multiple_allocations for device in matching):
         return
     own = {each.metadata.name: each.view.status.allocatable.get(name) for each in cluster.of(Node)}
-    # A node that has the resource itself, of a device plugin, does not ask devices for it.
-    counts = [(found.value if (found := own.get(node)) else count_on(cluster, node, selectors), node)
-              for node in cluster.nodes]  # fmt: skip
-    most, where = max(counts)
+
+    def has(node: str) -> float:
+        """A node that has the resource itself, of a device plugin, does not ask devices for it."""
+        of_plugin = own.get(node)
+        return of_plugin.value if of_plugin else count_on(cluster, node, selectors)
+
+    most, where = max((has(node), node) for node in cluster.nodes)
     if wanted > most:
-        has = f"{where} has {most}" if where else f"there are {most}"
-        message = f"asks for {wanted} of class {device_class.metadata.name}, but no node has so many devices: {has}"
+        best = f"{where} has {most}" if where else f"there are {most}"
+        message = f"asks for {wanted} of class {device_class.metadata.name}, but no node has so many devices: {best}"
         yield warn(manifest, "count-too-large", path, message)
 
 

@@ -29,6 +29,7 @@ NAME = "node_remains"
 ACCOUNT = "pod-garbage-collector"
 COLLECTOR = "generic-garbage-collector"
 PATIENCE = 40.0
+MOST_REMEMBERED = 2000
 SLICES_FIRST = 5.0
 """How much longer pods stay, at most, while slices of their node are being deleted."""
 POD, SLICE = "pod", "slice"
@@ -66,6 +67,7 @@ class NodeRemains:
             return
         name = node.view.metadata.name
         if new is None:
+            self._forget_others()
             self._deleted.add(name)
         else:
             self._deleted.discard(name)
@@ -74,6 +76,16 @@ class NodeRemains:
             self.loop.queue.add(NodeWorkItem(POD, key_of(pod)))
         for each in self._slices.by("node", name):
             self.loop.queue.add(NodeWorkItem(SLICE, key_of(each)))
+
+    def _forget_others(self) -> None:
+        """Names of nodes of which nothing is left. Some thousand are no burden, and then each costs little."""
+        if len(self._deleted) + len(self._missed) > MOST_REMEMBERED:
+            self._deleted = {name for name in self._deleted if self._leaves(name)}
+            self._missed = {name: since for name, since in self._missed.items() if self._leaves(name)}
+
+    def _leaves(self, node: str) -> bool:
+        """Whether there are pods or slices of the node."""
+        return bool(self._pods.by("node", node) or self._slices.by("node", node))
 
     async def reconcile(self, item: NodeWorkItem) -> Result:
         return await (self._pod(item.key) if item.sort == POD else self._slice(item.key))
