@@ -67,8 +67,8 @@ class Member:
             *("--listen-client-urls", _url(self._listens), "--advertise-client-urls", self.client),
             *("--listen-peer-urls", _url(self._own), "--initial-advertise-peer-urls", _url(self._peers[self.name])),
             *("--initial-cluster", peers, "--initial-cluster-token", self._directory.name),
-            # Elections within a second or two: tests kill members.
-            *("--heartbeat-interval", "50", "--election-timeout", "500", "--log-level", "error"),
+            # Elections within a few seconds, as tests kill members; and none because the machine is busy.
+            *("--heartbeat-interval", "150", "--election-timeout", "1500", "--log-level", "error"),
         ]
         with (self._directory / f"{self.name}.log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)

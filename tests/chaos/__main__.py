@@ -20,6 +20,8 @@ from tests.chaos.load import Answers, Load
 from tests.chaos.replicas import Replica, ReplicatedCluster, replicated
 
 KILL, PAUSE, CUT = "kill -9", "pause", "cut off"
+_LASTS = {False: (1.0, 4.0), True: (4.0, 12.0)}
+"""Seconds that a fault lasts. Of those that elect a leader some must be away for longer than the lease."""
 Rows = dict[tuple[str, str], Answers]
 """What was answered while a replica suffered something, and until it was well again."""
 
@@ -41,7 +43,7 @@ async def fail_in_turn(cluster: ReplicatedCluster, seconds: float, random: Rando
             break
         load.answers = load.answers.following()
         begin_fault(cluster, replica, how)
-        await asyncio.sleep(random.uniform(1.0, 4.0))
+        await asyncio.sleep(random.uniform(*_LASTS[replica.is_elected]))
         end_fault(cluster, replica, how)
         await asyncio.sleep(random.uniform(1.0, 3.0))
         rows.setdefault((replica.name, how), Answers(time.monotonic())).add(load.answers)

@@ -24,6 +24,7 @@ NAMESPACE = "default"
 DEVICES = 64
 PODS_AT_ONCE = 40
 """Pods that are there at a time: the oldest goes for each new one, so devices are given and taken back all the time."""
+_PATIENCE = 400.0
 SHORT = 5.0
 """Seconds that a request may take: one that is stuck counts as not answered."""
 
@@ -220,7 +221,7 @@ class Load:
 
     async def _settle(self, client: Client) -> None:
         """The faults are over: every pod is bound in the end, and of claims only theirs are left."""
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(_PATIENCE):
             while not await self._is_settled(client):  # noqa: ASYNC110 - other processes settle it
                 await asyncio.sleep(0.2)
 

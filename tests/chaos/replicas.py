@@ -23,14 +23,14 @@ from tests.chaos.links import Links
 
 ROOT = Path(__file__).parents[2]
 DRAKIT = (sys.executable, "-m", "drakit")
-HASTY = """\
+BRISK = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: true, leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 200ms}
+leaderElection: {leaderElect: true, leaseDuration: 10s, renewDeadline: 8s, retryPeriod: 500ms}
 """
 _ELECTED = (
-    *("--leader-elect", "--leader-elect-lease-duration", "3"),
-    *("--leader-elect-renew-deadline", "2", "--leader-elect-retry-period", "0.2"),
+    *("--leader-elect", "--leader-elect-lease-duration", "10"),
+    *("--leader-elect-renew-deadline", "8", "--leader-elect-retry-period", "0.5"),
 )
 _ENOUGH = 90.0
 """Seconds that a server may take to serve, on a machine that has much else to do."""
@@ -71,6 +71,11 @@ class Replica:
         self.wanted = False
         self._signal(signal.SIGTERM)
         return self._process.wait(_ENOUGH) if self._process is not None else 0
+
+    @property
+    def is_elected(self) -> bool:
+        """Whether one of its kind leads, and another takes its place when it is away for too long."""
+        return self.name.startswith(("scheduler", "controllers"))
 
     @property
     def pid(self) -> int:
@@ -146,7 +151,7 @@ def replicated(
     Without links nothing stands between them, and nothing can be cut.
     """
     (directory / "etcd").mkdir()
-    (directory / "scheduler.yaml").write_text(HASTY)
+    (directory / "scheduler.yaml").write_text(BRISK)
     replicas: list[Replica] = []
 
     def processes() -> Mapping[str, int]:
