@@ -9,7 +9,7 @@ import asyncio
 import gc
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -174,9 +174,16 @@ def _timed(scheduler: Scheduler) -> list[float]:
 
 @asynccontextmanager
 async def cluster(
-    *, sqlite: bool = False, everything: bool = False, event_ttl: float | None = None
+    *,
+    sqlite: bool = False,
+    everything: bool = False,
+    event_ttl: float | None = None,
+    prepare: Callable[[Store], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Cluster]:
-    """`everything`: all controllers, where otherwise those run that the benchmark of Kubernetes runs."""
+    """`everything`: all controllers, where otherwise those run that the benchmark of Kubernetes runs.
+
+    `prepare` gets the store before anybody reads it.
+    """
     gates = FeatureGates.all_on()
     async with AsyncExitStack() as stack:
         store: Store
@@ -185,6 +192,8 @@ async def cluster(
             store = await stack.enter_async_context(await SQLiteStore.open(Path(directory) / "drakit.db"))
         else:
             store = await stack.enter_async_context(MemoryStore())
+        if prepare is not None:
+            await prepare(store)
         server = await build_server(store, settings=Settings(gates=gates, event_ttl=event_ttl))
 
         def client() -> Client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from drakit.base.errors import DrakitError
-from drakit.client import CLAIMS, PODS, QUOTAS, Client, load_kubeconfig
+from drakit.client import CLAIMS, PODS, QUOTAS, SLICES, Client, load_kubeconfig
 from drakit.client.transport.http import Http
 from tests.builders.etcd import etcd_cluster
 from tests.builders.loop import on_loop
@@ -148,3 +149,25 @@ def test_an_etcd_that_is_away_is_one_line_and_an_exit_code(tmp_path: Path) -> No
     assert done.returncode == 3
     assert done.stderr.startswith("error: etcd does not answer")
     assert "Traceback" not in done.stderr
+
+
+@on_loop
+async def test_drivers_of_up_are_refused_nothing_while_the_cluster_starts(tmp_path: Path) -> None:
+    """On etcd a role takes its time to be written: the drivers wait for theirs."""
+    (tmp_path / "etcd").mkdir()
+    audit = tmp_path / "audit.log"
+    with etcd_cluster(tmp_path / "etcd") as (member,):
+        flags = ("--data-dir", str(tmp_path / "data"), "--etcd-servers", member.client)
+        with apiserver(*flags, "--nodes", "1", "--audit-log-path", str(audit), name="up") as up:
+            async with client_of(up) as client:
+                await until(lambda: _published(client))
+    events = [json.loads(line) for line in audit.read_text().splitlines()]
+    of_drivers = [
+        each for each in events if each["user"]["username"].startswith("system:serviceaccount:drakit-drivers:")
+    ]
+    assert of_drivers
+    assert [each["requestURI"] for each in of_drivers if each["responseStatus"]["code"] == 403] == []
+
+
+async def _published(client: Client) -> bool:
+    return bool((await client.list(SLICES)).items)
