@@ -101,8 +101,8 @@ def tell(rows: Rows, load: Load) -> None:
         print(f"| {name} | {how} | {answers} |")
         total.add(answers)
     print(f"| all | | {total} |")
-    given = [each.given for each in load.held]
-    print(f"\n{load.pods} pods; devices given, as each server told it: {given}; watches begun anew {load.relists}")
+    given, gaps = [each.given for each in load.held], [len(each) for each in load.gaps]
+    print(f"\n{load.pods} pods; devices given, as each server told it: {given}; watches begun anew {gaps}")
 
 
 def main() -> int:

@@ -78,7 +78,9 @@ class Load:
         """Per object the values whose writes were acknowledged, with their revision."""
         self.seen: list[dict[str, list[tuple[int, int]]]] = [defaultdict(list) for _ in cluster.kubeconfigs]
         """Per API server and object: revision and value of each event, in the order in which they came."""
-        self.relists = [0] * len(cluster.kubeconfigs)
+        self.gaps: list[list[tuple[int, int]]] = [[] for _ in cluster.kubeconfigs]
+        """Per API server: revisions after which a watch had to list, as a server that starts has no history, and at which
+        it began anew. What lies between came with the list, or was replaced since."""
         self.began = [0] * len(cluster.kubeconfigs)
         """Where each watch began: what was before is not its concern."""
         self.held = [HeldDevices() for _ in cluster.kubeconfigs]
@@ -152,8 +154,10 @@ class Load:
                             self.seen[number][name].append((int(since), value))
             except Expired:
                 # The server began anew: what it had forgotten was seen by the watch before, or is in the list.
-                self.relists[number] += 1
-                since = await self._list(number, client) or since
+                again = await self._list(number, client)
+                if again:
+                    self.gaps[number].append((int(since), int(again)))
+                    since = again
             except (DrakitError, OSError):
                 await asyncio.sleep(0.2)
 
@@ -251,14 +255,16 @@ class Load:
         return found
 
     def _lost(self) -> list[str]:
-        """Acknowledged writes that a watch which never began anew did not show."""
+        """Acknowledged writes that a watch did not show, though it was there."""
+        known = [{name: set(rows) for name, rows in seen.items()} for seen in self.seen]
         return [
             f"watch of server {number}: the write of {value} to {name} at {revision} did not come"
-            for number, seen in enumerate(self.seen)
-            if not self.relists[number]
+            for number, seen in enumerate(known)
             for name, rows in self.acknowledged.items()
             for value, revision in rows.items()
-            if revision > self.began[number] and (revision, value) not in set(seen[name])
+            if revision > self.began[number]
+            and not any(begin < revision <= end for begin, end in self.gaps[number])
+            and (revision, value) not in seen.get(name, ())
         ]
 
     def _disordered(self) -> list[str]:
