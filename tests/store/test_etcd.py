@@ -30,7 +30,7 @@ from drakit.store.etcd import EtcdAccess, EtcdStore
 from drakit.store.etcd import etcd_pb2 as pb
 from drakit.store.etcd.connection import Connection
 from drakit.store.etcd.engine import trusts_progress
-from drakit.store.freshness import accept_unverified_reads
+from drakit.store.freshness import request_reads
 from tests.builders.etcd import Member, etcd_cluster
 from tests.builders.loop import on_loop
 from tests.store.engines import read
@@ -213,6 +213,22 @@ async def test_guarded_writes_at_random_are_as_if_one_came_after_the_other(place
 
 
 @on_loop
+async def test_the_reads_of_one_request_ask_etcd_once_and_those_of_the_next_anew(place: EtcdAccess) -> None:
+    async with two(place) as (one, other):
+        made = await one.create("/k/a", b"1")
+        with request_reads():
+            assert await other.get("/k/a") == made
+            # What is written behind its back it may see or not; but a question after the revision is always new.
+            moved = await one.update("/k/a", b"2", expected=made.revision)
+            assert (await other.get("/k/a")).revision in (made.revision, moved.revision)
+            assert await other.revision() >= moved.revision
+            assert await other.get("/k/a") == moved
+        moved = await one.update("/k/a", b"3", expected=moved.revision)
+        with request_reads():
+            assert await other.get("/k/a") == moved
+
+
+@on_loop
 async def test_several_keys_that_somebody_deletes_in_one_transaction_are_noticed(place: EtcdAccess) -> None:
     async with await EtcdStore.open(place) as store:
         for number in range(4):
@@ -293,14 +309,14 @@ async def test_a_member_that_dies_or_hangs_is_left_and_without_a_majority_writes
             await store.create("/k/lost", b"")
         with pytest.raises(StoreUnavailable):
             await store.get("/k/0")
-        with accept_unverified_reads() as reads:
+        with request_reads(accept_unverified=True) as reads:
             assert [each.key for each in (await store.list("/k/")).records] == ["/k/0", "/k/1"]
             assert (await store.get("/k/1")).value == b""
             assert reads.age is not None
             # Of what is newer than the copy nothing is told, not even that it is not there.
             with pytest.raises(FutureRevision):
                 await store.get("/k/0", revision=await store.revision() + 1)
-        with accept_unverified_reads(), pytest.raises(StoreUnavailable):
+        with request_reads(accept_unverified=True), pytest.raises(StoreUnavailable):
             await store.create("/k/refused", b"")
         members[1].resume()
         members[0].start()
@@ -311,7 +327,7 @@ async def test_a_member_that_dies_or_hangs_is_left_and_without_a_majority_writes
             keys.append((await anext(watch)).key)
         assert len(set(keys)) == len(keys)
         assert "/k/refused" not in keys
-        with accept_unverified_reads() as reads:
+        with request_reads(accept_unverified=True) as reads:
             await store.get("/k/2")
         assert reads.age is None
         assert {"/k/0", "/k/1", "/k/2"} <= {each.key for each in (await store.list("/k/")).records}

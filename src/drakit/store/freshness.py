@@ -1,7 +1,11 @@
-"""Reads from a copy that cannot be compared with the original just now: allowed where the reader passes that on.
+"""How new the reads of one request must be, in a store that is shared and keeps a copy.
 
-In:  readers that accept such reads for what they do within a context.
-Out: whether there was one, and how old the copy may have been.
+In:  a request: when it begins, and whether it passes on that a read could not be verified.
+Out: the store asks for the newest state once per request. A copy that cannot be verified is used where that is
+     accepted.
+
+A request must see all that was acknowledged before it began. So the first of its reads makes the copy new enough for
+all of them.
 """
 
 from __future__ import annotations
@@ -11,34 +15,36 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 
-class UnverifiedReads:
-    """Invariant: `age` is None as long as every read was of the newest state."""
+class RequestReads:
+    """The reads of one request. Invariant: `age` is None as long as every read was of a state that is new enough."""
 
-    __slots__ = ("age",)
+    __slots__ = ("accepts_unverified", "age", "verified")
 
-    def __init__(self) -> None:
+    def __init__(self, *, accepts_unverified: bool) -> None:
+        self.accepts_unverified = accepts_unverified
+        self.verified = False
+        """Whether the copy was as new as the original at some moment since the request began."""
         self.age: float | None = None
         """Seconds since the copy was known to be the newest state, for the oldest of the reads."""
 
+    def note_unverified(self, age: float) -> None:
+        self.age = age if self.age is None else max(self.age, age)
 
-_accepting: ContextVar[UnverifiedReads | None] = ContextVar("unverified_reads", default=None)
+
+_reads: ContextVar[RequestReads | None] = ContextVar("request_reads", default=None)
 
 
 @contextmanager
-def accept_unverified_reads() -> Iterator[UnverifiedReads]:
-    """Within it a shared store answers from its copy when it cannot reach the original. Writes are as always."""
-    reads = UnverifiedReads()
-    token = _accepting.set(reads)
+def request_reads(*, accept_unverified: bool = False) -> Iterator[RequestReads]:
+    """What is read within it belongs to one request. Writes are as always."""
+    reads = RequestReads(accepts_unverified=accept_unverified)
+    token = _reads.set(reads)
     try:
         yield reads
     finally:
-        _accepting.reset(token)
+        _reads.reset(token)
 
 
-def note_unverified(age: float) -> bool:
-    """Tell the reader of this context that its read is that old; whether it accepts such reads."""
-    reads = _accepting.get()
-    if reads is None:
-        return False
-    reads.age = age if reads.age is None else max(reads.age, age)
-    return True
+def current_reads() -> RequestReads:
+    """Those of the request of this context; outside of any, each read is for itself."""
+    return _reads.get() or RequestReads(accepts_unverified=False)

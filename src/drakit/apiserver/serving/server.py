@@ -51,7 +51,7 @@ from drakit.apiserver.verbs.dispatch import Resources
 from drakit.apiserver.verbs.representation import in_accepted_form
 from drakit.base import fieldselectors
 from drakit.base.errors import UsageError
-from drakit.store.freshness import accept_unverified_reads
+from drakit.store.freshness import request_reads
 
 log = logging.getLogger("drakit.apiserver")
 
@@ -234,9 +234,9 @@ class Server:
 
     async def _handled(self, call: ApiCall, *, reading: bool) -> Response:
         """The answer of the resource. A read that a shared store cannot verify just now is answered, and marked."""
-        if not reading or not self.context.objects.store.shared:
+        if not self.context.objects.store.shared:
             return await self._resources.handle(call)
-        with accept_unverified_reads() as reads:
+        with request_reads(accept_unverified=reading) as reads:
             try:
                 response = await self._resources.handle(call)
             except ApiError as error:
@@ -258,7 +258,7 @@ class Server:
         try:
             trail.body = await read(account)
             sent = msgspec.structs.replace(request, body=trail.body, read_body=None)
-            return await self._resources.handle(ApiCall(sent, target, user, warnings, trail.annotations))
+            return await self._handled(ApiCall(sent, target, user, warnings, trail.annotations), reading=False)
         finally:
             # Also what was read of a body that turned out to be too large.
             bodies.give_back(user.name, taken)

@@ -52,7 +52,7 @@ from drakit.store.etcd.follower import EtcdFollower, HistoryGap
 from drakit.store.etcd.layout import read_layout
 from drakit.store.etcd.quorum import Quorum
 from drakit.store.etcd.requests import Keys, latest_guard, write
-from drakit.store.freshness import note_unverified
+from drakit.store.freshness import current_reads
 from drakit.store.history import Retention
 from drakit.store.records import PLAIN, Record, RecordPage, StoreEvent, WriteTerms
 from drakit.store.state import State
@@ -230,7 +230,7 @@ class EtcdStore(EmbeddedStore):
     # Reads
 
     async def revision(self) -> int:
-        await self._reach(None)
+        await self._verify()
         return self._open().revision
 
     async def get(self, key: str, *, revision: int | None = None) -> Record:
@@ -258,16 +258,28 @@ class EtcdStore(EmbeddedStore):
     async def _reach(self, revision: int | None) -> None:
         """Wait until the copy has `revision`; without one, until it is as new as etcd now.
 
-        A client may have seen the revision on another replica. While etcd does not answer, who accepts that gets the
-        copy as it is.
+        A client may have seen the revision on another replica.
         """
-        if revision is not None and revision <= self._open().revision:
-            return
+        if revision is None:
+            if not current_reads().verified:
+                await self._verify()
+        elif revision > self._open().revision:
+            await self._verify()
+
+    async def _verify(self) -> None:
+        """Catch up, for this read and those of the same request that follow.
+
+        While etcd does not answer, who accepts that gets the copy as it is.
+        """
+        reads = current_reads()
         try:
             await self._catch_up()
         except StoreUnavailable:
-            if not note_unverified(self._quorum.age):
+            if not reads.accepts_unverified:
                 raise
+            reads.note_unverified(self._quorum.age)
+        else:
+            reads.verified = True
 
     async def _past_record(self, key: str, revision: int) -> Record:
         """A key at a revision that only etcd still has."""
