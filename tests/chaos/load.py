@@ -79,8 +79,8 @@ class Load:
         self.seen: list[dict[str, list[tuple[int, int]]]] = [defaultdict(list) for _ in cluster.kubeconfigs]
         """Per API server and object: revision and value of each event, in the order in which they came."""
         self.gaps: list[list[tuple[int, int]]] = [[] for _ in cluster.kubeconfigs]
-        """Per API server: after which revision a watch had to list, as a server that starts has no history, and where it
-        began anew. What lies between came with the list, or was replaced since."""
+        """Per API server: after which revision a watch had to list, as a server that starts has no history, and where
+        it began anew. What lies between came with the list, or was replaced since."""
         self.began = [0] * len(cluster.kubeconfigs)
         """Where each watch began: what was before is not its concern."""
         self.held = [HeldDevices() for _ in cluster.kubeconfigs]
