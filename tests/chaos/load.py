@@ -143,7 +143,8 @@ class Load:
         while not (since := await self._list(number, client)):  # noqa: ASYNC110 - the server is another process
             await asyncio.sleep(0.2)
         self.began[number] = int(since)
-        while not self.stopping.is_set() or not self._complete(number):
+        # Not before the writers are through: their last writes may take longer than a watch.
+        while not self._settled.is_set() or not self._complete(number):
             try:
                 async with client.watch(CONFIG_MAPS, namespace=NAMESPACE, since=since, seconds=5) as changes:
                     async for change in changes:
