@@ -25,7 +25,7 @@ from drakit.api.objects.batch import Job
 from drakit.api.objects.runtime import RuntimeClass
 from drakit.api.registry import Kind
 from drakit.base import names
-from drakit.base.fields import FieldError, Path, forbidden, invalid, required, too_long
+from drakit.base.fields import FieldError, Path, forbidden, invalid, not_supported, required, too_long
 from drakit.base.quantity import Quantity
 from drakit.validation.cluster.apps import check_daemon_set, check_deployment, check_selector_update
 from drakit.validation.cluster.batch import check_cron_job, check_job, check_job_update
@@ -35,8 +35,9 @@ from drakit.validation.cluster.limits import (
     check_runtime_class,
     check_runtime_class_update,
 )
-from drakit.validation.cluster.neighbours import NEIGHBOUR_CHECKS, check_storage_class_update
+from drakit.validation.cluster.neighbours import NEIGHBOUR_CHECKS
 from drakit.validation.cluster.rbac import check_binding, check_binding_update, check_role
+from drakit.validation.cluster.storage import check_storage_class_update
 from drakit.validation.context import Context
 from drakit.validation.fields.metadata import NameRule, check_labels, check_metadata, check_metadata_update
 from drakit.validation.pods.resourcenames import is_quota_standard, is_standard, is_whole_number
@@ -45,6 +46,7 @@ from drakit.validation.pods.spec import check_pod_spec
 DATA_SIZE = 1024 * 1024
 HIGHEST_PRIORITY = 1_000_000_000
 SYSTEM_PREFIX = "system-"
+PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 SYSTEM_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _SPEC = Path("spec")
 
@@ -109,6 +111,11 @@ def _check_priority(obj: Partial[Any]) -> Iterator[FieldError]:
             yield forbidden(Path("metadata.name"), f"{detail}. error: {name} is not a known system priority class")
     elif value > HIGHEST_PRIORITY:
         yield forbidden(Path("value"), f"maximum allowed value of a user defined priority is {HIGHEST_PRIORITY}")
+    policy = obj.document.get("preemptionPolicy")
+    if policy == "":
+        yield required(Path("preemptionPolicy"))
+    elif policy is not None and policy not in PREEMPTION_POLICIES:
+        yield not_supported(Path("preemptionPolicy"), policy, PREEMPTION_POLICIES)
 
 
 def _value(priority_class: Partial[Any]) -> int:

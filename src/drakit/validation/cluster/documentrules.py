@@ -1,0 +1,90 @@
+"""Checks of single values in documents, for kinds that have no struct."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from drakit.base import names
+from drakit.base.fields import FieldError, Path, duplicate, invalid, not_supported, required
+
+NOT_NEGATIVE = "must be greater than or equal to 0"
+_NO_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_NO_PORT = "must be between 1 and 65535, inclusive"
+_PORT_NAME = re.compile(r"[-a-z0-9]+")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+NameCheck = Callable[[str], Iterable[str]]
+
+
+def check_words(value: Any, words: Sequence[str], path: Path) -> Iterator[FieldError]:
+    if value not in words:
+        yield not_supported(path, value if value is not None else "", words)
+
+
+def check_name(value: Any, check: NameCheck, path: Path) -> Iterator[FieldError]:
+    text = value or ""
+    yield from (invalid(path, text, message) for message in check(text))
+
+
+def check_not_negative(holder: Mapping[str, Any], path: Path, *fields: str) -> Iterator[FieldError]:
+    for field in fields:
+        value = holder.get(field)
+        if isinstance(value, int) and value < 0:
+            yield invalid(path / field, value, NOT_NEGATIVE)
+
+
+def check_label_values(labels: Mapping[str, str] | None, path: Path) -> Iterator[FieldError]:
+    for key, value in (labels or {}).items():
+        yield from check_name(key, names.check_label_key, path)
+        yield from check_name(value, names.check_label_value, path)
+
+
+def check_selector_labels(selector: Mapping[str, Any] | None, path: Path) -> Iterator[FieldError]:
+    yield from check_label_values((selector or {}).get("matchLabels"), path / "matchLabels")
+
+
+def check_address(value: Any, path: Path) -> Iterator[FieldError]:
+    try:
+        ipaddress.ip_address(value or "")
+    except ValueError:
+        yield invalid(path, value or "", _NO_ADDRESS)
+
+
+def check_port(value: Any, path: Path) -> Iterator[FieldError]:
+    if not isinstance(value, int) or not 1 <= value <= 65535:
+        yield invalid(path, value or 0, _NO_PORT)
+
+
+def check_port_or_name(value: int | str, path: Path) -> Iterator[FieldError]:
+    if isinstance(value, int):
+        yield from check_port(value, path)
+        return
+    if len(value) > 15:
+        yield invalid(path, value, "must be no more than 15 characters")
+    if not _PORT_NAME.fullmatch(value):
+        yield invalid(path, value, "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    elif not re.search("[a-z]", value):
+        yield invalid(path, value, "must contain at least one letter (a-z)")
+    elif "--" in value or value[0] == "-" or value[-1] == "-":
+        yield invalid(path, value, "must not contain consecutive hyphens or begin or end with one")
+
+
+def check_protocol(value: Any, path: Path) -> Iterator[FieldError]:
+    yield from check_words(value, _PROTOCOLS, path)
+
+
+def check_once(values: Iterable[tuple[Path, Any]]) -> Iterator[FieldError]:
+    """Of several equal values all but the first are errors."""
+    seen: list[Any] = []
+    for path, value in values:
+        if value in seen:
+            yield duplicate(path, value)
+        seen.append(value)
+
+
+def check_present(value: Any, path: Path) -> Iterator[FieldError]:
+    if not value:
+        yield required(path)

@@ -1,0 +1,128 @@
+"""Services and the addresses behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from drakit.api import Partial
+from drakit.base import names
+from drakit.base.fields import FieldError, Path, forbidden, invalid, required
+from drakit.validation.cluster.documentrules import (
+    check_address,
+    check_label_values,
+    check_name,
+    check_once,
+    check_port,
+    check_port_or_name,
+    check_protocol,
+    check_words,
+)
+
+_SPEC = Path("spec")
+_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_LONGEST_AFFINITY = 86400
+_ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
+
+
+def check_service(obj: Partial[Any]) -> Iterator[FieldError]:
+    spec: Mapping[str, Any] = obj.document.get("spec") or {}
+    kind, ports = spec.get("type") or "ClusterIP", spec.get("ports") or ()
+    if not ports and spec.get("clusterIP") != "None" and kind != "ExternalName":
+        yield required(_SPEC / "ports")
+    if kind == "ExternalName":
+        name = str(spec.get("externalName") or "").removesuffix(".")
+        yield from check_name(name, names.check_dns_subdomain, _SPEC / "externalName")
+    for index, port in enumerate(ports):
+        yield from _check_service_port(port, (_SPEC / "ports")[index], named=len(ports) > 1)
+    named = [((_SPEC / "ports")[at] / "name", each["name"]) for at, each in enumerate(ports) if each.get("name")]
+    yield from check_once(named)
+    yield from check_label_values(spec.get("selector"), _SPEC / "selector")
+    yield from _check_affinity(spec)
+    for index, address in enumerate(spec.get("externalIPs") or ()):
+        yield from check_address(address, (_SPEC / "externalIPs")[index])
+    yield from check_words(kind, _TYPES, _SPEC / "type")
+    if kind == "ClusterIP":
+        for index, port in enumerate(ports):
+            if port.get("nodePort"):
+                yield forbidden((_SPEC / "ports")[index] / "nodePort", "may not be used when `type` is 'ClusterIP'")
+    if spec.get("internalTrafficPolicy") is not None:
+        yield from check_words(spec["internalTrafficPolicy"], ("Cluster", "Local"), _SPEC / "internalTrafficPolicy")
+
+
+def _check_service_port(port: Mapping[str, Any], path: Path, *, named: bool) -> Iterator[FieldError]:
+    name = port.get("name")
+    if not name and named:
+        yield required(path / "name")
+    elif name:
+        yield from check_name(name, names.check_dns_label, path / "name")
+    yield from check_port(port.get("port"), path / "port")
+    yield from check_protocol(port.get("protocol") or "TCP", path / "protocol")
+    if port.get("targetPort"):
+        yield from check_port_or_name(port["targetPort"], path / "targetPort")
+
+
+def _check_affinity(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    affinity = spec.get("sessionAffinity") or "None"
+    yield from check_words(affinity, ("ClientIP", "None"), _SPEC / "sessionAffinity")
+    seconds = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
+    if seconds is not None and not 0 < seconds <= _LONGEST_AFFINITY:
+        at = _SPEC / "sessionAffinityConfig" / "clientIP" / "timeoutSeconds"
+        yield invalid(at, seconds, f"must be greater than 0 and less than {_LONGEST_AFFINITY}")
+
+
+def check_endpoints(obj: Partial[Any]) -> Iterator[FieldError]:
+    for index, subset in enumerate(obj.document.get("subsets") or ()):
+        where = Path("subsets")[index]
+        for part in ("addresses", "notReadyAddresses"):
+            for at, address in enumerate(subset.get(part) or ()):
+                yield from _check_endpoint_address(address, (where / part)[at])
+        for at, port in enumerate(subset.get("ports") or ()):
+            place = (where / "ports")[at]
+            if port.get("name"):
+                yield from check_name(port["name"], names.check_dns_label, place / "name")
+            yield from check_port(port.get("port"), place / "port")
+            yield from check_protocol(port.get("protocol") or "TCP", place / "protocol")
+            if port.get("appProtocol") is not None:
+                yield from check_name(port["appProtocol"], names.check_label_key, place / "appProtocol")
+
+
+def _check_endpoint_address(address: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
+    yield from check_address(address.get("ip"), path / "ip")
+    if address.get("hostname"):
+        yield from check_name(address["hostname"], names.check_dns_label, path / "hostname")
+    if address.get("nodeName") is not None:
+        yield from check_name(address["nodeName"], names.check_dns_subdomain, path / "nodeName")
+
+
+def check_endpoint_slice(obj: Partial[Any]) -> Iterator[FieldError]:
+    kind = obj.document.get("addressType", "")
+    if not kind:
+        yield required(Path("addressType"))
+    else:
+        yield from check_words(kind, _ADDRESS_TYPES, Path("addressType"))
+    ports = obj.document.get("ports") or ()
+    for index, port in enumerate(ports):
+        where = Path("ports")[index]
+        if port.get("name"):
+            yield from check_name(port["name"], names.check_dns_label, where / "name")
+        if port.get("protocol") is not None:
+            yield from check_protocol(port["protocol"], where / "protocol")
+    yield from check_once((Path("ports")[at] / "name", port.get("name") or "") for at, port in enumerate(ports))
+    for index, endpoint in enumerate(obj.document.get("endpoints") or ()):
+        yield from _check_slice_endpoint(endpoint, Path("endpoints")[index], numeric=kind in ("IPv4", "IPv6"))
+
+
+def _check_slice_endpoint(endpoint: Mapping[str, Any], path: Path, *, numeric: bool) -> Iterator[FieldError]:
+    addresses = endpoint.get("addresses") or ()
+    if not addresses:
+        yield required(path / "addresses", "must contain at least 1 address")
+    for index, address in enumerate(addresses if numeric else ()):
+        yield from check_address(address, (path / "addresses")[index])
+    if endpoint.get("nodeName") is not None:
+        yield from check_name(endpoint["nodeName"], names.check_dns_subdomain, path / "nodeName")
+    zones = (endpoint.get("hints") or {}).get("forZones") or ()
+    where = path / "hints" / "forZones"
+    for index, zone in enumerate(zones):
+        yield from check_name(zone.get("name"), names.check_label_value, where[index] / "name")
+    yield from check_once((where[at] / "name", zone.get("name")) for at, zone in enumerate(zones))
