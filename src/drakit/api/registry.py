@@ -211,6 +211,12 @@ _DEPRECATED_KINDS = {
     ("v1alpha3", "ResourcePoolStatusRequest"): (39, 42),
 }
 
+# Kinds of the core group that have no release in which they go.
+_SUPERSEDED = {
+    "Endpoints": (33, "; use discovery.k8s.io/v1 EndpointSlice"),
+    "ComponentStatus": (19, ""),
+}
+
 _BY_MODEL = {kind.model: kind for kind in KINDS if kind.model is not AnyObject}
 _BY_KIND = {(kind.group_version(version), kind.kind): kind for kind in KINDS for version in kind.versions}
 _BY_PLURAL = {(kind.group_version(version), kind.plural): kind for kind in KINDS for version in kind.versions}
@@ -283,6 +289,9 @@ def deprecation(group_version: str, kind: str) -> str | None:
 
     A server is silent about deprecations of releases after its own.
     """
+    if group_version == "v1" and kind in _SUPERSEDED:
+        release, hint = _SUPERSEDED[kind]
+        return f"v1 {kind} is deprecated in v1.{release}+{hint}"
     group, _, version = group_version.rpartition("/")
     releases = _DEPRECATED_KINDS.get((version, kind)) or _DEPRECATED.get(version)
     if group != _RESOURCE or releases is None or releases[0] > MINOR:

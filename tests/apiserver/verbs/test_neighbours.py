@@ -159,3 +159,57 @@ async def test_a_job_without_labels_has_those_of_its_pods() -> None:
         labels = stored["spec"]["template"]["metadata"]["labels"]
         assert labels["batch.kubernetes.io/job-name"] == stored["metadata"]["name"]
         assert stored["metadata"]["labels"] == labels
+
+
+@pytest.mark.parametrize(
+    ("path", "document", "warning"),
+    [
+        (
+            "/api/v1/namespaces/default/endpoints",
+            {"kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": "e"}},
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        ),
+        (
+            "/api/v1/namespaces/default/services",
+            {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "s"},
+             "spec": {"ports": [{"port": 80}], "externalIPs": ["192.0.2.1"]}},
+            "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
+        ),
+        (
+            "/apis/storage.k8s.io/v1/csidrivers",
+            {"kind": "CSIDriver", "apiVersion": "storage.k8s.io/v1", "metadata": {"name": "d"},
+             "spec": {"tokenRequests": [{"audience": "a"}]}},
+            "spec.serviceAccountTokenInSecrets is unset",
+        ),
+    ],
+)  # fmt: skip
+@on_loop
+async def test_what_upstream_warns_of_is_warned_of(path: str, document: Plain, warning: str) -> None:
+    async with serving() as api:
+        made = await api.create(path, document)
+        assert made.code == 201
+        assert [each.startswith(warning) for each in made.response.warnings] == [True]
+
+
+@on_loop
+async def test_a_creator_owns_no_status_and_the_parts_of_a_claim_reference_one_by_one() -> None:
+    async with serving() as api:
+        spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"},
+                "claimRef": {"namespace": "default", "name": "c"}}  # fmt: skip
+        volume = {"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": "v"}, "spec": spec}
+        made = await api.create("/api/v1/persistentvolumes", volume, fieldManager="me")
+        (entry,) = made.body["metadata"]["managedFields"]
+        assert set(entry["fieldsV1"]) == {"f:spec"}
+        assert entry["fieldsV1"]["f:spec"]["f:claimRef"] == {".": {}, "f:name": {}, "f:namespace": {}}
+
+
+@on_loop
+async def test_an_endpoint_slice_loses_the_topology_of_an_older_version() -> None:
+    async with serving() as api:
+        endpoint = {"addresses": ["10.0.0.1"], "deprecatedTopology": {"a": "b"}}
+        made = await api.create(
+            "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
+            {"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "metadata": {"name": "e"},
+             "addressType": "IPv4", "endpoints": [endpoint]},
+        )  # fmt: skip
+        assert "deprecatedTopology" not in made.body["endpoints"][0]

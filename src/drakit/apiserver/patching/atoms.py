@@ -17,6 +17,7 @@ from drakit.api import schemas
 from drakit.api.schemas import Schema
 
 ATOMIC = "atomic"
+GRANULAR = "granular"
 KEYED = "map"
 
 
@@ -111,9 +112,9 @@ class MapAtom:
             return set()
         return set(names) - self._scalars
 
-    def as_atomic(self) -> MapAtom:
+    def with_atomic(self, atomic: bool) -> MapAtom:
         compiler, properties = self._compile
-        return MapAtom(properties=properties, compiler=compiler, element=self.element, atomic=True)
+        return MapAtom(properties=properties, compiler=compiler, element=self.element, atomic=atomic)
 
 
 def _raw() -> tuple[Atom, Atom]:
@@ -161,10 +162,12 @@ class _AtomCompiler:
         strategies = frozenset(filter(None, schema.get("x-kubernetes-patch-strategy", "").split(",")))
         merge_key = schema.get("x-kubernetes-patch-merge-key", "")
         found = self._form(schema)
-        atomic = schema.get("x-kubernetes-map-type") == ATOMIC
-        if not strategies and not merge_key and not (atomic and found.members and not found.members.atomic):
+        # A field may say otherwise than the type that it is of.
+        wanted, members = schema.get("x-kubernetes-map-type"), found.members
+        if members is not None and wanted in (ATOMIC, GRANULAR) and members.atomic != (wanted == ATOMIC):
+            members = members.with_atomic(wanted == ATOMIC)
+        if not strategies and not merge_key and members is found.members:
             return found
-        members = found.members.as_atomic() if atomic and found.members else found.members
         return Atom(scalar=found.scalar, items=found.items, members=members, merge_key=merge_key, strategies=strategies)
 
     def _form(self, schema: Schema) -> Atom:

@@ -30,7 +30,15 @@ _BESIDE_STATUS = {
     "Service": _SPEC,
     "ReplicaSet": _SPEC,
     "DaemonSet": _SPEC,
-}
+    **dict.fromkeys(
+        (
+            "Job", "CronJob", "StatefulSet", "ReplicationController", "PodDisruptionBudget", "PersistentVolume",
+            "PersistentVolumeClaim", "HorizontalPodAutoscaler", "Ingress", "ServiceCIDR", "APIService",
+        ),
+        _SPEC,
+    ),
+    **dict.fromkeys(("VolumeAttachment", "FlowSchema", "PriorityLevelConfiguration"), _ALL_BUT_STATUS),
+}  # fmt: skip
 # Subresources that reach only a few fields.
 _NARROW = {
     ("Pod", "ephemeralcontainers"): (("f:spec", "f:ephemeralContainers"),),

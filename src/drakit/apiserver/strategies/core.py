@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from drakit.api.objects.plain import Plain
@@ -107,6 +107,11 @@ class ServiceStrategy(KindStrategy):
     has_status = True
     status_metadata = True
     extra_fields = dotted("spec.clusterIP", "spec.type")
+
+    def warnings(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:
+        given = new["spec"].get("externalIPs")
+        if given and (old is None or given != old["spec"].get("externalIPs")):
+            yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
 
 
 class LeaseStrategy(KindStrategy):

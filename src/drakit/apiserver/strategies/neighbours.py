@@ -130,6 +130,15 @@ class CountedStrategy(KindStrategy):
 class EndpointSliceStrategy(KindStrategy):
     generation = True
 
+    def prepare_create(self, new: Plain) -> None:
+        super().prepare_create(new)
+        # The field is left from an older version; nobody may set it in this one.
+        endpoints = new.get("endpoints") or ()
+        if any("deprecatedTopology" in each for each in endpoints):
+            new["endpoints"] = [
+                {name: value for name, value in each.items() if name != "deprecatedTopology"} for each in endpoints
+            ]
+
     def changes_generation(self, new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
         return any(new.get(part) != old.get(part) for part in ("endpoints", "ports", "addressType"))
 
@@ -150,6 +159,15 @@ class AttachmentStrategy(KindStrategy):
 
 class CSINodeStrategy(ReturnedStrategy):
     unconditional = False
+
+
+class CSIDriverStrategy(CSINodeStrategy):
+    def warnings(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:  # noqa: ARG002
+        if new["spec"].get("tokenRequests") and new["spec"].get("serviceAccountTokenInSecrets") is None:
+            yield (
+                "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent "
+                "possible logging of tokens in volume attributes"
+            )
 
 
 class VolumeStrategy(KindStrategy):
@@ -264,7 +282,7 @@ STRATEGIES: Mapping[tuple[str, str], type[KindStrategy]] = {
     ("storage.k8s.io", "StorageClass"): ReturnedStrategy,
     ("storage.k8s.io", "VolumeAttributesClass"): ReturnedStrategy,
     ("storage.k8s.io", "CSINode"): CSINodeStrategy,
-    ("storage.k8s.io", "CSIDriver"): CSINodeStrategy,
+    ("storage.k8s.io", "CSIDriver"): CSIDriverStrategy,
     ("storage.k8s.io", "CSIStorageCapacity"): ConditionalStrategy,
     ("storage.k8s.io", "VolumeAttachment"): AttachmentStrategy,
     ("discovery.k8s.io", "EndpointSlice"): EndpointSliceStrategy,

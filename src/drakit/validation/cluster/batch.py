@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from drakit.api import Partial
 from drakit.api.objects.batch import CronJob, Job, JobSpec, PodFailurePolicyRule
@@ -60,6 +61,7 @@ def check_cron_job(obj: Partial[CronJob]) -> Iterator[FieldError]:
             parse_schedule(spec.schedule)
         except CronError as error:
             yield invalid(_SPEC / "schedule", spec.schedule, str(error))
+    yield from _check_zone(document.get("timeZone"))
     if spec.concurrency_policy not in ("Allow", "Forbid", "Replace"):
         yield not_supported(_SPEC / "concurrencyPolicy", spec.concurrency_policy, ("Allow", "Forbid", "Replace"))
     for name in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
@@ -67,6 +69,22 @@ def check_cron_job(obj: Partial[CronJob]) -> Iterator[FieldError]:
             yield invalid(_SPEC / name, value, _NOT_NEGATIVE)
     inner = _SPEC / "jobTemplate" / "spec"
     yield from _check_spec(spec.job_template.spec, document["jobTemplate"]["spec"], inner)
+
+
+def _check_zone(name: str | None) -> Iterator[FieldError]:
+    if name is None:
+        return
+    if not name:
+        yield invalid(_SPEC / "timeZone", name, "timeZone must be nil or non-empty string")
+    elif name.lower() == "local":
+        yield invalid(
+            _SPEC / "timeZone", name, "timeZone must be an explicit time zone as defined in the IANA database"
+        )
+    else:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            yield invalid(_SPEC / "timeZone", name, f"unknown time zone {name}")
 
 
 def _check_selector(obj: Partial[Job]) -> Iterator[FieldError]:

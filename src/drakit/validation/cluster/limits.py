@@ -12,6 +12,7 @@ from drakit.api.objects.runtime import RuntimeClass
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from drakit.base.quantity import Quantity
+from drakit.validation.cluster.documentrules import check_selector_labels
 from drakit.validation.fields.metadata import IMMUTABLE
 
 _SPEC = Path("spec")
@@ -26,6 +27,7 @@ def check_budget(obj: Partial[PodDisruptionBudget]) -> Iterator[FieldError]:
     for name, value in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
         if value is not None:
             yield from _check_share(value, _SPEC / name)
+    yield from check_selector_labels(obj.document["spec"].get("selector"), _SPEC / "selector")
     policy = spec.unhealthy_pod_eviction_policy
     if policy is not None and policy not in ("AlwaysAllow", "IfHealthyBudget"):
         yield not_supported(_SPEC / "unhealthyPodEvictionPolicy", policy, ("AlwaysAllow", "IfHealthyBudget"))

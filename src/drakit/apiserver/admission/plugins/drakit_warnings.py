@@ -18,7 +18,7 @@ _TOLD_WRONG = "constraint-neither"
 _CHARGES = "nodeAllocatableResourceClaimStatuses"
 _INERT = frozenset(
     (
-        "apps/StatefulSet", "/ReplicationController", "autoscaling/HorizontalPodAutoscaler",
+        "apps/StatefulSet", "/ReplicationController", "/Service", "/PodTemplate", "autoscaling/HorizontalPodAutoscaler",
         "/PersistentVolume", "/PersistentVolumeClaim", "storage.k8s.io/StorageClass", "storage.k8s.io/CSIDriver",
         "storage.k8s.io/VolumeAttachment", "storage.k8s.io/VolumeAttributesClass", "storage.k8s.io/CSIStorageCapacity",
         "networking.k8s.io/Ingress", "networking.k8s.io/IngressClass", "networking.k8s.io/NetworkPolicy",
