@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -47,8 +48,10 @@ class Desk:
         self._runner.close()
 
     @asynccontextmanager
-    async def page(self, url: str, token: str, view: str = "map", **context: Any) -> AsyncIterator[Page]:
-        """A page that is logged in. The test fails when the page logs an error or throws."""
+    async def page(
+        self, url: str, token: str, view: str = "map", *, acting: tuple[str, str] = ("", ""), **context: Any
+    ) -> AsyncIterator[Page]:
+        """A page that is logged in, perhaps to act as a user with groups. The test fails when the page throws."""
         if self.browser is None:
             raise RuntimeError("the browser is not open")
         opened = await self.browser.new_context(viewport={"width": 1280, "height": 860}, **context)
@@ -60,6 +63,8 @@ class Desk:
         try:
             await page.goto(f"{url}#/{view}")
             await page.get_by_label("Bearer token").fill(token)
+            await page.get_by_label("Act as user").fill(acting[0])
+            await page.get_by_label("and groups").fill(acting[1])
             await page.get_by_role("button", name="Log in").click()
             yield page
             assert wrong == []
@@ -67,9 +72,21 @@ class Desk:
             await opened.close()
 
 
-async def serious_violations(page: Page, directory: Path) -> list[str]:
+async def keep_picture(page: Page, directory: Path, name: str = "") -> Path:
+    """Kept in the directory of the test; with DRAKIT_ARTEFACTS, the name of a folder, there as well."""
+    view = page.url.partition("#/")[2].partition("/")[0] or "login"
+    kept = directory / f"{name or view}.png"
+    picture = await page.screenshot(path=kept)
+    if folder := os.environ.get("DRAKIT_ARTEFACTS"):
+        place = Path(folder) / "screenshots"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{directory.name}-{kept.name}").write_bytes(picture)
+    return kept
+
+
+async def serious_violations(page: Page, directory: Path, name: str = "") -> list[str]:
     """What axe-core finds wrong for people who use the page by keyboard or screen reader; a picture is kept."""
-    await page.screenshot(path=directory / "page.png")
+    await keep_picture(page, directory, name)
     # Evaluated, not added as a script: the page's own policy forbids scripts of others.
     await page.evaluate(AXE.read_text())
     found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")

@@ -52,11 +52,13 @@ class ShownCluster:
         await self.client.create(node(name) | {"metadata": {"name": name, "labels": labels}})
         await self.client.create(gpu_slice(name, *devices))
 
-    async def ask_for(self, name: str, count: int = 1, **request: Any) -> None:
+    async def ask_for(self, name: str, count: int = 1, *, namespace: str = "default", **request: Any) -> None:
         """A pod with a claim for so many devices."""
         asked = {"name": "r", "exactly": {"deviceClassName": DRIVER, "count": count, **request}}
-        await self.client.create(claim(name, asked, namespace="default"))
-        await self.client.create(pod(name, claims=[by_name(name)], namespace="default"))
+        await self.client.create(claim(name, asked, namespace=namespace))
+        made = pod(name, claims=[by_name(name)], namespace=namespace)
+        made["spec"]["containers"][0]["resources"] = {"claims": [{"name": "g"}]}
+        await self.client.create(made)
 
     async def scheduled(self, name: str) -> str:
         async def there() -> str:
@@ -79,6 +81,26 @@ class ShownCluster:
         about = {"name": name, "namespace": "default"}
         await self.client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about})
         return (await request_token(self.client, name, namespace="default", seconds=3600)).token
+
+    async def allow_group(self, name: str) -> None:
+        """Members of the group may list and watch everything."""
+        api = "rbac.authorization.k8s.io"
+        rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}]
+        about = {"apiVersion": f"{api}/v1", "metadata": {"name": "watchers"}}
+        await self.client.create({**about, "kind": "ClusterRole", "rules": rules})
+        role = {"apiGroup": api, "kind": "ClusterRole", "name": "watchers"}
+        subjects = [{"apiGroup": api, "kind": "Group", "name": name}]
+        await self.client.create({**about, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": subjects})
+
+    async def report_health(self, name: str, health: str) -> None:
+        """What a node would report of the devices of a pod with one claim."""
+        found = await self.client.get(PODS, name, namespace="default")
+        status = dict(found.document["status"])
+        told = [{"name": "claim:g", "resources": [{"resourceID": f"{DRIVER}/any=x", "health": health}]}]
+        status["containerStatuses"] = [
+            {**each, "allocatedResourcesStatus": told} for each in status["containerStatuses"]
+        ]
+        await self.client.patch_status(found, status)
 
     async def taint(self, name: str, *keys: str) -> None:
         """The driver's way to say that the first device of a node is broken, or repaired."""
@@ -111,7 +133,7 @@ def gpu_slice(name: str, *devices: str | Plain) -> Plain:
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
 
 
-async def until(found: Callable[[], Any], seconds: float = 30.0) -> Any:
+async def until(found: Callable[[], Any], seconds: float = 90.0) -> Any:
     """The first answer that is not empty."""
     async with asyncio.timeout(seconds):
         while not (answer := await found()):

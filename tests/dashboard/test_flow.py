@@ -38,6 +38,14 @@ def test_what_has_not_happened_has_no_time() -> None:
     assert found == {"created": f"{DAY}00Z", "scheduled": "", "bound": "", "running": "", "ended": ""}
 
 
+def test_a_deleted_pod_has_one_step_more_before_what_came_after_it() -> None:
+    claim = held("c", "gpu-0")
+    found = pod_flow(lived("Running"), [claim], {claim.metadata.uid: f"{DAY}31Z"}, deleted=f"{DAY}30Z")
+    assert [each.step for each in found][-2:] == ["deleted", "released"]
+    found = pod_flow(lived("Running"), [claim], {claim.metadata.uid: f"{DAY}29Z"}, deleted=f"{DAY}30Z")
+    assert [each.step for each in found][-2:] == ["released", "deleted"]
+
+
 def test_a_time_that_cannot_be_read_spoils_nothing() -> None:
     pod = lived(conditions=[{"type": "PodScheduled", "status": "True", "lastTransitionTime": "soon"}])
     assert [each.seconds for each in pod_flow(pod, [], {})][1] is None

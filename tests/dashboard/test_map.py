@@ -6,8 +6,9 @@ from pathlib import Path
 
 from playwright.async_api import Page, expect
 
+from tests.builders.documents import class_document
 from tests.dashboard.browser import Desk, serious_violations
-from tests.dashboard.shown import shown_cluster, until
+from tests.dashboard.shown import DRIVER, shown_cluster, until
 
 
 async def painted(page: Page) -> float:
@@ -41,6 +42,61 @@ def test_the_map_follows_pods_nodes_and_a_device_that_breaks_and_is_repaired(des
             await expect(legend).to_contain_text("tainted 0")
             await shown.release("train")
             await expect(figures).to_have_text("0 / 9 used")
+
+    desk.run(scenario())
+
+
+def test_a_device_that_its_driver_calls_unhealthy_is_shown_so_until_it_is_well(desk: Desk, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with shown_cluster(tmp_path) as shown, shown.serving():
+            await shown.ask_for("train")
+            await shown.scheduled("train")
+            async with desk.page(shown.url, shown.token) as page:
+                legend = page.locator(".legend")
+                await expect(legend).to_contain_text("being prepared 1")
+                await shown.run_pod("train")
+                await expect(legend).to_contain_text("used 1")
+                await shown.report_health("train", "Unhealthy")
+                await expect(legend).to_contain_text("unhealthy 1")
+                await page.get_by_role("button", name="As a list").click()
+                await expect(page.locator("tbody tr", has_text="unhealthy")).to_have_count(1)
+                assert await serious_violations(page, tmp_path, "unhealthy") == []
+                await shown.report_health("train", "Healthy")
+                await expect(legend).to_contain_text("unhealthy 0")
+
+    desk.run(scenario())
+
+
+def test_class_namespace_and_claim_each_leave_the_devices_that_they_name(desk: Desk, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with shown_cluster(tmp_path) as shown, shown.serving():
+            await shown.client.create(class_document("first", f'device.attributes["{DRIVER}"].index == 0'))
+            await shown.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+            await shown.ask_for("train", 3)
+            await shown.scheduled("train")
+            await shown.ask_for("serve", 2, namespace="team")
+            async with desk.page(shown.url, shown.token) as page:
+                await expect(page.locator(".figures .big")).to_have_text("5 / 8 used")
+                await page.get_by_role("button", name="As a list").click()
+                rows = page.locator("tbody tr")
+                await page.locator("label", has_text="Class").locator("select").select_option("first")
+                await expect(rows).to_have_count(2)
+                await page.locator("label", has_text="Class").locator("select").select_option("")
+                await page.locator("label", has_text="Namespace").locator("select").select_option("team")
+                await expect(rows).to_have_count(2)
+                await page.locator("label", has_text="Namespace").locator("select").select_option("")
+                await page.get_by_label("Claim").fill("train")
+                await expect(rows).to_have_count(3)
+                await page.get_by_label("Claim").fill("nobody's")
+                await expect(page.get_by_text("No device matches.")).to_be_visible()
+                await page.get_by_label("Claim").fill("")
+                # All of them together, and typed letter by letter.
+                await page.locator("label", has_text="Namespace").locator("select").select_option("default")
+                await page.get_by_label("Selector (CEL)").press_sequentially("device.driver == ")
+                await expect(page.locator("#selector-says pre")).to_contain_text("^")
+                await page.get_by_label("Selector (CEL)").press_sequentially(f'"{DRIVER}"')
+                await expect(page.locator("#selector-says")).to_contain_text("8 of 8 match")
+                await expect(rows).to_have_count(3)
 
     desk.run(scenario())
 

@@ -71,6 +71,42 @@ def test_the_flow_of_a_pod_grows_as_it_lives_and_leads_to_the_objects(desk: Desk
     desk.run(scenario())
 
 
+def test_the_life_of_a_pod_is_told_after_it_was_deleted(desk: Desk, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with shown_cluster(tmp_path) as shown, shown.serving():
+            await shown.ask_for("short")
+            await shown.scheduled("short")
+            await shown.run_pod("short")
+            async with desk.page(shown.url, shown.token, "flow/default/short") as page:
+                steps = page.locator(".steps")
+                await expect(steps.locator("li.running")).to_have_count(1)
+                await shown.client.delete(PODS, "short", namespace="default", grace=0)
+                await expect(steps.locator("li.deleted")).to_have_count(1)
+                await expect(steps.locator("li.running")).to_have_count(1)
+                await expect(page.get_by_text("This pod was deleted at")).to_be_visible()
+                await expect(page.locator("tbody tr", has_text="default/short")).to_contain_text("Deleted")
+                assert await serious_violations(page, tmp_path) == []
+                await go(page, shown, "object/Pod/default/short")
+                await expect(page.get_by_text("This is what was last seen of it")).to_be_visible()
+                await expect(page.locator("pre.yaml")).to_contain_text("name: short")
+                await go(page, shown, "flow/default/never")
+                await expect(page.get_by_role("alert")).to_contain_text("it is not there, or went before you looked")
+
+    desk.run(scenario())
+
+
+def test_whoever_logs_in_as_another_user_and_groups_sees_what_these_may_see(desk: Desk, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with shown_cluster(tmp_path) as shown, shown.serving():
+            await shown.allow_group("watchers of gpus")
+            for groups, figures in (("strangers", "0 / 0 used"), ("strangers, watchers of gpus", "0 / 8 used")):
+                async with desk.page(shown.url, shown.token, acting=("jane", groups)) as page:
+                    await expect(page.locator(".user")).to_have_text("jane")
+                    await expect(page.locator(".figures .big")).to_have_text(figures)
+
+    desk.run(scenario())
+
+
 def test_what_if_shows_before_and_after_and_touches_nothing(desk: Desk, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with shown_cluster(tmp_path) as shown, shown.serving():
@@ -85,6 +121,9 @@ def test_what_if_shows_before_and_after_and_touches_nothing(desk: Desk, tmp_path
                 await expect(page.get_by_label("like node")).to_have_value("node-1")
                 assert await serious_violations(page, tmp_path) == []
                 await expect(page.get_by_role("button", name="Make these changes")).to_have_count(0)
+                await page.get_by_label("like node").fill("h100-8")
+                await page.get_by_role("button", name="Ask").click()
+                await expect(outcome).to_contain_text("h100-8-new-1")
                 await page.get_by_label("Or nodes from a template").fill(
                     dump_yaml_all(node("big"), gpu_slice("big", "gpu-0"))
                 )
@@ -200,6 +239,8 @@ def test_every_view_fits_a_phone_and_a_wall_and_both_colour_schemes(desk: Desk, 
                         await expect(page.locator("main h1")).to_have_count(1)
                         over = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
                         assert (view, over <= 0) == (view, True)
-                    assert await serious_violations(page, tmp_path) == []
+                        wrong = await serious_violations(page, tmp_path, f"{view}-{scheme}-{wide}")
+                        assert (view, wrong) == (view, [])
 
     desk.run(scenario())
+    assert len(list(tmp_path.glob("*-light-360.png"))) == len(list(tmp_path.glob("*-dark-3840.png"))) == 5

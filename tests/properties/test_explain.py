@@ -31,6 +31,10 @@ from tests.builders.schedulercluster import SchedulingCluster, scheduling
 
 KINDS = (NODES, SLICES, CLASSES, TAINT_RULES, CLAIMS, TEMPLATES, PODS, POD_GROUPS)
 OWN = {"Pod": PODS, "ResourceClaim": CLAIMS, "PodGroup": POD_GROUPS}
+TEMPLATES_WITHOUT_DRIVER = {
+    name: documents for name, documents in PROFILE_TEMPLATES.items() if "bindingConditions" not in str(documents)
+}
+"""Devices with binding conditions wait for their driver before a pod is bound, and no driver runs here."""
 LONG = 700
 """Seconds in which the scheduler tries again what it refused, whatever happens."""
 
@@ -76,7 +80,7 @@ async def _explained(it: SchedulingCluster, drawn: DrawnCluster) -> ObjectExplan
     objects: list[Any] = []
     for kind in KINDS:
         objects += await it.client.list(kind)
-    cluster = ClusterObjects(objects, gates=it.gates, templates=PROFILE_TEMPLATES)
+    cluster = ClusterObjects(objects, gates=it.gates, templates=TEMPLATES_WITHOUT_DRIVER)
     if drawn.group:
         return explain_podgroup(cluster, drawn.group)
     found = explain_pod(cluster, "asked")
@@ -154,7 +158,7 @@ async def _anything_helps(it: SchedulingCluster, drawn: DrawnCluster) -> bool:
     for kind in (TAINT_RULES, PODS, SLICES, NODES):
         for each in await it.all(kind):
             await it.delete(kind, each.metadata.name)
-    for name, documents in PROFILE_TEMPLATES.items():
+    for name, documents in TEMPLATES_WITHOUT_DRIVER.items():
         known = [name, *(each.metadata.name for each in await it.all(CLASSES))]
         await it.create(*(dict(each) for each in documents if each["metadata"]["name"] not in known[1:]))
     await it.create(*map(_modest, drawn.asked))

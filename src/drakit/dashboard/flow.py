@@ -1,6 +1,6 @@
 """The life of a pod as steps with times, and the object behind each step. Pure.
 
-In:  a pod's document, its claims, when claims were seen to be given back.
+In:  a pod's document, its claims, when claims were seen to be given back and the pod to be gone.
 Out: steps in the order of a pod's life; one that has not happened yet has no time.
 """
 
@@ -27,8 +27,14 @@ class FlowStep(msgspec.Struct, frozen=True, omit_defaults=True):
     note: str = ""
 
 
-def pod_flow(pod: Mapping[str, Any], claims: Sequence[ResourceClaim], released: Mapping[str, str]) -> list[FlowStep]:
+def pod_flow(
+    pod: Mapping[str, Any], claims: Sequence[ResourceClaim], released: Mapping[str, str], *, deleted: str = ""
+) -> list[FlowStep]:
     steps = [*_steps(pod, claims, released)]
+    if deleted:
+        # Claims may be given back before or after: steps stand in the order in which they happened.
+        at = next((n for n, each in enumerate(steps) if each.step == "released" and each.at > deleted), len(steps))
+        steps.insert(at, FlowStep("deleted", deleted))
     found: list[FlowStep] = []
     before = ""
     for each in steps:

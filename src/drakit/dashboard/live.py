@@ -33,6 +33,7 @@ from drakit.client import (
     Resource,
 )
 from drakit.dashboard.cells import MapCells, map_cells
+from drakit.dashboard.gone import GoneObjects
 from drakit.explain import ClusterObjects, NodeTemplates
 from drakit.informers import Informer, Informers, ListScope
 
@@ -42,6 +43,8 @@ GATHER_SECONDS = 0.25
 _PING_SECONDS = 5.0
 _REMEMBERED = 50
 _RELEASED = 1000
+_TOLD_AFTERWARDS: dict[type[Any], Resource[Any]] = {Pod: PODS, ResourceClaim: CLAIMS}
+"""Kinds whose life can be told when they are gone."""
 
 
 class CellChanges(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -75,6 +78,8 @@ class LiveView:
         """How long it took to compute the map the last time."""
         self.released: dict[str, str] = {}
         """When claims were seen to be given back, by uid."""
+        self.gone = GoneObjects()
+        """Pods and claims that were deleted while somebody looked."""
         self._informers = informers
         self._templates = templates
         self._highest = 0
@@ -175,6 +180,8 @@ class LiveView:
     def _changed(self, old: Any, new: Any) -> None:
         self._note_version(new if new is not None else old)
         view = _view(old)
+        if new is None and type(view) in _TOLD_AFTERWARDS:
+            self.gone.add(_TOLD_AFTERWARDS[type(view)], old, self._now())
         if isinstance(view, ResourceClaim) and view.status.allocation is not None:
             after = _view(new)
             if after is None or after.status.allocation is None:
@@ -186,9 +193,12 @@ class LiveView:
         self.wake()
 
     def _release(self, claim: ResourceClaim) -> None:
-        self.released[claim.metadata.uid] = self.client.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.released[claim.metadata.uid] = self._now()
         if len(self.released) > _RELEASED:
             del self.released[next(iter(self.released))]
+
+    def _now(self) -> str:
+        return self.client.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _note_version(self, obj: Any) -> None:
         version = _view(obj).metadata.resource_version

@@ -54,6 +54,7 @@ _KINDS: dict[str, Resource[Any]] = {
 }
 _EXPLAIN = {"Pod": explain_pod, "ResourceClaim": explain_claim, "PodGroup": explain_podgroup}
 TEMPLATE = "template"
+GONE = "Deleted"
 _MOST_PENDING = 50
 _MOST_PODS = 2000
 _MOST_YAML = 200_000
@@ -146,41 +147,63 @@ def _documents(text: str) -> list[Any]:
 
 
 async def pods(live: LiveView) -> Answer:
-    found = [
-        {
-            "namespace": pod.metadata.namespace,
-            "name": pod.metadata.name,
-            "phase": pod.status.phase or "Pending",
-            "node": pod.spec.node_name or "",
-            "created": pod.metadata.creation_timestamp or "",
-            "claims": sum(1 for _ in pod.spec.resource_claims),
-        }
-        for pod in (await live.cluster()).all(Pod)
-    ]
+    """Pods that are there, and those that were deleted while the page was open: the newest first."""
+    found = [_row(pod) for pod in (await live.cluster()).all(Pod)]
+    there = {(each["namespace"], each["name"]) for each in found}
+    for each in live.gone.all(PODS):
+        pod = each.seen.view
+        if (pod.metadata.namespace, pod.metadata.name) not in there:
+            found.append({**_row(pod), "phase": GONE, "deleted": each.at})
     found.sort(key=lambda each: (str(each["created"]), str(each["name"])), reverse=True)
     return {"pods": found[:_MOST_PODS], "count": len(found)}
 
 
+def _row(pod: Pod) -> dict[str, Any]:
+    return {
+        "namespace": pod.metadata.namespace,
+        "name": pod.metadata.name,
+        "phase": pod.status.phase or "Pending",
+        "node": pod.spec.node_name or "",
+        "created": pod.metadata.creation_timestamp or "",
+        "claims": sum(1 for _ in pod.spec.resource_claims),
+    }
+
+
 async def flow(live: LiveView, namespace: str, name: str) -> Answer:
-    pod = live.document(PODS, name, namespace)
+    """A pod's life; of one that is gone, as it was last seen while the page was open."""
+    pod, gone = live.document(PODS, name, namespace), live.gone.find(PODS, name, namespace)
+    deleted = gone.at if pod is None and gone is not None else ""
     if pod is None:
-        raise NotFound(f'pods "{name}" not found in namespace {namespace}')
+        if gone is None:
+            raise NotFound(
+                f'pods "{name}" not found in namespace {namespace}: it is not there, or went before you looked'
+            )
+        pod = gone.seen
     cluster = await live.cluster()
     names = [each for each in dict.fromkeys(claim_names(pod.view).values()) if each]
-    claims = [each for each in (cluster.find(ResourceClaim, one, namespace) for one in names) if each is not None]
-    steps = pod_flow(pod.document, claims, live.released)
+    claims = [each for each in (_claim(live, cluster, one, namespace) for one in names) if each is not None]
+    steps = pod_flow(pod.document, claims, live.released, deleted=deleted)
     return {
         "namespace": namespace,
         "name": name,
+        "deleted": deleted,
         "steps": msgspec.to_builtins(steps),
         "now": live.client.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
 
 
+def _claim(live: LiveView, cluster: ClusterObjects, name: str, namespace: str) -> ResourceClaim | None:
+    found, gone = cluster.find(ResourceClaim, name, namespace), live.gone.find(CLAIMS, name, namespace)
+    seen: ResourceClaim | None = gone.seen if gone is not None else None
+    return found if found is not None else seen
+
+
 async def one_object(live: LiveView, kind: str, namespace: str, name: str) -> Answer:
-    """YAML, conditions and events of one object, as it was last seen."""
+    """YAML, conditions and events of one object, as it was last seen; `deleted` says when it was seen to be gone."""
     resource = _KINDS.get(kind)
     found = live.document(resource, name, namespace) if resource is not None else None
+    gone = live.gone.find(resource, name, namespace) if resource is not None and found is None else None
+    found = gone.seen if gone is not None else found
     if found is None:
         raise NotFound(f'{kind} "{name}" not found' + (f" in namespace {namespace}" if namespace else ""))
     document = _shown(dict(found.document) if isinstance(found, Partial) else to_wire(found))
@@ -190,6 +213,7 @@ async def one_object(live: LiveView, kind: str, namespace: str, name: str) -> An
         "kind": kind,
         "namespace": namespace,
         "name": name,
+        "deleted": gone.at if gone is not None else "",
         "yaml": text[:_MOST_YAML],
         "cut": len(text) if cut else 0,
         "conditions": list((document.get("status") or {}).get("conditions") or ()),

@@ -7,16 +7,21 @@ Out: a Viewer, and for it a transport whose requests carry its credentials and n
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from urllib.parse import unquote
 
 import msgspec
 
 from drakit.api.exchange import Handler, Request, Response, User
+from drakit.base.errors import UsageError
 from drakit.client import Access, Fixed
 from drakit.client.transport.http import Http
 from drakit.client.transport.transports import Transport
 
 IMPERSONATE = "impersonate-"
+GROUPS = "drakit-act-as-groups"
+"""Groups to act as, in one header, as the page sends them."""
+_GROUP = f"{IMPERSONATE}group"
 _BEARER = "bearer "
 
 
@@ -49,7 +54,7 @@ def viewer_of(request: Request, login: str, namespace: str = "") -> Viewer:
     said = request.headers.get("authorization", "")
     token = said[len(_BEARER) :].strip() if said.lower().startswith(_BEARER) else ""
     own = bool(login) and hmac.compare_digest(token.encode(), login.encode())
-    acting = tuple(sorted(each for each in request.headers.items() if each[0].startswith(IMPERSONATE)))
+    acting = tuple(sorted(_acting_as(request.headers)))
     return Viewer(
         # The login token is ours: the API server does not know it, and must never see it.
         token="" if own else token,
@@ -59,6 +64,17 @@ def viewer_of(request: Request, login: str, namespace: str = "") -> Viewer:
         acting_as=acting,
         namespace=namespace,
     )
+
+
+def _acting_as(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    yield from (each for each in headers.items() if each[0].startswith(IMPERSONATE) and each[0] != _GROUP)
+    # Repeated headers are joined by line ends. A page cannot repeat a header: it sends a list, each name escaped.
+    groups = [headers[_GROUP]] if _GROUP in headers else []
+    groups += [unquote(each.strip()) for each in headers.get(GROUPS, "").split(",") if each.strip()]
+    if any("\n" in each or "\r" in each for each in groups if each is not headers.get(_GROUP)):
+        raise UsageError(f"{GROUPS}: a group has no line end in its name")
+    if groups:
+        yield _GROUP, "\n".join(groups)
 
 
 def within_process(server: Handler, owner: User) -> Connect:

@@ -28,7 +28,7 @@ function Login({ message, onDone }) {
   const submit = (event) => {
     event.preventDefault();
     const form = new FormData(event.target);
-    login.set({ token: form.get("token").trim(), as: form.get("as").trim(), only: form.get("only").trim() });
+    login.set({ token: form.get("token").trim(), as: form.get("as").trim(), groups: form.get("groups").trim(), only: form.get("only").trim() });
     onDone();
   };
   return html`<main class="login"><form onSubmit=${submit} autocomplete="off">
@@ -36,6 +36,7 @@ function Login({ message, onDone }) {
     ${message && html`<p class="alert" role="alert">${T.login.refused} ${message}</p>`}
     <label>${T.login.token}<input name="token" type="password" required autofocus spellcheck="false" /></label>
     <label>${T.login.as}<input name="as" spellcheck="false" /></label>
+    <label>${T.login.groups}<input name="groups" spellcheck="false" /></label>
     <label>${T.login.only}<input name="only" spellcheck="false" /></label>
     <button class="primary">${T.login.submit}</button>
     <p class="quiet">${T.login.hint}</p>
@@ -96,7 +97,7 @@ function App() {
   useEffect(() => {
     if (!entered) return undefined;
     change({ status: "connecting" });
-    ask("state").then((found) => change({ allowChanges: found.allowChanges })).catch(() => {});
+    ask("state").then((found) => change({ allowChanges: found.allowChanges, templates: found.templates || [] })).catch(() => {});
     return follow({
       onEvent: (event, data) => {
         const begun = performance.now();

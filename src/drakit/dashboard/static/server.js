@@ -24,6 +24,7 @@ function headers(more) {
   const made = { ...more };
   if (found.token) made.Authorization = `Bearer ${found.token}`;
   if (found.as) made["Impersonate-User"] = found.as;
+  if (found.as && found.groups) made["Drakit-Act-As-Groups"] = found.groups.split(",").map((each) => encodeURIComponent(each.trim())).join(",");
   return made;
 }
 

@@ -4,7 +4,7 @@ import { ask } from "./server.js";
 
 export const store = {
   cells: new Map(), summary: null, status: "connecting", staleFor: 0, state: { forbidden: [], problem: "" },
-  version: 0, allowChanges: false, draft: null,
+  version: 0, allowChanges: false, templates: [], draft: null,
 };
 const listeners = new Set();
 

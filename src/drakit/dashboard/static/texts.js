@@ -12,7 +12,7 @@ export const T = {
   theme: { label: "Colours", auto: "auto", light: "light", dark: "dark" },
   logout: "Log out",
   login: {
-    heading: "Log in", token: "Bearer token", as: "Act as user (optional)", only: "Only this namespace (optional)",
+    heading: "Log in", token: "Bearer token", as: "Act as user (optional)", groups: "and groups, with commas (optional)", only: "Only this namespace (optional)",
     submit: "Log in", hint: "The token stays in this tab. drakit up writes one to dashboard.token, drakit dashboard prints one; kubectl create token makes one for a service account.",
     refused: "This token was refused.",
   },
@@ -44,7 +44,7 @@ export const T = {
     heading: "Pods that wait", none: "Nothing waits. Every pod has its node.", since: "waiting for",
     more: (n, all) => `The ${n} that wait longest, of ${all}.`, funnel: "Devices left after each check",
     wanted: (n) => (n == null ? "wants all" : `wants ${n}`), best: (n, node) => `most on one node: ${n}${node ? ` (${node})` : ""}`,
-    would: "What would make it fit", looking: "Looking for what would help…", noHelp: "No change that was tried would help.",
+    would: "What would make it fit", looking: "Looking for what would help…", noHelp: "No change makes it fit:",
     try: "Try it", tried: "tried, nothing was changed", show: "What would help?", refused: "Refused", holders: "Held now by",
     flow: "Life of the pod", others: (n) => `and ${s(n, "other reason")}`,
   },
@@ -52,13 +52,15 @@ export const T = {
     heading: "The life of a pod", pick: "Pod", none: "There are no pods.", filter: "Filter pods",
     steps: {
       created: "created", claim: "claim made", allocated: "allocated", scheduled: "scheduled", bound: "bound",
-      prepared: "prepared", running: "running", ended: "ended", released: "released",
+      prepared: "prepared", running: "running", ended: "ended", released: "released", deleted: "deleted",
     },
+    gone: (at) => `This pod was deleted at ${at}. Its life is told from what this page saw of it.`,
     notYet: "not yet", after: "after", total: "in all", columns: ["Pod", "Phase", "Node", "Created"],
     picture: (name) => `Timeline of pod ${name}`,
   },
   object: {
     yaml: "YAML", events: "Events", conditions: "Conditions", noEvents: "No events.", noConditions: "No conditions.",
+    gone: (at) => `Deleted at ${at}. This is what was last seen of it.`,
     cut: (n) => `Cut: the whole text has ${n} characters.`, explain: "How it stands", back: "Back",
     columns: { events: ["When", "Type", "Reason", "Message"], conditions: ["Type", "Status", "Since", "Reason"] },
   },
@@ -72,7 +74,7 @@ export const T = {
   },
   whatif: {
     heading: "What if…", intro: "Nothing is touched: the scheduler's own code is run on a copy of the cluster.",
-    addNodes: "Add nodes", like: "like node", number: "How many", taint: "Taint a device", evict: "Evict a pod",
+    addNodes: "Add nodes", like: "like node, or template", number: "How many", taint: "Taint a device", evict: "Evict a pod",
     drain: "Drain a node", yaml: "Apply YAML", template: "Or nodes from a template (YAML of a Node and its ResourceSlices)", ask: "Ask", asking: "Asking…", none: "nothing", before: "Before", after: "After",
     nodes: "nodes", used: "devices used", free: "free", largest: "most free on one node", fragmentation: "fragmentation",
     placed: (n) => `${s(n, "pod")} placed`, pending: (n) => `${n} still pending`, on: "on", moved: "moved from",

@@ -31,6 +31,7 @@ export function FlowView({ path: [namespace, name] }) {
   const now = useNow(5);
   const pods = (all?.pods || []).filter((pod) => `${pod.namespace}/${pod.name}`.includes(text));
   return html`<h1>${T.flow.heading}${name ? html`: <small>${namespace}/${name}</small>` : ""}</h1><${Failed} error=${error || failed} />
+    ${flow?.deleted && html`<p class="alert" role="status">${T.flow.gone(new Date(flow.deleted).toLocaleTimeString())}</p>`}
     ${flow && html`<section class="card"><${Timeline} flow=${flow} /></section>`}
     <form class="filters" onSubmit=${(event) => event.preventDefault()}><label class="wide">${T.flow.filter}<input value=${text} onInput=${(event) => setText(event.target.value)} spellcheck="false" /></label></form>
     ${all && !all.count && html`<p class="calm">${T.flow.none}</p>`}

@@ -12,6 +12,7 @@ export function ObjectView({ path: [kind, namespace, name] }) {
   const now = useNow(5);
   const shown = T.object;
   return html`<h1>${kind} <small>${namespace ? `${namespace}/` : ""}${name}</small></h1><${Failed} error=${error} />
+    ${data?.deleted && html`<p class="alert" role="status">${shown.gone(new Date(data.deleted).toLocaleTimeString())}</p>`}
     ${told && html`<p class="verdict">${told.verdict}</p>`}
     ${kind === "Pod" && html`<p><a href=${`#/flow/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`}>${T.flow.heading}</a></p>`}
     ${data && html`

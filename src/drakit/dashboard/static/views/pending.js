@@ -39,7 +39,7 @@ function Suggestions({ pod }) {
   if (found.busy) return html`<p class="quiet" role="status">${T.pending.looking}</p>`;
   if (found.error) return html`<${Failed} error=${found.error} />`;
   return html`<h3>${T.pending.would}</h3>
-    ${!found.suggestions.length && html`<p class="quiet">${T.pending.noHelp}</p>`}
+    ${!found.suggestions.length && html`<p class="quiet">${T.pending.noHelp} ${found.hopeless}</p>`}
     <ul class="suggestions">${found.suggestions.map((each, at) => html`<li><span>${each.text}</span>
       <button onClick=${() => attempt(at, each)} disabled=${tried[at]?.busy}>${T.pending.try}</button>
       ${tried[at]?.error && html`<${Failed} error=${tried[at].error} />`}

@@ -18,7 +18,7 @@ function question(form) {
 }
 
 export function WhatIfView() {
-  const { cells, allowChanges } = useStore();
+  const { cells, allowChanges, templates } = useStore();
   const { data: pods } = useAnswer("pods");
   const [state, set] = useState({});
   const [draft] = useState(store.draft || {});
@@ -36,7 +36,7 @@ export function WhatIfView() {
   };
   return html`<h1>${T.whatif.heading}</h1><p class="quiet">${T.whatif.intro}</p>
     <form class="card question" onSubmit=${ask}>
-      <fieldset><legend>${T.whatif.addNodes}</legend><${Pick} name="like" label=${T.whatif.like} options=${nodes} />
+      <fieldset><legend>${T.whatif.addNodes}</legend><${Pick} name="like" label=${T.whatif.like} options=${[...nodes, ...templates]} />
         <label>${T.whatif.number}<input name="number" type="number" min="0" max="1000" defaultValue="1" /></label></fieldset>
       <${Pick} name="taint" label=${T.whatif.taint} value=${draft.taint} options=${[...cells.keys()].map((key) => key.split(" ").join("/"))} />
       <${Pick} name="evict" label=${T.whatif.evict} options=${(pods?.pods || []).filter((pod) => pod.node).map((pod) => `${pod.namespace}/${pod.name}`)} />
