@@ -23,7 +23,10 @@ def test_the_workflow_runs_the_checks_on_every_supported_python() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     supported = [each.rpartition(" ")[2] for each in project["classifiers"] if re.search(r":: 3\.\d+$", each)]
     assert job["strategy"]["matrix"]["python"] == supported == ["3.11", "3.12", "3.13", "3.14"]
-    assert job["steps"][-1] == {"run": ".ci/run"}
+    checks, pictures = job["steps"][-2:]
+    assert checks == {"run": ".ci/run", "env": {"DRAKIT_ARTEFACTS": "artefacts"}}
+    # What the browser tests saw is kept, above all when they failed.
+    assert (pictures["if"], pictures["with"]["path"]) == ("always()", "artefacts/screenshots")
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o100
 
 
