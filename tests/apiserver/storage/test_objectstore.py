@@ -7,7 +7,7 @@ from typing import Any
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind, find_kind
 from drakit.apiserver.storage.objects import storage_form
-from drakit.apiserver.storage.objectstore import SUPERSEDED, ObjectStore, key_of
+from drakit.apiserver.storage.objectstore import SUPERSEDED, WARM_SECONDS, ObjectStore, key_of
 from drakit.base.clock import FakeClock
 from drakit.store import MemoryStore, Retention
 from tests.apiserver.calls import on_loop
@@ -63,6 +63,24 @@ async def test_the_cache_has_a_bound_and_what_left_it_is_decoded_again() -> None
         again = await objects.get(claims(), "default", "c0")
         assert again is not made[0]
         assert again.document == made[0].document
+
+
+@on_loop
+async def test_an_object_that_nobody_writes_lets_go_of_what_was_decoded_and_is_the_same_as_before() -> None:
+    clock = FakeClock()
+    async with MemoryStore(clock=clock) as store:
+        objects = ObjectStore(store, clock=clock)
+        kept = await objects.create(claims(), "default", stored("a", labels={"app": "x"}))
+        before = (kept.document, kept.typed, kept.owners, kept.encode("v1"), kept.line("v1", "ADDED"))
+        clock.advance(WARM_SECONDS + 1)
+        decoded = ("_document", "_typed", "_owners")
+        assert [getattr(kept, name) is None for name in decoded] == [False, False, False]
+        await objects.create(claims(), "default", stored("b"))
+        assert [getattr(kept, name) is None for name in decoded] == [True, True, True]
+        assert not kept._lines
+        assert await objects.get(claims(), "default", "a") is kept
+        assert (kept.document, kept.typed, kept.owners, kept.encode("v1"), kept.line("v1", "ADDED")) == before
+        assert kept.document is not before[0]
 
 
 @on_loop

@@ -95,7 +95,9 @@ async def build_server(store: Store, *, clock: Clock | None = None, settings: Se
     settings = settings or Settings()
     clock = clock or RealClock()
     lifetimes = {CORE.qualified: settings.event_ttl} if settings.event_ttl is not None else {}
-    objects = ObjectStore(store, largest=settings.largest_object, encryption=settings.encryption, lifetimes=lifetimes)
+    objects = ObjectStore(
+        store, largest=settings.largest_object, encryption=settings.encryption, lifetimes=lifetimes, clock=clock
+    )
     access = AccessControl(objects, settings.modes, aggregate=settings.aggregate_roles)
     # Three threads: a policy's expression does not wait for the compilation of a large claim, nor for a large object.
     workers = Worker("drakit-expressions"), Worker("drakit-selectors"), Worker("drakit-objects")

@@ -16,9 +16,12 @@ from drakit.apiserver.failures import ApiError, object_too_large
 from drakit.apiserver.storage.encryption import NO_ENCRYPTION, Encryption
 from drakit.apiserver.storage.objects import NOTHING_PRECOMPUTED, Precomputed, StoredObject, storage_form
 from drakit.base import status
+from drakit.base.clock import Clock, RealClock
 from drakit.store import PLAIN, Conflict, Guard, KeyExists, KeyNotFound, Record, Store, StoreEvent, WriteTerms
 
 CACHED = 131_072
+WARM_SECONDS = 60.0
+"""How long an object keeps what its write decoded: five times its JSON. After that it is decoded when it is read."""
 SUPERSEDED = 4_096
 SUPERSEDED_BYTES = 8 * 1024 * 1024
 """How many replaced objects stay cached, and of how many bytes: watches compare an object with the one before. None
@@ -74,6 +77,7 @@ class ObjectStore:
         largest: int = LARGEST,
         encryption: Encryption = NO_ENCRYPTION,
         lifetimes: Mapping[str, float] = NO_LIFETIMES,
+        clock: Clock | None = None,
     ) -> None:
         """`lifetimes` are seconds after which objects of a kind end. Only a shared store sees to that."""
         self.store = store
@@ -84,6 +88,9 @@ class ObjectStore:
         """Called after each write of this process, before the writer gets its answer."""
         self._cached = cached
         self._cache: OrderedDict[int, StoredObject] = OrderedDict()
+        self._clock = clock or RealClock()
+        self._warm: deque[tuple[float, int]] = deque()
+        """When revisions came into the cache, for those whose objects still have what was decoded of them."""
         self._superseded: deque[_Superseded] = deque()
         self._superseded_bytes = 0
         self._long: OrderedDict[int, int] = OrderedDict()
@@ -229,12 +236,22 @@ class ObjectStore:
 
     def _remember(self, stored: StoredObject) -> StoredObject:
         self._cache[stored.revision] = stored
+        self._cool(stored.revision)
         if stored.size >= LONG:
             self._remember_long(stored)
         # Insertion order, not use: revisions grow, so the first is the oldest, and a hit costs no bookkeeping.
         if len(self._cache) > self._cached:
             self._forget(next(iter(self._cache)))
         return stored
+
+    def _cool(self, revision: int) -> None:
+        """Note a new revision, and let objects that nobody has written for a while become slim."""
+        now, warm = self._clock.monotonic(), self._warm
+        warm.append((now, revision))
+        while now - warm[0][0] > WARM_SECONDS:
+            old = self._cache.get(warm.popleft()[1])
+            if old is not None:
+                old.slim()
 
     def _remember_long(self, stored: StoredObject) -> None:
         self._long[stored.revision] = stored.size

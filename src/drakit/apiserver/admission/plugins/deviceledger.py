@@ -128,7 +128,9 @@ class DeviceLedger:
         before = self._stored.pop(claim, ())
         if holds:
             self._stored[claim] = holds
-        self._recount(claim, (*before, *holds))
+        # Most writes to claims are about no device.
+        if before or holds:
+            self._recount(claim, (*before, *holds))
 
     # What is about to be stored
 
