@@ -1,4 +1,4 @@
-"""`python -m tests.chaos [--minutes 5] [--seed N]`: replicas of everything fail in turn, under load.
+"""`python -m tests.chaos [--minutes 5] [--seed N] [--logs DIR]`: replicas of everything fail in turn, under load.
 
 Each is killed (-9), paused (SIGSTOP) and cut off from all others. Prints a table of what was done to whom and what was
 answered meanwhile, and exits with 1 if anything was lost, doubled or given twice.
@@ -109,12 +109,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--logs", help="a new directory for all logs and data; without it they are kept only on failure"
+    )
     given = parser.parse_args()
-    # Kept when it fails: the logs of all replicas are in it.
-    directory = tempfile.mkdtemp(prefix="drakit-chaos-")
+    if given.logs:
+        Path(given.logs).mkdir(parents=True)
+    directory = given.logs or tempfile.mkdtemp(prefix="drakit-chaos-")
     print(f"logs in {directory}")
     rows, load, problems = asyncio.run(run(Path(directory), given.minutes * 60, given.seed))
-    if not problems:
+    if not problems and not given.logs:
         shutil.rmtree(directory)
     tell(rows, load)
     print(*problems or ["nothing lost, nothing doubled, no device given twice"], sep="\n")
