@@ -67,9 +67,8 @@ def serving(engine: str, servers: int = 1, *flags: str) -> Iterator[ServerProces
     made = ServerProcesses()
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-        place = ["--data-dir", str(directory / "data"), *flags]
-        if engine == "memory":
-            place.append("--ephemeral")
+        place = ["--ephemeral"] if engine == "memory" else ["--data-dir", str(directory / "data")]
+        place += flags
         if engine == "etcd":
             (directory / "etcd").mkdir()
             (member,) = stack.enter_context(etcd_cluster(directory / "etcd"))
