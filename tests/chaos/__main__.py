@@ -45,6 +45,9 @@ async def fail_in_turn(cluster: ReplicatedCluster, seconds: float, random: Rando
         begin_fault(cluster, replica, how)
         await asyncio.sleep(random.uniform(*_LASTS[replica.is_elected]))
         end_fault(cluster, replica, how)
+        # One at a time: the next may be the only other one of its kind.
+        if how == KILL:
+            await asyncio.to_thread(replica.wait_well)
         await asyncio.sleep(random.uniform(1.0, 3.0))
         rows.setdefault((replica.name, how), Answers(time.monotonic())).add(load.answers)
     return rows

@@ -91,6 +91,10 @@ class Replica:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
 
+    def wait_well(self) -> None:
+        """Until it works, after a start."""
+        self.wait_said("following" if self.is_elected else "listening on")
+
     def wait_said(self, words: str) -> None:
         """Until the log of this start has the words."""
         until = time.monotonic() + _ENOUGH
@@ -116,6 +120,9 @@ class EtcdReplica(Replica):
     def kill(self) -> None:
         self.wanted = False
         self._member.kill()
+
+    def wait_well(self) -> None:
+        self._member.wait_ready(_ENOUGH)
 
     def pause(self) -> None:
         self._member.pause()

@@ -225,6 +225,29 @@ async def test_a_request_that_crosses_the_end_of_its_connection_is_sent_again() 
             assert (len(one.requests), len(other.requests)) == (2, 1)
 
 
+@on_loop
+async def test_a_server_that_does_not_answer_in_time_is_left_for_another() -> None:
+    over = asyncio.Event()
+
+    async def silent(_: Any, __: asyncio.StreamWriter, ___: bytes) -> bool:
+        await over.wait()
+        return False
+
+    async def well(_: Any, writer: asyncio.StreamWriter, __: bytes) -> bool:
+        writer.write(reply(stored("a")))
+        return True
+
+    async with scripted(silent) as (one, _), scripted(well) as (other, _):
+        http = Http(Access(server=one.url, others=(other.url,), credentials=Fixed()), timeout=0.2)
+        async with Client(http, clock=FakeClock()) as client:
+            with pytest.raises(RequestTimeout):
+                await client.create(config_map("a"))
+            http._timeout = aiohttp.ClientTimeout(total=60)
+            await client.create(config_map("a"))
+            assert len(other.requests) == 1
+        over.set()
+
+
 WRITES: dict[str, Callable[[Client], Awaitable[Any]]] = {
     "create": lambda client: client.create(config_map("a")),
     "update": lambda client: client.update(config_map("a")),

@@ -91,7 +91,7 @@ class Http:
             base = self._base
             try:
                 response = await self._once(request)
-            except ConnectionFailed:
+            except (ConnectionFailed, RequestTimeout):
                 self._turn_from(base)
                 raise
             if response.code == _TURNED_AWAY or _is_cut_off(response):
