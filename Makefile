@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test check format bench protos docs dist clean
+.PHONY: help install demo up test check format bench audit protos docs dist clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -39,6 +39,9 @@ format: $(STAMP) ## Format, and mend what the linter can
 
 bench: $(STAMP) ## Measure against Kubernetes, in one table; it goes to benchmarks/results
 	$(BIN)/python -m benchmarks
+
+audit: $(STAMP) ## Look up known vulnerabilities of the pinned versions, where there is a network
+	$(BIN)/python scripts/audit.py
 
 docs: $(STAMP) ## Build the docs site into site/; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --clean

@@ -4,8 +4,7 @@ In:  the folder with the wheel; constraints.txt; what is installed, for licenses
 Out: `drakit-VERSION.cdx.json`: drakit, what it needs and what its extras need, each with the version that it is tested
      with. A version that is installed and is not the pinned one is an error.
 
-A check for known vulnerabilities needs their list, which is not part of this repository: with network access,
-`pip-audit -r constraints.txt` reads the same versions.
+A check for known vulnerabilities needs their list, which is not part of this repository: `make audit` asks for it.
 """
 
 from __future__ import annotations

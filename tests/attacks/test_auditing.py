@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from drakit.apiserver import Settings
-from drakit.apiserver.auth.audit import AuditLog
+from drakit.api.exchange import Request
+from drakit.apiserver import Limits, Settings
+from drakit.apiserver.auth.audit import AuditLog, Trail
 from drakit.apiserver.auth.auditpolicy import AuditPolicy
+from drakit.apiserver.http import asgi
 from drakit.apiserver.http.protocol import URL_BYTES
 from drakit.base.errors import UsageError
 from tests.apiserver.calls import CLAIMS, on_loop, serving
 from tests.attacks.sockets import asked, get, on_socket
 from tests.builders.documents import claim_document
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POLICY = """
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -74,6 +80,63 @@ async def test_lines_that_are_lost_are_counted() -> None:
         async with serving(Settings(audit=audit)) as api:
             await api.get(CLAIMS)
             assert "apiserver_audit_error_total 1.0" in (await api.get("/metrics")).body
+
+
+@on_loop
+async def test_a_strict_log_refuses_what_it_cannot_note() -> None:
+    with AuditLog(Path("/dev/full"), strict=True, policy=AuditPolicy.parse(POLICY)) as audit:
+        async with serving(Settings(audit=audit)) as api:
+            refused = await api.create(CLAIMS, claim_document("a"))
+            assert (refused.code, "failed to store audit event" in refused.message) == (500, True)
+            assert (await api.get("/healthz")).code == 200  # of which the policy wants no line
+            assert (await api.server.context.objects.store.list("/registry/resource.k8s.io/")).records == []
+
+
+@on_loop
+async def test_a_strict_log_has_two_lines_of_one_request(tmp_path: Path) -> None:
+    with AuditLog(tmp_path / "audit.log", strict=True) as audit:
+        async with serving(Settings(audit=audit)) as api:
+            assert (await api.create(CLAIMS, claim_document("a"))).code == 201
+    first, second = lines(tmp_path / "audit.log")
+    assert (first["stage"], second["stage"]) == ("RequestReceived", "ResponseComplete")
+    assert first["auditID"] == second["auditID"]
+    assert "responseStatus" not in first
+
+
+@on_loop
+async def test_a_request_that_takes_too_long_has_a_line(tmp_path: Path) -> None:
+    with AuditLog(tmp_path / "audit.log") as audit, patch.object(asgi, "BODY_SECONDS", 0.05):
+        async with on_socket(Settings(audit=audit)) as (_, port):
+            stalled = f"POST {CLAIMS} HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n".encode()
+            assert await asked(port, stalled) == 504
+    [line] = lines(tmp_path / "audit.log")
+    assert (line["responseStatus"]["code"], line["sourceIPs"], line["verb"]) == (504, ["127.0.0.1"], "create")
+
+
+@on_loop
+async def test_refusals_of_rights_and_of_load_have_a_line(tmp_path: Path) -> None:
+    with AuditLog(tmp_path / "audit.log") as audit:
+        async with on_socket(Settings(audit=audit, modes=("RBAC",))) as (_, port):
+            assert await asked(port, get(CLAIMS)) == 403
+        async with on_socket(Settings(audit=audit, limits=Limits(reading=0))) as (_, port):
+            assert await asked(port, get(CLAIMS)) == 429
+    assert [each["responseStatus"]["code"] for each in lines(tmp_path / "audit.log")] == [403, 429]
+
+
+def test_half_a_line_is_not_continued(tmp_path: Path) -> None:
+    """A disk that is full in the middle of a line takes its first bytes."""
+
+    class Half(io.BytesIO):
+        def write(self, data: object, /) -> int:
+            return super().write(bytes(data)[: 20 if not self.tell() else None])  # type: ignore[call-overload]
+
+    with AuditLog(tmp_path / "audit.log") as audit:
+        audit._file.close()
+        audit._file = file = Half()
+        for _ in range(2):
+            audit.note(Request(method="GET", path="/a"), None, Trail(NOW), 200, NOW)
+        torn, whole = file.getvalue().splitlines()
+    assert (len(torn), json.loads(whole)["requestURI"], audit.lost) == (20, "/a", 1)
 
 
 @pytest.mark.parametrize("text", ["", "kind: Pod", "kind: Policy", "{kind: Policy, rules: [{level: All}]}", "{kind: Policy, rules: 7}"])  # fmt: skip  # noqa: E501

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from drakit.manifests import files
+from drakit.apiserver.auth.certificates import Pair
+from drakit.apiserver.http.listener import Security
+from drakit.base import inputfiles
+from drakit.base.errors import UsageError
+from drakit.cli.processes.host import encryption_of, static_tokens
+from drakit.client.access.kubeconfig import load_kubeconfig
 from drakit.manifests.files import input_limit, read_files
 
 
@@ -25,7 +30,7 @@ def test_devices_and_names_that_no_file_has_are_refused() -> None:
 
 
 def test_a_pipe_that_nobody_writes_to_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_PATIENCE", 10)
+    monkeypatch.setattr(inputfiles, "_PATIENCE", 10)
     os.mkfifo(tmp_path / "pipe.yaml")
     assert "nothing came through the pipe" in problem_of(tmp_path / "pipe.yaml")
 
@@ -68,3 +73,18 @@ def test_a_full_disk_is_one_line_and_a_closed_pipe_none() -> None:
     finally:
         os.close(full)
         os.close(writing)
+
+
+def test_files_with_settings_have_a_limit_and_are_no_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputfiles, "SETTINGS_BYTES", 100)
+    large = tmp_path / "large"
+    large.write_text("#" * 101)
+    for path, reason in ((large, "more than 100 bytes"), (Path("/dev/zero"), "it is a device")):
+        with pytest.raises(UsageError, match=reason):
+            load_kubeconfig([path])
+        with pytest.raises(UsageError, match=reason):
+            Security(Pair(path, path)).context()
+        with pytest.raises(UsageError, match=reason):
+            encryption_of(path)
+        with pytest.raises(UsageError, match=reason):
+            static_tokens(path, "")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nacl.bindings import crypto_secretbox
 from typer.testing import CliRunner
 
 from drakit.api.registry import find_kind
@@ -111,7 +113,7 @@ def configuration(*keys: str, provider: str = "aescbc") -> str:
     )
 
 
-@pytest.mark.parametrize("provider", ["aescbc", "aesgcm"])
+@pytest.mark.parametrize("provider", ["aescbc", "aesgcm", "secretbox"])
 def test_secrets_are_sealed_at_rest_and_others_are_not(tmp_path: Path, provider: str) -> None:
     @on_loop
     async def run() -> None:
@@ -167,6 +169,47 @@ def test_drakit_store_rewrite_seals_what_was_open(tmp_path: Path) -> None:
     given = ["rewrite", "--data-dir", str(tmp_path), "--encryption-provider-config", str(file)]
     assert CliRunner().invoke(commands, given).exit_code == 0
     check()
+
+
+def test_a_value_sealed_elsewhere_with_secretbox_is_opened() -> None:
+    """The nonce, then the box, as NaCl makes it: any other implementation reads and writes the same."""
+    key, nonce = b"one".ljust(32, b"."), bytes(range(24))
+    sealed = b"k8s:enc:secretbox:v1:one:" + nonce + crypto_secretbox(b"{}", nonce, key)
+    assert Encryption.parse(configuration("one", provider="secretbox")).open("/a", sealed) == b"{}"
+
+
+@pytest.mark.parametrize("provider", ["aesgcm", "secretbox"])
+def test_a_changed_value_is_not_opened(provider: str) -> None:
+    keys = Encryption.parse(configuration("one", provider=provider))
+    sealed = keys.seal("secrets", "/a", b"{}")
+    with pytest.raises(ApiError, match="cannot be decrypted"):
+        keys.open("/a", sealed[:-1] + bytes([sealed[-1] ^ 1]))
+
+
+@pytest.mark.parametrize("provider", ["aescbc", "aesgcm", "secretbox"])
+def test_a_passphrase_in_a_file_is_a_key(tmp_path: Path, provider: str) -> None:
+    file = tmp_path / "passphrase"
+
+    def keys(text: str) -> Encryption:
+        file.write_text(text)
+        listed = f"keys: [{{name: one, passphraseFile: {file}}}]"
+        return Encryption.parse(re.sub(r"keys: \[.*?\]", listed, configuration("one", provider=provider)))
+
+    sealed = keys("correct horse battery staple\n").seal("secrets", "/a", b'{"a":1}')
+    assert keys("correct horse battery staple").open("/a", sealed) == b'{"a":1}'
+    if provider != "aescbc":  # which does not always notice
+        with pytest.raises(ApiError, match="cannot be decrypted"):
+            keys("correct horse battery stable").open("/a", sealed)
+    with pytest.raises(UsageError, match="at least 12 characters"):
+        keys("too short")
+    with pytest.raises(UsageError, match="No such file"):
+        Encryption.parse(configuration("one").replace("secret: ", "passphraseFile: /missing"))
+
+
+def test_a_key_of_secretbox_has_32_bytes() -> None:
+    short = base64.b64encode(b"x" * 16).decode()
+    with pytest.raises(UsageError, match="secret has 16 bytes, expected 32"):
+        Encryption.parse(re.sub(r"secret: [^}]+", f"secret: {short}", configuration("one", provider="secretbox")))
 
 
 def test_a_sealed_value_cannot_be_moved_nor_changed() -> None:

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from drakit.base import fieldselectors, labels, nodeselectors
 from drakit.base.errors import UsageError
-from drakit.base.labels import LabelSelector, LabelSelectorRequirement
+from drakit.base.labels import LabelSelector, LabelSelectorRequirement, Requirement, _Index, _KeyRules
 from drakit.base.nodeselectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
+Labels = dict[str, str]
 LABELS = {"app": "web", "tier": "2", "empty": ""}
 
 
@@ -219,3 +220,42 @@ def test_only_the_name_is_a_node_field(key: str, operator: str, values: tuple[st
 @pytest.mark.parametrize("text", ["", "+", "1.5", "٣", "9223372036854775808", "1" * 5000, " 1"])
 def test_texts_that_are_no_64_bit_integers(text: str) -> None:
     assert nodeselectors.integer(text) is None
+
+
+_KEYS = st.sampled_from(["a", "b", "c", "d"])
+_VALUES = st.sampled_from(["", "1", "2", "3", "9", "x", "-4"])
+_REQUIREMENTS = st.builds(
+    Requirement, key=_KEYS, operator=st.sampled_from(["in", "notin", "=", "==", "!=", "gt", "lt", "exists", "!"]),
+    values=st.lists(_VALUES, min_size=1, max_size=3).map(tuple),
+)  # fmt: skip
+
+
+@given(st.lists(_REQUIREMENTS, max_size=12), st.dictionaries(_KEYS, _VALUES))
+def test_many_label_requirements_match_as_each_of_them_does(requirements: list[Requirement], found: Labels) -> None:
+    assert _Index(requirements).matches(found) is all(each.matches(found) for each in requirements)
+
+
+@given(
+    st.lists(st.builds(fieldselectors.Term, _KEYS, _VALUES, st.booleans()), min_size=1, max_size=5),
+    st.dictionaries(_KEYS, _VALUES),
+)
+def test_many_field_terms_match_as_each_of_them_does(terms: list[fieldselectors.Term], found: Labels) -> None:
+    many = fieldselectors.FieldSelector(tuple(terms) * 20)
+    assert many.matches(found) is all(term.matches(found) for term in terms)
+
+
+def test_requirements_that_refuse_are_looked_up_by_the_labels_of_an_object() -> None:
+    """However long the selector is: an object with two labels takes two looks."""
+    looks: list[str] = []
+
+    class Counted(dict[str, _KeyRules]):
+        def __contains__(self, key: object) -> bool:
+            looks.append(str(key))
+            return super().__contains__(key)
+
+    for text in ("a notin (" + ",".join(f"v{n}" for n in range(5000)) + ")", ",".join(f"!k{n}" for n in range(5000))):
+        index = labels.parse(text)._index
+        assert index is not None
+        index._rules = Counted(index._rules)
+        assert index.matches({"a": "x", "b": "y"})
+    assert looks == ["a", "b"] * 2

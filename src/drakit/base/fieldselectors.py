@@ -5,6 +5,7 @@ Which fields a kind can be selected by is the registry's to say; here is only th
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from drakit.base.errors import UsageError
 
 _TERM = re.compile(r"(.*?)(!=|==|=)(.*)", re.DOTALL)
+_FEW = 16
+"""Terms that are looked at one after the other. More are looked up."""
 _SPECIAL = re.compile(r"([\\,=])")
 
 
@@ -33,9 +36,26 @@ class FieldSelector:
     """All terms hold; none means everything. A field that is not there counts as empty."""
 
     terms: tuple[Term, ...] = ()
+    _wanted: Mapping[tuple[str, bool], frozenset[str]] | None = dataclasses.field(
+        init=False, compare=False, repr=False, default=None
+    )
+    """Values by field and by whether they are wanted, where there are many terms."""
+
+    def __post_init__(self) -> None:
+        if len(self.terms) > _FEW:
+            found: dict[tuple[str, bool], set[str]] = {}
+            for term in self.terms:
+                found.setdefault((term.field, term.equal), set()).add(term.value)
+            object.__setattr__(self, "_wanted", {key: frozenset(values) for key, values in found.items()})
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        return all(term.matches(fields) for term in self.terms)
+        if self._wanted is None:
+            return all(term.matches(fields) for term in self.terms)
+        return all(
+            # A field has one value: two different ones that are wanted are never there.
+            values == {fields.get(name, "")} if equal else fields.get(name, "") not in values
+            for (name, equal), values in self._wanted.items()
+        )
 
     def required_value(self, field: str) -> str | None:
         """The one value that `field` must have, when the selector says so."""

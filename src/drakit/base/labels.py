@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from drakit.base import names
 from drakit.base.errors import UsageError, summary
@@ -17,6 +17,8 @@ from drakit.base.nodeselectors import integer
 from drakit.base.structs import Model
 
 _STRUCT_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+_FEW = 16
+"""Requirements and values that are looked at one after the other. More are looked up."""
 _BINARY_OPERATORS = ("in", "notin", "=", "==", "!=", "gt", "lt")
 # Other kinds of space are part of a word, which no label is then: nothing of a query is passed over.
 _TOKEN = re.compile(r"[ \t\r\n]*(?:(==|!=|[=!<>(),])|([^=!<>(), \t\r\n]+))")
@@ -76,13 +78,79 @@ class Requirement:
                 return f"{self.key}{self.operator}{values}"
 
 
+class _KeyRules:
+    """Everything that a selector requires of one key."""
+
+    def __init__(self) -> None:
+        self.required = False
+        """Whether the label must be there."""
+        self._refused: set[str] = set()
+        self._allowed: set[str] | None = None
+        self._absent = False
+        self._comparisons: dict[str, Requirement] = {}
+
+    def add(self, requirement: Requirement) -> None:
+        match requirement.operator:
+            case "!":
+                self._absent = True
+            case "notin" | "!=":
+                self._refused.update(requirement.values)
+            case "in" | "=" | "==":
+                self.required = True
+                allowed = set(requirement.values)
+                self._allowed = allowed if self._allowed is None else self._allowed & allowed
+            case operator:
+                self.required = True
+                if operator != "exists":
+                    self._compare(requirement)
+
+    def _compare(self, requirement: Requirement) -> None:
+        """Of many bounds on one side the tightest counts; one that is no number fits nothing."""
+        before = self._comparisons.get(requirement.operator, requirement)
+        numbers = integer(before.values[0]), integer(requirement.values[0])
+        if numbers[0] is None or numbers[1] is None:
+            tighter = numbers[1] is None
+        else:
+            tighter = numbers[1] > numbers[0] if requirement.operator == "gt" else numbers[1] < numbers[0]
+        self._comparisons[requirement.operator] = requirement if tighter else before
+
+    def allow(self, value: str) -> bool:
+        """Whether a label with this value may be there."""
+        if self._absent or value in self._refused or (self._allowed is not None and value not in self._allowed):
+            return False
+        return all(each.matches({each.key: value}) for each in self._comparisons.values())
+
+
+class _Index:
+    """Many requirements, by key. Matching costs as much as an object has labels, however many of them there are."""
+
+    def __init__(self, requirements: Iterable[Requirement]) -> None:
+        self._rules: dict[str, _KeyRules] = {}
+        for each in requirements:
+            self._rules.setdefault(each.key, _KeyRules()).add(each)
+        self._required = frozenset(key for key, rules in self._rules.items() if rules.required)
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        if len(self._required) > len(labels) or not all(key in labels for key in self._required):
+            return False
+        rules = self._rules
+        return all(key not in rules or rules[key].allow(value) for key, value in labels.items())
+
+
 @dataclass(frozen=True, slots=True)
 class LabelMatcher:
     """All requirements hold; none means everything."""
 
     requirements: tuple[Requirement, ...] = ()
+    _index: _Index | None = field(init=False, compare=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        if len(self.requirements) + sum(len(each.values) for each in self.requirements) > _FEW:
+            object.__setattr__(self, "_index", _Index(self.requirements))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
+        if self._index is not None:
+            return self._index.matches(labels)
         return all(each.matches(labels) for each in self.requirements)
 
     def __str__(self) -> str:

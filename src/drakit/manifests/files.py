@@ -6,21 +6,16 @@ Out: contents by name, in the order of the paths, directories sorted; and a prob
 
 from __future__ import annotations
 
-import os
-import select
-import stat
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from pathlib import Path
 
 import msgspec
 
+from drakit.base.inputfiles import read_regular
 from drakit.manifests.problems import ManifestProblem
 
 SUFFIXES = (".yaml", ".yml", ".json")
-_PIECE = 1024 * 1024
-_PATIENCE = 5_000
-"""Milliseconds in which something must come through a pipe."""
 input_limit: ContextVar[int] = ContextVar("input_limit", default=256 * 1024 * 1024)
 """Bytes of all files together."""
 STDIN = "-"
@@ -57,43 +52,6 @@ def read_files(paths: Iterable[str | Path], *, stdin: Callable[[], bytes] | None
             except OSError as error:
                 problems.append(_unreadable(name, error.strerror or str(error)))
     return FileContents(contents, tuple(problems))
-
-
-def read_regular(path: Path, limit: int) -> bytes:
-    """A file, or what comes through a pipe, up to one byte more than the limit.
-
-    Raise OSError for a device, which has no end, and for a pipe through which nothing comes.
-    """
-    # Without blocking: a pipe that nobody has opened for writing would hold us for ever.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-            raise OSError("it is a device, not a file")
-        if stat.S_ISFIFO(mode):
-            return _from_pipe(descriptor, limit)
-        parts: list[bytes] = []
-        size = 0
-        while size <= limit and (part := file.read(min(_PIECE, limit + 1 - size))):
-            parts.append(part)
-            size += len(part)
-        return b"".join(parts)
-
-
-def _from_pipe(descriptor: int, limit: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    poller = select.poll()
-    poller.register(descriptor, select.POLLIN)
-    while size <= limit:
-        if not poller.poll(_PATIENCE):
-            raise OSError(f"nothing came through the pipe for {_PATIENCE // 1000} s")
-        part = os.read(descriptor, _PIECE)
-        if not part:
-            break
-        parts.append(part)
-        size += len(part)
-    return b"".join(parts)
 
 
 def _files(path: Path) -> list[Path]:

@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from drakit.base.inputfiles import read_settings
+
 _CA_LIFE = timedelta(days=3650)
 _LIFE = timedelta(days=365)
 _RENEW = timedelta(days=30)
@@ -181,12 +183,12 @@ def _covers(files: Pair, hosts: Sequence[str]) -> bool:
 
 
 def read_certificate(path: Path) -> x509.Certificate:
-    return x509.load_pem_x509_certificate(path.read_bytes())
+    return x509.load_pem_x509_certificate(read_settings(path))
 
 
 def read_key(path: Path) -> ec.EllipticCurvePrivateKey:
     """Raise ValueError for anything but an elliptic curve key."""
-    key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    key = serialization.load_pem_private_key(read_settings(path), password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ValueError("expected an elliptic curve key")
     return key

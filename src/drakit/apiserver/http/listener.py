@@ -26,6 +26,7 @@ from drakit.apiserver.http.connections import Acceptor, ConnectionLimits, Connec
 from drakit.apiserver.http.protocol import PIECE, Intake, Protocol
 from drakit.apiserver.http.turns import Turns
 from drakit.base.errors import UsageError
+from drakit.base.inputfiles import read_settings
 
 KEEP_ALIVE_SECONDS = 75
 _BACKLOG = 2048
@@ -45,6 +46,8 @@ class Security(msgspec.Struct, frozen=True):
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
         files = self.certificate
+        for each in (files.certificate, files.key, *self.client_cas):
+            _check(each)
         try:
             context.load_cert_chain(files.certificate, files.key)
         except OSError as error:
@@ -57,6 +60,14 @@ class Security(msgspec.Struct, frozen=True):
             # Optional: clients may authenticate by token instead.
             context.verify_mode = ssl.CERT_OPTIONAL
         return context
+
+
+def _check(path: Path) -> None:
+    """Raise UsageError for what OpenSSL would read without end: a device, a pipe, a very long file."""
+    try:
+        read_settings(path)
+    except OSError as error:
+        raise UsageError(f"no certificate or key in {path}: {error.strerror or error}") from None
 
 
 def bind(host: str, port: int) -> socket.socket:

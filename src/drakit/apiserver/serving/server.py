@@ -60,6 +60,8 @@ READ = "readOnly"
 WRITE = "mutating"
 _SELECTING = ("list", "watch", "deletecollection")
 _READING = ("get", "list", "watch", "head")
+_LONG_SELECTOR = 4096
+"""Characters. Who selects one object by its name needs fewer; reading more of them would take long."""
 _UNTIMED = datetime.min.replace(tzinfo=UTC)
 _PAGE_NOT_FOUND = Response(code=404, content=Raw(b"404 page not found\n"), content_type="text/plain; charset=utf-8")
 
@@ -157,6 +159,8 @@ class Server:
             info = routing.parse(request)
             # The path is parsed before the user is known: audit and metrics name it, also if authentication fails.
             user = await self._user(request, trail)
+            if self._audit is not None:
+                self._audit.begin(request, info, trail)
             response = await self._bounded(request, info, user, warnings, trail)
         except PageNotFound:
             response = _PAGE_NOT_FOUND
@@ -333,7 +337,7 @@ def _attributes(request: Request, info: RequestInfo, user: User) -> Attributes:
 def _selected_name(request: Request, info: RequestInfo) -> str:
     """The name in `fieldSelector=metadata.name=…`: such a list is authorized like a get of that object."""
     selector = request.parameter("fieldSelector")
-    if not selector or info.verb not in _SELECTING:
+    if not selector or info.verb not in _SELECTING or len(selector) > _LONG_SELECTOR:
         return ""
     try:
         return fieldselectors.parse(selector).required_value("metadata.name") or ""

@@ -12,12 +12,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 
 from drakit.api.exchange import User
 from drakit.apiserver.auth.identities import is_component
 from drakit.apiserver.failures import too_many_requests
+from drakit.apiserver.http.turns import Turns
 
 _MIB = 1024 * 1024
+_PASSED_TOGETHER = 4
+"""Requests that have waited and go on in the same turn of the loop: many writes end together, with their commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class Lane:
         # A lane of two is for both of one user: tests and toys.
         self._per_flow = max(total // 2, 2) if per_user < total else total
         self._flows: dict[str, _Flow] = {}
+        self._turns = Turns(_PASSED_TOGETHER)
         self.count = 0
 
     async def enter(self, name: str) -> None:
@@ -76,7 +81,7 @@ class Lane:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._pass_on(flow)  # the turn came, and nobody takes it
+                self._pass_on(name, flow)  # the turn came, and nobody takes it
             elif turn in waiting:  # not if somebody left between the cancellation and now, and passed over this turn
                 waiting.remove(turn)
             self._uncount(name, flow)
@@ -84,10 +89,17 @@ class Lane:
 
     def leave(self, name: str) -> None:
         flow = self._flows[name]
-        self._pass_on(flow)
+        self._pass_on(name, flow)
         self._uncount(name, flow)
 
-    def _pass_on(self, flow: _Flow) -> None:
+    def _pass_on(self, name: str, flow: _Flow) -> None:
+        if flow.waiting:
+            self._turns.take(name, partial(self._give, flow))
+        else:
+            flow.running -= 1
+
+    def _give(self, flow: _Flow) -> None:
+        """Let the next one in."""
         while flow.waiting:
             turn = flow.waiting.popleft()
             if not turn.done():

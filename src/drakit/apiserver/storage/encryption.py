@@ -10,9 +10,10 @@ rewriting every value, and taking the old one out.
 from __future__ import annotations
 
 import base64
-import binascii
+import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -25,11 +26,15 @@ from drakit.api.text.problems import Malformed
 from drakit.api.text.yamltext import parse_yaml_documents
 from drakit.apiserver.failures import internal
 from drakit.base.errors import UsageError
+from drakit.base.inputfiles import read_settings
 
 _MARK = b"k8s:enc:"
 _BLOCK = 16
 _NONCE = 12
-_KEY_SIZES = (16, 24, 32)
+_KEY_SIZES = {"aescbc": (16, 24, 32), "aesgcm": (16, 24, 32), "secretbox": (32,)}
+_SHORTEST_PASSPHRASE = 12
+_SCRYPT = {"n": 1 << 15, "r": 8, "p": 1, "maxmem": 64 * 1024 * 1024, "dklen": 32}
+"""32 MiB and a tenth of a second for each guess at a passphrase."""
 _EVERYTHING = ("*", "*.*")
 
 
@@ -82,7 +87,32 @@ class _Aesgcm:
             raise ValueError("it was not sealed with this key, or was changed") from None
 
 
-_PROVIDERS: Mapping[str, Callable[[bytes], _Lock]] = {"aescbc": _Aescbc, "aesgcm": _Aesgcm}
+class _Secretbox:
+    """XSalsa20 and Poly1305 with a random nonce, as Kubernetes has it. It tells whether a value was changed."""
+
+    def __init__(self, key: bytes) -> None:
+        try:
+            from nacl.exceptions import CryptoError
+            from nacl.secret import SecretBox
+        except ImportError:
+            raise UsageError("secretbox needs the package pynacl: pip install 'drakit[secretbox]'") from None
+        self._box = SecretBox(key)
+        self._refused = CryptoError
+
+    def seal(self, place: str, value: bytes) -> bytes:  # noqa: ARG002
+        return bytes(self._box.encrypt(value))
+
+    def open(self, place: str, sealed: bytes) -> bytes:  # noqa: ARG002
+        try:
+            return self._box.decrypt(sealed)
+        except self._refused:
+            raise ValueError("it was not sealed with this key, or was changed") from None
+
+
+_PROVIDERS: Mapping[str, Callable[[bytes], _Lock]] = {
+    "aescbc": _Aescbc, "aesgcm": _Aesgcm, "secretbox": _Secretbox,
+}  # fmt: skip
+_KNOWN = "aescbc, aesgcm, secretbox and identity"
 
 
 class SealedResources(msgspec.Struct, frozen=True):
@@ -158,13 +188,13 @@ def _entry(data: Any, where: str) -> SealedResources:
     for at, provider in _listed(data, "providers", where):
         place = f"{where}.providers[{at}]"
         if not isinstance(provider, dict) or len(provider) != 1:
-            raise UsageError(f"{place}: expected one of aescbc, aesgcm, identity")
+            raise UsageError(f"{place}: expected one of {_KNOWN}")
         [(name, settings)] = provider.items()
         if name == "identity":
             order.append(None)
             continue
         if name not in _PROVIDERS:
-            raise UsageError(f"{place}: {name!r} is not supported; aescbc, aesgcm and identity are")
+            raise UsageError(f"{place}: {name!r} is not supported; {_KNOWN} are")
         for mark, lock in _keys(name, settings, place).items():
             locks[mark] = lock
             order.append(mark)
@@ -175,16 +205,41 @@ def _keys(provider: str, settings: Any, where: str) -> dict[bytes, _Lock]:
     found: dict[bytes, _Lock] = {}
     for at, key in _listed(settings if isinstance(settings, dict) else {}, "keys", where):
         place = f"{where}.keys[{at}]"
-        name, secret = (key.get("name"), key.get("secret")) if isinstance(key, dict) else (None, None)
+        name = key.get("name") if isinstance(key, dict) else None
         if not name or not isinstance(name, str) or ":" in name:
             raise UsageError(f"{place}: expected a name without a colon")
-        try:
-            data = base64.b64decode(secret if isinstance(secret, str) else "", validate=True)
-        except binascii.Error:
-            raise UsageError(f"{place}: secret is not base64") from None
-        if len(data) not in _KEY_SIZES:
-            raise UsageError(f"{place}: secret has {len(data)} bytes, expected 16, 24 or 32")
-        found[b"k8s:enc:%b:v1:%b:" % (provider.encode(), name.encode())] = _PROVIDERS[provider](data)
+        mark = b"k8s:enc:%b:v1:%b:" % (provider.encode(), name.encode())
+        found[mark] = _PROVIDERS[provider](_secret(provider, key, mark, place))
+    return found
+
+
+def _secret(provider: str, key: Mapping[str, Any], mark: bytes, where: str) -> bytes:
+    """The bytes of a key: given in base64, or made from a passphrase in a file."""
+    if "passphraseFile" in key:
+        if "secret" in key:
+            raise UsageError(f"{where}: secret and passphraseFile do not go together")
+        return hashlib.scrypt(_passphrase(key["passphraseFile"], where), salt=mark, **_SCRYPT)
+    secret = key.get("secret")
+    try:
+        data = base64.b64decode(secret if isinstance(secret, str) else "", validate=True)
+    except ValueError:  # binascii.Error is one; so is text that is not ASCII
+        raise UsageError(f"{where}: secret is not base64") from None
+    sizes = _KEY_SIZES[provider]
+    if len(data) not in sizes:
+        expected = " or ".join([", ".join(map(str, sizes[:-1])), str(sizes[-1])] if sizes[1:] else [str(sizes[0])])
+        raise UsageError(f"{where}: secret has {len(data)} bytes, expected {expected}")
+    return data
+
+
+def _passphrase(path: Any, where: str) -> bytes:
+    if not isinstance(path, str) or not path:
+        raise UsageError(f"{where}: passphraseFile is not the name of a file")
+    try:
+        found = read_settings(Path(path)).strip()
+    except OSError as error:
+        raise UsageError(f"{where}: passphraseFile {path}: {error.strerror or error}") from None
+    if len(found) < _SHORTEST_PASSPHRASE:
+        raise UsageError(f"{where}: passphraseFile {path}: expected at least {_SHORTEST_PASSPHRASE} characters")
     return found
 
 

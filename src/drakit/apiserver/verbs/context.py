@@ -25,6 +25,7 @@ from drakit.apiserver.admission.rules import WriteRules
 from drakit.apiserver.auth.authorization import Attributes, Authorizer
 from drakit.apiserver.auth.identities import is_component
 from drakit.apiserver.patching.entries import Owners
+from drakit.apiserver.requests.options import ListOptions, list_options
 from drakit.apiserver.requests.routing import Target
 from drakit.apiserver.storage.objects import StoredObject
 from drakit.apiserver.storage.objectstore import ObjectStore
@@ -33,6 +34,8 @@ from drakit.base.clock import Clock
 from drakit.base.gates import FeatureGates
 
 T = TypeVar("T")
+_SELECTOR_WEIGHT = 16
+"""How many bytes of an object take as long as one of a selector."""
 
 
 def random_uid() -> str:
@@ -75,6 +78,11 @@ class ServerContext:
         if size < LARGE or self.worker is None:
             return function(*args, **options)
         return await self.worker.call(partial(function, *args, **options))
+
+    async def list_options(self, request: Request, *, watch: bool = False) -> ListOptions:
+        """The options of a list or a watch. A selector may be as long as a URL: a long one is read beside the loop."""
+        size = len(request.parameter("labelSelector")) + len(request.parameter("fieldSelector"))
+        return await self.beside(_SELECTOR_WEIGHT * size, list_options, request, watch=watch)
 
     def now(self) -> datetime:
         return self.clock.now()

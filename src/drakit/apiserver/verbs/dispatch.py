@@ -20,7 +20,7 @@ from drakit.apiserver.metrics import ServerMetrics
 from drakit.apiserver.nodes import NodeBody, NodeTunnel
 from drakit.apiserver.requests.bodies import incoming, read_body
 from drakit.apiserver.requests.negotiation import negotiate
-from drakit.apiserver.requests.options import delete_options, list_options, write_options
+from drakit.apiserver.requests.options import delete_options, write_options
 from drakit.apiserver.verbs import connect
 from drakit.apiserver.verbs.bind import bind
 from drakit.apiserver.verbs.components import COMPONENT_STATUS, component, components
@@ -154,7 +154,7 @@ class Resources:
     async def _delete_collection(self, call: ApiCall, presenter: Presenter) -> Response:
         """Delete what the selection finds, and answer with what was found."""
         options = delete_options(call.request, read_body(call.request))
-        wanted = list_options(call.request)
+        wanted = await self._context.list_options(call.request)
         selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, "", wanted)
         found = await collect(self._context, call.kind, call.version, selection, wanted)
         for start in range(0, len(found.objects), _DELETED_TOGETHER):

@@ -17,7 +17,7 @@ from drakit.api.exchange import ManyObjects, OneObject, Parted
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError, bad_request, too_new
 from drakit.apiserver.requests.continuetokens import Continue, decode_continue, encode_continue
-from drakit.apiserver.requests.options import EXACT, ListOptions, list_options, parse_revision
+from drakit.apiserver.requests.options import EXACT, ListOptions, parse_revision
 from drakit.apiserver.storage.objects import ObjectContent, StoredObject
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.selection import SelectionPredicate
@@ -113,7 +113,7 @@ async def get(context: ServerContext, call: ApiCall) -> StoredObject:
 
 
 async def list_objects(context: ServerContext, call: ApiCall) -> ListContent:
-    options = list_options(call.request)
+    options = await context.list_options(call.request)
     selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, "", options)
     return await collect(context, call.kind, call.version, selection, options)
 

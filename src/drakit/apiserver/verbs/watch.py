@@ -18,7 +18,7 @@ import msgspec
 from drakit.api.exchange import EventStream, WatchEvent
 from drakit.api.registry import Kind
 from drakit.apiserver.failures import ApiError, too_new, too_old, translate
-from drakit.apiserver.requests.options import ListOptions, list_options
+from drakit.apiserver.requests.options import ListOptions
 from drakit.apiserver.storage.objects import ObjectContent, StoredObject
 from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
@@ -271,7 +271,7 @@ class ObjectStream(EventStream):
 
 async def watch(context: ServerContext, call: ApiCall) -> ObjectStream:
     """Handle a watch of a collection or of one object."""
-    options = list_options(call.request, watch=True)
+    options = await context.list_options(call.request, watch=True)
     selection = SelectionPredicate(call.kind, call.target.group_version, call.namespace, call.name, options)
     stream = ObjectStream(call, context.objects, context.clock, selection, options, _seconds(options, context.random))
     try:

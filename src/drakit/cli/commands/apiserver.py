@@ -58,7 +58,10 @@ def apiserver(
         client_ca=client_ca_file,
         nodes=_node_files(kubelet_certificate_authority, kubelet_client_certificate, kubelet_client_key),
     )
-    with directory_of(serving) as directory, audit_log(serving.audit_log_path, serving.audit_policy_file) as audit:
+    with (
+        directory_of(serving) as directory,
+        audit_log(serving.audit_log_path, serving.audit_policy_file, serving.audit_log_mode) as audit,
+    ):
         settings = Settings(
             gates=FeatureGates.parse(feature_gates),
             runtime_config=serving.runtime_config,

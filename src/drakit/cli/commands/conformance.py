@@ -23,6 +23,7 @@ import yaml
 
 from drakit.api import parse_documents
 from drakit.base.errors import UsageError
+from drakit.base.inputfiles import read_settings_text
 from drakit.cli.flags.files import explained
 from drakit.cli.output.tables import print_table
 from drakit.conformance import (
@@ -155,7 +156,7 @@ def _label(text: str) -> tuple[str, str]:
 
 def _documents(path: Path) -> list[Mapping[str, Any]]:
     with explained(path):
-        text = path.read_text(encoding="utf-8")
+        text = read_settings_text(path)
     found = [each for each in parse_documents(text, source=str(path)) if each is not None]
     if not found or not all(isinstance(each, Mapping) for each in found):
         raise UsageError(f"{path}: expected objects in JSON or YAML")

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from drakit.base.clock import RealClock
 from drakit.base.errors import UsageError
 from drakit.base.gates import FeatureGates
+from drakit.base.inputfiles import read_settings, read_settings_text
 from drakit.cli.flags import options
 from drakit.cli.flags.access import access_of
 from drakit.cli.flags.files import explained
@@ -72,7 +73,7 @@ def controllers(
     )
     election = Election(name=leader_elect_resource_name, namespace=leader_elect_resource_namespace, timing=timing)
     with explained("--root-ca-file"):
-        root_ca = root_ca_file.read_text(encoding="utf-8") if root_ca_file else access.trust.ca.decode()
+        root_ca = read_settings_text(root_ca_file) if root_ca_file else access.trust.ca.decode()
     plan = _Plan(
         access=access,
         gates=FeatureGates.parse(feature_gates),
@@ -92,7 +93,7 @@ def _authority(certificate: Path | None, key: Path | None) -> SigningAuthority |
         raise UsageError("--cluster-signing-cert-file and --cluster-signing-key-file are given together or not at all")
     with explained("--cluster-signing-cert-file"):
         try:
-            return SigningAuthority(certificate.read_bytes(), key.read_bytes(), RealClock())
+            return SigningAuthority(read_settings(certificate), read_settings(key), RealClock())
         except ValueError as error:
             raise UsageError(f"--cluster-signing-cert-file {certificate}: {error}") from None
 

@@ -97,7 +97,7 @@ def up(
     inventory = cluster.inventory
     with (
         directory_of(serving, default_directory(os.environ)) as directory,
-        audit_log(serving.audit_log_path, serving.audit_policy_file) as audit,
+        audit_log(serving.audit_log_path, serving.audit_policy_file, serving.audit_log_mode) as audit,
     ):
         settings = _settings(serving, gates, audit)
         plan = NodePlan(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
+from drakit.base.inputfiles import read_settings
 from drakit.cli.flags.files import explained
 from drakit.cli.flags.groups import ReachFlags
 from drakit.client import Access, Certificate, Files, Trust, in_cluster, load_kubeconfig
@@ -51,7 +52,7 @@ def _by_flags(flags: ReachFlags, clock: Clock) -> Access:
     if (flags.client_certificate is None) != (flags.client_key is None):
         raise UsageError(_TOGETHER)
     with explained("--certificate-authority"):
-        ca = flags.certificate_authority.read_bytes() if flags.certificate_authority else b""
+        ca = read_settings(flags.certificate_authority) if flags.certificate_authority else b""
     # Read once now, although they are read again later: a missing file is told at the start, with its flag.
     for flag, path in (
         ("--token-file", flags.token_file),
@@ -59,7 +60,7 @@ def _by_flags(flags: ReachFlags, clock: Clock) -> Access:
         ("--client-key", flags.client_key),
     ):
         with explained(flag):
-            _ = path.read_bytes() if path is not None else b""
+            _ = read_settings(path) if path is not None else b""
     certificate = (lambda: _certificate(flags)) if flags.client_certificate else None
     credentials = Files(clock, token=flags.token_file, certificate=certificate)
     trust = Trust(ca=ca, insecure=flags.insecure_skip_tls_verify)
@@ -71,4 +72,4 @@ def _certificate(flags: ReachFlags) -> Certificate:
     certificate, key = flags.client_certificate, flags.client_key
     if certificate is None or key is None:
         raise UsageError(_TOGETHER)
-    return Certificate(certificate.read_bytes(), key.read_bytes())
+    return Certificate(read_settings(certificate), read_settings(key))

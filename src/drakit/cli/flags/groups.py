@@ -37,6 +37,7 @@ class ServingFlags(FlagGroup, frozen=True, kw_only=True):
     token_auth_file: options.TokenAuthFile = None
     audit_log_path: options.AuditLogPath = None
     audit_policy_file: options.AuditPolicyFile = None
+    audit_log_mode: options.AuditLogMode = "blocking"
     encryption_provider_config: options.EncryptionConfig = None
     max_object_bytes: options.MaxObjectBytes = 1536 * 1024
     enable_admission_plugins: options.EnablePlugins = ""

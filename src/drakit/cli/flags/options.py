@@ -32,6 +32,9 @@ WrittenKubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Wh
 TokenAuthFile = Annotated[Path | None, typer.Option(help='Lines of token,user,uid,"groups".')]
 AuditLogPath = Annotated[Path | None, typer.Option(help="Append a line of JSON per request to this file.")]
 AuditPolicyFile = Annotated[Path | None, typer.Option(help="What to log of whom: a Policy of audit.k8s.io/v1.")]
+AuditLogMode = Annotated[
+    str, typer.Option(help="When a line cannot be written: blocking counts it, blocking-strict refuses the request.")
+]
 EncryptionConfig = Annotated[
     Path | None, typer.Option(help="Encrypt values at rest: a file of kind EncryptionConfiguration.")
 ]

@@ -31,6 +31,7 @@ from drakit.apiserver.serving.kubeconfig import ServerAccess
 from drakit.apiserver.storage.encryption import NO_ENCRYPTION, Encryption
 from drakit.base.clock import RealClock
 from drakit.base.errors import Unavailable, UsageError
+from drakit.base.inputfiles import read_settings_text
 from drakit.cli.flags.files import explained
 from drakit.cli.flags.groups import ServingFlags
 from drakit.controllers.authority import SigningAuthority
@@ -39,6 +40,8 @@ from drakit.nodeagent.runtimes.shim.kernel import start_time
 log = logging.getLogger("drakit.cli")
 
 _NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.96.0.1")
+BLOCKING, STRICT = "blocking", "blocking-strict"
+"""What `--audit-log-mode` may say."""
 _EPHEMERAL = "drakit-"
 _OWNER = "owner"
 """Whose an ephemeral directory is: the process, by pid and start time."""
@@ -116,7 +119,7 @@ class Host:
     def root_ca(self) -> str:
         """The CA by which pods verify the server, in PEM; empty without TLS."""
         with explained(self._ca):
-            return self._ca.read_text(encoding="utf-8") if self._ca is not None else ""
+            return read_settings_text(self._ca) if self._ca is not None else ""
 
     @property
     def _ca(self) -> Path | None:
@@ -170,8 +173,12 @@ def forsaken_directories() -> list[Path]:
 
 
 @contextmanager
-def audit_log(path: Path | None, policy: Path | None = None) -> Iterator[AuditLog | None]:
+def audit_log(path: Path | None, policy: Path | None = None, mode: str = BLOCKING) -> Iterator[AuditLog | None]:
+    if mode not in (BLOCKING, STRICT):
+        raise UsageError(f"--audit-log-mode: expected {BLOCKING} or {STRICT}, got {mode!r}")
     if path is None:
+        if mode == STRICT:
+            raise UsageError(f"--audit-log-mode {STRICT} needs --audit-log-path")
         if policy is not None:
             raise UsageError("--audit-policy-file needs --audit-log-path")
         yield None
@@ -179,9 +186,9 @@ def audit_log(path: Path | None, policy: Path | None = None) -> Iterator[AuditLo
     rules = EVERYTHING
     if policy is not None:
         with explained("--audit-policy-file"):
-            rules = AuditPolicy.parse(policy.read_text(encoding="utf-8"), source=str(policy))
+            rules = AuditPolicy.parse(read_settings_text(policy), source=str(policy))
     with explained("--audit-log-path"):
-        log = AuditLog(path, policy=rules)
+        log = AuditLog(path, policy=rules, strict=mode == STRICT)
     with log:
         yield log
 
@@ -197,7 +204,7 @@ def encryption_of(path: Path | None) -> Encryption:
     if path is None:
         return NO_ENCRYPTION
     with explained("--encryption-provider-config"):
-        return Encryption.parse(path.read_text(encoding="utf-8"), source=str(path))
+        return Encryption.parse(read_settings_text(path), source=str(path))
 
 
 def kept_token(path: Path) -> str:
@@ -215,7 +222,7 @@ def static_tokens(path: Path | None, admin_token: str) -> StaticTokens:
     if path is None:
         return StaticTokens(users)
     with explained("--token-auth-file"):
-        text = path.read_text(encoding="utf-8")
+        text = read_settings_text(path)
     return StaticTokens.parse(text, source=str(path)).extended(users)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from drakit.base.gates import FeatureGates
+from drakit.base.inputfiles import read_settings
 from drakit.cli.flags.files import explained
 from drakit.scheduler.config import SchedulerConfiguration, default_configuration, load_configuration
 
@@ -14,5 +15,5 @@ def read_configuration(path: Path | None, gates: FeatureGates) -> SchedulerConfi
     if path is None:
         return default_configuration(gates)
     with explained("--config"):
-        data = path.read_bytes()
+        data = read_settings(path)
     return load_configuration(data, source=str(path), gates=gates)

@@ -21,7 +21,7 @@ from drakit.apiserver.serving.kubeconfig import write_kubeconfig
 from drakit.base.clock import RealClock
 from drakit.cli.flags.files import explained
 from drakit.cli.flags.groups import EtcdFlags
-from drakit.cli.processes.collector import collect_rarely, spare_the_collector
+from drakit.cli.processes.collector import collect_rarely, share_the_interpreter, spare_the_collector
 from drakit.cli.processes.components import Component, Surroundings, running
 from drakit.cli.processes.diagnostics import hide_creation_times
 from drakit.cli.processes.host import Host, ListenAddress, kept_token, signing_key, static_tokens
@@ -118,6 +118,7 @@ async def _serve(
                     if hint:
                         typer.echo(_filled(hint, host, files))
                 spare_the_collector()
+                share_the_interpreter()
                 hide_creation_times()
                 async with status(around):
                     await listener.serve()

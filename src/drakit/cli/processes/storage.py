@@ -14,6 +14,7 @@ from pathlib import Path
 
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import DrakitError, UsageError
+from drakit.base.inputfiles import read_settings
 from drakit.cli.flags.files import explained
 from drakit.cli.flags.groups import EtcdFlags
 from drakit.cli.flags.options import names
@@ -82,7 +83,7 @@ def _content(flag: str, path: Path | None) -> bytes | None:
     if path is None:
         return None
     with explained(flag):
-        return path.read_bytes()
+        return read_settings(path)
 
 
 async def compact_steadily(store: Store, interval: float, clock: Clock) -> None:

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 
 from drakit.base.clock import Clock
 from drakit.base.errors import Unavailable
+from drakit.base.inputfiles import read_settings_text
 from drakit.client.access.endpoint import Certificate
 
 REREAD_SECONDS = 60.0
@@ -106,7 +107,7 @@ class Files:
 
 def _read_token(path: Path) -> str:
     """Read a token. An empty file is being replaced: it counts as unreadable."""
-    token = path.read_text().strip()
+    token = read_settings_text(path).strip()
     if not token:
         raise OSError(f"{path}: there is no token in it")
     return token

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from drakit.base.errors import UsageError
+from drakit.base.inputfiles import read_settings
 
 
 class KubeconfigEntry(NamedTuple):
@@ -68,9 +69,9 @@ class KubeconfigEntry(NamedTuple):
         if path is None:
             return b""
         try:
-            return path.read_bytes()
+            return read_settings(path)
         except OSError as error:
-            raise self.wrong(name, f"{path}: {error.strerror}") from None
+            raise self.wrong(name, f"{path}: {error.strerror or error}") from None
 
 
 def describe(value: object) -> str:

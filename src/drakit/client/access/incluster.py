@@ -11,6 +11,7 @@ from pathlib import Path
 
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
+from drakit.base.inputfiles import read_settings
 from drakit.client.access.credentials import Files
 from drakit.client.access.endpoint import Access, Trust
 
@@ -27,7 +28,7 @@ def in_cluster(environment: Mapping[str, str], *, mounted: Path = MOUNTED, clock
         raise UsageError(f"{token}: the pod has no service account token")
     namespace = mounted / "namespace"
     try:
-        trust = Trust(ca=(mounted / "ca.crt").read_bytes())
+        trust = Trust(ca=read_settings(mounted / "ca.crt"))
     except OSError as error:
         raise UsageError(f"{mounted / 'ca.crt'}: {error.strerror}") from None
     return Access(

@@ -16,6 +16,7 @@ import yaml
 
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import UsageError
+from drakit.base.inputfiles import read_settings_text
 from drakit.client.access.credentials import Files, Fixed, basic, bearer
 from drakit.client.access.endpoint import Access, Certificate, Credentials, Trust
 from drakit.client.access.entries import KubeconfigEntry, describe
@@ -122,7 +123,7 @@ def _in_one_line(error: yaml.YAMLError) -> str:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(path.read_text())
+        document = yaml.safe_load(read_settings_text(path))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: it cannot be read: {error}") from None
     except yaml.YAMLError as error:

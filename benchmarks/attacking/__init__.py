@@ -1,0 +1,1 @@
+"""Attacks at full size, and what it takes to measure them."""
