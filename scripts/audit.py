@@ -97,7 +97,7 @@ def ask(constraints: Path) -> int:
 
 
 def tell(dependencies: Iterable[Mapping[str, Any]]) -> int:
-    """What pip-audit found. It passes over packages that nobody knows: then nothing was checked, and nothing is fine."""
+    """What pip-audit found. It passes over packages that nobody knows: what was not checked is not called fine."""
     checked, skipped, bad = 0, [], []
     for each in dependencies:
         if "skip_reason" in each:
