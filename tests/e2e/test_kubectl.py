@@ -261,3 +261,29 @@ def test_a_service_account_gets_a_token_that_works(kubectl: Kubectl, server: Run
     access = ("--server", server.url, "--insecure-skip-tls-verify", "--token", token)
     assert f"system:serviceaccount:{team}:robot" in kubectl("auth", "whoami", *access, KUBECONFIG="")
     assert "Unauthorized" in kubectl.run("auth", "whoami", *access[:-1], "wrong", KUBECONFIG="").stderr
+
+
+@modern
+def test_generators_of_workloads_and_what_surrounds_them(kubectl: Kubectl, team: str) -> None:
+    assert kubectl("create", "deployment", "web", "--image=app", "-n", team).endswith("created\n")
+    assert kubectl("autoscale", "deployment", "web", "--max=3", "-n", team).endswith("autoscaled\n")
+    assert kubectl("create", "job", "once", "--image=app", "-n", team).endswith("created\n")
+    assert kubectl("create", "cronjob", "often", "--image=app", "--schedule=*/5 * * * *", "-n", team).endswith(
+        "created\n"
+    )
+    assert kubectl("create", "pdb", "one", "--selector=app=web", "--min-available=1", "-n", team).endswith("created\n")
+    assert kubectl("create", "ingress", "way", "--rule=a.example.com/*=web:80", "-n", team).endswith("created\n")
+    assert kubectl("expose", "deployment", "web", "--port=80", "-n", team).endswith("exposed\n")
+
+
+@modern
+def test_what_the_server_says_of_itself(kubectl: Kubectl) -> None:
+    assert kubectl("get", "endpoints", "kubernetes", "-o", "name") == "endpoints/kubernetes\n"
+    assert "endpointslice.discovery.k8s.io/kubernetes" in kubectl("get", "endpointslices", "-o", "name")
+    assert "etcd-0" in kubectl("get", "componentstatuses")
+    assert json.loads(kubectl("get", "--raw", "/openid/v1/jwks"))["keys"]
+    assert json.loads(kubectl("get", "--raw", "/.well-known/openid-configuration"))["issuer"]
+    assert "[+]informer-sync ok" in kubectl("get", "--raw", "/readyz?verbose")
+    assert '"kind": "NodeList"' in kubectl("cluster-info", "dump")
+    assert kubectl("get", "csr,apiservices,limits", "-A") == ""
+    assert "doesn't have a resource type" in kubectl.refused("get", "customresourcedefinitions")

@@ -42,6 +42,14 @@ CLUSTER: list[dict[str, Any]] = [
     {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "one-gpu"},
      "spec": {"spec": {"devices": {"requests": [REQUEST]}}}},
 ]  # fmt: skip
+OLD = "resource.k8s.io/v1beta1"
+OLD_CLUSTER: list[dict[str, Any]] = [
+    *CLUSTER[:2],
+    {**CLUSTER[2], "apiVersion": OLD, "spec": {**SLICE, "devices": [{"name": "gpu-0", "basic": {}}]}},
+    {**CLUSTER[3], "apiVersion": OLD},
+    {**CLUSTER[4], "apiVersion": OLD,
+     "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "deviceClassName": "gpu"}]}}}},
+]  # fmt: skip
 POD = {
     "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"},
     "spec": {
@@ -51,9 +59,9 @@ POD = {
 }  # fmt: skip
 
 
-def prepare(kubeconfig: Path) -> None:
+def prepare(kubeconfig: Path, cluster: list[dict[str, Any]] = CLUSTER) -> None:
     """A node that is ready, with one device, and what a pod needs to ask for it."""
-    objects = {"apiVersion": "v1", "kind": "List", "items": CLUSTER}
+    objects = {"apiVersion": "v1", "kind": "List", "items": cluster}
     kubectl(kubeconfig, "apply", "--server-side", "-f", "-", stdin=json.dumps(objects))
     status = {"status": {"capacity": AMOUNTS, "allocatable": AMOUNTS, "conditions": [READY]}}
     kubectl(kubeconfig, "patch", "node", NODE, "--subresource=status", "--type=merge", "-p", json.dumps(status))
@@ -237,6 +245,24 @@ def test_drakits_scheduler_and_controllers_run_on_an_upstream_server(tmp_path: P
             wait_for("its pod is bound", lambda: nodes_of_pods(kubeconfig, "-l", "app=web") == [NODE])
             kubectl(kubeconfig, "delete", "pod", "p", "--wait=false", "--grace-period=0", "--force")
             wait_for("the claim of the pod is gone", lambda: not shown(kubeconfig, "resourceclaims")["items"])
+
+
+def test_drakits_scheduler_and_controllers_run_on_a_server_that_knows_only_the_first_beta(tmp_path: Path) -> None:
+    upstream.binary("kube-apiserver")
+    versions = "resource.k8s.io/v1=false,resource.k8s.io/v1beta2=false,resource.k8s.io/v1beta1=true"
+    with (
+        etcd_cluster(tmp_path) as members,
+        upstream.apiserver(tmp_path, members[0].client, versions=versions) as kubeconfig,
+        controllers(kubeconfig, "--use-service-account-credentials"),
+        following("scheduler", "--kubeconfig", str(kubeconfig)),
+    ):
+        prepare(kubeconfig, OLD_CLUSTER)
+        kubectl(kubeconfig, "apply", "-f", "-", stdin=json.dumps(POD))
+        wait_for("the pod with a claim is bound", lambda: place_of(kubeconfig, "p") == NODE)
+        (claim,) = shown(kubeconfig, "resourceclaims")["items"]
+        assert (claim["apiVersion"], "allocation" in claim["status"]) == (OLD, True)
+        kubectl(kubeconfig, "delete", "pod", "p", "--wait=false", "--grace-period=0", "--force")
+        wait_for("the claim of the pod is gone", lambda: not shown(kubeconfig, "resourceclaims")["items"])
 
 
 def test_drakits_scheduler_works_beside_kube_scheduler(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ import pytest
 FOLDER = os.environ.get("DRAKIT_KUBERNETES_BIN", "")
 SECONDS = 180.0
 TOKEN = "interop"
+ALL_VERSIONS = "resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true"
 
 
 def binary(name: str) -> str:
@@ -81,8 +82,11 @@ def _served(kubeconfig: Path) -> list[str]:
 
 
 @contextmanager
-def apiserver(directory: Path, etcd: str) -> Iterator[Path]:
-    """A kube-apiserver that answers; the path of a kubeconfig that reaches it."""
+def apiserver(directory: Path, etcd: str, *, versions: str = ALL_VERSIONS) -> Iterator[Path]:
+    """A kube-apiserver that answers; the path of a kubeconfig that reaches it. `versions` is its runtime configuration.
+
+    Without the newest version it is alive and serves, yet is never ready: it watches that version itself.
+    """
     port, key, tokens = free_port(), directory / "sa.key", directory / "tokens.csv"
     subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
     tokens.write_text(f'{TOKEN},admin,u1,"system:masters"\n')
@@ -91,12 +95,13 @@ def apiserver(directory: Path, etcd: str) -> Iterator[Path]:
         "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={key}",
         f"--service-account-signing-key-file={key}", f"--token-auth-file={tokens}", "--authorization-mode=Node,RBAC",
         "--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount",
-        "--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true",
+        f"--runtime-config={versions}",
     ]  # fmt: skip
     kubeconfig = directory / "upstream.kubeconfig"
     kubeconfig.write_text(json.dumps(_kubeconfig(port)))
     with running(directory, "kube-apiserver", *flags):
-        wait_for("kube-apiserver is ready", lambda: kubectl(kubeconfig, "get", "--raw", "/readyz", check=False) == "ok")
+        check = "/readyz" if versions == ALL_VERSIONS else "/livez"
+        wait_for("kube-apiserver answers", lambda: kubectl(kubeconfig, "get", "--raw", check, check=False) == "ok")
         yield kubeconfig
 
 
