@@ -170,6 +170,29 @@ def _is_free(name: str) -> Callable[[Any], bool]:
     return lambda each: each.metadata.name == name and each.status.allocation is None
 
 
+def test_a_cordoned_node_takes_no_pod_and_a_noexecute_taint_ends_pods_and_lets_their_claims_go(
+    machine: Machine,
+) -> None:
+    async def run() -> None:
+        async with reached(machine.server.kubeconfig) as client:
+            await make_claims(client, "moved", "gpu")
+            await client.create(pod_with("moved", "sleep 1000", "gpu"))
+            await until(client, PODS, in_phase("moved", "Running"), namespace="default")
+            await client.patch_named(NODES, NODE, {"spec": {"unschedulable": True}})
+            await client.create(pod_with("cordoned", "sleep 1000"))
+            await until(client, PODS, _is_refused("cordoned"), namespace="default")
+            await client.patch_named(NODES, NODE, {"spec": {"unschedulable": None}})
+            await until(client, PODS, in_phase("cordoned", "Running"), namespace="default")
+            taint = {"key": "example.com/repair", "effect": "NoExecute"}
+            await client.patch_named(NODES, NODE, {"spec": {"taints": [taint]}})
+            for name in ("moved", "cordoned"):
+                await gone(client, name)
+            assert prepared(machine.root) == 0
+            await client.patch_named(NODES, NODE, {"spec": {"taints": []}})
+
+    asyncio.run(run())
+
+
 def test_a_driver_is_removed_safely(machine: Machine) -> None:
     """As its guide says: taint its devices, wait until no claim is in use, end it."""
 

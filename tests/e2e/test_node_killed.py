@@ -68,6 +68,8 @@ class Hands:
         kill(self._driver.process)
 
     def feel(self, mood: str, text: str = "") -> None:
+        """From the next call on; those that have come are forgotten."""
+        (self.moods / f"called-{mood.partition('-')[2]}").unlink(missing_ok=True)
         (self.moods / mood).write_text(text)
 
     def stop_feeling(self, mood: str) -> None:

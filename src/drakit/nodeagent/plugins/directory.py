@@ -47,6 +47,7 @@ class RegistryDirectory:
         self._clock = clock
         self._inotify: Inotify | None = None
         self._watched: set[Path] = set()
+        self._last: Mapping[str, Stamp] = {}
 
     async def __aenter__(self) -> RegistryDirectory:
         self._path.mkdir(parents=True, exist_ok=True)
@@ -62,7 +63,11 @@ class RegistryDirectory:
             self._inotify = None
 
     def sockets(self) -> Mapping[str, Stamp]:
-        return dict(self._scan(self._path))
+        try:
+            self._last = dict(self._scan(self._path))
+        except OSError as error:  # too many open files, say: that is no reason to lose every plugin
+            log.warning("%s cannot be read: %s", self._path, error)
+        return self._last
 
     async def changed(self) -> None:
         waits = [asyncio.create_task(self._clock.sleep(POLL_SECONDS))]
@@ -80,15 +85,12 @@ class RegistryDirectory:
 
     def _scan(self, directory: Path) -> Iterator[tuple[str, Stamp]]:
         self._watch(directory)
-        with suppress(OSError):
-            for entry in sorted(os.scandir(directory), key=lambda each: each.name):
-                if entry.name.startswith("."):
-                    continue
+        for entry in _entries(directory):
+            # One that goes meanwhile, or a link to nowhere, must not hide those that come after it.
+            with suppress(FileNotFoundError):
                 if entry.is_dir(follow_symlinks=False):
                     yield from self._scan(Path(entry.path))
-                    continue
-                found = entry.stat()
-                if stat.S_ISSOCK(found.st_mode):
+                elif stat.S_ISSOCK((found := entry.stat()).st_mode):
                     yield entry.path, (found.st_ino, found.st_ctime_ns)
 
     def _watch(self, directory: Path) -> None:
@@ -99,3 +101,12 @@ class RegistryDirectory:
             self._watched.add(directory)
         except OSError as error:
             log.warning("%s cannot be watched (%s): it is polled", directory, error)
+
+
+def _entries(directory: Path) -> list[os.DirEntry[str]]:
+    """What is in the directory, by name; nothing once it is gone."""
+    try:
+        with os.scandir(directory) as entries:
+            return sorted((each for each in entries if not each.name.startswith(".")), key=lambda each: each.name)
+    except FileNotFoundError:
+        return []

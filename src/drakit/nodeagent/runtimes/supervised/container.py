@@ -27,7 +27,9 @@ from drakit.nodeagent.runtimes.supervised.records import ContainerRecord, ExitFi
 
 KILLED = 137
 SHIM_SECONDS = 10.0
-"""How long a shim may take to start, or to end its container."""
+"""How long a shim may take to end its container."""
+START_SECONDS = 60.0
+"""How long a shim may take to start one. One that is given up too soon starts a container that nobody knows."""
 _LOOK_AGAIN = 0.02
 
 
@@ -63,7 +65,7 @@ class Supervised:
     async def await_shim(self) -> None:
         """Wait for a shim that is just starting, left by an agent that was killed: it will write one of its files."""
         waited = 0.0
-        while _is_locked(self.directory / "lock") and waited < SHIM_SECONDS:
+        while _is_locked(self.directory / "lock") and waited < START_SECONDS:
             if any((self.directory / name).exists() for name in ("running.json", "exit.json")):
                 return
             await self.clock.sleep(_LOOK_AGAIN)
