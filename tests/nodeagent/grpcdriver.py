@@ -28,7 +28,7 @@ class GrpcTestDriver(
     dra_v1_pb2_grpc.DRAPluginServicer,
     health_v1alpha1_pb2_grpc.DRAResourceHealthServicer,
 ):
-    """Answers every claim with one device. `fail` makes the next calls fail with that text."""
+    """Answers every claim with one device. `fail` makes the next calls fail with that text; calls wait for `go`."""
 
     def __init__(self, name: str, directory: Path, *, instance: str = "", versions: tuple[str, ...] = (V1,)) -> None:
         self.name = name
@@ -38,6 +38,8 @@ class GrpcTestDriver(
         self.calls: list[tuple[str, list[str]]] = []
         self.notified: list[tuple[bool, str]] = []
         self.fail: list[str] = []
+        self.go = asyncio.Event()
+        self.go.set()
         self.registered = asyncio.Event()
         self.health: asyncio.Queue[Any] = asyncio.Queue()
         self.cdi_id: Callable[[Any], list[str]] = lambda claim: [f"{name}/dev={claim.name}"]
@@ -77,6 +79,7 @@ class GrpcTestDriver(
 
     async def _called(self, what: str, request: Any, context: Any) -> None:
         self.calls.append((what, [claim.name for claim in request.claims]))
+        await self.go.wait()
         if self.fail:
             await context.abort(grpc.StatusCode.UNAVAILABLE, self.fail.pop(0))
 

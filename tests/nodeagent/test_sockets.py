@@ -47,7 +47,7 @@ class Host:
 
     async def until(self, holds: Callable[[], Any]) -> None:
         """Until that holds; a test that waits in vain ends with its own time limit."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not (await found if asyncio.iscoroutine(found := holds()) else found):
                 await asyncio.sleep(0.01)
 
@@ -161,6 +161,39 @@ async def test_an_error_of_the_driver_is_told_with_its_code() -> None:
         await it.until(lambda: _is(it.phase(), "Running"))
         (told,) = await it.events("FailedPrepareDynamicResources")
         assert told.endswith("NodePrepareResources: rpc error: code = Unavailable desc = not today")
+
+
+@on_loop
+async def test_a_driver_that_unregisters_while_it_is_called_fails_the_call_and_the_next_one_gets_it() -> None:
+    async with host() as it:
+        async with GrpcTestDriver(GPU, it.root).running() as driver:
+            await it.until(driver.registered.is_set)
+            driver.go.clear()
+            await it.start_pod()
+            await it.until(lambda: driver.calls)
+            driver.registration.unlink()
+            await it.until(lambda: it.events("FailedPrepareDynamicResources"))
+            (told, *_) = await it.events("FailedPrepareDynamicResources")
+            assert told.endswith("rpc error: code = Canceled desc = grpc: the client connection is closing")
+            driver.go.set()
+        async with GrpcTestDriver(GPU, it.root).running():
+            await it.until(lambda: _is(it.phase(), "Running"))
+
+
+@on_loop
+async def test_a_pod_is_looked_at_again_after_an_error_that_nobody_expected() -> None:
+    async with host() as it, GrpcTestDriver(GPU, it.root).running():
+        prepare, failures = it.agent.preparation.prepare, [OSError(28, "No space left on device")]
+
+        async def fails_once(pod: Any) -> None:
+            if failures:
+                raise failures.pop()
+            await prepare(pod)
+
+        it.agent.preparation.prepare = fails_once  # type: ignore[method-assign]
+        await it.start_pod()
+        await it.until(lambda: _is(it.phase(), "Running"))
+        assert failures == []
 
 
 @on_loop

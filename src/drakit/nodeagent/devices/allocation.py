@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grpc import aio
-
 from drakit.api import Container, Pod
 from drakit.base.errors import Retryable
 from drakit.nodeagent.devices.registration import DevicePlugins, RegisteredDevicePlugin
 from drakit.nodeagent.files import write_atomically
-from drakit.nodeagent.plugins.channels import go_code
+from drakit.nodeagent.plugins.channels import translated
+from drakit.nodeagent.plugins.contract import PluginCallFailed
 from drakit.nodeagent.runtimes.contract import BindMount
 from drakit.pluginapi import deviceplugin_v1beta1_pb2 as wire
 
@@ -147,10 +146,9 @@ async def _allocate(plugin: RegisteredDevicePlugin, ids: list[str]) -> Any:
 
 async def _called(plugin: RegisteredDevicePlugin, method: str, request: Any) -> Any:
     try:
-        return await getattr(plugin.stub, method)(request, timeout=CALL_SECONDS)
-    except aio.AioRpcError as error:
-        text = f"rpc error: code = {go_code(error.code())} desc = {error.details()}"
-        raise DevicesUnavailable(f"Allocate failed due to {text}, which is unexpected") from None
+        return await translated(getattr(plugin.stub, method), request, timeout=CALL_SECONDS)
+    except PluginCallFailed as error:
+        raise DevicesUnavailable(f"Allocate failed due to {error}, which is unexpected") from None
 
 
 def _add(grant: DeviceGrant, response: Any) -> None:

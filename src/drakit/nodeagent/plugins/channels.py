@@ -52,6 +52,7 @@ _OPTIONS = (
     ("grpc.max_receive_message_length", 16 << 20),
 )
 _REGISTRATION_SECONDS = 10.0
+_CLOSING = "grpc: the client connection is closing"
 
 
 def go_code(code: grpc.StatusCode) -> str:
@@ -62,11 +63,21 @@ def go_code(code: grpc.StatusCode) -> str:
     return {"Cancelled": "Canceled"}.get(name, name)
 
 
-async def translated(call: Awaitable[T]) -> T:
+async def translated(method: Callable[..., Awaitable[T]], request: Any, **options: Any) -> T:
+    """Call a method of a plugin. Raise PluginCallFailed, also when the channel is closed under the call."""
     try:
-        return await call
+        return await method(request, **options)
     except aio.AioRpcError as error:
         raise _failure(error) from None
+    except aio.UsageError:
+        raise PluginCallFailed("Canceled", _CLOSING) from None
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        # Nobody cancels this task: the plugin went away, its channel was closed, and gRPC cancels the call. Whoever
+        # made it must hear of a failure, or would end as if cancelled.
+        raise PluginCallFailed("Canceled", _CLOSING) from None
 
 
 def _failure(error: aio.AioRpcError) -> PluginCallFailed:
@@ -102,12 +113,12 @@ class GrpcRegistration:
 
     async def get_info(self) -> PluginInfo:
         await check_reachable(self._path)
-        info = await translated(self._stub.GetInfo(registration_pb2.InfoRequest(), timeout=_REGISTRATION_SECONDS))
+        info = await translated(self._stub.GetInfo, registration_pb2.InfoRequest(), timeout=_REGISTRATION_SECONDS)
         return PluginInfo(info.type, info.name, info.endpoint, tuple(info.supported_versions))
 
     async def notify(self, *, registered: bool, error: str) -> None:
         status = registration_pb2.RegistrationStatus(plugin_registered=registered, error=error)
-        await translated(self._stub.NotifyRegistrationStatus(status, timeout=_REGISTRATION_SECONDS))
+        await translated(self._stub.NotifyRegistrationStatus, status, timeout=_REGISTRATION_SECONDS)
 
     async def close(self) -> None:
         await self._channel.close()
@@ -165,7 +176,7 @@ class GrpcDriver:
             await check_reachable(self._endpoint)
         stub = _STUBS[service](self._channel)
         # The socket answers, so the channel is about to be ready again: the call waits for that instead of failing.
-        return await translated(getattr(stub, method)(request, timeout=limit, wait_for_ready=True))
+        return await translated(getattr(stub, method), request, timeout=limit, wait_for_ready=True)
 
     async def _watch(self) -> None:
         while True:

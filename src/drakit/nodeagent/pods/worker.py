@@ -123,6 +123,10 @@ class PodWorker:
         except DrakitError as error:
             log.warning("pod %s/%s: %s", self.identity.namespace, self.identity.name, error)
             return retry.failed()
+        except Exception:
+            # A full disk, a bug: without its worker the pod would be left alone until the agent's next start.
+            log.exception("pod %s/%s: the next step has failed", self.identity.namespace, self.identity.name)
+            return retry.failed()
         if not retry.pending:
             retry.reset()
         return wait
