@@ -39,8 +39,8 @@ class NewNodes:
 
     @cached_property
     def offered(self) -> list[NodeKind]:
-        """Kinds that the cluster need not have."""
-        return list(template_kinds(self._cluster))
+        """Kinds that the cluster need not have, the smallest first."""
+        return sorted(template_kinds(self._cluster), key=lambda kind: (kind.devices, kind.name))
 
     def change(self, kind: NodeKind, number: int = 1) -> Change:
         return self._adding(kind, number, f"{_number(kind, number)} ({kind.devices} devices{_each(number)})")

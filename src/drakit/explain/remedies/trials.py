@@ -8,7 +8,7 @@ Out: single changes that help: evictions, more nodes, another request; where no 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 from drakit.api import Pod, ResourceClaim, to_wire
 from drakit.explain.answers import Suggestion
@@ -140,16 +140,19 @@ class Trials:
     # Several
 
     def _together(self) -> Iterator[Suggestion]:
-        """One set of changes: all of them at once, then without those that turn out not to be needed."""
+        """Sets of changes: all of them at once, then without those that turn out not to be needed.
+
+        A few where only what nothing can do without is changed beside the place; else one.
+        """
         loosest = list(self._loosest())
         barriers = [each for each in loosest if each.kind in _BARRIERS]
         places = list(self._places())
-        for loosened in (barriers, loosest):
-            for place in places:
-                changes = [*place, *loosened]
-                if self._fits(changes):
-                    yield self._told(self._needed(changes))
-                    return
+        for loosened, most in ((barriers, _MAX_PER_KIND), (loosest, 1)):
+            helping = ([*place, *loosened] for place in places if self._fits([*place, *loosened]))
+            found = {one.text: one for changes in islice(helping, most) for one in [self._told(self._needed(changes))]}
+            if found:
+                yield from found.values()
+                return
 
     def _places(self) -> Iterator[list[Change]]:
         """Where the pods could go, if all else were as they need it: the least effort first."""
