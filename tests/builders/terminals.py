@@ -31,14 +31,15 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        return _ESCAPES.sub("", self.shown)
+        return _plain(self.shown)
 
     def until(self, wanted: str) -> str:
         """Read until the text has it after what was read before. Fail with what there is."""
-        start, end = len(self.text), time.monotonic() + SECONDS
-        while wanted not in self.text[start:]:
-            assert self._read(end), f"no {wanted!r} in {self.text[start:]!r}"
-        return self.text[start:]
+        # In what was written, not in its text: a sequence that came in two parts is text before it is complete.
+        start, end = len(self.shown), time.monotonic() + SECONDS
+        while wanted not in _plain(self.shown[start:]):
+            assert self._read(end), f"no {wanted!r} in {_plain(self.shown[start:])!r}"
+        return _plain(self.shown[start:])
 
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
@@ -90,6 +91,10 @@ def on_terminal(*words: str, env: Mapping[str, str], rows: int = 24, columns: in
         terminal.close()
         process.kill()
         process.wait()
+
+
+def _plain(shown: str) -> str:
+    return _ESCAPES.sub("", shown)
 
 
 def _control() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Page, expect
 
 from tests.builders.documents import class_document
 from tests.dashboard.browser import Desk, serious_violations
 from tests.dashboard.shown import DRIVER, shown_cluster, until
+
+pytestmark = pytest.mark.timeout(600)
+"""A page may take its time on a machine that has much else to do."""
 
 
 async def painted(page: Page) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Page, expect
 
 from drakit.api.text.yamldump import dump_yaml
@@ -14,6 +15,8 @@ from tests.builders.podmanifests import claim, node
 from tests.dashboard.browser import Desk, serious_violations
 from tests.dashboard.shown import ShownCluster, gpu_slice, shown_cluster, until
 
+pytestmark = pytest.mark.timeout(600)
+"""A page may take its time on a machine that has much else to do."""
 TOO_MANY = 6
 """More than a node has."""
 

@@ -11,6 +11,7 @@ from tests.docs.blocks import ROOT
 
 SAVED = ("-f", str(ROOT / "examples" / "demo-cluster"), "-f", str(ROOT / "docs" / "guides" / "pending-pods.yaml"))
 SSH = {"SSH_CONNECTION": "192.0.2.1 50000 192.0.2.2 22", "SSH_TTY": "/dev/pts/0", "LANG": "C.UTF-8", "COLORTERM": ""}
+pytestmark = pytest.mark.timeout(600)
 TERMS = ("xterm-256color", "screen", "linux", "vt100", "dumb")
 
 

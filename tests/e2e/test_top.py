@@ -12,6 +12,8 @@ from tests.builders.terminals import on_terminal
 from tests.e2e.commands import run
 from tests.e2e.processes import Running, apiserver, command
 
+pytestmark = pytest.mark.timeout(600)
+
 
 @pytest.fixture(scope="module")
 def up() -> Iterator[Running]:
