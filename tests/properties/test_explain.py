@@ -39,7 +39,7 @@ LONG = 700
 """Seconds in which the scheduler tries again what it refused, whatever happens."""
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_clusters(), st.integers(0, 50))
 def test_what_explain_suggests_makes_a_refused_pod_or_gang_fit(drawn: DrawnCluster, number: int) -> None:
