@@ -200,7 +200,7 @@ async def _pages(
                 await asyncio.sleep(0)
             if not stored.is_readable:
                 log.error("the list leaves out %s: its stored value is damaged", stored.key)
-            elif selection.matches(stored):
+            elif not selective or selection.matches(stored):
                 found.append(stored)
             if limit and len(found) == limit:
                 return _page(kind, version, selection, found, page, record, len(page.records) - index - 1)
