@@ -68,7 +68,7 @@ class Member:
             *("--listen-peer-urls", _url(self._own), "--initial-advertise-peer-urls", _url(self._peers[self.name])),
             *("--initial-cluster", peers, "--initial-cluster-token", self._directory.name),
             # Elections within a few seconds, as tests kill members; and none because the machine is busy.
-            *("--heartbeat-interval", "150", "--election-timeout", "1500", "--log-level", "error"),
+            *("--heartbeat-interval", "150", "--election-timeout", "1500", "--pre-vote", "--log-level", "error"),
         ]
         with (self._directory / f"{self.name}.log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
