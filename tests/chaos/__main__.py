@@ -19,7 +19,7 @@ from random import Random
 from tests.chaos.load import Answers, Load
 from tests.chaos.replicas import Replica, ReplicatedCluster, replicated
 
-KILL, PAUSE, CUT = "kill -9", "pause", "cut off"
+_FAULTS = KILL, PAUSE, CUT = "kill -9", "pause", "cut off"
 _LASTS = {False: (1.0, 4.0), True: (4.0, 12.0)}
 """Seconds that a fault lasts. Of those that elect a leader some must be away for longer than the lease."""
 Rows = dict[tuple[str, str], Answers]
@@ -30,7 +30,7 @@ def turns(cluster: ReplicatedCluster, random: Random) -> Iterator[tuple[Replica,
     """Every replica with every fault, in another order each time round; the faults take turns."""
     count = len(cluster.replicas)
     while True:
-        orders = [[(each, how) for each in random.sample(cluster.replicas, count)] for how in (KILL, PAUSE, CUT)]
+        orders = [[(each, how) for each in random.sample(cluster.replicas, count)] for how in _FAULTS]
         for together in zip(*orders, strict=True):
             yield from together
 
@@ -38,8 +38,9 @@ def turns(cluster: ReplicatedCluster, random: Random) -> Iterator[tuple[Replica,
 async def fail_in_turn(cluster: ReplicatedCluster, seconds: float, random: Random, load: Load) -> Rows:
     rows: Rows = {}
     until = time.monotonic() + seconds
-    for replica, how in turns(cluster, random):
-        if time.monotonic() > until:
+    for number, (replica, how) in enumerate(turns(cluster, random)):
+        # One fault of each kind in any case, however long a start takes on a busy machine.
+        if number >= len(_FAULTS) and time.monotonic() > until:
             break
         load.answers = load.answers.following()
         begin_fault(cluster, replica, how)

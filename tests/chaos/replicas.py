@@ -32,7 +32,7 @@ _ELECTED = (
     *("--leader-elect", "--leader-elect-lease-duration", "10"),
     *("--leader-elect-renew-deadline", "8", "--leader-elect-retry-period", "0.5"),
 )
-_ENOUGH = 90.0
+_ENOUGH = 240.0
 """Seconds that a server may take to serve, on a machine that has much else to do."""
 
 

@@ -281,7 +281,7 @@ def members(tmp_path: Path) -> Iterator[list[Member]]:
 
 async def settled(store: EtcdStore, key: str) -> None:
     """Write until it works: an election takes its time."""
-    for _ in range(100):
+    for _ in range(2000):
         try:
             await store.create(key, b"")
         except StoreUnavailable:
@@ -293,6 +293,7 @@ async def settled(store: EtcdStore, key: str) -> None:
     raise AssertionError("etcd did not come back")
 
 
+@pytest.mark.timeout(600)
 @on_loop
 async def test_a_member_that_dies_or_hangs_is_left_and_without_a_majority_writes_are_refused(
     members: list[Member],
