@@ -217,6 +217,20 @@ async def test_a_driver_that_is_gone_leaves_the_pod_stuck_until_it_is_back() -> 
         assert it.it.deleted == ["pod"]
 
 
+@pytest.mark.parametrize("grace", [0, 30])
+@on_loop
+async def test_of_a_pod_that_is_gone_no_worker_is_left(grace: int) -> None:
+    async with scene() as it:
+        await it.driver()
+        await it.start()
+        assert it.it.agent is not None
+        assert len(it.it.agent.workers.all()) == 1
+        await it.delete(grace=grace)
+        await it.it.run_for(40.0)
+        assert it.calls() == ["prepare", "unprepare"]
+        assert it.it.agent.workers.all() == []
+
+
 @on_loop
 async def test_a_pod_that_was_deleted_by_force_while_the_agent_was_away_is_ended_and_unprepared() -> None:
     async with scene() as it:

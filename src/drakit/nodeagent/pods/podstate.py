@@ -57,6 +57,11 @@ class PodState:
         """Its sandboxes are removed from the runtime."""
 
     @property
+    def is_done(self) -> bool:
+        """Nothing of the pod is left, here and on the server."""
+        return self.over and self.gone and self.cleared
+
+    @property
     def is_ending(self) -> bool:
         return self.gone or self.finished or self.eviction is not None or self.is_deleted
 

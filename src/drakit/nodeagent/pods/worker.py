@@ -107,10 +107,12 @@ class PodWorker:
     async def run(self) -> None:
         state = self._state
         try:
-            while not (state.over and state.gone and state.cleared):
+            while not state.is_done:
                 self._wake.clear()  # before the look: what changes during it is looked at again
                 wait = await self._look()
-                await self._pause(wait)
+                # Of a pod that was deleted by force, nobody tells anything more: there is nothing to wait for.
+                if not state.is_done:
+                    await self._pause(wait)
         finally:
             self._services.waits.end(self.identity.uid)
             await self._probes.stop()
