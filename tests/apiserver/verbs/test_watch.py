@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 from drakit.api.exchange import EventStream, Request
 from drakit.apiserver.storage import objects
+from drakit.apiserver.verbs.watch import ObjectStream
 from drakit.store.contract import DEFAULT_BUFFER
 from tests.apiserver.calls import ALL_CLAIMS, CLAIMS, PODS, TABLE, Api, on_loop, serving, take, told
 from tests.builders.documents import claim_document, pod_document
@@ -103,6 +104,25 @@ async def test_an_idle_watch_gets_a_bookmark_a_minute_and_ends_in_time() -> None
         events = [json.loads(line) for line in await reading]
         assert [event["type"] for event in events] == ["BOOKMARK", "BOOKMARK"]
         assert events[0]["object"]["metadata"]["resourceVersion"] == await revision(api)
+
+
+@on_loop
+async def test_an_alarm_that_comes_late_does_not_end_the_task_of_the_reader() -> None:
+    async with serving() as api:
+        stream = await api.watch(CLAIMS, resourceVersion=await revision(api), allowWatchBookmarks="true")
+        assert isinstance(stream, ObjectStream)
+        reading = asyncio.create_task(take(stream.events(), 1))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert stream._reader is not None
+        late: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        late.set_result(None)
+        # Two alarms in one turn of the loop: of a read that saw its alarm by itself, and of the next one.
+        stream._ring(late)
+        stream._ring(late)
+        await api.create(CLAIMS, claim_document("a"))
+        assert told(await reading) == [("ADDED", "a")]
+        await stream.close()
 
 
 @on_loop

@@ -225,7 +225,8 @@ class ObjectStream(EventStream):
             self._reader, self._rung = None, False
 
     def _ring(self, alarm: asyncio.Future[None]) -> None:
-        if self._reader is not None and not alarm.cancelled():
+        # An alarm of an earlier read may come late: two that cancel one read would end the reader's task.
+        if alarm is self._alarm and self._reader is not None and not alarm.cancelled():
             self._alarm, self._rung = None, True
             self._reader.cancel()
 
