@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from itertools import pairwise
+from random import Random
 
 import pytest
 
 from drakit.api import ResourceClaim
 from drakit.api.exchange import EventStream, Request, Response, WatchEvent
+from drakit.apiserver import Settings
+from drakit.apiserver.auth.identities import node_agent
 from drakit.base import status
-from drakit.client import CLAIMS, ConnectionFailed, NotFound
+from drakit.base.clock import FakeClock
+from drakit.client import CLAIMS, PODS, Client, ConnectionFailed, InProcess, NotFound
 from drakit.client.failures import failed
-from drakit.informers import ListScope
+from drakit.informers import Informer, ListScope
+from tests.builders.documents import pod_document
 from tests.builders.objects import claim_to_send
-from tests.client.servers import a_server, names, on_loop, turns, until
+from tests.client.servers import Flaky, a_server, names, on_loop, turns, until
 from tests.informers.following import Following, following
 
 BOTH = pytest.mark.parametrize("streaming", [True, False], ids=["streaming list", "list and watch"])
@@ -341,3 +347,22 @@ async def test_a_deleted_object_is_told_as_it_was_at_last() -> None:
         assert int(gone[0].metadata.resource_version) > int(first.metadata.resource_version)
         with pytest.raises(NotFound):
             await made.direct.get(CLAIMS, "c", namespace="default")
+
+
+@on_loop
+async def test_after_a_break_a_node_asks_for_its_own_pods_and_follows_them_again() -> None:
+    """A node may list the pods of its own name only: a question about all pods would be refused for ever."""
+    clock = FakeClock()
+    async with a_server(clock, Settings(random=Random(7), modes=("Node", "RBAC"))) as server:
+        direct, line = Client(InProcess(server), clock=clock), Flaky(server)
+        mine = ListScope(fields="spec.nodeName=node-1")
+        client = Client(InProcess(line, node_agent("node-1")), clock=clock)
+        informer = Informer(client, PODS, scope=mine, clock=clock, random=Random(1))
+        task = asyncio.create_task(informer.run())
+        await informer.wait_synced()
+        line.cut(BROKEN)
+        await turns()
+        await direct.create(pod_document("new", {"nodeName": "node-1", "containers": [{"name": "c", "image": "i"}]}))
+        await clock.run_for(5.0, turns=200)
+        assert [each.view.metadata.name for each in informer.cache] == ["new"]
+        task.cancel()

@@ -130,10 +130,13 @@ class Client:
             items += page.items
         return Listed(tuple(items), first)
 
-    async def current_version(self, resource: Resource[Any], *, namespace: str = "") -> str:
-        """How far the server has come, at the price of reading one object."""
+    async def current_version(
+        self, resource: Resource[Any], *, namespace: str = "", labels: Selector = "", fields: Selector = ""
+    ) -> str:
+        """How far the server has come, at the price of reading one object. Who may read only some names those."""
         version = self._versions.known(resource) or await self._versions.choose(resource)
-        response = await self._send(resource, "GET", resource.path(version, namespace), (("limit", "1"),))
+        query = (*selected(labels, fields), ("limit", "1"))
+        response = await self._send(resource, "GET", resource.path(version, namespace), query)
         return self._reader(resource, version).many(response.content).metadata.resource_version
 
     def watch(

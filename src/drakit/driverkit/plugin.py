@@ -94,7 +94,7 @@ class KubeletPlugin:
         self._files = files or RealFileSystem()
         self._boot_id = read_boot_id() if boot_id is None else boot_id
         self.board = HealthBoard(self.clock) if overrides(driver, "health") else None
-        self._build_calls(client)
+        self._build_calls(client, random)
         self.publisher = SlicePublisher(
             client,
             self._inventory,
@@ -114,7 +114,7 @@ class KubeletPlugin:
         driver.client = client
         driver._kit = self
 
-    def _build_calls(self, client: Client) -> None:
+    def _build_calls(self, client: Client, random: Random | None) -> None:
         driver, settings, paths = self.driver, self.settings, self.paths
         self._inventory = PublishedDevices(driver, settings.node_name)
         metrics = CallMetrics(self.registry, driver.name)
@@ -144,7 +144,7 @@ class KubeletPlugin:
             statuses=self._statuses,
         )
         binds = overrides(driver, "bind")
-        self._binder = DeviceBinder(client, driver, self._inventory, self.calls, self.clock) if binds else None
+        self._binder = DeviceBinder(client, driver, self._inventory, self.calls, self.clock, random) if binds else None
         self.sweep = Sweep(
             self.calls,
             records=records,

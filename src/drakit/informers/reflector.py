@@ -126,7 +126,11 @@ class Reflector(Generic[T]):
 
     async def _check_memory(self) -> None:
         """After a failure, check the server's revision. If it is behind ours, the server lost its data: list again."""
-        current = await self._client.current_version(self.resource, namespace=self._scope.namespace)
+        scope = self._scope
+        # With its selectors: a node may not list the pods of others.
+        current = await self._client.current_version(
+            self.resource, namespace=scope.namespace, labels=scope.labels, fields=scope.fields
+        )
         if current.isdigit() and self.version.isdigit() and int(current) < int(self.version):
             raise FutureVersion(failure(504, "Timeout", f"the server went back from {self.version} to {current}"))
 

@@ -47,6 +47,7 @@ class ServedDriver:
     plugin: KubeletPlugin
     process: str
     stamp: int
+    broken: asyncio.Event
     alive: bool = True
 
 
@@ -62,19 +63,26 @@ class NodeSockets:
 
     def serve(self, path: str, plugin: KubeletPlugin, process: str = "") -> None:
         self._stamps += 1
-        self._served[path] = ServedDriver(plugin, process, self._stamps)
+        self._served[path] = ServedDriver(plugin, process, self._stamps, asyncio.Event())
         self._tell()
 
     def break_off(self, path: str) -> None:
         """The process is gone, its socket is not: what a kill leaves behind."""
         if (served := self._served.get(path)) is not None:
             served.alive = False
+            served.broken.set()
             self._tell()
 
     def remove(self, path: str) -> None:
         if (served := self._served.pop(path, None)) is not None:
             served.alive = False
+            served.broken.set()
             self._tell()
+
+    def hang_up(self) -> None:
+        """The agent's process is gone: nobody is told of changes any more."""
+        self._moved.clear()
+        self._changed.clear()
 
     # SocketDirectory
 
@@ -163,14 +171,15 @@ class DriverLink:
         board = self._served.plugin.board if self._served is not None else None
         if board is None:
             raise PluginCallFailed("Unimplemented", "unknown service v1alpha1.DRAResourceHealth")
-        while not board.closed:
+        served = self._served
+        while not board.closed and served is not None and served.alive:
             changed = board.changed
             if board.reports is not None:
                 yield [
                     DeviceHealthReport(each.pool, each.device, each.state.name.capitalize(), each.message, each.timeout)
                     for each in board.current()
                 ]
-            await changed.wait()
+            await _first(changed, served.broken)
 
     async def close(self) -> None:
         for call in self._told:
@@ -182,6 +191,15 @@ class DriverLink:
                 return await self._sockets.call(self._served, call)
         except TimeoutError:
             raise PluginCallFailed("DeadlineExceeded", "context deadline exceeded") from None
+
+
+async def _first(*events: asyncio.Event) -> None:
+    waiting = [asyncio.ensure_future(each.wait()) for each in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waiting:
+            each.cancel()
 
 
 def _refs(claims: Sequence[ClaimIdentity]) -> list[ClaimRef]:

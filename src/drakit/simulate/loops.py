@@ -24,6 +24,13 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 PROCESS: ContextVar[str] = ContextVar("drakit_simulated_process", default="")
 """The simulated process that code runs in; tasks inherit it from whoever starts them."""
 
+_TICK = 1e-6
+
+
+def _at_least(delay: float) -> float:
+    """A delay that moves time: one that is lost in rounding would be waited for for ever."""
+    return max(delay, _TICK) if delay > 0 else delay
+
 
 class LoopClock:
     """The clock of a virtual loop. `skew` is how far the wall clock of this one is off, in seconds."""
@@ -87,6 +94,11 @@ class SteppedLoop(_InlineExecution, asyncio.SelectorEventLoop):  # type: ignore[
         since = self._flowing_since
         return self._elapsed if since is None else self._elapsed + monotonic() - since
 
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return super().call_later(_at_least(delay), callback, *args, context=context)
+
     def flow(self) -> None:
         """From now on time also goes by itself, for whoever is outside of this process."""
         if self._flowing_since is None:
@@ -134,7 +146,7 @@ class SteppedLoop(_InlineExecution, asyncio.SelectorEventLoop):  # type: ignore[
 
 
 class Deadlock(RuntimeError):
-    """Nothing is ready, and no timer will ever make anything ready."""
+    """Nothing is ready and no timer will ever make anything ready; or things go on without end."""
 
 
 class SeededLoop(_InlineExecution, asyncio.BaseEventLoop):  # type: ignore[misc]
@@ -155,7 +167,7 @@ class SeededLoop(_InlineExecution, asyncio.BaseEventLoop):  # type: ignore[misc]
         self.killed: set[str] = set()
         self.paused: set[str] = set()
         self.steps = 0
-        self.on_step: Callable[[], None] | None = None
+        self.most_steps = 400_000
 
     def time(self) -> float:
         return self._elapsed
@@ -183,7 +195,7 @@ class SeededLoop(_InlineExecution, asyncio.BaseEventLoop):  # type: ignore[misc]
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        return self.call_at(self._elapsed + delay, callback, *args, context=context)
+        return self.call_at(self._elapsed + _at_least(delay), callback, *args, context=context)
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """A cancelled timer is dropped when its time comes."""
@@ -211,8 +223,8 @@ class SeededLoop(_InlineExecution, asyncio.BaseEventLoop):  # type: ignore[misc]
         if not handle.cancelled():
             handle._run()
             self.steps += 1
-            if self.on_step is not None:
-                self.on_step()
+            if self.steps > self.most_steps:
+                raise Deadlock(f"{self.steps} steps, and no end at {self._elapsed:g} s")
 
     def _next(self) -> asyncio.Handle | None:
         """The first callback of a process that is drawn among those that have one and may run."""

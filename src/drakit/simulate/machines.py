@@ -7,7 +7,7 @@ Out: the real agent on the simulated runtime, and the real driver kit on simulat
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from drakit.client import Client
 from drakit.driverkit import DevicePool, Driver, KubeletPlugin, PluginSettings
 from drakit.nodeagent.agent import NodeAgent
 from drakit.nodeagent.node.facts import MachineFacts
+from drakit.nodeagent.runtimes.contract import ContainerState
 from drakit.nodeagent.runtimes.simulated import SimulatedRuntime
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
 from drakit.simulate.diskfiles import DiskFiles
@@ -42,6 +43,18 @@ class LastingRuntime(SimulatedRuntime):
     def __init__(self, *, clock: Clock, random: Random, context: Context | None = None) -> None:
         super().__init__(clock=clock, new_id=lambda: f"{random.getrandbits(64):016x}")
         self._context = context or copy_context()
+        self.on_start: Callable[[str, str], None] = lambda _pod, _container: None
+        """Told of the pod's uid and the container's name before each start."""
+
+    async def start_container(self, container_id: str) -> None:
+        info = self._container(container_id).info
+        self.on_start(info.pod.uid, info.name)
+        await super().start_container(container_id)
+
+    def running(self, pod_uid: str, name: str) -> int:
+        """How many containers of that name the pod has running."""
+        found = [each.info for each in self._containers.values()]
+        return sum((each.pod.uid, each.name, each.state) == (pod_uid, name, ContainerState.RUNNING) for each in found)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -86,10 +99,18 @@ class Machine:
         self.files = DiskFiles()
         self.sockets = NodeSockets(carry)
         self._context = context
+        self._on_start: Callable[[str, str], None] | None = None
         self.runtime = self._new_runtime()
 
     def _new_runtime(self) -> LastingRuntime:
-        return LastingRuntime(clock=self.clock, random=self.random, context=self._context)
+        made = LastingRuntime(clock=self.clock, random=self.random, context=self._context)
+        if self._on_start is not None:
+            made.on_start = self._on_start
+        return made
+
+    def watch_starts(self, call: Callable[[str, str], None]) -> None:
+        """Tell of each start of a container, also after a reboot: the pod's uid, the container's name."""
+        self._on_start = self.runtime.on_start = call
 
     def install(self, driver: str, devices: Sequence[Device] | Sequence[DevicePool]) -> Hardware:
         """Put devices of a driver in; a pool without a name is that of the node."""

@@ -10,6 +10,7 @@ was bound and never prepared is unprepared when the claim goes, loses its device
 from __future__ import annotations
 
 import logging
+from random import Random
 
 from drakit.api import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim, results_of
 from drakit.base.clock import Clock
@@ -27,7 +28,13 @@ log = logging.getLogger("drakit.driverkit")
 
 class DeviceBinder:
     def __init__(
-        self, client: Client, driver: Driver, inventory: PublishedDevices, calls: ClaimCalls, clock: Clock
+        self,
+        client: Client,
+        driver: Driver,
+        inventory: PublishedDevices,
+        calls: ClaimCalls,
+        clock: Clock,
+        random: Random | None = None,
     ) -> None:
         self._client = client
         self._driver = driver
@@ -35,7 +42,7 @@ class DeviceBinder:
         self._calls = calls
         self._bound: dict[Key, ClaimRef] = {}
         """Claims that this process has bound. The sweep finds those of an earlier process by their records."""
-        self._informers = Informers(client, clock=clock)
+        self._informers = Informers(client, clock=clock, random=random)
         self._controller: Controller[Key] = Controller(f"binding of {driver.name}", self._reconcile, clock=clock)
 
     async def run(self) -> None:

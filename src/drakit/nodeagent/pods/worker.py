@@ -262,7 +262,8 @@ class PodWorker:
         if not any(kind in volume for volume in volumes for kind in _FILE_VOLUMES):
             return NEVER
         now = self._services.clock.monotonic()
-        if now - memory.refreshed >= REFRESH_SECONDS:
+        # The same sum as below: with a difference here, rounding could say "not yet" and "at once" for ever.
+        if now >= memory.refreshed + REFRESH_SECONDS:
             memory.refreshed = now
             try:
                 await self._services.volumes.refresh(document, self._services.node())

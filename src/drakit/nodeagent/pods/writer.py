@@ -94,17 +94,29 @@ class StatusWriter:
             status = desk.waiting[0]
             try:
                 await self._client.patch(desk.pod, {"status": status}, kind=STRATEGIC, subresource="status")
-            except (NotFound, Conflict):
-                # Gone, or another pod of its name: nobody reads this status any more.
-                desk.gone = True
-                desk.waiting.clear()
             except DrakitError as error:
+                if await self._is_gone(desk.pod, error):
+                    # Gone, or another pod of its name: nobody reads this status any more.
+                    desk.gone = True
+                    desk.waiting.clear()
+                    return
                 log.warning("status of %s is not written yet: %s", desk.pod.view.metadata.name, error)
                 await self._clock.sleep(wait)
                 wait = min(wait * 2, _LONGEST_WAIT)
                 del desk.waiting[:-1]  # what was passed through meanwhile is of no interest
             else:
                 desk.written = desk.waiting.pop(0)
+
+    async def _is_gone(self, pod: Partial[Pod], error: DrakitError) -> bool:
+        """Whether a refusal says so. A conflict may also come of many writers at once: only a look tells."""
+        if not isinstance(error, Conflict):
+            return isinstance(error, NotFound)
+        metadata = pod.view.metadata
+        try:
+            found = await self._client.find(PODS, metadata.name, namespace=metadata.namespace)
+        except DrakitError:
+            return False
+        return found is None or found.view.metadata.uid != metadata.uid
 
     def _with_times(self, status: Plain, before: Mapping[str, Any], generation: int | None) -> Plain:
         """Conditions keep the time of their last transition; a pod keeps its start time."""
@@ -121,8 +133,9 @@ class StatusWriter:
         metadata = pod.view.metadata
         try:
             await self._client.delete(PODS, metadata.name, namespace=metadata.namespace, uid=metadata.uid, grace=0)
-        except (NotFound, Conflict):
-            return
+        except DrakitError as error:
+            if not await self._is_gone(pod, error):
+                raise
 
 
 def _timed(condition: Plain, old: Mapping[str, Any] | None, now: str, generation: int | None) -> Plain:

@@ -1,0 +1,197 @@
+"""A naive judge: what must hold of a cluster, read off the store (and the devices themselves) after every write.
+
+In:  every event of the store; every start of a container.
+Out: violations, in words. Nothing of drakit's own bookkeeping is used: claims, slices and pods are read as plain JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+
+from drakit.api.objects.plain import Plain
+from drakit.simulate.machines import Machine
+from drakit.store.records import Record, StoreEvent
+
+ENDED = ("Succeeded", "Failed")
+Place = tuple[str, str, str]
+"""Driver, pool, device."""
+
+
+class Judge:
+    """`objects` are the stored ones by resource and key. `devices` is every device as it was ever published."""
+
+    def __init__(self, violate: Callable[[str], None]) -> None:
+        self._violate = violate
+        self.machines: dict[str, Machine] = {}
+        self.objects: dict[str, dict[str, Plain]] = defaultdict(dict)
+        self.devices: dict[Place, Plain] = {}
+        self.counters: dict[tuple[str, str, str, str], int] = {}
+        self.revision = 0
+        self.quota: int | None = None
+
+    # What happens
+
+    def recover(self, records: Mapping[str, Record]) -> None:
+        """A server has started with these records: they count, whatever was seen before."""
+        self.objects.clear()
+        for key, record in records.items():
+            self._put(key, record.value)
+
+    def stored(self, event: StoreEvent) -> None:
+        if event.revision <= self.revision:
+            self._violate(f"revision {event.revision} was given again")
+        self.revision = event.revision
+        resource = _resource(event.key)
+        before = self.objects[resource].get(event.key)
+        if event.record is None:
+            self.objects[resource].pop(event.key, None)
+        else:
+            self._put(event.key, event.record.value)
+        self._check(resource, before, self.objects[resource].get(event.key))
+
+    def _put(self, key: str, value: bytes) -> None:
+        resource = _resource(key)
+        if resource not in ("pods", "resourceclaims", "resourceslices", "nodes", "resourcequotas"):
+            return
+        document = json.loads(value)
+        self.objects[resource][key] = document
+        if resource == "resourceslices":
+            self._note_devices(document)
+
+    def _note_devices(self, document: Plain) -> None:
+        spec = document["spec"]
+        for each in spec.get("devices", ()):
+            self.devices[spec["driver"], spec["pool"]["name"], each["name"]] = each
+        for each in spec.get("sharedCounters", ()):
+            for name, counter in each["counters"].items():
+                self.counters[spec["driver"], spec["pool"]["name"], each["name"], name] = int(counter["value"])
+
+    def _check(self, resource: str, before: Plain | None, after: Plain | None) -> None:
+        if resource == "resourceclaims":
+            self._check_change(before, after)
+            self._check_devices()
+            self._check_quota()
+        if resource in ("resourceclaims", "pods"):
+            self._check_pods()
+
+    # What must hold
+
+    def _check_change(self, before: Plain | None, after: Plain | None) -> None:
+        """An allocation does not change while somebody has reserved it."""
+        if before is None:
+            return
+        status, now = before.get("status") or {}, (after or {}).get("status") or {}
+        held = status.get("allocation")
+        if held and status.get("reservedFor") and (after is None or now.get("allocation") != held):
+            users = {each["uid"] for each in status["reservedFor"]}
+            left = {each["uid"] for each in now.get("reservedFor") or ()}
+            if users & left or after is None:
+                self._violate(f"the allocation of {_name(before)} changed while it was reserved")
+
+    def _check_devices(self) -> None:
+        """No device is held twice, no counter and no capacity overdrawn."""
+        exclusive: dict[Place, str] = {}
+        consumed: Counter[tuple[str, str, str]] = Counter()
+        counters: Counter[tuple[str, str, str, str]] = Counter()
+        for claim, place, result in self.uses():
+            if result.get("shareID"):
+                amounts = result.get("consumedCapacity") or {}
+                consumed[place] += sum(int(each) for each in amounts.values())
+            elif exclusive.setdefault(place, claim) != claim:
+                self._violate(f"device {'/'.join(place)} is held by {exclusive[place]} and {claim}")
+            for each in self.devices.get(place, {}).get("consumesCounters", ()):
+                for name, counter in each["counters"].items():
+                    counters[place[0], place[1], each["counterSet"], name] += int(counter["value"])
+        for place, amount in consumed.items():
+            room = sum(int(each["value"]) for each in self.devices.get(place, {}).get("capacity", {}).values())
+            if amount > room:
+                self._violate(f"{amount} of {room} of the capacity of {'/'.join(place)} are taken")
+        for key, amount in counters.items():
+            if amount > self.counters.get(key, 0):
+                self._violate(f"{amount} of {self.counters.get(key)} of counter {'/'.join(key)} are taken")
+
+    def uses(self) -> Iterator[tuple[str, Place, Plain]]:
+        """Every device that a claim holds; those with admin access are no use."""
+        for claim in self.objects["resourceclaims"].values():
+            allocation = (claim.get("status") or {}).get("allocation") or {}
+            for each in (allocation.get("devices") or {}).get("results") or ():
+                if not each.get("adminAccess"):
+                    yield _name(claim), (each["driver"], each["pool"], each["device"]), each
+
+    def _check_quota(self) -> None:
+        if self.quota is not None and len(self.objects["resourceclaims"]) > self.quota:
+            self._violate(f"{len(self.objects['resourceclaims'])} claims, and the quota is {self.quota}")
+
+    def _check_pods(self) -> None:
+        """A pod that runs has claims that are allocated and reserved for it."""
+        for pod in self.objects["pods"].values():
+            if (pod.get("status") or {}).get("phase") != "Running":
+                continue
+            for claim in self.claims_of(pod):
+                status = claim.get("status") or {} if claim is not None else {}
+                users = {each["uid"] for each in status.get("reservedFor") or ()}
+                if claim is None or not status.get("allocation") or pod["metadata"]["uid"] not in users:
+                    self._violate(f"pod {_name(pod)} runs, and its claim is not allocated and reserved for it")
+
+    def claims_of(self, pod: Plain) -> Iterator[Plain | None]:
+        """The claims of a pod as the store has them; none for one that is not there."""
+        by_name = {_name(each): each for each in self.objects["resourceclaims"].values()}
+        made = {
+            each["name"]: each.get("resourceClaimName") for each in pod["status"].get("resourceClaimStatuses") or ()
+        }
+        extended = (pod["status"].get("extendedResourceClaimStatus") or {}).get("resourceClaimName")
+        names = [
+            each.get("resourceClaimName") or made.get(each["name"]) for each in pod["spec"].get("resourceClaims") or ()
+        ]
+        for name in [*names, *([extended] if extended else [])]:
+            yield by_name.get(f"{pod['metadata']['namespace']}/{name}")
+
+    def container_started(self, node: str, pod_uid: str, container: str) -> None:
+        """Before a container starts: no other of it runs, and its devices are prepared for its claims."""
+        machine = self.machines[node]
+        if machine.runtime.running(pod_uid, container):
+            self._violate(f"container {container} of pod {pod_uid} is started while it runs")
+        pod = next((each for each in self.objects["pods"].values() if each["metadata"]["uid"] == pod_uid), None)
+        for claim in self.claims_of(pod) if pod is not None else ():
+            if claim is not None and claim.get("status", {}).get("allocation"):
+                self._check_prepared(machine, claim)
+
+    def _check_prepared(self, machine: Machine, claim: Plain) -> None:
+        for each in claim["status"]["allocation"]["devices"].get("results") or ():
+            hardware = machine.hardware.get(each["driver"])
+            users = hardware.in_use.get((each["pool"], each["device"]), {}) if hardware is not None else {}
+            if claim["metadata"]["uid"] not in users:
+                self._violate(
+                    f"a container starts on {machine.name}, and {each['device']} is not prepared for {_name(claim)}"
+                )
+
+    # Where things stand
+
+    def phases(self) -> set[str]:
+        """What pods are at, for the table of which fault met what."""
+        found = {_phase(each) for each in self.objects["pods"].values()}
+        return found or {"idle"}
+
+
+def _phase(pod: Plain) -> str:
+    status = pod.get("status") or {}
+    if status.get("phase") in ENDED:
+        return "ended"
+    if pod["metadata"].get("deletionTimestamp"):
+        return "terminating"
+    if status.get("phase") == "Running":
+        return "running"
+    return "starting" if pod["spec"].get("nodeName") else "pending"
+
+
+def _resource(key: str) -> str:
+    """The plural name in a key such as `/registry/resource.k8s.io/resourceclaims/default/a`."""
+    parts = key.split("/")
+    return parts[3] if len(parts) > 3 else ""
+
+
+def _name(obj: Plain) -> str:
+    metadata = obj["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else str(metadata["name"])

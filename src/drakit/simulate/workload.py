@@ -1,0 +1,196 @@
+"""Clusters and pods drawn from a seed: every capability that the simulator knows, in small numbers.
+
+In:  a source of random numbers.
+Out: devices for a node, objects for a server. Pods say in an annotation what they need, for the judge.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from drakit.api import CounterSet, Device, from_plain
+from drakit.api.objects.plain import Plain
+from drakit.driverkit import DevicePool
+
+GPU, MIG, NIC, FABRIC = "gpu.sim", "mig.sim", "nic.sim", "fabric.sim"
+NEEDS = "sim.drakit.dev/needs"
+RUNS_FOR = "drakit.dev/runs-for"
+STOPS_AFTER = "drakit.dev/stops-after"
+EXTENDED = "sim.example.com/gpu"
+BANDWIDTH = 10
+CARD = 4
+KINDS = ("one", "two", "model", "first", "match", "shared", "part", "capacity", "binding", "extended", "tolerant")
+
+Need = Mapping[str, Any]
+
+
+def devices_of(node: str, random: Random) -> dict[str, list[DevicePool]]:
+    """What the drivers of a node publish."""
+    models = [random.choice("ab") for _ in range(random.randint(1, 3))]
+    found = {GPU: [DevicePool(devices=tuple(_gpu(number, model) for number, model in enumerate(models)))]}
+    if random.random() < 0.6:
+        found[MIG] = [_card()]
+    if random.random() < 0.6:
+        found[NIC] = [DevicePool(devices=(_nic(),))]
+    if random.random() < 0.4:
+        found[FABRIC] = [DevicePool(devices=(_fabric(node),))]
+    return found
+
+
+def _gpu(number: int, model: str) -> Device:
+    return from_plain(Device, {"name": f"gpu-{number}", "attributes": {"model": {"string": model}}})
+
+
+def _nic() -> Device:
+    policy = {"validRange": {"min": "1", "step": "1"}, "default": "1"}
+    capacity = {"bandwidth": {"value": str(BANDWIDTH), "requestPolicy": policy}}
+    return from_plain(Device, {"name": "nic-0", "allowMultipleAllocations": True, "capacity": capacity})
+
+
+def _fabric(node: str) -> Device:
+    return from_plain(
+        Device,
+        {"name": f"port-{node}", "bindingConditions": ["sim.example.com/ready"], "bindsToNode": True,
+         "bindingFailureConditions": ["sim.example.com/failed"]},
+    )  # fmt: skip
+
+
+def _card() -> DevicePool:
+    """A card of four slices, which can be had whole, in halves and in quarters."""
+    parts = [("whole-0", 4), ("half-0", 2), ("half-1", 2), *((f"quarter-{each}", 1) for each in range(4))]
+    devices = [
+        {"name": name, "attributes": {"size": {"int": size}},
+         "consumesCounters": [{"counterSet": "card", "counters": {"slices": {"value": str(size)}}}]}
+        for name, size in parts
+    ]  # fmt: skip
+    counters = from_plain(CounterSet, {"name": "card", "counters": {"slices": {"value": str(CARD)}}})
+    return DevicePool(devices=tuple(from_plain(Device, each) for each in devices), shared_counters=(counters,))
+
+
+def classes() -> list[Plain]:
+    found = [_class(driver.partition(".")[0], driver) for driver in (GPU, MIG, NIC, FABRIC)]
+    found[0]["spec"]["extendedResourceName"] = EXTENDED
+    return found
+
+
+def _class(name: str, driver: str) -> Plain:
+    expression = f'device.driver == "{driver}"'
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": name},
+        "spec": {"selectors": [{"cel": {"expression": expression}}]},
+    }
+
+
+def quota(claims: int) -> Plain:
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "claims", "namespace": "default"},
+        "spec": {"hard": {"count/resourceclaims.resource.k8s.io": str(claims)}},
+    }
+
+
+def priority_class(name: str, value: int) -> Plain:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+    }
+
+
+def pod_objects(number: int, kind: str, random: Random) -> list[Plain]:
+    """A pod with what it needs: its claim or template first."""
+    name = f"pod-{number}"
+    if kind == "extended":
+        return [_pod(name, [], random, extended=True)]
+    spec, needs = _request(kind, random)
+    if kind == "shared":
+        return [_claim(name, spec), _pod(f"{name}-a", needs, random, claim=name),
+                _pod(f"{name}-b", needs, random, claim=name)]  # fmt: skip
+    return [_template(name, spec), _pod(name, needs, random, template=name)]
+
+
+def _request(kind: str, random: Random) -> tuple[Plain, list[Need]]:
+    exactly: Plain = {"deviceClassName": "gpu"}
+    need: dict[str, Any] = {"driver": GPU, "count": 1}
+    constraints: list[Plain] = []
+    if kind in ("two", "match"):
+        exactly["count"] = need["count"] = 2
+    if kind == "match":
+        constraints = [{"requests": ["dev"], "matchAttribute": f"{GPU}/model"}]
+        need["same"] = "model"
+    if kind == "model":
+        need["model"] = random.choice("ab")
+        exactly["selectors"] = [_selector(f'device.attributes["{GPU}"].model == "{need["model"]}"')]
+    if kind == "part":
+        size = random.choice((1, 1, 2, 4))
+        exactly = {"deviceClassName": "mig", "selectors": [_selector(f'device.attributes["{MIG}"].size == {size}')]}
+        need = {"driver": MIG, "count": 1, "size": size}
+    if kind == "capacity":
+        amount = random.choice((2, 3, 5, 8))
+        exactly = {"deviceClassName": "nic", "capacity": {"requests": {"bandwidth": str(amount)}}}
+        need = {"driver": NIC, "count": 1, "bandwidth": amount}
+    if kind == "binding":
+        exactly = {"deviceClassName": "fabric"}
+        need = {"driver": FABRIC, "count": 1}
+    if kind == "tolerant":
+        exactly["tolerations"] = [{"operator": "Exists"}]
+        need["tolerates"] = True
+    request: Plain = {"name": "dev", "exactly": exactly}
+    if kind == "first":
+        request = {"name": "dev", "firstAvailable": [_alternative(each) for each in "ab"]}
+    return {"devices": {"requests": [request], "constraints": constraints}}, [need]
+
+
+def _alternative(model: str) -> Plain:
+    selector = _selector(f'device.attributes["{GPU}"].model == "{model}"')
+    return {"name": model, "deviceClassName": "gpu", "selectors": [selector]}
+
+
+def _selector(expression: str) -> Plain:
+    return {"cel": {"expression": expression}}
+
+
+def _claim(name: str, spec: Plain) -> Plain:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata, "spec": spec}
+
+
+def _template(name: str, spec: Plain) -> Plain:
+    metadata = {"name": name, "namespace": "default"}
+    inner = {"spec": spec}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": inner}
+
+
+def _pod(
+    name: str,
+    needs: Sequence[Need],
+    random: Random,
+    *,
+    claim: str = "",
+    template: str = "",
+    extended: bool = False,
+) -> Plain:
+    annotations = {NEEDS: json.dumps(needs)}
+    if random.random() < 0.6:
+        annotations[RUNS_FOR] = f"{random.choice((1, 5, 20, 60, 200))}s"
+    if random.random() < 0.3:
+        annotations[STOPS_AFTER] = f"{random.choice((1, 5, 20))}s"
+    resources: Plain = {"limits": {EXTENDED: "1"}} if extended else {"claims": [{"name": "dev"}]}
+    entry = {"name": "dev", **({"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": template})}
+    spec: Plain = {
+        "restartPolicy": random.choice(("Never", "Never", "Always")),
+        "terminationGracePeriodSeconds": 10,
+        "containers": [{"name": "main", "image": "sim", "resources": resources}],
+        **({} if extended else {"resourceClaims": [entry]}),
+    }
+    if random.random() < 0.2:
+        spec["priorityClassName"] = "high"
+    metadata = {"name": name, "namespace": "default", "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

@@ -1,0 +1,218 @@
+"""A cluster of simulated processes, one seed long: who runs, who is restarted, what was seen.
+
+In:  a seed.
+Out: processes of the real components on one SeededLoop, a network and disks between them, and a trace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from contextvars import Context, copy_context
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from drakit.api.exchange import User
+from drakit.apiserver import build_server
+from drakit.apiserver.auth.identities import ADMIN, CONTROLLER_MANAGER, SCHEDULER, controller, node_agent
+from drakit.base.errors import Retryable
+from drakit.base.gates import FeatureGates
+from drakit.client import Client
+from drakit.controllers import Controllers
+from drakit.informers import LeaderElector, Timing
+from drakit.scheduler import Scheduler
+from drakit.simulate.cluster import server_settings
+from drakit.simulate.disk import JournalDisk, JournalStore
+from drakit.simulate.judge import Judge
+from drakit.simulate.loops import SeededLoop
+from drakit.simulate.machines import Machine, run_plugin
+from drakit.simulate.network import Network
+from drakit.simulate.processes import Graveyard, Process
+from drakit.simulate.workload import devices_of
+
+TIMING = Timing(lease_duration=60.0, renew_deadline=40.0, retry_period=10.0)
+_RESTART = 5.0
+Main = Callable[[Process], Coroutine[Any, Any, None]]
+
+
+class World:
+    """`trace` is everything that happened, a line each; same seed and code, same lines."""
+
+    def __init__(self, seed: int, directory: Path) -> None:
+        self.seed = seed
+        self.loop = SeededLoop(Random(f"{seed}/order"))
+        self.graveyard = Graveyard(self.loop)
+        self.network = Network(self.loop, Random(f"{seed}/network"))
+        self.network.met = self.note_fault
+        self.random = Random(f"{seed}/components")
+        self.gates = FeatureGates.all_on()
+        self.judge = Judge(self.violate)
+        self.disk = JournalDisk(Random(f"{seed}/disk"))
+        self.machines: dict[str, Machine] = {}
+        self.processes: dict[str, Process] = {}
+        self.trace: list[str] = []
+        self.violations: list[str] = []
+        self.over = False
+        """Whether nothing counts any more: what is left is being closed."""
+        self.met: Counter[tuple[str, str]] = Counter()
+        self.store: JournalStore | None = None
+        self.schedulers: dict[str, Scheduler] = {}
+        self._directory = directory
+        self._lives: Counter[str] = Counter()
+        self._mains: dict[str, Main] = {}
+        self._down: set[str] = set()
+        self._context = copy_context()
+
+    # What is seen
+
+    def note(self, text: str) -> None:
+        if not self.over:
+            self.trace.append(f"{self.loop.time():9.3f} {text}")
+
+    def note_fault(self, name: str) -> None:
+        for phase in self.judge.phases():
+            self.met[name, phase] += 1
+
+    def violate(self, text: str) -> None:
+        if not self.over:
+            self.note(f"VIOLATION {text}")
+            self.violations.append(text)
+
+    # Processes
+
+    def start(self, name: str) -> None:
+        """A new life of a component."""
+        if name in self._down or (name in self.processes and self.processes[name].alive):
+            return
+        self._lives[name] += 1
+        process = Process(name, self._lives[name], self.loop)
+        self.processes[name] = self.network.processes[process.id] = process
+        self.note(f"start {process.id}")
+        process.main = process.spawn(self._live(process, self._mains[name]))
+
+    async def _live(self, process: Process, main: Main) -> None:
+        try:
+            await main(process)
+            self.note(f"ended {process.id}")
+        except Retryable as error:
+            self.note(f"ended {process.id}: {error}")
+        except Exception as error:
+            self.violate(f"{process.name} died of {type(error).__name__}: {error}")
+        process.kill()
+        self.start_later(process.name, _RESTART)
+
+    def start_later(self, name: str, seconds: float) -> None:
+        self.loop.call_later(seconds, self.start, name, context=self.context)
+
+    def kill(self, name: str) -> None:
+        """At once; who connects to it meets nobody."""
+        process = self.processes.get(name)
+        if process is None or not process.alive:
+            return
+        self.note(f"kill {process.id}")
+        process.kill()
+        kind, _, rest = name.partition("/")
+        if kind == "server":
+            self.disk.lose_power()
+        if kind == "agent":
+            self.machines[rest].sockets.hang_up()
+        if kind == "driver":
+            node, _, driver = rest.partition("/")
+            self.machines[node].sockets.break_off(driver)
+
+    def keep_down(self, name: str) -> None:
+        self._down.add(name)
+        self.kill(name)
+
+    def let_up(self, name: str) -> None:
+        self._down.discard(name)
+        self.start(name)
+
+    @property
+    def context(self) -> Context:
+        """That of nobody's process."""
+        return self._context.copy()
+
+    def client(self, process: Process, user: User) -> Client:
+        return Client(self.network.line(user), clock=process.clock, on_warning=lambda _: None)
+
+    # Components
+
+    def begin(self, nodes: int, random: Random) -> None:
+        self._mains["server"] = self._server
+        for number in (1, 2):
+            self._mains[f"scheduler/{number}"] = self._scheduler
+            self._mains[f"controllers/{number}"] = self._controllers
+        for number in range(1, nodes + 1):
+            self._add_machine(f"node-{number}", random)
+        self.start("server")
+        for name in self._mains:
+            # Once the server answers: a replica that finds none waits long for its lease.
+            self.start_later(name, 0.1)
+
+    def _add_machine(self, name: str, random: Random) -> None:
+        process = Process(f"machine/{name}", 1, self.loop)
+        machine = Machine(
+            name,
+            self._directory / name,
+            clock=process.clock,
+            random=Random(f"{self.seed}/{name}"),
+            gates=self.gates,
+            carry=self.network.carry,
+            context=process.context,
+        )
+        self.machines[name] = machine
+        self.judge.machines[name] = machine
+        for driver, pools in devices_of(name, random).items():
+            machine.install(driver, pools)
+            self._mains[f"driver/{name}/{driver}"] = self._driver
+        machine.watch_starts(lambda pod, container: self.judge.container_started(name, pod, container))
+        self._mains[f"agent/{name}"] = self._agent
+
+    async def _server(self, process: Process) -> None:
+        self.store = store = JournalStore(self.disk, process.clock, self.loop, self._stored)
+        if store.state.revision < self.network.acknowledged:
+            self.violate(f"revision {self.network.acknowledged} was acknowledged; the disk has {store.state.revision}")
+        settings = server_settings(self.gates, Random(f"{self.seed}/{process.id}"))
+        self.judge.recover(store.state.records)
+        server = await build_server(store, clock=process.clock, settings=settings)
+        self.network.server = (process, server)
+        await asyncio.Event().wait()
+
+    def _stored(self, event: Any) -> None:
+        self.note(f"r{event.revision} {'delete' if event.record is None else 'write'} {event.key}")
+        self.judge.stored(event)
+
+    async def _scheduler(self, process: Process) -> None:
+        client = self.client(process, SCHEDULER)
+        made = Scheduler(client, clock=process.clock, gates=self.gates, random=self.random)
+        self.schedulers[process.name] = made
+        await self._elected(process, client, "kube-scheduler", made.run)
+
+    async def _controllers(self, process: Process) -> None:
+        client = self.client(process, CONTROLLER_MANAGER)
+        made = Controllers(
+            client,
+            clock=process.clock,
+            gates=self.gates,
+            random=self.random,
+            client_of=lambda account: self.client(process, controller(account)),
+        )
+        await self._elected(process, client, "kube-controller-manager", made.run)
+
+    async def _elected(self, process: Process, client: Client, name: str, work: Callable[[], Any]) -> None:
+        elector = LeaderElector(client, name=name, identity=process.id, timing=TIMING, random=self.random)
+        await elector.run(work)
+
+    async def _agent(self, process: Process) -> None:
+        machine = self.machines[process.name.partition("/")[2]]
+        agent = machine.make_agent(self.client(process, node_agent(machine.name)), clock=process.clock)
+        await agent.run()
+
+    async def _driver(self, process: Process) -> None:
+        _, node, driver = process.name.split("/")
+        machine = self.machines[node]
+        plugin = machine.make_plugin(driver, self.client(process, ADMIN))
+        await run_plugin(driver, plugin, machine.sockets, process.id)

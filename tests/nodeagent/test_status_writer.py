@@ -1,0 +1,51 @@
+"""The status of a pod reaches the server, whatever the server says first."""
+
+from __future__ import annotations
+
+import pytest
+
+from drakit.api.exchange import Response, StatusContent
+from drakit.base import status
+from drakit.base.clock import FakeClock
+from drakit.client import PODS, Client, InProcess
+from drakit.nodeagent.pods.writer import StatusWriter
+from tests.builders.documents import pod_document
+from tests.client.servers import Flaky, a_server, on_loop
+
+CONFLICT = status.conflict("pods", "", "a", "too many writers")
+SPEC = {"nodeName": "node-1", "containers": [{"name": "c", "image": "i"}]}
+
+
+@on_loop
+async def test_a_conflict_does_not_mean_that_the_pod_is_gone() -> None:
+    clock = FakeClock()
+    async with a_server(clock) as server:
+        direct, line = Client(InProcess(server), clock=clock), Flaky(server)
+        await direct.create(pod_document("a", SPEC))
+        pod = await direct.get(PODS, "a", namespace="default")
+        client = Client(InProcess(line), clock=clock)
+        await client.get(PODS, "a", namespace="default")
+        line.answers.append(Response(code=409, content=StatusContent(CONFLICT)))
+        writer = StatusWriter(client, clock)
+        writer.put(pod, {"phase": "Running"})
+        await clock.run_for(10.0, turns=100)
+        assert (await direct.get(PODS, "a", namespace="default")).view.status.phase == "Running"
+        await writer.stop()
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+@on_loop
+async def test_the_status_of_a_pod_that_is_gone_is_given_up(replaced: bool) -> None:
+    clock = FakeClock()
+    async with a_server(clock) as server:
+        direct, line = Client(InProcess(server), clock=clock), Flaky(server)
+        await direct.create(pod_document("a", SPEC))
+        pod = await direct.get(PODS, "a", namespace="default")
+        await direct.delete(PODS, "a", namespace="default", grace=0)
+        if replaced:
+            await direct.create(pod_document("a", SPEC))
+        writer = StatusWriter(Client(InProcess(line), clock=clock), clock)
+        writer.put(pod, {"phase": "Running"})
+        await clock.run_for(60.0, turns=100)
+        assert sum(each.method == "PATCH" for each in line.requests) == 1
+        await writer.stop()
