@@ -13,8 +13,8 @@ from drakit.simulate.__main__ import main
 from drakit.simulate.disk import JournalDisk
 from drakit.simulate.diskfiles import DiskFiles
 from drakit.simulate.loops import Deadlock, LoopClock, SeededLoop, SteppedLoop
-from drakit.simulate.processes import Graveyard, Process
-from drakit.simulate.runs import RunPlan, RunResult, Step
+from drakit.simulate.processes import Graveyard, Process, undisturbed
+from drakit.simulate.runs import RunPlan, RunResult, RunStep
 from drakit.simulate.shrink import shrink
 from drakit.simulate.transcripts import coverage, transcript
 from drakit.store.errors import StoreUnavailable
@@ -34,8 +34,9 @@ def seeded(seed: int) -> list[str]:
     async def play() -> None:
         await asyncio.gather(*(Process(each, 1, loop).spawn(work(each)) for each in "abc"))
 
-    loop.run_until_complete(play())
-    graveyard.bury()
+    with undisturbed():
+        loop.run_until_complete(play())
+        graveyard.bury()
     loop.close()
     return said
 
@@ -72,9 +73,10 @@ def test_a_killed_process_does_not_clean_up_and_a_paused_one_goes_on() -> None:
         paused.resume()
         await asyncio.sleep(1)
 
-    loop.run_until_complete(play())
-    assert said == ["paused at 61", "paused cleans up"]
-    graveyard.bury()
+    with undisturbed():
+        loop.run_until_complete(play())
+        assert said == ["paused at 61", "paused cleans up"]
+        graveyard.bury()
     loop.close()
 
 
@@ -160,7 +162,7 @@ def result_of(plan: RunPlan) -> RunResult:
 
 
 def test_a_failure_is_shrunk_to_what_it_needs() -> None:
-    steps = tuple(Step(float(number), f"fault {name}", 1) for number, name in enumerate("xaybz"))
+    steps = tuple(RunStep(float(number), f"fault {name}", 1) for number, name in enumerate("xaybz"))
     failed = result_of(RunPlan(1, 2, None, ("late",), steps))
     found = shrink(failed, play=result_of)
     assert [each.name for each in found.plan.steps] == ["fault a", "fault b"]

@@ -7,9 +7,11 @@ Out: tasks that belong to it. Killed, none of them runs again; paused, they stan
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import warnings
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from contextvars import Context, copy_context
 from typing import Any
 
@@ -66,6 +68,28 @@ class Process:
         return owed
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """No garbage is collected within, so that nothing depends on when it is; at the end all of it, in silence.
+
+    What killed processes leave behind cannot be closed without complaints, and those concern nobody.
+    """
+    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    enabled = gc.isenabled()
+    gc.disable()
+    gc.freeze()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+            gc.collect()
+    finally:
+        gc.unfreeze()
+        if enabled:
+            gc.enable()
+        sys.unraisablehook = hook
+
+
 class NumberedTask(asyncio.Task[Any]):
     """A task whose hash is its number: a set of tasks has the same order in every run."""
 
@@ -116,17 +140,11 @@ class Graveyard:
 
     def bury(self) -> None:
         """Close what never ended. Nothing that it does now matters to anybody."""
-        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                for task in self._tasks:
-                    task._log_destroy_pending = False  # type: ignore[attr-defined]
-                    if not task.done():
-                        _close(task.get_coro())
-                self._tasks.clear()
-        finally:
-            sys.unraisablehook = hook
+        for task in self._tasks:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            if not task.done():
+                _close(task.get_coro())
+        self._tasks.clear()
 
 
 def _close(work: Any) -> None:

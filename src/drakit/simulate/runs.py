@@ -25,7 +25,7 @@ from drakit.simulate import workload
 from drakit.simulate.faults import ACTIONS, FAULTS, WEATHER, draw, heal
 from drakit.simulate.liveness import unfinished
 from drakit.simulate.loops import Deadlock
-from drakit.simulate.processes import Process
+from drakit.simulate.processes import Process, undisturbed
 from drakit.simulate.world import World
 
 TROUBLED = 150.0
@@ -36,7 +36,7 @@ _LOOK = 15.0
 _WARM_UP = 12.0
 
 
-class Step(msgspec.Struct, frozen=True):
+class RunStep(msgspec.Struct, frozen=True):
     """Something that a run does at a time: a fault, or something that a user does."""
 
     at: float
@@ -54,7 +54,7 @@ class RunPlan(msgspec.Struct, frozen=True):
     nodes: int
     quota: int | None
     weather: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[RunStep, ...]
     troubled: float = TROUBLED
     quiet: float = QUIET
 
@@ -79,14 +79,14 @@ def plan_of(seed: int, allowed: Sequence[str] = FAULTS) -> RunPlan:
     random = Random(f"{seed}/plan")
     chosen = draw(random, allowed)
     actions = [each for each in chosen if each in ACTIONS]
-    steps = [Step(random.uniform(0.0, TROUBLED), f"fault {name}", random.getrandbits(32))
+    steps = [RunStep(random.uniform(0.0, TROUBLED), f"fault {name}", random.getrandbits(32))
              for name in actions for _ in range(random.randint(1, 3))]  # fmt: skip
     for _ in range(random.randint(4, 9)):
         kind = random.choice(workload.KINDS)
-        steps.append(Step(random.uniform(0.0, TROUBLED * 0.9), f"create {kind}", random.getrandbits(32)))
+        steps.append(RunStep(random.uniform(0.0, TROUBLED * 0.9), f"create {kind}", random.getrandbits(32)))
     for _ in range(random.randint(0, 5)):
         what = random.choice(("pods", "pods", "pods", "claims", "slices", "templates"))
-        steps.append(Step(random.uniform(TROUBLED * 0.2, TROUBLED), f"delete {what}", random.getrandbits(32)))
+        steps.append(RunStep(random.uniform(TROUBLED * 0.2, TROUBLED), f"delete {what}", random.getrandbits(32)))
     return RunPlan(
         seed,
         nodes=random.randint(1, 3),
@@ -98,7 +98,18 @@ def plan_of(seed: int, allowed: Sequence[str] = FAULTS) -> RunPlan:
 
 def run(plan: RunPlan) -> RunResult:
     """Play the plan."""
-    logging.getLogger("drakit").setLevel(logging.CRITICAL + 1)
+    log = logging.getLogger("drakit")
+    level = log.level
+    # Faults are what a run is about: nobody wants to read of each.
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        with undisturbed():
+            return _run(plan)
+    finally:
+        log.setLevel(level)
+
+
+def _run(plan: RunPlan) -> RunResult:
     with tempfile.TemporaryDirectory(prefix="drakit-sim-") as directory:
         world = World(plan.seed, Path(directory))
         world.loop.set_exception_handler(lambda _, context: _unhandled(world, context))
@@ -149,7 +160,7 @@ async def _play(world: World, plan: RunPlan) -> None:
         await _calm_down(world, plan.quiet)
 
 
-def _do(world: World, hands: Hands, user: Process, step: Step) -> None:
+def _do(world: World, hands: Hands, user: Process, step: RunStep) -> None:
     world.note(f"-- {step.name}")
     kind, _, what = step.name.partition(" ")
     random = Random(step.seed)
