@@ -16,6 +16,7 @@ from drakit.apiserver.patching import apply_patch
 from drakit.apiserver.storage.objectstore import LONG, LONG_BYTES, SUPERSEDED_BYTES
 from drakit.apiserver.verbs import create, patch
 from drakit.apiserver.verbs.write import read_object
+from drakit.base import labels
 from tests.apiserver.auth.people import ALICE, BOB
 from tests.apiserver.calls import CLAIMS, MERGE, PODS, Api, on_loop, serving
 from tests.builders.documents import claim_document, pod_document
@@ -130,3 +131,40 @@ async def test_unknown_fields_are_told_up_to_a_hundred() -> None:
         refused = await api.create(CLAIMS, {**sent, "metadata": {"name": "b"}}, fieldValidation="Strict")
         assert refused.code == 400
         assert refused.message.count("unknown field") == 100
+
+
+@on_loop
+async def test_a_long_selector_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    plain = labels.parse
+
+    def noted(text: str) -> labels.LabelMatcher:
+        seen.append(threading.current_thread().name.rpartition("_")[0])
+        return plain(text)
+
+    monkeypatch.setattr(labels, "parse", noted)
+    long = "a notin (" + ",".join(f"value-{number}" for number in range(5000)) + ")"
+    async with serving() as api:
+        await api.create(MAPS, {"metadata": {"name": "m", "labels": {"a": "value-5000"}}})
+        for query in ("a", long):
+            assert (await api.get(MAPS, labelSelector=query)).names == ["m"]
+        request = Request(method="GET", path=MAPS, query=(("watch", "true"), ("labelSelector", long)), user=ALICE)
+        stream = (await api.server.handle(request)).content
+        assert isinstance(stream, EventStream)
+        await stream.close()
+    assert seen == ["", "drakit-objects", "drakit-objects"]
+
+
+@on_loop
+async def test_patches_of_many_elements_are_refused_or_applied_beside_the_loop() -> None:
+    async with serving() as api:
+        await api.create(PODS, pod_document("p"))
+        test = {"op": "test", "path": "/kind", "value": "Pod"}
+        many = await api.patch(f"{PODS}/p", [test] * 10_001, content="application/json-patch+json")
+        assert (many.code, "10000" in many.message) == (413, True)
+        env = [{"name": f"E{number}", "value": "1"} for number in range(5000)]
+        added = {"spec": {"containers": [{"name": "main", "env": env}]}}
+        assert (
+            await api.patch(f"{PODS}/p", added, content=STRATEGIC)
+        ).code == 422  # a pod's containers are as they are
+        assert "env" not in (await api.get(f"{PODS}/p")).body["spec"]["containers"][0]
