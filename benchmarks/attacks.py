@@ -85,7 +85,7 @@ def main() -> None:
     only = os.environ.get("ATTACK", "")
     publish(
         "attacks-some" if only else "attacks",
-        "Reads of another client while a server is attacked (bar: 100 ms at p99, 500 ms at worst)",
+        "Attacks: CPU time that the loop is held, and reads of another client (bar: 100 ms at p99, 500 ms at worst)",
         COLUMNS,
         asyncio.run(all_of([each for each in ATTACKS if only in each.name])),
     )
