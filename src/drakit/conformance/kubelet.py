@@ -35,6 +35,8 @@ HEALTH = "v1alpha1.DRAResourceHealth"
 PLUGIN_TYPE = "DRAPlugin"
 INFO_SECONDS = 1.0
 """A kubelet takes no answer to GetInfo that comes later."""
+NOTIFY_SECONDS = 5.0
+"""The same for NotifyRegistrationStatus."""
 _POLL_SECONDS = 0.05
 _SERVICES: dict[str, tuple[Any, Any]] = {
     V1: (dra_v1_pb2, dra_v1_pb2_grpc.DRAPluginStub),
@@ -146,7 +148,7 @@ async def notify(plugin: RegisteredPlugin, *, error: str = "") -> None:
     async with _channel(plugin.socket) as channel:
         stub = registration_pb2_grpc.RegistrationStub(channel)
         try:
-            await stub.NotifyRegistrationStatus(status, timeout=INFO_SECONDS)
+            await stub.NotifyRegistrationStatus(status, timeout=NOTIFY_SECONDS)
         except aio.AioRpcError as failure:
             _fail("NotifyRegistrationStatus", failure)
 
