@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,18 @@ class GrpcTestDriver(
 ):
     """Answers every claim with one device. `fail` makes the next calls fail with that text; calls wait for `go`."""
 
-    def __init__(self, name: str, directory: Path, *, instance: str = "", versions: tuple[str, ...] = (V1,)) -> None:
+    def __init__(
+        self,
+        name: str,
+        directory: Path,
+        *,
+        instance: str = "",
+        versions: tuple[str, ...] = (V1,),
+        options: Sequence[tuple[str, int]] = (),
+    ) -> None:
+        """`options` are those of the gRPC server that answers calls."""
         self.name = name
+        self.options = options
         self.versions = versions
         self.endpoint = directory / "plugins" / name / f"dra{instance}.sock"
         self.registration = directory / "plugins_registry" / f"{name}{instance}-reg.sock"
@@ -99,7 +109,7 @@ class GrpcTestDriver(
         self._servers.append(server)
 
     async def start_service(self) -> None:
-        server = aio.server()
+        server = aio.server(options=self.options)
         dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(self, server)
         health_v1alpha1_pb2_grpc.add_DRAResourceHealthServicer_to_server(self, server)
         server.add_insecure_port(f"unix:{self.endpoint}")
