@@ -255,7 +255,7 @@ async def test_containerd_as_debian_has_it_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
         containerd = subprocess.Popen(["containerd", "-c", str(tmp_path / "config.toml")], stdout=log, stderr=log)
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not socket.exists():
                 await asyncio.sleep(0.02)
         with pytest.raises(RuntimeUnsuitable, match=r"cannot serve DRA: containerd 1\.6\.\S* does not read CDI device"):
