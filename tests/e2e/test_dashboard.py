@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from drakit.drivers import profile_names
 from tests.e2e.commands import run
 from tests.e2e.processes import ROOT, Running, apiserver, command
 
@@ -63,7 +64,7 @@ def test_drakit_up_serves_the_page_and_its_token_opens_it(up: Running) -> None:
     assert (directory / "dashboard.token").stat().st_mode & 0o077 == 0
     assert b"<title>drakit</title>" in ask(f"{up.url}/dashboard", context=context)
     assert state(f"{up.url}/dashboard", token, context) == {
-        "user": "kubernetes-admin", "forbidden": [], "allowChanges": False,
+        "user": "kubernetes-admin", "forbidden": [], "allowChanges": False, "templates": list(profile_names()),
     }  # fmt: skip
     with pytest.raises(urllib.error.HTTPError, match="401"):
         ask(f"{up.url}/dashboard/api/state", context=context)
@@ -71,7 +72,9 @@ def test_drakit_up_serves_the_page_and_its_token_opens_it(up: Running) -> None:
 
 def test_drakit_dashboard_shows_any_server_with_the_kubeconfig_or_a_token(up: Running) -> None:
     with dashboard(up.kubeconfig, "--allow-changes") as (url, token):
-        assert state(url, token) == {"user": "kubernetes-admin", "forbidden": [], "allowChanges": True}
+        assert state(url, token) == {
+            "user": "kubernetes-admin", "forbidden": [], "allowChanges": True, "templates": list(profile_names()),
+        }  # fmt: skip
         with pytest.raises(urllib.error.HTTPError, match="401"):
             ask(f"{url}/api/pods", "somebody-else")
         with pytest.raises(urllib.error.HTTPError, match="404"):

@@ -125,15 +125,12 @@ def test_a_node_that_was_out_of_service_comes_back_and_lets_go_of_claims_that_no
     third = msgspec.structs.replace(machine, root=root)
     admin = ("--kubeconfig", str(machine.server.kubeconfig))
     agent = (*admin, *(name if each == NODE else each for each in third.agent()[len(machine.reach) :]))
-    field = {"key": "metadata.name", "operator": "In", "values": [name]}
-    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    there = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
     async def use() -> None:
         async with reached(machine.server.kubeconfig) as client:
             await until(client, SLICES, lambda each: each.spec.node_name == name, namespace="")
             await make_claims(client, "stays", "gpu")
-            await client.create(pod_with("stays", "sleep 100", "gpu", affinity=there))
+            await client.create(pod_with("stays", "sleep 100", "gpu", affinity=_only_on(name)))
             await until(client, PODS, in_phase("stays", "Running"), namespace="default")
             assert prepared(root) > 0
 
@@ -166,6 +163,13 @@ def test_a_node_that_was_out_of_service_comes_back_and_lets_go_of_claims_that_no
             asyncio.run(come_back())
 
 
+def _only_on(node: str) -> dict[str, Any]:
+    """The affinity of a pod that fits one node alone."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
 def _is_free(name: str) -> Callable[[Any], bool]:
     return lambda each: each.metadata.name == name and each.status.allocation is None
 
@@ -176,10 +180,11 @@ def test_a_cordoned_node_takes_no_pod_and_a_noexecute_taint_ends_pods_and_lets_t
     async def run() -> None:
         async with reached(machine.server.kubeconfig) as client:
             await make_claims(client, "moved", "gpu")
-            await client.create(pod_with("moved", "sleep 1000", "gpu"))
+            # Other tests have nodes of their own, which the server may still take for alive.
+            await client.create(pod_with("moved", "sleep 1000", "gpu", affinity=_only_on(NODE)))
             await until(client, PODS, in_phase("moved", "Running"), namespace="default")
             await client.patch_named(NODES, NODE, {"spec": {"unschedulable": True}})
-            await client.create(pod_with("cordoned", "sleep 1000"))
+            await client.create(pod_with("cordoned", "sleep 1000", affinity=_only_on(NODE)))
             await until(client, PODS, _is_refused("cordoned"), namespace="default")
             await client.patch_named(NODES, NODE, {"spec": {"unschedulable": None}})
             await until(client, PODS, in_phase("cordoned", "Running"), namespace="default")
