@@ -18,6 +18,7 @@ _ESCAPES = re.compile(
     r"\x1b\[[0-9;?<>=]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1bP.*?\x1b\\|\x1b[()][A-Z0-9]|\x1b."
 )
 SECONDS = 100
+_AGAIN = 10.0
 """Far longer than anything takes, on a machine that has much else to do."""
 
 
@@ -58,6 +59,19 @@ class Terminal:
         while self._master >= 0 and self._read(end):
             pass
         return self.process.wait(timeout=SECONDS)
+
+    def interrupted(self) -> int:
+        """The exit code after Ctrl-C. It is pressed again after a while, as people do: a signal that comes right before
+        readline begins to wait is noticed with the next key.
+        """
+        for _ in range(int(SECONDS / _AGAIN)):
+            self.type("\x03")
+            end = time.monotonic() + _AGAIN
+            while self._read(end):
+                pass
+            if time.monotonic() < end or self.process.poll() is not None:
+                break  # nothing more can be read: it has ended
+        return self.ended()
 
     def close(self) -> None:
         if self._master >= 0:
