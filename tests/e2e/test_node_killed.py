@@ -35,7 +35,7 @@ from tests.e2e.nodemachine import (
     told,
 )
 from tests.e2e.processes import Following, following
-from tests.e2e.reached import reached, until
+from tests.e2e.reached import PATIENCE, reached, until
 
 Plain = dict[str, Any]
 
@@ -207,6 +207,37 @@ def test_what_a_driver_refuses_is_told_with_the_pod_and_the_claim_and_tried_agai
             await there(lambda: decode((hands.machine.root / FILE).read_bytes()) == [])
 
     asyncio.run(run())
+
+
+def test_a_pod_and_a_claim_of_the_same_names_wait_until_the_driver_has_let_the_old_ones_go(hands: Hands) -> None:
+    async def run() -> None:
+        async with reached(hands.machine.server.kubeconfig) as client:
+            await begin(client, "twin", "sleep 100")
+            await running(client, "twin")
+            [old] = decode((hands.machine.root / FILE).read_bytes())
+            hands.feel("fail-unprepare", "not yet")
+            await client.delete(PODS, "twin", namespace="default", grace=0)
+            await gone(client, "twin")
+            await client.delete(CLAIMS, "twin-moody", namespace="default")
+            await until_claim_is_gone(client, "twin-moody")
+            await begin(client, "twin", "echo with $MOOD; sleep 100")
+            wanted = f"old ResourceClaim with same name twin-moody and different UID {old.uid} still exists"
+            await until(client, PODS, _waits_for(wanted), namespace="default")
+            hands.stop_feeling("fail-unprepare")
+            await running(client, "twin")
+            [new] = decode((hands.machine.root / FILE).read_bytes())
+            claim = await client.get(CLAIMS, "twin-moody", namespace="default")
+            pod = await client.get(PODS, "twin", namespace="default")
+            assert (new.uid, list(new.pods)) == (claim.metadata.uid, [pod.view.metadata.uid])
+            await end(client, "twin", hands.machine.root)
+
+    asyncio.run(run())
+
+
+async def until_claim_is_gone(client: Client, name: str) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while await client.find(CLAIMS, name, namespace="default") is not None:  # noqa: ASYNC110 - in another process
+            await asyncio.sleep(0.05)
 
 
 def _waits_for(text: str) -> Callable[[Any], bool]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from drakit.client import CLAIMS, PODS, bind, metadata_of
+from drakit.nodeagent.claims.records import ClaimRecord
 from drakit.nodeagent.plugins.contract import PluginCallFailed
 from tests.builders.loop import on_loop as on_loop
 from tests.conformance.nodeflows.scripted import ScriptedDriver
@@ -25,12 +26,13 @@ class WillingDriver(ScriptedDriver):
     delay = 0.0
     last: Any = None
 
-    def __init__(self, name: str, it: Stage, *, instance: str = "", health: bool = False) -> None:
+    def __init__(self, name: str, it: Stage, *, instance: str = "", health: bool = False, **more: Any) -> None:
         base = "/var/lib/kubelet"
         about = {
             "endpoint": f"{base}/plugins/{name}/dra{instance}.sock",
             "registration_socket": f"{base}/plugins_registry/{name}{instance}-reg.sock",
             "health_service": health,
+            **more,
         }
         super().__init__(name, instance, about, [], it.drivers)
         self.failures: list[str] = []
@@ -61,7 +63,15 @@ class Scene:
         self.it = it
 
     async def driver(self, name: str = GPU, *, instance: str = "", health: bool = False) -> WillingDriver:
-        made = WillingDriver(name, self.it, instance=instance, health=health)
+        return await self._begin(WillingDriver(name, self.it, instance=instance, health=health))
+
+    async def made(self, **about: Any) -> WillingDriver:
+        """A driver that says this of itself when it registers: `type`, `versions`."""
+        made = WillingDriver(GPU, self.it, **about)
+        made.versions = about.get("versions", made.versions)
+        return await self._begin(made)
+
+    async def _begin(self, made: WillingDriver) -> WillingDriver:
         self.it.drivers.drivers.append(made)
         made.start_service()
         self.it.directory.put(made.registration, made)
@@ -119,6 +129,15 @@ class Scene:
         made = await self.it.client.create(document)
         self.it.uids.learn("pod", name, metadata_of(made).uid)
 
+    async def extended(self, request: str = "gpu") -> None:
+        """A pod whose extended resource a claim provides, by that request. Made, not bound."""
+        await self.pod(claims=(), container={"resources": {"limits": {"example.com/gpu": "1"}}})
+        await self.claim("extended", pod="pod")
+        found = await self.it.client.get(PODS, "pod", namespace=NAMESPACE)
+        mapping = {"containerName": "main", "resourceName": "example.com/gpu", "requestName": request}
+        status = {"resourceClaimName": "extended", "requestMappings": [mapping]}
+        await self.it.client.patch_status(found, {"extendedResourceClaimStatus": status})
+
     async def bind(self, *names: str) -> None:
         for name in names or ("pod",):
             await bind(self.it.client, await self.it.client.get(PODS, name, namespace=NAMESPACE), NODE)
@@ -154,6 +173,19 @@ class Scene:
     def container(self, name: str = "pod") -> Plain:
         found: Plain = self.state(name)["containerStatuses"][0]
         return found
+
+    def records(self) -> list[ClaimRecord]:
+        """What the agent remembers of claims."""
+        assert self.it.agent is not None
+        return self.it.agent.records.all()
+
+    def counted(self, name: str) -> dict[tuple[str, ...], float]:
+        """The samples of a metric by the values of their labels."""
+        return {tuple(labels.values()): value for each, labels, value in self.it.metrics() if each == name}
+
+    @property
+    def drivers(self) -> list[ScriptedDriver]:
+        return self.it.drivers.drivers
 
     def events(self, reason: str) -> list[str]:
         return [each[3] for each in self.it.events if each[2] == reason]

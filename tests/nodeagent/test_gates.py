@@ -11,16 +11,6 @@ from tests.nodeagent.scene import GPU, Scene, on_loop, scene
 PREPARE_FAILED = "FailedPrepareDynamicResources"
 
 
-async def _extended(it: Scene) -> None:
-    """A pod whose extended resource a claim provides."""
-    await it.pod(claims=(), container={"resources": {"limits": {"example.com/gpu": "1"}}})
-    await it.claim("extended", pod="pod")
-    found = await it.it.client.get(PODS, "pod", namespace=NAMESPACE)
-    mapping = {"containerName": "main", "resourceName": "example.com/gpu", "requestName": "gpu"}
-    status = {"resourceClaimName": "extended", "requestMappings": [mapping]}
-    await it.it.client.patch_status(found, {"extendedResourceClaimStatus": status})
-
-
 async def _grouped(it: Scene) -> None:
     """A pod of a group, with a claim that is reserved for the group."""
     group: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup"}
@@ -74,7 +64,7 @@ async def test_without_health_messages_the_health_is_shown_alone() -> None:
 async def test_a_claim_provides_an_extended_resource() -> None:
     async with scene() as it:
         await it.driver()
-        await _extended(it)
+        await it.extended()
         await it.bind()
         made = [each.about["CDI_devices"] for each in it.it.cri if each.method == "CreateContainer"]
         assert made == [[f"{GPU}/dev=extended"]]
@@ -84,7 +74,7 @@ async def test_a_claim_provides_an_extended_resource() -> None:
 async def test_without_extended_resources_the_claim_is_ignored_and_the_node_lacks_the_resource() -> None:
     async with scene(gates_off=("DRAExtendedResource",)) as it:
         await it.driver()
-        await _extended(it)
+        await it.extended()
         await it.bind()
         assert it.calls() == []
         assert it.state()["reason"] == "OutOfexample.com/gpu"

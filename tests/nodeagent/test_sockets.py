@@ -289,6 +289,44 @@ async def test_a_device_plugins_resource_is_in_the_node_and_given_to_a_container
 
 
 @on_loop
+async def test_pods_that_start_together_do_not_get_the_same_device_of_a_plugin_with_a_preference() -> None:
+    resource = "example.com/fpga"
+    options = {"get_preferred_allocation_available": True, "pre_start_required": True}
+    async with host() as it, device_plugin(it.root / "device-plugins", resource, **options) as plugin:
+        await it.until(lambda: it.agent.device_plugins.healthy().get(resource))
+        plugin.go.clear()
+        for name in ("p", "q"):
+            await it.start_pod(name, resources={"limits": {resource: "1"}})
+        await it.until(lambda: plugin.calls)
+        plugin.go.set()
+        await it.until(lambda: _is(it.phase("p"), "Running"))
+        await it.until(lambda: _is(it.phase("q"), "Running"))
+        assert plugin.allocated == [["b"], ["a"]]
+        assert plugin.calls.index("allocate") < plugin.calls.index("pre-start")
+
+
+@on_loop
+async def test_a_container_restarts_with_the_devices_of_a_plugin_that_is_away() -> None:
+    resource = "example.com/fpga"
+    async with host() as it:
+        async with device_plugin(it.root / "device-plugins", resource) as plugin:
+            await it.until(lambda: it.agent.device_plugins.healthy().get(resource))
+            await it.start_pod(resources={"limits": {resource: "1"}})
+            await it.until(lambda: _is(it.phase(), "Running"))
+        await it.until(lambda: it.agent.device_plugins.find(resource) is None)
+        (container,) = await it.agent.runtime.containers()
+        await it.agent.runtime.stop_container(container.id, grace=0)
+        it.agent.workers.wake(container.pod.uid)
+
+        async def restarts() -> int:
+            pod = await it.client.get(PODS, "p", namespace="default")
+            return int(pod.document["status"]["containerStatuses"][0]["restartCount"])
+
+        await it.until(lambda: _is(restarts(), 1))
+        assert plugin.allocated == [["a"]]
+
+
+@on_loop
 async def test_a_device_plugin_of_another_version_is_refused() -> None:
     async with host() as it, aio.insecure_channel(f"unix:{it.root}/device-plugins/kubelet.sock") as channel:
         stub: Any = device_stubs.RegistrationStub(channel)

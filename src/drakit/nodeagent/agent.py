@@ -97,43 +97,28 @@ class NodeAgent:
         self._client = client
         self._random = random or Random()
         self._directory = directory
-        gates = settings.gates
-        self._extended = "DRAExtendedResource" in gates.on
-        self._health_on = "ResourceHealthStatus" in gates.on
+        self._extended = "DRAExtendedResource" in settings.gates.on
+        self._health_on = "ResourceHealthStatus" in settings.gates.on
 
         # Built from the inside out: what others are given must exist first. Nothing runs before `run`.
+        self.events = EventLog(client, self.clock, settings.node)
         self.device_plugins = DevicePlugins(settings.paths.device_plugins, on_change=self._on_devices)
         self.devices = DeviceAllocation(
             self.device_plugins, settings.paths.device_plugins, extended=self._extended, flush=flush
         )
-        self.events = EventLog(client, self.clock, settings.node)
-        self.health = HealthReports(self.clock, directory=settings.paths.root)
-        self.drivers = Drivers(
-            dialer or GrpcDialer(),
-            self.clock,
-            observe=self.metrics.observe_call,
-            watch_health=self.health.follow if self._health_on else None,
-        )
+        self.health = HealthReports(self.clock, directory=settings.paths.root, flush=flush)
         self._dialer: Dialer = dialer or GrpcDialer()
+        self.drivers = self._make_drivers()
+        self.handlers: dict[str, PluginHandler] = {PLUGIN_TYPE: self.drivers}
         self.checkpoint = Checkpoint(settings.paths.root, flush=flush)
         self.records = ClaimRecords()
-        self.state = NodeState(
-            settings.node,
-            settings.machine,
-            allocatable_of(settings.machine.capacity, settings.system_reserved, settings.kube_reserved),
-            version=f"v1.36.4+drakit-{version('drakit')}",
-            labels=settings.labels,
-            taints=tuple(dict(each) for each in settings.taints),
-            devices=self.device_plugins.amounts,
-        )
+        self.state = node_state(settings, self.device_plugins)
         self.node = NodeObject(client, self.state, self.clock)
-        mine = ListScope(fields=f"spec.nodeName={settings.node}")
-        self.pods: PodFeed = pods or Informer(client, PODS, scope=mine, clock=self.clock, random=self._random)
-        self.handlers: dict[str, PluginHandler] = {PLUGIN_TYPE: self.drivers}
+        self.pods: PodFeed = pods or own_pods(client, settings.node, self.clock, self._random)
         self._slices = SliceRemoval(client, settings.node, self.clock, self._random)
         self._writer = StatusWriter(client, self.clock)
         self._waits = ClaimWaits(client, self.clock)
-        self._fit = NodeFit(lambda: self.state.amounts()[1], gates)
+        self._fit = NodeFit(lambda: self.state.amounts()[1], settings.gates)
         self._pressure = self._make_pressure(usage or ThisMachine(settings.paths.root))
         self._workers: PodWorkers | None = None
         self._ready = asyncio.Event()
@@ -224,6 +209,10 @@ class NodeAgent:
         return [each.view for each in self.workers.active()]
 
     # Parts
+
+    def _make_drivers(self) -> Drivers:
+        watch_health = self.health.follow if self._health_on else None
+        return Drivers(self._dialer, self.clock, observe=self.metrics.observe_call, watch_health=watch_health)
 
     async def _make_workers(self, session: aiohttp.ClientSession) -> PodWorkers:
         settings, objects = self.settings, ClientObjects(self._client)
@@ -408,6 +397,22 @@ class NodeAgent:
                 self.events.about_pod(worker.identity, WARNING, "Preempting", message)
                 why = "Pod was preempted by Kubelet to accommodate a critical pod."
                 worker.evict(NodeEviction("Preempting", message, disruption=why))
+
+
+def node_state(settings: AgentSettings, plugins: DevicePlugins) -> NodeState:
+    return NodeState(
+        settings.node,
+        settings.machine,
+        allocatable_of(settings.machine.capacity, settings.system_reserved, settings.kube_reserved),
+        version=f"v1.36.4+drakit-{version('drakit')}",
+        labels=settings.labels,
+        taints=tuple(dict(each) for each in settings.taints),
+        devices=plugins.amounts,
+    )
+
+
+def own_pods(client: Client, node: str, clock: Clock, random: Random) -> Informer[Partial[Pod]]:
+    return Informer(client, PODS, scope=ListScope(fields=f"spec.nodeName={node}"), clock=clock, random=random)
 
 
 async def _end(*tasks: asyncio.Task[None] | asyncio.Task[bool]) -> None:

@@ -14,6 +14,7 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o600, flush: Flush
     """Replace the file's content; after a crash at any point it has the old content or the new one."""
     beside = path.with_name(f".{path.name}.tmp")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    os.fchmod(descriptor, mode)  # somebody who was killed may have left one, with another mode
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)

@@ -3,7 +3,8 @@
 In:  claims with their pods, drivers and devices.
 Out: `dra_manager_state`, whole at all times, mode 0600, with the CRC-32 of its content.
 
-CheckpointDamaged    (Terminal) the file is there and cannot be read: set it aside
+CheckpointDamaged       (Terminal) the file is there and cannot be read: set it aside
+CheckpointNotWritten    (Retryable) a full disk, say: what the file had before is still in it
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from drakit.base.errors import Terminal
+from drakit.base.errors import Retryable, Terminal
 from drakit.nodeagent.claims.records import ClaimRecord
 from drakit.nodeagent.files import write_atomically
 from drakit.nodeagent.plugins.contract import DeviceAnswer
@@ -27,6 +28,10 @@ _VERSION = "checkpoint.dra.kubelet.k8s.io/v1"
 
 class CheckpointDamaged(Terminal):
     """The file holds something else than a checkpoint of ours."""
+
+
+class CheckpointNotWritten(Retryable):
+    """The file could not be replaced."""
 
 
 class Checkpoint:
@@ -43,8 +48,11 @@ class Checkpoint:
         return decode(data)
 
     def save(self, records: Iterable[ClaimRecord] | None) -> None:
-        """Write the file. None means that no claim was ever prepared."""
-        write_atomically(self.path, encode(records), flush=self._flush)
+        """Write the file. None means that no claim was ever prepared. Raise CheckpointNotWritten."""
+        try:
+            write_atomically(self.path, encode(records), flush=self._flush)
+        except OSError as error:
+            raise CheckpointNotWritten(f"could not write checkpoint {FILE}: {error}") from error
 
     def set_aside(self, stamp: str) -> Path:
         """Rename a damaged file, so that somebody can look at it."""
@@ -63,16 +71,17 @@ def decode(data: bytes) -> list[ClaimRecord]:
     try:
         outer = json.loads(data)
         text, checksum = outer["Data"], outer["Checksum"]
-    except (ValueError, KeyError, TypeError) as error:
+        content = text.encode() if isinstance(text, str) else b""
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointDamaged(f"{FILE} is no checkpoint: {error}") from None
-    if not isinstance(text, str) or zlib.crc32(text.encode()) != checksum:
+    if not content or zlib.crc32(content) != checksum:
         raise CheckpointDamaged(f"{FILE}: checkpoint is corrupted: the checksum does not fit the content")
     try:
-        content = json.loads(text)
-        if (content["kind"], content["apiVersion"]) != (_KIND, _VERSION):
-            raise CheckpointDamaged(f"{FILE}: a {content['kind']} of {content['apiVersion']} is not understood")
-        return [_record(each) for each in content["ClaimInfoStateList"] or ()]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        state = json.loads(content)
+        if (state["kind"], state["apiVersion"]) != (_KIND, _VERSION):
+            raise CheckpointDamaged(f"{FILE}: a {state['kind']} of {state['apiVersion']} is not understood")
+        return [_record(each) for each in state["ClaimInfoStateList"] or ()]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointDamaged(f"{FILE}: its content is no checkpoint: {error}") from None
 
 

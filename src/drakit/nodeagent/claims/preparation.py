@@ -21,7 +21,7 @@ from drakit.api.podclaims import claim_names
 from drakit.base.clock import Clock
 from drakit.base.errors import DrakitError, Retryable
 from drakit.nodeagent.claims.admission import AdmittedClaim, ClaimAdmission, ClaimRefused
-from drakit.nodeagent.claims.checkpoint import Checkpoint
+from drakit.nodeagent.claims.checkpoint import Checkpoint, CheckpointNotWritten
 from drakit.nodeagent.claims.records import ClaimRecord, ClaimRecords
 from drakit.nodeagent.claims.waits import SeenClaim
 from drakit.nodeagent.metrics import AgentMetrics
@@ -65,6 +65,8 @@ class ClaimPreparation:
         self._drivers = drivers
         self._metrics = metrics
         self._clock = clock
+        self._unsaved = False
+        """The last write has failed: the disk is behind what is known."""
 
     async def prepare(self, pod: Pod) -> None:
         """Raise PreparationFailed. Idempotent; claims that are prepared already cause no call."""
@@ -149,7 +151,8 @@ class ClaimPreparation:
         for record in mine:
             if record not in last:
                 del record.pods[uid]
-        if len(last) < len(mine):
+        # A write that has failed before is made up for, or the next agent would let go what is gone already.
+        if len(last) < len(mine) or self._unsaved:
             self._save()
         if last:
             await self._leave(last)
@@ -179,7 +182,12 @@ class ClaimPreparation:
         return sorted(self.records.of_pod(uid), key=lambda record: place.get(record.name, len(place)))
 
     def _save(self) -> None:
-        self._checkpoint.save(self.records.all())
+        self._unsaved = True
+        try:
+            self._checkpoint.save(self.records.all())
+        except CheckpointNotWritten as error:
+            raise CheckpointNotWritten(f"checkpoint ResourceClaim state: {error}") from error
+        self._unsaved = False
         self.count()
 
     def count(self) -> None:

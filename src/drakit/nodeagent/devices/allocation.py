@@ -4,14 +4,17 @@ In:  a container's extended resources, as far as no claim provides them.
 Out: environment, mounts and CDI ids, as the plugin answers; who has which device, on disk.
 
 Pairs of container and resource that a pod's mappings cover belong to DRA, also when a device plugin has the resource.
+A plugin is asked to allocate once per container; a restart gets the same answer, also with the plugin away.
 
 DevicesUnavailable    (Retryable) there are too few free devices now, or the plugin does not answer
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,23 +62,40 @@ class DeviceAllocation:
         self._extended = extended
         self._flush = flush
         self._assigned: Assignments = _load(self._file)
+        self._answers: dict[tuple[str, str, str], Any] = {}
+        """What plugins allocated, by pod uid, container and resource; lost with the agent, and then asked for again."""
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """One choice at a time per resource: a plugin that is asked which it prefers is not asked twice for one."""
 
     async def grant(self, pod: Pod, container: Container) -> DeviceGrant:
         """Devices for one start of a container; a restart gets the same. Raise DevicesUnavailable."""
         grant = DeviceGrant()
         for resource, count in self._wanted(pod, container).items():
-            plugin = self._plugins.find(resource)
-            if plugin is None:
-                raise DevicesUnavailable(f"the device plugin of {resource} is not there")
-            ids = await self._choose(pod.metadata.uid, container.name, plugin, count)
-            _add(grant, await _allocate(plugin, ids))
+            _add(grant, await self._allocated(pod.metadata.uid, container.name, resource, count))
         return grant
+
+    async def _allocated(self, uid: str, container: str, resource: str, count: int) -> Any:
+        key, plugin = (uid, container, resource), self._plugins.find(resource)
+        answer = self._answers.get(key)
+        if plugin is None:
+            if answer is None:
+                raise DevicesUnavailable(f"the device plugin of {resource} is not there")
+            return answer
+        async with self._turns[resource]:
+            ids = await self._choose(uid, container, plugin, count)
+        if answer is None:
+            answer = self._answers[key] = await _allocate(plugin, ids)
+        if plugin.prepares:
+            await _called(plugin, "PreStartContainer", wire.PreStartContainerRequest(devices_ids=ids))
+        return answer
 
     def devices(self, uid: str, container: str) -> Mapping[str, Sequence[str]]:
         return self._assigned.get(uid, {}).get(container, {})
 
     def release(self, uid: str) -> None:
         """The pod has ended. Idempotent."""
+        for key in [each for each in self._answers if each[0] == uid]:
+            del self._answers[key]
         if self._assigned.pop(uid, None) is not None:
             self._save()
 
@@ -102,7 +122,11 @@ class DeviceAllocation:
             text = f"requested number of devices unavailable for {plugin.resource}. Requested: {count}"
             raise DevicesUnavailable(f"{text}, Available: {len(free)}")
         chosen = mine[plugin.resource] = await _preferred(plugin, free, count)
-        self._save()
+        try:
+            self._save()
+        except OSError as error:
+            del mine[plugin.resource]
+            raise DevicesUnavailable(f"{FILE} cannot be written: {error}") from error
         return chosen
 
     def _taken(self, resource: str) -> set[str]:
@@ -134,8 +158,6 @@ async def _preferred(plugin: RegisteredDevicePlugin, free: list[str], count: int
 
 
 async def _allocate(plugin: RegisteredDevicePlugin, ids: list[str]) -> Any:
-    if plugin.prepares:
-        await _called(plugin, "PreStartContainer", wire.PreStartContainerRequest(devices_ids=ids))
     request = wire.ContainerAllocateRequest(devices_ids=ids)
     answer = await _called(plugin, "Allocate", wire.AllocateRequest(container_requests=[request]))
     if len(answer.container_responses) != 1:

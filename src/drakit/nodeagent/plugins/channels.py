@@ -3,8 +3,9 @@
 In:  paths of sockets.
 Out: peers whose failures carry the words of a Go client, which is what people search for.
 
-A socket that cannot be connected to fails a call at once, with the cause; as soon as it can be, the call goes through:
-nobody waits for gRPC's own reconnect backoff.
+A socket that cannot be connected to fails a call at once, with the cause, also when the connection broke in the moment
+before; as soon as it can be, the call goes through: nobody waits long for gRPC's own reconnect backoff. A call that the
+driver has got is never cut short: during a graceful stop it may still answer, on a connection that is leaving.
 """
 
 from __future__ import annotations
@@ -52,7 +53,11 @@ _OPTIONS = (
     ("grpc.max_receive_message_length", 16 << 20),
 )
 _REGISTRATION_SECONDS = 10.0
+_LOOK_SECONDS = 0.2
+"""Between looks at a socket that answers while its channel is not ready yet."""
+_NEVER_SENT = "failed to connect to all addresses"
 _CLOSING = "grpc: the client connection is closing"
+_TOO_LATE = "context deadline exceeded"
 
 
 def go_code(code: grpc.StatusCode) -> str:
@@ -82,7 +87,7 @@ async def translated(method: Callable[..., Awaitable[T]], request: Any, **option
 
 def _failure(error: aio.AioRpcError) -> PluginCallFailed:
     code, detail = go_code(error.code()), error.details() or ""
-    return PluginCallFailed(code, "context deadline exceeded" if code == "DeadlineExceeded" else detail)
+    return PluginCallFailed(code, _TOO_LATE if code == "DeadlineExceeded" else detail)
 
 
 def channel_to(path: str) -> aio.Channel:
@@ -130,7 +135,9 @@ class GrpcDriver:
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
         self._channel = channel_to(endpoint)
-        self._connected = False
+        self._connected = self._closed = False
+        self._ready = asyncio.Event()
+        """Set while connected."""
         self._listeners: list[Callable[[], None]] = []
         self._watcher = asyncio.create_task(self._watch(), name=f"connection to {endpoint}")
 
@@ -166,17 +173,42 @@ class GrpcDriver:
             stream.cancel()
 
     async def close(self) -> None:
+        self._closed = True
         self._watcher.cancel()
         await asyncio.gather(self._watcher, return_exceptions=True)
         await self._channel.close()
         self._become(False)
 
     async def _call(self, service: str, method: str, request: Any, limit: float) -> Any:
-        if not self._connected:
-            await check_reachable(self._endpoint)
+        end = asyncio.get_running_loop().time() + limit
         stub = _STUBS[service](self._channel)
-        # The socket answers, so the channel is about to be ready again: the call waits for that instead of failing.
-        return await translated(getattr(stub, method), request, timeout=limit, wait_for_ready=True)
+        while (left := end - asyncio.get_running_loop().time()) > 0:
+            try:
+                async with asyncio.timeout(left):
+                    await self._until_connected()
+            except TimeoutError:
+                break
+            try:
+                return await translated(getattr(stub, method), request, timeout=left)
+            except PluginCallFailed as failure:
+                if not self._was_never_sent(failure):
+                    raise
+                # The connection broke in this moment, and the driver has not heard of the call.
+                await check_reachable(self._endpoint)
+                await asyncio.sleep(_LOOK_SECONDS)
+        raise PluginCallFailed("DeadlineExceeded", _TOO_LATE)
+
+    async def _until_connected(self) -> None:
+        """Raise PluginCallFailed as soon as nobody listens at the socket. A closed peer is for the call to tell."""
+        while not self._connected and not self._closed:
+            await check_reachable(self._endpoint)
+            # The socket answers, so the channel is about to be ready again; or the driver went once more.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ready.wait(), _LOOK_SECONDS)
+
+    def _was_never_sent(self, failure: PluginCallFailed) -> bool:
+        """Whether gRPC itself has failed, on the way to this socket; a driver may use the same words of another."""
+        return failure.detail.startswith(_NEVER_SENT) and self._endpoint in failure.detail
 
     async def _watch(self) -> None:
         while True:
@@ -187,6 +219,7 @@ class GrpcDriver:
     def _become(self, connected: bool) -> None:
         if connected != self._connected:
             self._connected = connected
+            (self._ready.set if connected else self._ready.clear)()
             for call in self._listeners:
                 call()
 

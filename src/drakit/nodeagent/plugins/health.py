@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from drakit.api.text.times import format_time
 from drakit.base.clock import Clock
-from drakit.nodeagent.files import write_atomically
+from drakit.nodeagent.files import Flush, write_atomically
 from drakit.nodeagent.plugins.contract import DeviceHealthReport, DriverPeer, PluginCallFailed
 
 log = logging.getLogger("drakit.nodeagent")
@@ -47,11 +48,14 @@ class _Known:
 class HealthReports:
     """Invariant: `told` of every device is what its pods show, as far as they have been woken."""
 
-    def __init__(self, clock: Clock, *, directory: Path | None = None) -> None:
+    def __init__(self, clock: Clock, *, directory: Path | None = None, flush: Flush = os.fsync) -> None:
         self.on_change: list[Callable[[str, Sequence[Device]], None]] = []
         self._clock = clock
         self._file = directory / FILE if directory is not None else None
+        self._flush = flush
         self._known: dict[str, dict[Device, _Known]] = {}
+        self._tellers: dict[str, DriverPeer] = {}
+        """Which instance of a driver has told what is known of its devices."""
         self._timers: dict[tuple[str, Device], asyncio.Task[None]] = {}
 
     def of(self, driver: str, pool: str, device: str) -> tuple[str, str]:
@@ -63,23 +67,23 @@ class HealthReports:
 
     async def follow(self, driver: str, peer: DriverPeer) -> None:
         """Read the stream of one instance until cancelled; a driver without the service is not asked again."""
-        try:
-            while await self._stream(driver, peer):
-                await self._clock.sleep(RECONNECT_SECONDS)
-        finally:
-            self._clear(driver)
+        while await self._stream(driver, peer):
+            await self._clock.sleep(RECONNECT_SECONDS)
 
     async def _stream(self, driver: str, peer: DriverPeer) -> bool:
         """Read one stream to its end; whether it is worth another try."""
         stream = peer.watch_health()
         try:
             async for reports in stream:
+                self._tellers[driver] = peer
                 self.take(driver, reports)
         except PluginCallFailed as error:
             log.debug("health of %s: %s", driver, error)
             return error.code != "Unimplemented"
         finally:
-            self._clear(driver)
+            # An instance that cannot be reached any more must not undo what another one tells.
+            if self._tellers.get(driver) is peer:
+                self._clear(driver)
             if (close := getattr(stream, "aclose", None)) is not None:
                 await close()
         return True
@@ -95,9 +99,12 @@ class HealthReports:
             self._watch_timeout(driver, device)
         reported = {(report.pool, report.device) for report in reports}
         for device, known in mine.items():
-            if device not in reported and self._is_overdue(known):
-                known.health, known.message = UNKNOWN, ""
-        self._write()
+            if device not in reported and known.health != UNKNOWN and self._is_overdue(known):
+                known.health = known.told = UNKNOWN
+                known.message = ""
+                changed.append(device)
+        if changed:
+            self._write()
         self._tell(driver, changed)
 
     def _take(self, mine: dict[Device, _Known], device: Device, report: DeviceHealthReport) -> bool:
@@ -131,6 +138,7 @@ class HealthReports:
 
     def _clear(self, driver: str) -> None:
         """The stream has ended: nothing is known any more. Pods show it at the latest when the timeout is over."""
+        del self._tellers[driver]
         if self._known.pop(driver, None) is not None:
             self._write()
 
@@ -143,7 +151,10 @@ class HealthReports:
         if self._file is None:
             return
         content = {driver: {"Devices": _devices(known.items())} for driver, known in sorted(self._known.items())}
-        write_atomically(self._file, json.dumps(content, separators=(",", ":")).encode())
+        try:
+            write_atomically(self._file, json.dumps(content, separators=(",", ":")).encode(), flush=self._flush)
+        except OSError as error:  # the file is for onlookers: a full disk is no reason to stop listening
+            log.warning("%s is not written: %s", self._file, error)
 
     async def stop(self) -> None:
         timers = list(self._timers.values())

@@ -4,7 +4,7 @@ In:  sockets in the registry directory.
 Out: GetInfo, the handler of the plugin's type, NotifyRegistrationStatus with the reason of a refusal.
 
 A socket that was replaced is another plugin: the old one is forgotten first. Whoever is refused or does not answer is
-asked again, after 1, 2, 3, 5, ... seconds, as a kubelet does.
+asked again, after 1, 2, 3, 5, ... seconds, and after 2, 3, 4, 5, ... when it let GetInfo time out, as a kubelet does.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ log = logging.getLogger("drakit.nodeagent")
 GET_INFO_SECONDS = 1.0
 _FIRST_BACKOFF = 0.5
 _LONGEST_BACKOFF = 122.0
+_LATE_LOOKS = 5
 
 
 class RegistrationRefused(Terminal):
@@ -93,10 +94,11 @@ class PluginRegistration:
 
     async def _attend(self, path: str) -> None:
         """Register the plugin of a socket; hold it until cancelled."""
-        backoff = _FIRST_BACKOFF
+        backoff, began = _FIRST_BACKOFF, self._clock.monotonic()
         while (handler := await self._first_or_next(path)) is None:
-            # The kubelet looks once a second and lets a retry pass only when its backoff is over.
-            await self._clock.sleep(math.floor(backoff) + 1.0)
+            taken = self._clock.monotonic() - began
+            await self._clock.sleep(_next_look(taken, backoff) - taken)
+            began = self._clock.monotonic()
             backoff = min(backoff * 2, _LONGEST_BACKOFF)
         try:
             await asyncio.Event().wait()
@@ -117,6 +119,10 @@ class PluginRegistration:
             return await self._offer(peer, info, path)
         except DrakitError as error:
             log.warning("registration of %s: %s", path, error)
+            return None
+        except Exception:
+            # Without its task a plugin would be left alone for as long as its socket stays.
+            log.exception("registration of %s has failed", path)
             return None
         finally:
             await peer.close()
@@ -161,3 +167,14 @@ class PluginRegistration:
             for each in (call, limit):
                 each.cancel()
             await asyncio.gather(call, limit, return_exceptions=True)
+
+
+def _next_look(taken: float, backoff: float) -> float:
+    """Seconds from the start of an attempt that took that long and failed to the next one.
+
+    The kubelet looks once a second and lets a retry pass only when more than its backoff is over since the failure. Its
+    looks come a little late, each by some more: where both fall together, the late ones pass.
+    """
+    due = round(taken, 2) + backoff
+    whole = math.floor(due)
+    return float(whole if whole == due and whole >= _LATE_LOOKS else whole + 1)

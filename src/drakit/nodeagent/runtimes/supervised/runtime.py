@@ -13,6 +13,7 @@ import contextlib
 import secrets
 import shutil
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -56,7 +57,7 @@ def new_id() -> str:
     return secrets.token_hex(16)
 
 
-class SupervisedRuntime:
+class SupervisedRuntime(ABC):
     """The part of the Runtime contract that does not depend on what a container is."""
 
     def __init__(
@@ -82,30 +83,30 @@ class SupervisedRuntime:
 
     # -- what a subclass says
 
-    async def version(self) -> RuntimeVersion:
-        raise NotImplementedError
+    @abstractmethod
+    async def version(self) -> RuntimeVersion: ...
 
+    @abstractmethod
     async def _launch_document(self, record: ContainerRecord, directory: Path) -> dict[str, Any]:
         """How the shim starts this container. Raises RuntimeRefusal."""
-        raise NotImplementedError
 
-    def _exec_argv(self, container: Supervised, command: Sequence[str], *, tty: bool) -> list[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def _exec_argv(self, container: Supervised, command: Sequence[str], *, tty: bool) -> list[str]: ...
 
-    def _signal(self, container: Supervised, number: signal.Signals) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _signal(self, container: Supervised, number: signal.Signals) -> None: ...
+
+    @abstractmethod
+    async def _clean_up(self, container: Supervised) -> None:
+        """After the container's end, before its directory goes."""
+
+    @abstractmethod
+    async def _end_rest(self, container: Supervised) -> None:
+        """End what is left of a container whose shim died without writing exit.json."""
 
     def _stop_signal(self, container: Supervised) -> str:
         """Its name; empty for the usual one."""
         return container.record.config.stop_signal
-
-    async def _clean_up(self, container: Supervised) -> None:
-        """After the container's end, before its directory goes."""
-        raise NotImplementedError
-
-    async def _end_rest(self, container: Supervised) -> None:
-        """End what is left of a container whose shim died without writing exit.json."""
-        raise NotImplementedError
 
     # -- lifetime
 
