@@ -23,7 +23,7 @@ from typing import Any
 import aiohttp
 import yaml
 
-SECONDS = 8.0
+SECONDS = 3.0
 """How long an attack lasts at least."""
 DEFAULT = "/api/v1/namespaces/default"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
@@ -38,7 +38,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 @dataclass(frozen=True)
 class Scene:
     """The server under attack. `mob` may do everything with pods, claims and config maps in one namespace, `pat` may
-    get and patch pods there, `ann` nothing."""
+    get and patch pods there, `ann` nothing. With TLS there is no token for `admin`, and nobody has rights."""
 
     url: str
     admin: str
@@ -109,10 +109,14 @@ class Attack:
     command: tuple[str, ...] = ("apiserver",)
     files: int = 0
     """How many files the server may open; 0 does not limit it."""
+    secure: bool = False
+    """Whether the server has TLS."""
 
 
 @contextmanager
-def started(directory: Path, command: tuple[str, ...], files: int = 0) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def started(
+    directory: Path, command: tuple[str, ...], files: int = 0, *, secure: bool = False
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server and its URL."""
     tokens = directory / "tokens.csv"
     tokens.write_text(USERS)
@@ -122,7 +126,7 @@ def started(directory: Path, command: tuple[str, ...], files: int = 0) -> Iterat
         "benchmarks.attacking.watched",
         str(directory / BEATS),
         *command,
-        "--insecure",
+        *(() if secure else ("--insecure",)),
         "--port",
         "0",
     ]
@@ -150,13 +154,14 @@ def _limited(files: int) -> Callable[[], None] | None:
 async def scene(attack: Attack) -> AsyncIterator[Scene]:
     with (
         tempfile.TemporaryDirectory() as name,
-        started(Path(name), attack.command, attack.files) as (process, url),
+        started(Path(name), attack.command, attack.files, secure=attack.secure) as (process, url),
     ):
         kubeconfig = yaml.safe_load((Path(name) / "admin.kubeconfig").read_text())
-        made = Scene(url, kubeconfig["users"][0]["user"]["token"], process, Path(name))
-        async with made.session(made.admin) as admin:
-            await _allow(admin, "mob", ["pods", "pods/status", "configmaps", "resourceclaims"], ["*"])
-            await _allow(admin, "pat", ["pods"], ["get", "patch"])
+        made = Scene(url, kubeconfig["users"][0]["user"].get("token", ""), process, Path(name))
+        if made.admin:
+            async with made.session(made.admin) as admin:
+                await _allow(admin, "mob", ["pods", "pods/status", "configmaps", "resourceclaims"], ["*"])
+                await _allow(admin, "pat", ["pods"], ["get", "patch"])
         # Beats are written twice a second: wait until those of the start are.
         await asyncio.sleep(1)
         yield replace(made, first_beat=len(made.beats()))

@@ -76,6 +76,12 @@ def test_texts_that_look_like_something_else_are_quoted() -> None:
     assert dump_yaml({"a": "yes", "b": "plain", "c": "1Gi"}) == 'a: "yes"\nb: plain\nc: 1Gi\n'
 
 
+def test_an_equals_sign_and_a_merge_sign_are_bare_as_values_and_safe_as_keys() -> None:
+    assert dump_yaml({"a": "=", "b": "<<"}) == "a: =\nb: <<\n"
+    for document in ({"a": "=", "b": ["<<"]}, {"<<": {"a": 1}}, {"=": "<<"}):
+        assert parse_documents(dump_yaml(document), syntax="yaml") == [document]
+
+
 def test_lines_are_written_as_a_block() -> None:
     assert dump_yaml({"expression": "a &&\nb"}) == "expression: |-\n  a &&\n  b\n"
 

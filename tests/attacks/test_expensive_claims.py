@@ -15,10 +15,10 @@ from drakit.scheduler.dynamicresources import PluginContext
 from drakit.scheduler.dynamicresources.state import budgets
 from drakit.scheduler.dynamicresources.state.budgets import AttemptBudget, BackgroundSearch
 from drakit.selectors import Gates
+from tests.builders.cluster import on_loop
 from tests.builders.documents import CLASS, claim_document, class_document, request_of, slice_document
 from tests.builders.manifests import claim
 from tests.builders.podmanifests import pod
-from tests.builders.schedulercluster import on_loop
 from tests.scheduler.dynamicresources.choosing import Plugins
 from tests.scheduler.dynamicresources.scenes import bare_slice, message_of, scene, user
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import MutableMapping
 from typing import Any
 
 import msgspec
 import pytest
 
-from drakit.api.exchange import EventStream, Parted, Request
-from drakit.apiserver import Limits, Settings
+from drakit.api.codec.protobuf import CONTENT_TYPE as PROTOBUF
+from drakit.api.codec.protobuf import encode_message
+from drakit.api.exchange import EventStream, Parted, Raw, Request, Response
+from drakit.api.text.yamldump import dump_yaml
+from drakit.apiserver import Limits, Settings, tables
 from drakit.apiserver.admission.criteria.worker import LARGE
+from drakit.apiserver.http import asgi
 from drakit.apiserver.http.asgi import cut_warnings
 from drakit.apiserver.patching import apply_patch
+from drakit.apiserver.storage import objects
 from drakit.apiserver.storage.objectstore import LONG, LONG_BYTES, SUPERSEDED_BYTES
-from drakit.apiserver.verbs import create, patch
+from drakit.apiserver.verbs import create, patch, representation
 from drakit.apiserver.verbs.write import read_object
 from drakit.base import labels
 from tests.apiserver.auth.people import ALICE, BOB
@@ -71,11 +77,11 @@ async def test_versions_that_were_replaced_are_kept_by_bytes() -> None:
         await api.create(PODS, big_pod("p", 1_000_000))
         for number in range(30):
             assert (await api.patch(f"{PODS}/p", {"metadata": {"labels": {"n": str(number)}}})).code == 200
-        objects = api.server.context.objects
-        assert objects._superseded_bytes <= SUPERSEDED_BYTES
-        assert objects._long_bytes <= LONG_BYTES
-        large = [each for each in objects._cache.values() if each.size >= LONG]
-        assert sum(each.size for each in large) == objects._long_bytes
+        kept = api.server.context.objects
+        assert kept._superseded_bytes <= SUPERSEDED_BYTES
+        assert kept._long_bytes <= LONG_BYTES
+        large = [each for each in kept._cache.values() if each.size >= LONG]
+        assert sum(each.size for each in large) == kept._long_bytes
 
 
 async def fill(api: Api, count: int) -> None:
@@ -168,3 +174,94 @@ async def test_patches_of_many_elements_are_refused_or_applied_beside_the_loop()
             await api.patch(f"{PODS}/p", added, content=STRATEGIC)
         ).code == 422  # a pod's containers are as they are
         assert "env" not in (await api.get(f"{PODS}/p")).body["spec"]["containers"][0]
+
+
+@on_loop
+async def test_a_dry_run_of_a_large_object_is_encoded_once_and_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    plain = objects.encode_document
+
+    def noted(document: Plain) -> bytes:
+        made = plain(document)
+        if len(made) > LARGE:
+            seen.append(threading.current_thread().name.rpartition("_")[0])
+        return made
+
+    monkeypatch.setattr(objects, "encode_document", noted)
+    monkeypatch.setattr(objects, "decode_document", None)  # nobody decodes what was encoded just now
+    async with serving() as api:
+        made = await api.create(PODS, big_pod("large"), dryRun="All")
+        assert (made.code, made.body["metadata"]["name"]) == (201, "large")
+        assert "resourceVersion" not in made.body["metadata"]
+    assert seen == ["drakit-objects"]
+
+
+@on_loop
+async def test_a_long_page_is_sent_in_pieces() -> None:
+    """A page of megabytes for each of many connections would keep the loop busy with copying."""
+    sent: list[int] = []
+    turns = 0
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(len(message.get("body", b"")))
+
+    async def turn() -> None:
+        nonlocal turns
+        turns += 1
+
+    await asgi._send(Response(content=Raw(b"x" * 1_000_000)), send, turn=turn)
+    assert (sum(sent), max(sent) <= 256 * 1024, turns) == (1_000_000, True, 4)
+
+
+@pytest.mark.parametrize(
+    ("accept", "module", "name"),
+    [
+        ("application/yaml", representation, "dump_yaml"),
+        ("application/json;as=Table;v=v1;g=meta.k8s.io", tables, "render"),
+        ("application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", tables, "partial_metadata"),
+    ],
+)
+def test_long_lists_take_their_other_forms_beside_the_loop(
+    accept: str, module: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: set[str] = set()
+    plain = getattr(module, name)
+
+    def noted(*args: Any, **options: Any) -> Any:
+        seen.add(threading.current_thread().name.rpartition("_")[0])
+        return plain(*args, **options)
+
+    monkeypatch.setattr(module, name, noted)
+
+    @on_loop
+    async def run() -> None:
+        async with serving() as api:
+            await api.create(MAPS, {"metadata": {"name": "m"}})
+            few = await api.get(MAPS, accept=accept)
+            assert (few.code, seen) == (200, {""})
+            for number in range(513):
+                await api.create(MAPS, {"metadata": {"name": f"m{number}"}})
+            many = await api.get(MAPS, accept=accept)
+            assert (many.code, seen) == (200, {"", "drakit-objects"})
+
+    run()
+
+
+@on_loop
+async def test_a_large_object_becomes_yaml_and_protobuf_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def noting(plain: Any) -> Any:
+        def noted(*args: Any) -> Any:
+            seen.append(threading.current_thread().name.rpartition("_")[0])
+            return plain(*args)
+
+        return noted
+
+    monkeypatch.setattr(representation, "dump_yaml", noting(dump_yaml))
+    monkeypatch.setattr(objects, "encode_message", noting(encode_message))
+    async with serving() as api:
+        await api.create(PODS, big_pod("large"))
+        assert (await api.get(f"{PODS}/large", accept="application/yaml")).code == 200
+        assert (await api.get(f"{PODS}/large", accept=PROTOBUF)).code == 200
+    assert seen == ["drakit-objects", "drakit-objects"]

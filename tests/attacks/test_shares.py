@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
 from drakit.api.exchange import User
 from drakit.apiserver import Settings
+from drakit.apiserver.admission.criteria.worker import FLOW, Worker
 from drakit.apiserver.auth import identities
 from drakit.apiserver.auth.authentication import StaticTokens
 from drakit.apiserver.auth.identities import is_component
@@ -145,3 +147,36 @@ async def test_a_users_flood_is_read_behind_what_others_send() -> None:
         assert answered.index("ann") < 100
         for _, _, writer in senders:
             writer.close()
+
+
+@on_loop
+async def test_large_objects_of_one_user_wait_behind_their_own() -> None:
+    worker = Worker("test")
+    order: list[str] = []
+
+    async def work(user: str, name: str) -> None:
+        FLOW.set(user)
+        await worker.call(lambda: order.append(name))
+
+    tasks = [asyncio.create_task(work("mob", f"m{number}")) for number in range(10)]
+    tasks += [asyncio.create_task(work("ann", f"a{number}")) for number in range(2)]
+    await asyncio.gather(*tasks)
+    worker.close()
+    assert order[:5] == ["m0", "m1", "a0", "m2", "a1"]
+    assert (worker._busy, worker._waiting) == (False, {})
+
+
+@on_loop
+async def test_who_gives_up_waiting_for_the_thread_holds_nobody_up() -> None:
+    worker = Worker("test")
+    release = threading.Event()
+    first = asyncio.create_task(worker.call(lambda: release.wait(10)))
+    await settle()
+    gone, next_one = (asyncio.create_task(worker.call(lambda: "done")) for _ in range(2))
+    await settle()
+    gone.cancel()
+    await settle()
+    release.set()
+    assert (await first, await next_one) == (True, "done")
+    worker.close()
+    assert (worker._busy, worker._waiting) == (False, {})

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from drakit.api.codec.protobuf import CONTENT_TYPE as PROTOBUF
 from drakit.api.text.problems import Malformed
 from drakit.api.text.yamltext import MAX_EXPANDED, parse_yaml_documents
 from drakit.apiserver import Settings
+from drakit.apiserver.requests.bodies import MAX_ELEMENTS
 from drakit.apiserver.storage.objectstore import LARGEST
 from tests.apiserver.calls import CLASSES, MERGE, PODS, on_loop, serving
 from tests.builders.documents import class_document, pod_document
@@ -69,3 +71,31 @@ async def test_the_limit_of_stored_objects_can_be_set() -> None:
     async with serving(Settings(largest_object=10_000)) as api:
         assert (await api.create(CLASSES, class_document("a", annotations={"a": "x" * 9_000}))).code == 201
         assert (await api.create(CLASSES, class_document("b", annotations={"a": "x" * 11_000}))).code == 413
+
+
+@on_loop
+async def test_a_body_has_so_many_elements_and_commas_in_texts_are_none() -> None:
+    async with serving() as api:
+        texts = class_document("a", annotations={"a": "," * (MAX_ELEMENTS + 1)})
+        assert (await api.create(CLASSES, texts)).code == 201
+        many = b'{"metadata":{"name":"b"},"x":[%b1]}' % (b"1," * (MAX_ELEMENTS + 1))
+        for method, path, content in (
+            ("POST", CLASSES, "application/json"),
+            ("POST", CLASSES, "application/yaml"),
+            ("PATCH", f"{CLASSES}/a", MERGE),
+            ("PATCH", f"{CLASSES}/a", STRATEGIC),
+            ("PATCH", f"{CLASSES}/a", "application/json-patch+json"),
+        ):
+            refused = await api.send(method, path, many, content=content)
+            assert (refused.code, "elements" in refused.message) == (413, True)
+
+
+@on_loop
+async def test_a_message_that_comes_in_very_many_pieces_is_a_bad_request() -> None:
+    async with serving() as api:
+        kind = b"\x0a\x02v1\x12\x09ConfigMap"
+        pieces = b"\x0a\x00" * 10_000  # metadata, again and again
+        raw = b"\x12" + bytes((len(pieces) & 127 | 128, len(pieces) >> 7 & 127 | 128, len(pieces) >> 14)) + pieces
+        sent = b"k8s\x00\x0a" + bytes((len(kind),)) + kind + raw
+        refused = await api.send("POST", "/api/v1/namespaces/default/configmaps", sent, content=PROTOBUF)
+        assert (refused.code, "pieces" in refused.message) == (400, True)

@@ -58,16 +58,16 @@ def test_strings_are_quoted_as_go_quotes_them(char: str, text: str) -> None:
     assert fields.quote(char) == f'"{text}"'
 
 
-def test_a_status_carries_every_error_sorted_by_path_and_numbers_by_value() -> None:
+def test_a_status_carries_every_error_in_the_order_in_which_rules_found_them() -> None:
     spec = Path("spec") / "items"
     errors = [fields.required(spec[10]), fields.required(spec[2]), fields.required(Path("metadata") / "name")]
     answer = status.invalid("ResourceClaim", "resource.k8s.io", "c", errors)
     assert answer.details is not None
-    assert [cause.field for cause in answer.details.causes] == ["metadata.name", "spec.items[2]", "spec.items[10]"]
+    assert [cause.field for cause in answer.details.causes] == ["spec.items[10]", "spec.items[2]", "metadata.name"]
     assert answer.code == 422
     assert answer.message == (
-        'ResourceClaim.resource.k8s.io "c" is invalid: [metadata.name: Required value, '
-        "spec.items[2]: Required value, spec.items[10]: Required value]"
+        'ResourceClaim.resource.k8s.io "c" is invalid: [spec.items[10]: Required value, '
+        "spec.items[2]: Required value, metadata.name: Required value]"
     )
 
 

@@ -1,4 +1,4 @@
-"""What is fuzzed: bodies, patches, protobuf, expressions, selectors and kubeconfigs.
+"""What is fuzzed: bodies, patches, protobuf, expressions, selectors, queries and kubeconfigs.
 
 In:  a source of randomness, and a server.
 Out: nothing; an exception for an input that broke something. Errors that a target has words for are answers.
@@ -6,6 +6,7 @@ Out: nothing; an exception for an input that broke something. Errors that a targ
 
 from __future__ import annotations
 
+import base64
 import json
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -190,6 +191,34 @@ async def selectors(random: Random, api: Api) -> None:
     )
 
 
+def forged(random: Random) -> str:
+    """A continue token of somebody's own making."""
+    token = mutated(random, {"v": "meta.k8s.io/v1", "rv": random.choice((1, -1, 3, 10**30)), "start": "a\0"})
+    return base64.urlsafe_b64encode(encoded(random, token)).decode().rstrip("=")
+
+
+async def queries(random: Random, api: Api) -> None:
+    """Reads with parameters and media types that nobody would ask for."""
+    path, _ = random.choice(STARTS)
+    texts = (str(each).encode(errors="replace").decode() for each in _SCALARS)  # no other text can stand in a URL
+    values = (*texts, "9" * 5000, "true", "NotOlderThan", "Exact", "Background", forged(random))
+    query = {name: random.choice(values) for name in random.sample(_PARAMETERS, random.randrange(1, 5))}
+    accept = damaged(random, random.choice(_ACCEPTED).encode()).decode("latin-1")
+    answer = await api.get(random.choice((path, f"{path}/a")), accept=accept, **query)
+    if answer.code >= 500 and answer.code != 504:
+        raise AssertionError(f"GET {path} {query} {accept!r}: {answer.code} {answer.body}")
+
+
+_PARAMETERS = (
+    "limit", "continue", "resourceVersion", "resourceVersionMatch", "timeoutSeconds", "sendInitialEvents",
+    "allowWatchBookmarks", "pretty", "labelSelector", "fieldSelector", "includeObject",
+)  # fmt: skip
+_ACCEPTED = (
+    "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "application/yaml", PROTOBUF, "*/*;q=0.5",
+    "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+)  # fmt: skip
+
+
 async def kubeconfigs(random: Random, api: Api) -> None:
     whole: Mapping[str, Any] = {
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -212,5 +241,6 @@ TARGETS: Mapping[str, Target] = {
     "protobuf": protobuf,
     "expressions": expressions,
     "selectors": selectors,
+    "queries": queries,
     "kubeconfigs": kubeconfigs,
 }

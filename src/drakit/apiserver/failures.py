@@ -74,6 +74,11 @@ def too_large(limit: int) -> ApiError:
     return ApiError(status.failure(413, "RequestEntityTooLarge", message))
 
 
+def too_many_elements(limit: int) -> ApiError:
+    message = f"Request entity too large: lists and objects have more than {limit} elements"
+    return ApiError(status.failure(413, "RequestEntityTooLarge", message))
+
+
 def object_too_large(kind: str, name: str, size: int, limit: int) -> ApiError:
     message = f'Request entity too large: {kind} "{name}" would have {size} bytes, the limit is {limit}'
     return ApiError(status.failure(413, "RequestEntityTooLarge", message))

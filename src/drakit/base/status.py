@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from drakit.base.errors import summary
-from drakit.base.fields import FieldError, in_order
+from drakit.base.fields import FieldError
 from drakit.base.structs import Model
 
 
@@ -87,8 +87,8 @@ def forbidden(resource: str, group: str, name: str, why: str) -> Status:
 
 
 def invalid(kind: str, group: str, name: str, errors: Iterable[FieldError]) -> Status:
-    """All field errors in one answer, sorted by path, one cause each."""
-    ordered = in_order(errors)
+    """All field errors in one answer, in the order in which they were found, one cause each."""
+    ordered = tuple(errors)
     causes = tuple(
         StatusCause(reason=error.kind.reason, message=error.body, field=str(error.path) or "<nil>") for error in ordered
     )

@@ -31,7 +31,12 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _TOKEN = re.compile(r'[ \t\n\r]*([{}\[\],:"]|[^{}\[\],:"\s]+)')
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _LONE = re.compile(r"[\ud800-\udfff]")
+_STRING = r'"(?:[^"\\]|\\.)*+"'
+_BRACKET = re.compile(rf"{_STRING}|[{{}}\[\]]", re.DOTALL)
+"""A bracket; or a string, in which brackets do not count."""
 _DEEP = 400
+_QUOTED = 64
+"""Characters by which a number is looked for and named."""
 _MAX_DIGITS = 4300  # Python's limit for reading integers
 
 
@@ -95,8 +100,8 @@ def _one(text: str, at: int, source: str) -> tuple[Any, int]:
         raise Malformed(reason, position_at(text, error.pos, source)) from None
     except RecursionError:
         raise Malformed(TOO_DEEP, position_at(text, _deep_offset(text, at), source)) from None
-    except ValueError:
-        offset, reason = _bad_number(text, at)
+    except ValueError as error:
+        offset, reason = _bad_number(text, at, error)
         raise NoNumber(f"expected a number that JSON has: {reason}", position_at(text, offset, source)) from None
     return value, end
 
@@ -104,38 +109,39 @@ def _one(text: str, at: int, source: str) -> tuple[Any, int]:
 def _deep_offset(text: str, at: int) -> int:
     """The offset at which nesting gets deeper than what can be read for sure."""
     depth = 0
-    for offset, sign in _signs(text, at):
+    for found in _BRACKET.finditer(text, at):
+        sign = found[0]
         depth += (sign in "{[") - (sign in "}]")
         if depth > _DEEP:
-            return offset
+            return found.start()
     return at
 
 
-_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-"""A number at the start of a token. What follows it without a space belongs to no number."""
+class _Unreadable(ValueError):
+    """A word or number that JSON does not have, as it stands in the text."""
 
 
-def _bad_number(text: str, at: int) -> tuple[int, str]:
-    """The offset of the first number that JSON does not have or that is too large, and the reason."""
-    for offset, sign in _signs(text, at):
-        if sign.strip("-") in ("NaN", "Infinity"):
-            return offset, f"{sign} is none"
-        if len(sign) > _MAX_DIGITS and sign.lstrip("-").isdecimal():
-            return offset, f"{len(sign)} digits are too many"
-        number = _NUMBER.match(sign)
-        if number is not None and math.isinf(float(number[0])):
-            return offset, f"{number[0]} is too large"
+def _bad_number(text: str, at: int, error: ValueError) -> tuple[int, str]:
+    """The offset of the number that could not be read, and the reason.
+
+    One regular expression looks for it: three megabytes of other numbers before it would take seconds one by one.
+    """
+    if not isinstance(error, _Unreadable):  # Python's own, for too many digits
+        wanted = rf"-?[0-9]{{{_MAX_DIGITS + 1},}}"
+    else:
+        wanted = rf"(?<![0-9.eE+-]){re.escape(str(error)[:_QUOTED])}"  # a pattern of a megabyte would take long
+    for found in re.finditer(rf"{_STRING}|{wanted}", text[at:] if at else text):
+        if found[0][0] != '"':
+            return at + found.start(), _unreadable(found[0])
     return at, "there is one that is too large"
 
 
-def _signs(text: str, at: int) -> Iterator[tuple[int, str]]:
-    """Brackets, numbers and words of JSON, with their offsets. Strings are skipped."""
-    while token := _TOKEN.match(text, at):
-        at = token.end()
-        if token[1] == '"':
-            _, at = scanstring(text, at, True)
-        else:
-            yield token.start(1), token[1]
+def _unreadable(number: str) -> str:
+    if number.strip("-") in ("NaN", "Infinity"):
+        return f"{number} is none"
+    if len(number) > _MAX_DIGITS and number.lstrip("-").isdecimal():
+        return f"{len(number)} digits are too many"
+    return f"{number} is too large"
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -144,13 +150,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(word: str) -> NoReturn:
-    raise ValueError(word)
+    raise _Unreadable(word)
 
 
 def _float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(text)
+        raise _Unreadable(text)
     return number
 
 

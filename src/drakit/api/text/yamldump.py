@@ -14,18 +14,36 @@ from drakit.api.text.yamltext import resolve
 _DUMPER: Any = yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper
 
 
+_MERGE = "tag:yaml.org,2002:merge"
+
+
 class _Dumper(_DUMPER):  # type: ignore[misc]
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         """Always: data that occurs twice is written twice, because readers do not expect anchors."""
         return True
 
+    def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> yaml.MappingNode:
+        """A key `<<` is quoted: bare, it would merge its value into the mapping."""
+        node: yaml.MappingNode = super().represent_mapping(tag, mapping, flow_style)
+        for key, _ in node.value:
+            if key.tag == _MERGE:
+                key.tag, key.style = "tag:yaml.org,2002:str", '"'
+        return node
+
+
+_BARE = {"=": "tag:yaml.org,2002:value", "<<": _MERGE}
+
 
 def _text(dumper: Any, value: str) -> yaml.ScalarNode:
     """Quote a text that would be read as another type. Write a text of several lines as a block."""
+    if value in _BARE:
+        # With the tag that a reader would give it, the text stands as it is: so Go writes it.
+        bare: yaml.ScalarNode = dumper.represent_scalar(_BARE[value], value)
+        return bare
     style = None
     if "\n" in value:
         style = "|"
-    elif not isinstance(resolve(value), str) or value == "<<" or _is_other(dumper, value):
+    elif not isinstance(resolve(value), str) or _is_other(dumper, value):
         style = '"'
     node: yaml.ScalarNode = dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
     return node

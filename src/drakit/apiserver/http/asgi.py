@@ -56,6 +56,8 @@ TAKE_OVER = "take_over"
 """In the state of a connection: a function that hands it over to another protocol, as a reader and a writer."""
 _REST = 64 * 1024
 """Bytes of a body that are read, and thrown away, for the sake of a connection that can be used again."""
+_PART = 256 * 1024
+"""Bytes of a body that are sent at a time."""
 _MANY_PARAMETERS = 1000
 _WARNINGS = 4096
 _CUT_WARNING = 256
@@ -335,9 +337,19 @@ async def _send(response: Response, send: Send, *, head: bool = False, turn: Tur
     try:
         async with asyncio.timeout(WRITE_SECONDS):
             await send(start)
-            await send({"type": "http.response.body", "body": b"" if head or response.code == 304 else body})
+            if len(body) > _PART and not head and response.code != 304:
+                await _send_pieces(body, send, turn)
+            else:
+                await send({"type": "http.response.body", "body": b"" if head or response.code == 304 else body})
     except (TimeoutError, OSError):
         return
+
+
+async def _send_pieces(body: bytes, send: Send, turn: Turn) -> None:
+    """A long body in pieces: others have their turn between them."""
+    for at in range(0, len(body), _PART):
+        await send({"type": "http.response.body", "body": body[at : at + _PART], "more_body": at + _PART < len(body)})
+        await turn()
 
 
 async def _send_parts(response: Response, content: Parted, send: Send, turn: Turn) -> None:

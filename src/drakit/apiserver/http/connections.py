@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
 
+from drakit.apiserver.http.handshakes import Handshakes
+
 log = logging.getLogger("drakit.apiserver.http")
 
 HANDSHAKE_SECONDS = 10.0
@@ -155,6 +157,7 @@ class Acceptor:
         self._protocol = protocol
         self._connections = connections
         self._context = context
+        self._handshakes = Handshakes()
         self._accepting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -203,13 +206,15 @@ class Acceptor:
     async def _connect(self, accepted: socket.socket, address: str, handshake: _Handshake) -> None:
         """Give the connection its protocol."""
         protocol = self._protocol(address)
+        connect = asyncio.get_running_loop().connect_accepted_socket
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: protocol,
-                accepted,
-                ssl=self._context,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS if self._context else None,
-            )
+            if self._context is None:
+                await connect(lambda: protocol, accepted)
+            else:
+                async with asyncio.timeout(HANDSHAKE_SECONDS), self._handshakes.one(accepted, address):
+                    await connect(
+                        lambda: protocol, accepted, ssl=self._context, ssl_handshake_timeout=HANDSHAKE_SECONDS
+                    )
         except (OSError, asyncio.CancelledError):  # an SSLError is an OSError
             accepted.close()
         finally:

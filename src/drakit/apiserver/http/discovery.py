@@ -30,13 +30,17 @@ _ORDER = (
 
 _EMPTY_GROUPS = {"apiextensions.k8s.io": ("v1",)}
 """Listed as on every server, without kinds: custom resources are not served, and not promised."""
-_STORED_IN = {"DeviceTaintRule": "v1alpha3"}
+_STORED_IN = {
+    "DeviceTaintRule": "v1alpha3", "MutatingAdmissionPolicy": "v1beta1", "MutatingAdmissionPolicyBinding": "v1beta1",
+}  # fmt: skip
 """The version that a real server stores where it is not the one that drakit stores. Clients compare the hash of it."""
 
 
 def storage_version_hash(kind: Kind) -> str:
     stored = _STORED_IN.get(kind.kind, kind.internal)
-    digest = hashlib.sha256(f"{kind.group}/{stored}/{kind.kind}".encode()).digest()
+    # Events of both groups are stored in the core group.
+    group = "" if kind.kind == "Event" else kind.group
+    digest = hashlib.sha256(f"{group}/{stored}/{kind.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
 
 
@@ -151,7 +155,7 @@ def _entries(kind: Kind) -> Iterator[dict[str, Any]]:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
-    if "get" in kind.verbs:
+    if "create" in kind.verbs and "get" in kind.verbs:
         entry["storageVersionHash"] = storage_version_hash(kind)
     yield entry
     for subresource in kind.subresources:

@@ -28,7 +28,10 @@ from drakit.base.status import Status
 HEADER_SECONDS = 30.0
 HEADER_BYTES = 256 * 1024
 HEADERS = 1000
-URL_BYTES = 128 * 1024
+URL_BYTES = 64 * 1024 - 1
+"""The parser reads no longer ones."""
+BODY_FRAMING = 1024 * 1024
+"""Bytes of a body's chunk sizes, chunk extensions and trailers, beyond the bytes of the body itself."""
 STALL_SECONDS = 20.0
 LINGER_SECONDS = 1.0
 TURNED_AWAY_SECONDS = 0.25
@@ -54,7 +57,13 @@ class Protocol(HttpToolsProtocol):
     _unread = 0
     _lingering: asyncio.TimerHandle | None = None
     """Fires when the client has had time to read the last answer."""
+    _reading = False
+    """Whether it is this connection's turn."""
     _surplus = 0
+    _chunked = False
+    """Whether a body comes in chunks."""
+    _framing = 0
+    """Bytes of it so far that are no part of the body."""
     _patient = False
     _refused = False
     _leaving = False
@@ -114,9 +123,15 @@ class Protocol(HttpToolsProtocol):
             return
         if self._waiting is not None:
             self._head += len(data)
+        elif self._chunked:
+            self._framing += len(data)
+        self._reading = True
         super().data_received(data)
+        self._reading = False
         if self._waiting is not None and self.headers is not None:
             self._check_head()
+        elif self._framing > BODY_FRAMING:
+            self._hang_up()
 
     def _check_head(self) -> None:
         """Refuse a head that is too large as soon as it is: the rest of it is not read."""
@@ -189,16 +204,18 @@ class Protocol(HttpToolsProtocol):
         """Log nothing: the application decides about upgrades, and answers other requests as if none was asked for."""
 
     def on_message_begin(self) -> None:
-        self._surplus = 0
+        self._surplus = self._framing = 0
+        self._chunked = False
         self._patient = False
         self._begin_head()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._end_head()
-        if not self._refused and len(self.headers) > HEADERS:
-            self._refuse(head_too_large(f"more than {HEADERS} fields").status)
+        if not self._refused and (len(self.headers) > HEADERS or len(self.url) > URL_BYTES):
+            self._check_head()
             return
+        self._chunked = any(name == b"transfer-encoding" for name, _ in self.headers)
         if self.open_connections is not None:
             self.open_connections.busy(self.address, self)
         super().on_headers_complete()
@@ -236,7 +253,25 @@ class Protocol(HttpToolsProtocol):
         if self.open_connections is not None and not self.pipeline and not self.transport.is_closing():
             self.open_connections.idle(self.address, self)
 
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        """Handle a request. One that came with others, and waited for the answer before it, waits for its turn."""
+        start = super()._start_asgi_task
+        if self._reading or self.turns is None:
+            start(cycle, app)
+        else:
+            self.turns.take(self._sender, lambda: None if self.transport.is_closing() else start(cycle, app))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # Trailers come after the head. Nobody reads them, so they are not kept.
+        if not self._chunked:
+            super().on_header(name, value)
+
+    def on_message_complete(self) -> None:
+        self._chunked = False
+        super().on_message_complete()
+
     def on_body(self, body: bytes) -> None:
+        self._framing -= len(body)
         if self.cycle.response_complete:
             self._surplus += len(body)
             # The client ignores the 413 and goes on sending.

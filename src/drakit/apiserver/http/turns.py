@@ -14,8 +14,11 @@ from collections import deque
 from collections.abc import Callable
 
 Work = Callable[[], None]
-PER_TURN = 16
-"""A request takes about half a millisecond, or less, so that others wait for a few milliseconds."""
+PER_TURN = 4
+"""A request takes about a quarter of a millisecond: others wait for one or two.
+
+Longer turns save no CPU time: with 2, 4, 8, 16 and 64 pieces, a request over 64 connections took 240, 225, 230, 240 and
+230 µs (medians of five alternating runs)."""
 
 
 class Turns:

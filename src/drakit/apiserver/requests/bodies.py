@@ -7,6 +7,7 @@ Out: the object in its storage version with defaults, and warnings. 400 for what
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeVar
@@ -24,7 +25,7 @@ from drakit.api.schemas.compiler import shape_of
 from drakit.api.text.problems import Malformed
 from drakit.api.versions.defaults import set_defaults
 from drakit.api.versions.neighbourdefaults import LABELLED_BY_TEMPLATE
-from drakit.apiserver.failures import ApiError, bad_request, too_large, unknown_body_format
+from drakit.apiserver.failures import ApiError, bad_request, too_large, too_many_elements, unknown_body_format
 from drakit.apiserver.kinds.events import CORE, GROUP_VERSION, to_core
 from drakit.apiserver.storage.objects import StoredObject
 from drakit.base import fields
@@ -34,6 +35,10 @@ from drakit.validation.resource.opaque import PARAMETERS_LENGTH
 
 T = TypeVar("T")
 MAX_BODY = 3 * 1024 * 1024
+MAX_ELEMENTS = 200_000
+"""Of lists and objects in a body. Reading so many takes about 15 ms."""
+_COMMA = re.compile(rb'"(?:[^"\\]|\\.)*+"|,', re.DOTALL)
+"""A comma; or a string, in which commas do not count."""
 _SYNTAX = {"": "json", "application/json": "json", "application/yaml": "yaml"}
 _NOTHING: Mapping[str, Any] = {}
 _HEAD = ("apiVersion", "kind", "metadata")
@@ -81,6 +86,7 @@ def read_body(request: Request, old: StoredObject | None = None) -> Any:
         return _protobuf(request.body)
     if kind not in _SYNTAX:
         raise unknown_body_format()
+    check_elements(request.body)
     return parse_body(request.body, _SYNTAX[kind])
 
 
@@ -94,6 +100,12 @@ def read_as(model: type[T], kind: str, plain: Any) -> T:
         return msgspec.convert(plain, model)
     except msgspec.ValidationError as error:
         raise bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {error}') from None
+
+
+def check_elements(body: bytes) -> None:
+    """Raise 413 for more elements than any object has: the parser would keep the interpreter until all are read."""
+    if body.count(b",") > MAX_ELEMENTS and sum(found[0] == b"," for found in _COMMA.finditer(body)) > MAX_ELEMENTS:
+        raise too_many_elements(MAX_ELEMENTS)
 
 
 def parse_body(body: bytes, syntax: str) -> Any:

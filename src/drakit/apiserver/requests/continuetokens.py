@@ -42,6 +42,8 @@ def decode_continue(text: str) -> Continue:
         raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
     if token.v != _VERSION:
         raise bad_request(f'invalid continue token: server does not recognize this encoded version "{token.v}"')
+    if not -1 <= token.revision < 1 << 63:
+        raise bad_request("invalid continue token: rv is no revision")
     if token.revision == 0 or not token.start:
         raise bad_request("invalid continue token: the token has no position (rv and start)")
     if ".." in token.after.split("/"):

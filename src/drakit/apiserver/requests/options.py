@@ -147,12 +147,18 @@ def delete_options(request: Request, body: Any) -> DeleteOptions:
     )
 
 
+_DIGITS = 20
+"""Of the largest number of 64 bits."""
+
+
 def parse_revision(text: str) -> int:
     """A resourceVersion that a client sent; 400 if it is no number of 64 bits."""
     # `isdigit` alone accepts digits of other scripts.
-    if text.isascii() and text.isdigit() and int(text) < 1 << 64:
+    is_number = text.isascii() and text.isdigit()
+    # Python refuses to read a number of thousands of digits: the length is looked at first.
+    if is_number and len(text.lstrip("0")) <= _DIGITS and int(text) < 1 << 64:
         return int(text)
-    problem = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
+    problem = "value out of range" if is_number else "invalid syntax"
     quoted = fields.quote(text)
     raise bad_request(
         f"invalid resource version: resourceVersion: Invalid value: {quoted}: strconv.ParseUint: "

@@ -20,6 +20,7 @@ from drakit.apiserver.failures import bad_request, method_not_allowed, resource_
 from drakit.apiserver.kinds.events import CORE, GROUP_VERSION
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+_PROXY = "proxy"
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 _SHORT = 512
 """Longer paths are not cached: nobody can fill the memory with them."""
@@ -131,6 +132,8 @@ def _segments(rest: list[str]) -> tuple[str, str, str, str]:
 
 def _padded(rest: list[str]) -> tuple[str, str, str]:
     resource, name, *more = [*rest, "", ""][: max(len(rest), 3)]
+    if more[0] == _PROXY:  # what follows is a path elsewhere
+        return resource, name, _PROXY
     return resource, name, "/".join(part for part in more if part)
 
 

@@ -7,7 +7,6 @@ Out: responses with the objects themselves, a Table of them, or their metadata a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -17,10 +16,11 @@ from drakit.api.codec.protobuf import encode_frame, encode_protobuf
 from drakit.api.exchange import JSON, Content, Document, OneObject, Raw, Response, StatusContent
 from drakit.api.text.yamldump import dump_yaml, sorted_keys
 from drakit.apiserver import tables
+from drakit.apiserver.admission.criteria.worker import LARGE
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.requests.negotiation import YAML, Representation, negotiate
 from drakit.apiserver.storage.objects import ObjectContent, StoredObject
-from drakit.apiserver.verbs.context import ApiCall
+from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.read import ListContent
 from drakit.apiserver.verbs.watch import ObjectStream, encode_line
 from drakit.base.status import ListMeta, Status
@@ -62,13 +62,42 @@ def _protobuf(response: Response, content: ObjectContent | ListContent | Documen
     return msgspec.structs.replace(response, content=ProtobufContent(content), content_type=PROTOBUF)
 
 
+class EncodedDocument(Document):
+    """A document with its JSON."""
+
+    __slots__ = ("_json",)
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        super().__init__(document)
+        self._json = super().encode()
+
+    def encode(self) -> bytes:
+        return self._json
+
+
+_WRITABLE = (ObjectContent, ListContent, Document, StatusContent)
+_ROW_WEIGHT = 256
+"""Bytes that an object of a table counts: 512 of them are worked on beside the loop."""
+_YAML_WEIGHT = 16
+"""YAML takes a microsecond per byte, more than anything else that is done with an object."""
+
+
+def _weight(content: Content) -> int:
+    """Bytes, about, without making them."""
+    if isinstance(content, ObjectContent):
+        return content.stored.size
+    if isinstance(content, ListContent):
+        return sum(stored.size for stored in content.objects)
+    return len(content.encode()) if isinstance(content, EncodedDocument) else 0
+
+
 class Presenter:
     """Turns the results of one request into responses."""
 
-    def __init__(self, call: ApiCall, wanted: Representation, now: Callable[[], datetime]) -> None:
+    def __init__(self, call: ApiCall, wanted: Representation, context: ServerContext) -> None:
         self._call = call
         self._wanted = wanted
-        self._now = now
+        self._context = context
         self._include = tables.METADATA
         if wanted.transform == "Table":
             self._include = tables.check_include_object(call.request.parameter("includeObject"))
@@ -81,10 +110,28 @@ class Presenter:
         if wanted.media_type == PROTOBUF and not wanted.transform:
             await found.make_messages()
         if wanted.transform == "Table":
-            return self._respond(Document(self._table(found.objects, found.metadata)), 200)
+            return self._respond(await self._beside(found, self._table, found.objects, found.metadata), 200)
         if wanted.metadata_only:
-            return self._respond(Document(self._metadata_list(found)), 200)
+            return self._respond(await self._beside(found, self._metadata_list, found), 200)
+        if wanted.media_type == JSON:
+            await found.make_bodies()
         return self._respond(found, 200)
+
+    async def finished(self, response: Response) -> Response:
+        """The response in the form that takes long to make, made beside the loop if it is large."""
+        content, beside = response.content, self._context.beside
+        if isinstance(content, ProtobufContent) and isinstance(content.content, ObjectContent):
+            if content.content.stored.size >= LARGE:
+                await beside(content.content.stored.size, content.content.encode_protobuf)
+        elif response.content_type == YAML and isinstance(content, _WRITABLE):
+            made = await beside(_YAML_WEIGHT * _weight(content), _as_yaml, content)
+            return msgspec.structs.replace(response, content=made)
+        return response
+
+    async def _beside(self, found: ListContent, make: Callable[..., Mapping[str, Any]], *args: Any) -> Document:
+        """A document that is made of many objects, and its JSON with it."""
+        weight = _ROW_WEIGHT * len(found.objects)
+        return await self._context.beside(weight, lambda: EncodedDocument(make(*args)))
 
     def watch(self, stream: ObjectStream) -> Response:
         if self._wanted.transform == "Table":
@@ -129,14 +176,14 @@ class Presenter:
         if self._wanted.media_type == PROTOBUF:
             return _protobuf(Response(code=code, content=content, warnings=warnings), content)
         if self._wanted.media_type == YAML:
-            return Response(code=code, content=_as_yaml(content), content_type=YAML, warnings=warnings)
+            return Response(code=code, content=content, content_type=YAML, warnings=warnings)  # see `finished`
         return Response(code=code, content=content, content_type=JSON, warnings=warnings)
 
     def _table(self, stored: Sequence[StoredObject], meta: ListMeta, *, headers: bool = True) -> dict[str, Any]:
         return tables.render(
             self._call.kind.kind,
             [each.document_in(self._call.version) for each in stored],
-            now=self._now(),
+            now=self._context.now(),
             include_object=self._include,
             metadata=msgspec.to_builtins(meta),
             version=self._wanted.version,

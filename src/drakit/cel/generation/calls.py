@@ -15,7 +15,7 @@ from drakit.cel.errors import EvalError
 from drakit.cel.generation import operators as inline
 from drakit.cel.generation.honesty import Unsuited
 from drakit.cel.generation.writer import Fragment
-from drakit.cel.library.patterns import pattern
+from drakit.cel.library.patterns import searcher
 from drakit.cel.library.quantities import QUANTITY
 from drakit.cel.syntax.ast import CallExpr, Expr, ListExpr, Literal
 from drakit.cel.values import weight
@@ -98,7 +98,7 @@ def _library(gen: Generator, expr: CallExpr, args: list[Fragment]) -> Fragment:
         template = _CONTAINS_IN_ORDER if backwards else _STRING_TESTS[expr.function]
         return Fragment(template.format(args[0].text, args[1].text), BOOL, raises)
     if expr.function == "matches" and all_strings and args[1].constant:
-        search = writer.known(pattern(args[1].value).search)
+        search = writer.known(searcher(args[1].value))
         return Fragment(f"({search}({args[0].text}) is not None)", BOOL, raises)
     function = gen.checked.environment.functions[expr.function]
     overloads = gen.checked.overloads[expr.id]

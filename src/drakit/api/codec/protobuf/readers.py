@@ -27,6 +27,9 @@ from drakit.base.errors import DecodeError
 
 Spans = dict[int, list[tuple[int, int]]]
 
+_MOST_PIECES = 1000
+"""Of one message. Nobody sends more than one, and a megabyte of empty pieces would take a hundred in memory."""
+
 
 class _Entry(NamedTuple):
     """How a field is taken in: `number` makes a value of a varint, `span` of a span, and `put` puts it in."""
@@ -81,7 +84,10 @@ def reader_of(message: str) -> ReadSpan:
             if stop > end:
                 raise end_of_message()
             if span is None:
-                spans.setdefault(key, []).append((at, stop))
+                pieces = spans.setdefault(key, [])
+                pieces.append((at, stop))
+                if len(pieces) > _MOST_PIECES:
+                    raise DecodeError(f"proto: a message comes in more than {_MOST_PIECES} pieces")
             else:
                 put(result, name, span(data, at, stop))
             at = stop

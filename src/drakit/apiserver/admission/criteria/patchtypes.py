@@ -115,6 +115,19 @@ def plain_value(value: Value) -> Any:
     raise NotPlain(f"a value of type {type_name(value)} has no JSON form")
 
 
+def typed_parts(value: Value, path: str) -> Iterator[tuple[str, str]]:
+    """Bytes and times, with what is wrong: a JSON patch writes them as text, a configuration may not have them."""
+    match value:
+        case dict():
+            for key, each in zip(keys(value), value.values(), strict=True):
+                yield from typed_parts(each, f"{path}.{key}")
+        case tuple():
+            for index, each in enumerate(value):
+                yield from typed_parts(each, f"{path}[{index}]")
+        case bytes() | Timestamp() | Duration():
+            yield path, f"{type_name(value)} has no form in JSON"
+
+
 def _key(key: Value) -> str:
     if not isinstance(key, str):
         raise NotPlain(f"map key {key} is of type {type_name(key)}, not string")

@@ -1,0 +1,127 @@
+"""Bytes around a request: odd framing is refused, costs little, and is never read as a second request."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from drakit.apiserver import Settings
+from drakit.apiserver.auth.audit import AuditLog
+from drakit.apiserver.http import protocol
+from drakit.apiserver.http.protocol import URL_BYTES
+from tests.apiserver.calls import CLAIMS, on_loop
+from tests.attacks.sockets import asked, code_of, connect, get, on_socket, whole_answer
+
+HIDDEN = b"GET /version HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+def chunked(body: bytes) -> bytes:
+    return f"POST {CLAIMS} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".encode() + body
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "content-length: 5\r\ntransfer-encoding: chunked",
+        "content-length: 5\r\ncontent-length: 6",
+        "transfer-encoding: chunked, identity",
+        "transfer-encoding : chunked",
+        "transfer-encoding: xchunked",
+        "transfer-encoding: chunked\r\ntransfer-encoding: chunked",
+        "content-length: +5",
+        "content-length: -1",
+    ],
+)
+def test_two_ways_to_read_a_length_are_refused_and_hide_no_request(headers: str) -> None:
+    @on_loop
+    async def run() -> None:
+        async with on_socket() as (_, port):
+            reader, writer = await connect(port)
+            writer.write(f"POST {CLAIMS} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n0\r\n\r\n".encode() + HIDDEN)
+            answers = await asyncio.wait_for(reader.read(), 20)  # until the server closes the connection
+            assert answers.startswith(b"HTTP/1.1 400")
+            assert answers.count(b"HTTP/1.1 ") == 1
+            writer.close()
+
+    run()
+
+
+@pytest.mark.parametrize("length", [URL_BYTES - 100, URL_BYTES + 1, URL_BYTES + 70_000])
+def test_a_url_that_is_too_long_is_told_so_and_noted(length: int, tmp_path: Path) -> None:
+    @on_loop
+    async def run() -> None:
+        with AuditLog(tmp_path / "audit.log") as audit:
+            async with on_socket(Settings(audit=audit)) as (_, port):
+                code = await asked(port, get("/healthz?".ljust(length, "x")))
+                assert code == (200 if length < URL_BYTES else 414)
+        assert (tmp_path / "audit.log").read_text().count("\n") == 1
+
+    run()
+
+
+@pytest.mark.parametrize("framing", [b"1;" + b"x" * 3000, b"2\r\n{}\r\n0\r\n" + b"t: x\r\n" * 500, b"1\r\na\r\n" * 500])
+def test_a_body_of_framing_alone_is_cut_off(framing: bytes) -> None:
+    @on_loop
+    async def run() -> None:
+        with patch.object(protocol, "BODY_FRAMING", 1000):
+            async with on_socket() as (_, port):
+                reader, writer = await connect(port)
+                writer.write(chunked(b"").replace(b"host: x", b"expect: 100-continue"))
+                assert await code_of(reader) == 100
+                writer.write(framing)
+                with suppress(ConnectionResetError):
+                    assert b"HTTP/1.1 20" not in await asyncio.wait_for(reader.read(), 20)
+                writer.close()
+
+    run()
+
+
+@on_loop
+async def test_trailers_are_read_and_forgotten() -> None:
+    async with on_socket() as (_, port):
+        reader, writer = await connect(port)
+        writer.write(chunked(b"2\r\n{}\r\n0\r\nauthorization: Bearer x\r\n\r\n") + HIDDEN)
+        assert (await whole_answer(reader))[0] == 422  # an object without a name
+        assert await code_of(reader) == 200
+        writer.close()
+
+
+@on_loop
+async def test_requests_that_come_together_are_answered_in_their_order() -> None:
+    async with on_socket() as (_, port):
+        reader, writer = await connect(port)
+        writer.write(b"".join(get(f"/nothing{number}") + get("/version") for number in range(50)))
+        codes = [(await whole_answer(reader))[0] for _ in range(100)]
+        assert codes == [404, 200] * 50
+        writer.close()
+
+
+@on_loop
+async def test_a_queue_of_requests_on_one_connection_does_not_come_before_others() -> None:
+    """One address sends a hundred requests on each of ten connections. Another address asks once, and waits for few."""
+    answered = 0
+
+    async def listen(reader: asyncio.StreamReader) -> None:
+        nonlocal answered
+        while True:
+            await whole_answer(reader)
+            answered += 1
+
+    async with on_socket() as (_, port):
+        many = [await connect(port, source="127.0.0.2") for _ in range(10)]
+        reader, writer = await connect(port)
+        for _, each in many:
+            each.write(get("/version") * 100)
+        listening = [asyncio.create_task(listen(each)) for each, _ in many]
+        writer.write(get("/version"))
+        await whole_answer(reader)
+        assert answered < 200
+        for task in listening:
+            task.cancel()
+        await asyncio.gather(*listening, return_exceptions=True)
+        for _, each in [*many, (reader, writer)]:
+            each.close()
