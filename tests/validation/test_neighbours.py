@@ -60,7 +60,7 @@ def job(**spec: Any) -> list[str]:
         (lambda: errors("persistentvolumeclaims", spec={}), "spec.accessModes: Required value: at least 1 access mode"),
         (lambda: errors("persistentvolumes", spec={"capacity": {"storage": "1Gi"}}), "must specify a volume type"),
         (lambda: errors("storageclasses", provisioner=""), "provisioner: Required value"),
-        (lambda: errors("horizontalpodautoscalers", spec={"maxReplicas": 0}), "must be greater than 0"),
+        (lambda: errors("horizontalpodautoscalers", spec={"maxReplicas": 0}), "must be set and greater than 0"),
         (lambda: errors("ingresses", spec={}), "either `defaultBackend` or `rules` must be specified"),
         (lambda: errors("endpointslices", addressType="Telex"), 'addressType: Unsupported value: "Telex"'),
         (lambda: errors("ipaddresses", metadata={"name": "010.0.0.1"}), "not a valid IP address"),

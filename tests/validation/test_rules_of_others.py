@@ -351,7 +351,7 @@ def test_a_pod_that_has_a_node_is_not_nominated_for_another() -> None:
             "ReplicaSet",
             {"spec": {"replicas": -1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}},
             "apps/v1",
-            [("spec.replicas", "Invalid"), ("spec.selector", "Required")],
+            [("spec.replicas", "Invalid"), ("spec.selector", "Required"), ("spec.template.metadata.labels", "Invalid")],
         ),
     ],
 )

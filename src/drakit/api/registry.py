@@ -46,6 +46,7 @@ _STATUS = Subresource("status")
 _DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 _REVIEW = ("create",)
 _STREAM = ("create", "get")
+_PROXY = ("create", "delete", "get", "patch", "update")
 
 _OWN: tuple[Kind, ...] = (
     Kind(
@@ -92,13 +93,14 @@ _OWN: tuple[Kind, ...] = (
             Subresource("exec", _STREAM, "PodExecOptions", "v1"),
             Subresource("log", ("get",)),
             Subresource("portforward", _STREAM, "PodPortForwardOptions", "v1"),
+            Subresource("proxy", _PROXY, "PodProxyOptions", "v1"),
             Subresource("resize"),
             _STATUS,
         ),
     ),
     Kind(
-        group="", kind="Node", plural="nodes", namespaced=False, short_names=("no",), subresources=(_STATUS,),
-        model=cluster.Node,
+        group="", kind="Node", plural="nodes", namespaced=False, short_names=("no",),
+        subresources=(Subresource("proxy", _PROXY, "NodeProxyOptions", "v1"), _STATUS), model=cluster.Node,
     ),
     Kind(
         group="", kind="Namespace", plural="namespaces", namespaced=False, short_names=("ns",),
@@ -118,7 +120,7 @@ _OWN: tuple[Kind, ...] = (
     ),
     Kind(
         group="", kind="Service", plural="services", short_names=("svc",), categories=("all",),
-        subresources=(_STATUS,),
+        subresources=(Subresource("proxy", _PROXY, "ServiceProxyOptions", "v1"), _STATUS),
     ),
     Kind(group="", kind="Endpoints", plural="endpoints", short_names=("ep",)),
     Kind(group="coordination.k8s.io", kind="Lease", plural="leases", model=cluster.Lease),

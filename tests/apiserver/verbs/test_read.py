@@ -216,3 +216,27 @@ async def test_a_read_in_process_hands_out_the_same_struct_to_everybody() -> Non
         listed = (await api.get(CLAIMS)).response.content.items[0]  # type: ignore[attr-defined]
         assert first.typed is second.typed is listed.typed  # type: ignore[attr-defined]
         assert first.typed.spec.devices.requests[0].exactly.count == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "words"),
+    [
+        ("/api/v1/nodes", "metadata.namespace", "field label not supported: metadata.namespace"),
+        ("/api/v1/namespaces", "metadata.namespace", "field label not supported: metadata.namespace"),
+        ("/api/v1/secrets", "spec.type", "field label not supported: spec.type"),
+        ("/api/v1/services", "type", "field label not supported: type"),
+        ("/apis/batch/v1/jobs", "type", 'field label "type" not supported for Job'),
+        (
+            "/apis/certificates.k8s.io/v1/certificatesigningrequests",
+            "metadata.namespace",
+            "field label not supported: metadata.namespace",
+        ),
+    ],
+)
+@on_loop
+async def test_a_field_that_cannot_be_selected_is_told_in_the_words_of_its_kind(
+    path: str, field: str, words: str
+) -> None:
+    async with serving() as api:
+        answer = await api.get(path, fieldSelector=f"{field}=x")
+        assert (answer.code, answer.message) == (400, words)

@@ -1,4 +1,4 @@
-"""Kinds around pods are refused, and taken, as kube-apiserver v1.36.4 does it.
+"""Pods, and kinds around them, are refused, and taken, as kube-apiserver v1.36.4 does it.
 
 Each case is a manifest with one thing changed: a field left out, a word or number that is wrong, an element twice.
 `neighbours.jsonl.gz` has the answers of a kube-apiserver to a creation with `dryRun=All`.
@@ -19,9 +19,14 @@ from tests.apiserver.calls import on_loop, serving
 
 DATA = Path(__file__).parent / "data" / "neighbours.jsonl.gz"
 KINDS = (
-    "CSIDriver", "CSINode", "CSIStorageCapacity", "ControllerRevision", "CronJob", "EndpointSlice", "Endpoints",
-    "HorizontalPodAutoscaler", "Job", "LimitRange", "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget",
-    "PodTemplate", "PriorityClass", "ReplicationController", "RuntimeClass", "Service", "StatefulSet", "StorageClass",
+    "CSIDriver", "CSINode", "CSIStorageCapacity", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding",
+    "ConfigMap", "ControllerRevision", "CronJob", "DaemonSet", "Deployment", "EndpointSlice", "Endpoints", "Event",
+    "FlowSchema", "HorizontalPodAutoscaler", "IPAddress", "Ingress", "IngressClass", "Job", "Lease", "LimitRange",
+    "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace",
+    "NetworkPolicy", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodTemplate",
+    "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet", "ReplicationController", "ResourceQuota", "Role",
+    "RoleBinding", "RuntimeClass", "Secret", "Service", "ServiceAccount", "ServiceCIDR", "StatefulSet",
+    "StorageClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
     "VolumeAttachment", "VolumeAttributesClass",
 )  # fmt: skip
 

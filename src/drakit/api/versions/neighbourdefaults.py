@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from drakit.api.versions.podspecdefaults import Document, default_pod_spec, rounded
+from drakit.api.versions.podspecdefaults import Document, default_pod_spec, default_source, rounded
 
 _MAX_INT32 = 2**31 - 1
 _UTILIZATION = 80
@@ -119,8 +119,7 @@ def _volume(document: Document) -> None:
     spec.setdefault("volumeMode", "Filesystem")
     if spec.get("capacity"):
         spec["capacity"] = rounded(spec["capacity"])
-    if spec.get("hostPath") is not None:
-        spec["hostPath"].setdefault("type", "")
+    default_source(spec)
     status = document.setdefault("status", {})
     status["phase"] = status.get("phase") or "Pending"
 

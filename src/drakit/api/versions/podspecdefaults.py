@@ -87,8 +87,7 @@ def _volume(volume: Document) -> None:
     for source in ("secret", "configMap", "downwardAPI", "projected"):
         if volume.get(source) is not None:
             volume[source].setdefault("defaultMode", 0o644)
-    if volume.get("hostPath") is not None:
-        volume["hostPath"].setdefault("type", "")
+    default_source(volume)
     template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
     if template is not None:
         template.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
@@ -98,6 +97,23 @@ def _volume(volume: Document) -> None:
             _field_reference(item.get("fieldRef"))
         if source.get("serviceAccountToken") is not None:
             source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
+
+
+_SOURCES: Mapping[str, Mapping[str, Any]] = {
+    "hostPath": {"type": ""},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+}
+
+
+def default_source(holder: Document) -> None:
+    """Defaults of where a volume's bytes are: of a pod's volume, or of a PersistentVolume's spec."""
+    for source, defaults in _SOURCES.items():
+        if holder.get(source) is not None:
+            for name, value in defaults.items():
+                holder[source].setdefault(name, value)
 
 
 def containers_of(spec: Document, *lists: str) -> Iterator[Document]:

@@ -8,12 +8,18 @@ from typing import Any
 
 from drakit.api import Partial
 from drakit.api.objects.apps import DaemonSet, Deployment
+from drakit.base import names
 from drakit.base.fields import FieldError, Path, forbidden, invalid, not_supported, required
+from drakit.validation.cluster.podselectors import MALFORMED, check_pod_selector
 from drakit.validation.fields.metadata import IMMUTABLE, check_labels
+from drakit.validation.pods.details import check_pod_details
 from drakit.validation.pods.spec import check_pod_spec
 
 _SPEC = Path("spec")
 _PERCENT = re.compile(r"[0-9]+%")
+_NO_PERCENT = names.form_message(
+    "a valid percent string must be a numeric string followed by an ending '%'", "[0-9]+%", ("1%", "93%")
+)
 _NOT_NEGATIVE = "must be greater than or equal to 0"
 
 
@@ -29,6 +35,8 @@ def check_deployment(obj: Partial[Deployment]) -> Iterator[FieldError]:
             yield invalid(_SPEC / name, value, _NOT_NEGATIVE)
     yield from _check_strategy(obj.document["spec"].get("strategy") or {}, _SPEC / "strategy", "Recreate")
     deadline = spec.progress_deadline_seconds
+    if deadline is not None and deadline < 0:
+        yield invalid(_SPEC / "progressDeadlineSeconds", deadline, _NOT_NEGATIVE)
     if deadline is not None and deadline <= spec.min_ready_seconds:
         yield invalid(_SPEC / "progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
 
@@ -50,26 +58,25 @@ def check_selector_update(new: Partial[Any], old: Partial[Any]) -> Iterator[Fiel
 
 
 def _check_selector(obj: Partial[Any]) -> Iterator[FieldError]:
-    spec, kind = obj.view.spec, str(obj.document.get("kind")).lower()
-    labels = _SPEC / "template" / "metadata" / "labels"
-    if spec.selector is None:
-        yield required(_SPEC / "selector")
-    elif not (spec.selector.match_labels or spec.selector.match_expressions):
-        yield invalid(_SPEC / "selector", {}, f"empty selector is invalid for {kind}")
-    elif any(spec.template.metadata.labels.get(key) != value for key, value in spec.selector.match_labels.items()):
-        yield invalid(labels, dict(spec.template.metadata.labels), "`selector` does not match template `labels`")
-    yield from check_labels(spec.template.metadata.labels, labels)
-    yield from check_pod_spec(spec.template.spec, _SPEC / "template" / "spec")
-    policy = obj.document["spec"]["template"].get("spec", {}).get("restartPolicy", "Always")
+    spec, template = obj.view.spec, _SPEC / "template"
+    kind = str(obj.document.get("kind")).lower()
+    malformed = MALFORMED if kind == "deployment" else None
+    yield from check_pod_selector(obj.document["spec"], _SPEC, kind, malformed=malformed)
+    yield from check_labels(spec.template.metadata.labels, template / "labels")
+    yield from check_pod_spec(spec.template.spec, template / "spec")
+    document = obj.document["spec"]["template"].get("spec") or {}
+    yield from check_pod_details(document, template / "spec")
+    policy = document.get("restartPolicy", "Always")
     if policy != "Always":
-        yield not_supported(_SPEC / "template" / "spec" / "restartPolicy", policy, ("Always",))
+        yield not_supported(template / "spec" / "restartPolicy", policy, ("Always",))
 
 
 def _check_strategy(strategy: dict[str, Any], path: Path, other: str) -> Iterator[FieldError]:
     """`other` is the type beside RollingUpdate; it has no parameters."""
     kind, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
     if kind not in ("RollingUpdate", other):
-        yield not_supported(path / "type", kind, (other, "RollingUpdate"))
+        order = (other, "RollingUpdate") if other == "Recreate" else ("RollingUpdate", other)
+        yield not_supported(path, _as_go(kind, rolling), order)
         return
     if kind == other:
         if rolling is not None:
@@ -86,6 +93,11 @@ def _check_strategy(strategy: dict[str, Any], path: Path, other: str) -> Iterato
         yield from _check_one_of(rolling, path / "rollingUpdate")
 
 
+def _as_go(kind: str, rolling: dict[str, Any] | None) -> dict[str, Any]:
+    shown = {name[0].upper() + name[1:]: (rolling or {}).get(name) for name in ("maxUnavailable", "maxSurge")}
+    return {"Type": kind, "RollingUpdate": shown if rolling is not None else None}
+
+
 def _check_one_of(rolling: dict[str, Any], path: Path) -> Iterator[FieldError]:
     missing, surging = not _is_zero(rolling, "maxUnavailable"), not _is_zero(rolling, "maxSurge")
     if missing and surging:
@@ -99,7 +111,7 @@ def _check_share(value: Any, path: Path) -> Iterator[FieldError]:
         if value < 0:
             yield invalid(path, value, _NOT_NEGATIVE)
     elif not _PERCENT.fullmatch(str(value)):
-        yield invalid(path, value, "a valid percent string must be a numeric string followed by an ending '%'")
+        yield invalid(path, value, _NO_PERCENT)
     elif str(path).endswith("maxUnavailable") and int(str(value)[:-1]) > 100:
         yield invalid(path, value, "must not be greater than 100%")
 

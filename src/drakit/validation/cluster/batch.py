@@ -12,6 +12,7 @@ from drakit.base import names
 from drakit.base.cron import CronError, parse_schedule
 from drakit.base.fields import FieldError, Path, duplicate, invalid, not_supported, required, too_long, too_many
 from drakit.validation.fields.metadata import IMMUTABLE, check_labels
+from drakit.validation.pods.details import check_pod_details
 from drakit.validation.pods.spec import check_pod_spec
 
 _SPEC = Path("spec")
@@ -114,6 +115,7 @@ def _check_spec(spec: JobSpec, document: dict[str, Any], path: Path) -> Iterator
     yield from _check_replacement(spec, path)
     yield from check_labels(spec.template.metadata.labels, path / "template" / "metadata" / "labels")
     yield from check_pod_spec(spec.template.spec, path / "template" / "spec")
+    yield from check_pod_details(document["template"].get("spec") or {}, path / "template" / "spec")
     yield from _check_restarts(spec, path / "template" / "spec" / "restartPolicy")
 
 

@@ -12,7 +12,7 @@ from drakit.api.objects.runtime import RuntimeClass
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from drakit.base.quantity import Quantity
-from drakit.validation.cluster.documentrules import check_selector_labels
+from drakit.validation.fields.documentrules import check_selector_labels
 from drakit.validation.fields.metadata import IMMUTABLE
 
 _SPEC = Path("spec")

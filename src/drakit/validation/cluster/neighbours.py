@@ -9,7 +9,9 @@ from typing import Any
 from drakit.api import Partial
 from drakit.api.objects.plain import Plain
 from drakit.base.fields import FieldError, Path, invalid, required
-from drakit.validation.cluster import services, storage
+from drakit.validation.cluster import network, services, storage
+from drakit.validation.cluster.autoscalers import check_autoscaler
+from drakit.validation.cluster.nodes import check_node
 from drakit.validation.cluster.templates import (
     check_pod_template,
     check_replication_controller,
@@ -24,25 +26,6 @@ _SPEC = Path("spec")
 def _spec(obj: Partial[Any]) -> Plain:
     found: Plain = obj.document.get("spec") or {}
     return found
-
-
-def _check_autoscaler(obj: Partial[Any]) -> Iterator[FieldError]:
-    spec = _spec(obj)
-    most, least, target = spec.get("maxReplicas", 0), spec.get("minReplicas"), spec.get("scaleTargetRef") or {}
-    for name in ("kind", "name"):
-        if not target.get(name):
-            yield required(_SPEC / "scaleTargetRef" / name)
-    if least is not None and least < 1:
-        yield invalid(_SPEC / "minReplicas", least, "must be greater than or equal to 1")
-    if most < 1:
-        yield invalid(_SPEC / "maxReplicas", most, "must be greater than 0")
-    if least is not None and most < least:
-        yield invalid(_SPEC / "maxReplicas", most, "must be greater than or equal to `minReplicas`")
-
-
-def _check_ingress(obj: Partial[Any]) -> Iterator[FieldError]:
-    if not _spec(obj).get("rules") and _spec(obj).get("defaultBackend") is None:
-        yield invalid(_SPEC, _spec(obj), "either `defaultBackend` or `rules` must be specified")
 
 
 def _check_address(obj: Partial[Any]) -> Iterator[FieldError]:
@@ -66,6 +49,7 @@ def _check_api_service(obj: Partial[Any]) -> Iterator[FieldError]:
 
 
 NEIGHBOUR_CHECKS: Mapping[str, Check] = {
+    "Node": check_node,
     "StatefulSet": check_stateful_set,
     "ReplicationController": check_replication_controller,
     "PodTemplate": check_pod_template,
@@ -80,8 +64,11 @@ NEIGHBOUR_CHECKS: Mapping[str, Check] = {
     "VolumeAttributesClass": storage.check_attributes_class,
     "Service": services.check_service,
     "Endpoints": services.check_endpoints,
-    "HorizontalPodAutoscaler": _check_autoscaler,
-    "Ingress": _check_ingress,
+    "HorizontalPodAutoscaler": check_autoscaler,
+    "Ingress": network.check_ingress,
+    "IngressClass": network.check_ingress_class,
+    "NetworkPolicy": network.check_network_policy,
+    "ServiceCIDR": network.check_service_range,
     "EndpointSlice": services.check_endpoint_slice,
     "IPAddress": _check_address,
     "APIService": _check_api_service,

@@ -36,10 +36,12 @@ from drakit.validation.cluster.limits import (
     check_runtime_class_update,
 )
 from drakit.validation.cluster.neighbours import NEIGHBOUR_CHECKS
+from drakit.validation.cluster.podselectors import check_pod_selector
 from drakit.validation.cluster.rbac import check_binding, check_binding_update, check_role
 from drakit.validation.cluster.storage import check_storage_class_update
 from drakit.validation.context import Context
 from drakit.validation.fields.metadata import NameRule, check_labels, check_metadata, check_metadata_update
+from drakit.validation.pods.details import check_pod_details
 from drakit.validation.pods.resourcenames import is_quota_standard, is_standard, is_whole_number
 from drakit.validation.pods.spec import check_pod_spec
 
@@ -52,7 +54,8 @@ _SPEC = Path("spec")
 
 NAME_RULES: Mapping[str, NameRule] = {
     "Namespace": names.check_dns_label,
-    "Service": names.check_dns1035_label,
+    "Service": names.check_dns_label,
+    "StatefulSet": names.check_dns_label,
     "Role": names.check_path_segment,
     "ClusterRole": names.check_path_segment,
     "RoleBinding": names.check_path_segment,
@@ -180,15 +183,11 @@ def _check_replica_set(obj: Partial[ReplicaSet]) -> Iterator[FieldError]:
     for name, value in (("replicas", spec.replicas), ("minReadySeconds", spec.min_ready_seconds)):
         if value is not None and value < 0:
             yield invalid(_SPEC / name, value, "must be greater than or equal to 0")
-    labels = _SPEC / "template" / "metadata" / "labels"
-    if spec.selector is None:
-        yield required(_SPEC / "selector")
-    elif not (spec.selector.match_labels or spec.selector.match_expressions):
-        yield invalid(_SPEC / "selector", {}, "empty selector is invalid for deployment")
-    elif any(spec.template.metadata.labels.get(key) != value for key, value in spec.selector.match_labels.items()):
-        yield invalid(labels, dict(spec.template.metadata.labels), "`selector` does not match template `labels`")
-    yield from check_labels(spec.template.metadata.labels, labels)
+    yield from check_pod_selector(obj.document["spec"], _SPEC, "deployment")
+    yield from check_labels(spec.template.metadata.labels, _SPEC / "template" / "labels")
     yield from check_pod_spec(spec.template.spec, _SPEC / "template" / "spec")
+    template = obj.document["spec"].get("template") or {}
+    yield from check_pod_details(template.get("spec") or {}, _SPEC / "template" / "spec")
 
 
 def _check_role(obj: Partial[Any]) -> Iterator[FieldError]:

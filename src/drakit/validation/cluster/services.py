@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from drakit.api import Partial
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, forbidden, invalid, required
-from drakit.validation.cluster.documentrules import (
+from drakit.validation.fields.documentrules import (
+    NO_RANGE,
     check_address,
     check_label_values,
     check_name,
@@ -17,6 +18,7 @@ from drakit.validation.cluster.documentrules import (
     check_port_or_name,
     check_protocol,
     check_words,
+    parse_range,
 )
 
 _SPEC = Path("spec")
@@ -32,7 +34,10 @@ def check_service(obj: Partial[Any]) -> Iterator[FieldError]:
         yield required(_SPEC / "ports")
     if kind == "ExternalName":
         name = str(spec.get("externalName") or "").removesuffix(".")
-        yield from check_name(name, names.check_dns_subdomain, _SPEC / "externalName")
+        if not name:
+            yield required(_SPEC / "externalName")
+        else:
+            yield from check_name(name, names.check_dns_subdomain, _SPEC / "externalName")
     for index, port in enumerate(ports):
         yield from _check_service_port(port, (_SPEC / "ports")[index], named=len(ports) > 1)
     named = [((_SPEC / "ports")[at] / "name", each["name"]) for at, each in enumerate(ports) if each.get("name")]
@@ -46,8 +51,71 @@ def check_service(obj: Partial[Any]) -> Iterator[FieldError]:
         for index, port in enumerate(ports):
             if port.get("nodePort"):
                 yield forbidden((_SPEC / "ports")[index] / "nodePort", "may not be used when `type` is 'ClusterIP'")
+    yield from _check_twice(ports)
+    yield from _check_balancer(spec, kind)
+    yield from _check_traffic(spec, kind)
+    yield from _check_families(spec)
+    yield from _check_addresses(spec)
     if spec.get("internalTrafficPolicy") is not None:
         yield from check_words(spec["internalTrafficPolicy"], ("Cluster", "Local"), _SPEC / "internalTrafficPolicy")
+
+
+def _check_twice(ports: Sequence[Mapping[str, Any]]) -> Iterator[FieldError]:
+    """A port is known by its protocol and number; the rest is shown empty."""
+    nothing = {"AppProtocol": None, "TargetPort": 0, "NodePort": 0}
+    shown = [
+        {"Name": "", "Protocol": each.get("protocol") or "TCP", "AppProtocol": None, "Port": each.get("port") or 0,
+         **nothing}
+        for each in ports
+    ]  # fmt: skip
+    yield from check_once(((_SPEC / "ports")[at], each) for at, each in enumerate(shown))
+
+
+def _check_addresses(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    first, every = spec.get("clusterIP") or "", list(spec.get("clusterIPs") or ())
+    if every and not first:
+        yield invalid(_SPEC / "clusterIPs", every, "must be empty when `clusterIP` is not specified")
+    elif every and every[0] != first:
+        yield invalid(_SPEC / "clusterIPs", every, "first value must match `clusterIP`")
+
+
+def _check_traffic(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
+    policy, where = spec.get("externalTrafficPolicy"), _SPEC / "externalTrafficPolicy"
+    reached = kind in ("LoadBalancer", "NodePort") or (kind in _TYPES and spec.get("externalIPs"))
+    if policy is not None and not reached:
+        yield invalid(where, policy, "may only be set for externally-accessible services")
+    elif policy is not None:
+        yield from check_words(policy, ("Cluster", "Local"), where)
+    nearness = spec.get("trafficDistribution")
+    if nearness is not None:
+        known = ("PreferClose", "PreferSameZone", "PreferSameNode")
+        yield from check_words(nearness, known, _SPEC / "trafficDistribution")
+
+
+def _check_balancer(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
+    other = "may only be used when `type` is 'LoadBalancer'"
+    ranges, where = spec.get("loadBalancerSourceRanges") or (), _SPEC / "LoadBalancerSourceRanges"
+    if ranges and kind != "LoadBalancer":
+        yield forbidden(where, other)
+    elif ranges:
+        for index, text in enumerate(ranges):
+            if parse_range(text) is None:
+                yield invalid(where[index], text, NO_RANGE)
+    for field in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
+        if spec.get(field) is not None and kind != "LoadBalancer":
+            yield forbidden(_SPEC / field, other)
+    if spec.get("loadBalancerClass") is not None and kind == "LoadBalancer":
+        yield from check_name(spec["loadBalancerClass"], names.check_label_key, _SPEC / "loadBalancerClass")
+
+
+def _check_families(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    policy, families = spec.get("ipFamilyPolicy"), spec.get("ipFamilies") or ()
+    if policy is not None:
+        known = ("PreferDualStack", "RequireDualStack", "SingleStack")
+        yield from check_words(policy, known, _SPEC / "ipFamilyPolicy")
+    for index, family in enumerate(families):
+        yield from check_words(family, ("IPv4", "IPv6"), (_SPEC / "ipFamilies")[index])
+    yield from check_once(((_SPEC / "ipFamilies")[at], family) for at, family in enumerate(families))
 
 
 def _check_service_port(port: Mapping[str, Any], path: Path, *, named: bool) -> Iterator[FieldError]:
@@ -58,8 +126,9 @@ def _check_service_port(port: Mapping[str, Any], path: Path, *, named: bool) -> 
         yield from check_name(name, names.check_dns_label, path / "name")
     yield from check_port(port.get("port"), path / "port")
     yield from check_protocol(port.get("protocol") or "TCP", path / "protocol")
-    if port.get("targetPort"):
-        yield from check_port_or_name(port["targetPort"], path / "targetPort")
+    yield from check_port_or_name(port.get("targetPort") or port.get("port") or 0, path / "targetPort")
+    if port.get("appProtocol") is not None:
+        yield from check_name(port["appProtocol"], names.check_label_key, path / "appProtocol")
 
 
 def _check_affinity(spec: Mapping[str, Any]) -> Iterator[FieldError]:

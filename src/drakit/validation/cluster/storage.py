@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from posixpath import normpath
 from typing import Any
 
 from drakit.api import Partial
-from drakit.api.objects.plain import Plain
+from drakit.api.objects.plain import Plain, from_plain
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
-from drakit.validation.cluster.documentrules import (
+from drakit.base.nodeselectors import NodeSelector
+from drakit.base.quantity import Quantity
+from drakit.validation.fields.documentrules import (
     check_name,
     check_not_negative,
     check_once,
@@ -17,17 +20,13 @@ from drakit.validation.cluster.documentrules import (
     check_selector_labels,
     check_words,
 )
+from drakit.validation.fields.nodeselectors import check_node_selector
+from drakit.validation.fields.volumeclaims import NOT_POSITIVE, check_access, check_claim_spec, check_mode_and_class
+from drakit.validation.fields.volumesources import check_sources
 
 _SPEC = Path("spec")
-_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-_MODES = ("Block", "Filesystem")
+_RECYCLE = "Recycle"
 _SHORTEST_TOKEN, _SHORTEST_UPDATE = 600, 10
-_BESIDE_SOURCES = frozenset(
-    (
-        "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName", "mountOptions",
-        "volumeMode", "nodeAffinity", "volumeAttributesClassName",
-    )
-)  # fmt: skip
 
 
 def _spec(obj: Partial[Any]) -> Plain:
@@ -35,63 +34,60 @@ def _spec(obj: Partial[Any]) -> Plain:
     return found
 
 
-def _check_access(spec: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
-    modes = spec.get("accessModes") or ()
-    if not modes:
-        yield required(path / "accessModes", "at least 1 access mode is required")
-    for mode in modes:
-        if mode not in _ACCESS_MODES:
-            yield not_supported(path / "accessModes", mode, _ACCESS_MODES)
-
-
-def _check_mode_and_class(spec: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
-    if spec.get("storageClassName"):
-        yield from check_name(spec["storageClassName"], names.check_dns_subdomain, path / "storageClassName")
-    if spec.get("volumeMode") is not None:
-        yield from check_words(spec["volumeMode"], _MODES, path / "volumeMode")
-
-
 def check_volume(obj: Partial[Any]) -> Iterator[FieldError]:
     spec = _spec(obj)
-    yield from _check_access(spec, _SPEC)
-    if not spec.get("capacity"):
-        yield required(_SPEC / "capacity")
-    elif set(spec["capacity"]) != {"storage"}:
-        yield not_supported(_SPEC / "capacity", ", ".join(spec["capacity"]), ("storage",))
-    sources = [name for name in spec if name not in _BESIDE_SOURCES]
-    if not sources:
-        yield required(_SPEC, "must specify a volume type")
-    for extra in sources[1:]:
-        yield forbidden(_SPEC / extra, "may not specify more than 1 volume type")
+    if not spec.get("accessModes"):
+        yield required(_SPEC / "accessModes")
+    yield from check_access(spec, _SPEC)
+    yield from _check_capacity(spec.get("capacity") or {}, _SPEC / "capacity")
     policy = spec.get("persistentVolumeReclaimPolicy") or "Retain"
-    yield from check_words(policy, ("Delete", "Recycle", "Retain"), _SPEC / "persistentVolumeReclaimPolicy")
-    yield from _check_mode_and_class(spec, _SPEC)
+    yield from check_words(policy, ("Delete", _RECYCLE, "Retain"), _SPEC / "persistentVolumeReclaimPolicy")
+    yield from _check_affinity(spec.get("nodeAffinity"), _SPEC / "nodeAffinity")
+    yield from check_sources(spec, obj.view.metadata.name, _SPEC)
+    host = (spec.get("hostPath") or {}).get("path") or ""
+    if host.startswith("/") and normpath(host).strip("/") == "" and policy == _RECYCLE:
+        detail = "may not be 'recycle' for a hostPath mount of '/'"
+        yield forbidden(_SPEC / "persistentVolumeReclaimPolicy", detail)
+    yield from check_mode_and_class(spec, _SPEC)
+    yield from _check_attributes(spec, _SPEC)
+
+
+def _check_capacity(capacity: Mapping[str, str], path: Path) -> Iterator[FieldError]:
+    if not capacity:
+        yield required(path)
+    if set(capacity) != {"storage"}:
+        yield not_supported(path, capacity or None, ("storage",))
+    for name, text in capacity.items():
+        amount = Quantity.parse(text)
+        if amount.value < 0:
+            yield invalid(path.key(name), amount.value, "must be a valid resource quantity")
+        if amount.sign <= 0:
+            yield invalid(path.key(name), text, NOT_POSITIVE)
+
+
+def _check_affinity(affinity: Mapping[str, Any] | None, path: Path) -> Iterator[FieldError]:
+    if affinity is None:
+        return
+    if affinity.get("required") is None:
+        yield required(path / "required", "must specify required node constraints")
+    else:
+        yield from check_node_selector(from_plain(NodeSelector, affinity["required"]), path / "required")
+
+
+def _check_attributes(spec: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
+    name, where = spec.get("volumeAttributesClassName"), path / "volumeAttributesClassName"
+    if name is None:
+        return
+    if not name:
+        yield required(where, "an empty string is disallowed")
+    else:
+        yield from check_name(name, names.check_dns_subdomain, where)
+    if spec.get("csi") is None:
+        yield required(path / "csi", "has to be specified when using volumeAttributesClassName")
 
 
 def check_volume_claim(obj: Partial[Any]) -> Iterator[FieldError]:
     yield from check_claim_spec(_spec(obj), _SPEC)
-
-
-def check_claim_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
-    """A claim of its own, or the template of one."""
-    yield from check_selector_labels(spec.get("selector"), path / "selector")
-    yield from _check_access(spec, path)
-    if "storage" not in ((spec.get("resources") or {}).get("requests") or {}):
-        yield required((path / "resources").key("storage"))
-    yield from _check_mode_and_class(spec, path)
-    for field in ("dataSource", "dataSourceRef"):
-        if spec.get(field) is not None:
-            yield from _check_source(spec[field], path / field)
-
-
-def _check_source(source: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
-    yield from check_present(source.get("name"), path / "name")
-    yield from check_present(source.get("kind"), path / "kind")
-    group, kind = source.get("apiGroup") or "", source.get("kind")
-    if group:
-        yield from check_name(group, names.check_dns_subdomain, path / "apiGroup")
-    elif kind and kind != "PersistentVolumeClaim":
-        yield invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
 
 
 def check_storage_class(obj: Partial[Any]) -> Iterator[FieldError]:

@@ -11,21 +11,27 @@ from drakit.api.objects.plain import from_plain
 from drakit.api.objects.pods import PodTemplateSpec
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, invalid, not_supported, required
-from drakit.validation.cluster.documentrules import check_name, check_not_negative, check_words
-from drakit.validation.cluster.storage import check_claim_spec
+from drakit.validation.cluster.podselectors import check_pod_selector
+from drakit.validation.fields.documentrules import check_name, check_not_negative, check_words
 from drakit.validation.fields.metadata import check_labels
+from drakit.validation.fields.volumeclaims import check_claim_spec
+from drakit.validation.pods.details import check_pod_details
 from drakit.validation.pods.spec import check_pod_spec
 
 _SPEC = Path("spec")
 _MISMATCH = "`selector` does not match template `labels`"
 
 
-def _check_template(template: PodTemplateSpec, path: Path, *, labels: str = "metadata.labels") -> Iterator[FieldError]:
+def _check_template(
+    document: Mapping[str, Any], path: Path, *, labels: str = "metadata.labels"
+) -> Iterator[FieldError]:
+    template = from_plain(PodTemplateSpec, document)
     where = path
     for part in labels.split("."):
         where = where / part
     yield from check_labels(template.metadata.labels, where)
     yield from check_pod_spec(template.spec, path / "spec")
+    yield from check_pod_details(document.get("spec") or {}, path / "spec")
 
 
 def _check_restarts(template: PodTemplateSpec, path: Path) -> Iterator[FieldError]:
@@ -36,36 +42,33 @@ def _check_restarts(template: PodTemplateSpec, path: Path) -> Iterator[FieldErro
 
 def check_stateful_set(obj: Partial[Any]) -> Iterator[FieldError]:
     view, spec = from_plain(ReplicaSet, obj.document).spec, obj.document.get("spec") or {}
-    labels = view.template.metadata.labels
-    yield from check_not_negative(spec, _SPEC, "replicas", "minReadySeconds", "revisionHistoryLimit")
+    yield from check_not_negative(spec, _SPEC, "replicas", "minReadySeconds")
     if spec.get("serviceName"):
         yield from check_name(spec["serviceName"], names.check_dns_label, _SPEC / "serviceName")
     yield from _check_stateful_policies(spec)
-    if view.selector is None:
-        yield required(_SPEC / "selector")
-    elif not (view.selector.match_labels or view.selector.match_expressions):
-        yield invalid(_SPEC / "selector", {}, "empty selector is invalid for statefulset")
-    elif any(labels.get(key) != value for key, value in view.selector.match_labels.items()):
-        yield invalid(_SPEC / "template" / "metadata" / "labels", dict(labels) or None, _MISMATCH)
+    yield from check_pod_selector(spec, _SPEC, "statefulset", malformed="")
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
         yield from _check_claim_template(claim, (_SPEC / "volumeClaimTemplates")[index])
-    yield from _check_template(view.template, _SPEC / "template")
+    yield from _check_template(spec.get("template") or {}, _SPEC / "template", labels="labels")
     yield from _check_restarts(view.template, _SPEC / "template")
 
 
 def _check_stateful_policies(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     management = spec.get("podManagementPolicy") or "OrderedReady"
-    yield from check_words(management, ("OrderedReady", "Parallel"), _SPEC / "podManagementPolicy")
+    if management not in ("OrderedReady", "Parallel"):
+        yield invalid(_SPEC / "podManagementPolicy", management, "must be 'OrderedReady' or 'Parallel'")
     strategy = spec.get("updateStrategy") or {}
     rolling = strategy.get("rollingUpdate") or {}
-    yield from check_words(
-        strategy.get("type") or "RollingUpdate", ("OnDelete", "RollingUpdate"), _SPEC / "updateStrategy" / "type"
-    )
+    kind = strategy.get("type") or "RollingUpdate"
+    if kind not in ("OnDelete", "RollingUpdate"):
+        partition = {"Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable")}
+        shown = {"Type": kind, "RollingUpdate": partition if rolling else None}
+        yield invalid(_SPEC / "updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
     yield from check_not_negative(rolling, _SPEC / "updateStrategy" / "rollingUpdate", "partition", "maxUnavailable")
     yield from check_not_negative(spec.get("ordinals") or {}, _SPEC / "ordinals", "start")
     for field, value in (spec.get("persistentVolumeClaimRetentionPolicy") or {}).items():
         where = _SPEC / "persistentVolumeClaimRetentionPolicy" / field
-        yield from check_words(value, ("Delete", "Retain"), where)
+        yield from check_words(value, ("Retain", "Delete"), where)
 
 
 def _check_claim_template(claim: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
@@ -90,13 +93,12 @@ def check_replication_controller(obj: Partial[Any]) -> Iterator[FieldError]:
     labels = template.metadata.labels
     if any(labels.get(key) != value for key, value in (spec.get("selector") or {}).items()):
         yield invalid(_SPEC / "template" / "metadata" / "labels", dict(labels) or None, _MISMATCH)
-    yield from _check_template(template, _SPEC / "template", labels="labels")
+    yield from _check_template(spec["template"], _SPEC / "template", labels="labels")
     yield from _check_restarts(template, _SPEC / "template")
 
 
 def check_pod_template(obj: Partial[Any]) -> Iterator[FieldError]:
-    template = from_plain(PodTemplateSpec, obj.document.get("template") or {})
-    yield from _check_template(template, Path("template"), labels="labels")
+    yield from _check_template(obj.document.get("template") or {}, Path("template"), labels="labels")
 
 
 def check_revision(obj: Partial[Any]) -> Iterator[FieldError]:

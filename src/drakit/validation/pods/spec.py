@@ -1,7 +1,7 @@
 """Pods: the fields that concern resources, claims and scheduling, and what may change of a pod's spec.
 
 In:  a pod as its document with a view of it.
-Out: errors for what drakit reads. Fields that only a container runtime reads pass unseen.
+Out: errors for what drakit reads; `details` has those of what only others read.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from drakit.validation.fields.metadata import check_form, check_labels, check_me
 from drakit.validation.fields.names import check_label, check_label_key, check_label_value, check_subdomain
 from drakit.validation.fields.nodeselectors import check_node_selector, check_term
 from drakit.validation.pods.containers import check_containers
+from drakit.validation.pods.details import check_pod_details
 from drakit.validation.pods.podlevel import check_pod_level
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -73,6 +74,7 @@ def _check_spec(pod: Partial[Pod]) -> Iterator[FieldError]:
     text = SPECS.json_of(pod.view.spec)
     if len(text) > SHARED_SIZE or not _is_good(text):
         yield from check_pod_spec(pod.view.spec, _SPEC)
+    yield from check_pod_details(pod.document.get("spec") or {}, _SPEC, pod=pod.view.metadata.name)
 
 
 @lru_cache(maxsize=4096)
