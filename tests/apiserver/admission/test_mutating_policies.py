@@ -26,6 +26,7 @@ from tests.builders.documents import Plain, claim_document, document, pod_docume
 MAPS = "/api/v1/namespaces/default/configmaps"
 DENIED = "policy 'm' with binding 'm-b' denied request: "
 UNTYPED = f"{DENIED}error applying patch: failed to convert patch object to typed object: "
+DURATION = "google.protobuf.Duration"
 LABEL = 'Object{metadata: Object.metadata{labels: {"team": "gpu"}}}'
 MISPLACED = (
     'unexpected type name "Object.wrong", expected "Object.metadata", '
@@ -91,6 +92,8 @@ async def test_elements_of_lists_are_merged_by_their_keys() -> None:
     [
         ('[JSONPatch{op: "add", path: "/data/x", value: "y"}]', {"k": "v", "x": "y"}),
         ('[JSONPatch{op: "replace", path: "/data", value: {"z": "1"}}]', {"z": "1"}),
+        ('[JSONPatch{op: "add", path: "/data/k", value: b"xyz"}]', {"k": "eHl6"}),
+        ('[JSONPatch{op: "add", path: "/data/k", value: duration("1s")}]', {"k": "1s"}),
         ('[JSONPatch{op: "copy", from: "/data/k", path: "/data/l"}, JSONPatch{op: "remove", path: "/data/k"}]',
          {"l": "v"}),
         ('[JSONPatch{op: "move", from: "/data/k", path: "/data/m"}]', {"m": "v"}),
@@ -137,6 +140,8 @@ async def test_values_of_json_patches_are_objects_lists_and_numbers() -> None:
         ),
         (applied("Object{spec: Object.spec{x: 1}}"), 403, f"{UNTYPED}.spec: field not declared in schema"),
         (applied("Object{data: null}"), 403, f"{UNTYPED}.data: may not be null"),
+        (applied('Object{data: {"t": duration("1s")}}'), 403, f"{UNTYPED}.data.t: {DURATION} has no form in JSON"),
+        (applied('Object{binaryData: {"b": b"x"}}'), 403, f"{UNTYPED}.binaryData.b: bytes has no form in JSON"),
         (
             applied("Object{data: object.data.none}"), 403,
             f"{DENIED}expression 'Object{{data: object.data.none}}' resulted in error: no such key: none",
@@ -157,6 +162,14 @@ async def test_a_mutation_that_fails_refuses_the_request(mutation: Plain, code: 
         assert (answer.code, answer.message, answer.body["reason"]) == (code, message, "Invalid")
         assert answer.body["details"] == {"name": "c", "kind": "configmaps", "causes": [{"message": message}]}
         assert (await api.get(f"{MAPS}/c")).code == 404
+
+
+@on_loop
+async def test_a_result_that_cannot_be_read_is_an_error_in_the_words_of_the_decoder() -> None:
+    async with serving() as api:
+        answer = await sent(api, json_patched('[JSONPatch{op: "add", path: "/data/a", value: 5}]'))
+        why = "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"
+        assert (answer.code, answer.message) == (500, f"Internal error occurred: {why}")
 
 
 @on_loop

@@ -103,8 +103,8 @@ async def test_a_node_that_dies_in_the_middle_breaks_the_log_off(tmp_path: Path)
             "tailLines=-1&limitBytes=0",
             422,
             (
-                'PodLogOptions "web" is invalid: [limitBytes: Invalid value: 0: must be greater than 0, '
-                "tailLines: Invalid value: -1: must be greater than or equal to 0]"
+                'PodLogOptions "web" is invalid: [tailLines: Invalid value: -1: must be greater than or equal to 0, '
+                "limitBytes: Invalid value: 0: must be greater than 0]"
             ),
         ),
         (

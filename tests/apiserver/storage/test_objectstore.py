@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind, find_kind
+from drakit.apiserver.storage import objects as decoding
 from drakit.apiserver.storage.objects import storage_form
-from drakit.apiserver.storage.objectstore import SUPERSEDED, WARM_SECONDS, ObjectStore, key_of
+from drakit.apiserver.storage.objectstore import (
+    SUPERSEDED,
+    WARM_SECONDS,
+    KeyExists,
+    ObjectStore,
+    key_of,
+    prefix_of,
+)
 from drakit.base.clock import FakeClock
-from drakit.store import MemoryStore, Retention
+from drakit.store import MemoryStore, Retention, SQLiteStore
 from tests.apiserver.calls import on_loop
 from tests.builders.documents import claim_document
 
@@ -104,3 +116,44 @@ async def test_a_value_that_is_not_in_our_form_is_read_all_the_same() -> None:
         kept = await objects.get(kind, "default", "a")
         assert kept.encode("v1").startswith(b'{"kind":"ResourceClaim","apiVersion":"resource.k8s.io/v1","metadata":{')
         assert kept.name == "a"
+
+
+@on_loop
+async def test_a_watch_that_sees_a_durable_write_before_its_writer_has_the_document_of_the_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with await SQLiteStore.open(tmp_path / "store.db") as store:
+        objects = ObjectStore(store)
+        events = await store.watch(prefix_of(claims()), after=await store.revision())
+
+        def decode(_value: bytes) -> Plain:
+            raise AssertionError("decoded what its writer knows")
+
+        monkeypatch.setattr(decoding, "decode_document", decode)
+        for write in (
+            objects.create(claims(), "default", stored("a")),
+            objects.create(claims(), "default", stored("b")),
+        ):
+            writing = asyncio.create_task(write)
+            event = await anext(events)
+            assert event.record is not None
+            seen = objects.from_record(claims(), event.record)
+            assert not writing.done()
+            assert seen.document["metadata"]["resourceVersion"] == str(event.revision)
+            assert await writing is seen
+        changed = asyncio.create_task(objects.update(seen, {**seen.document, "status": {"n": 1}}))
+        event = await anext(events)
+        assert event.record is not None
+        assert objects.from_record(claims(), event.record).document["status"] == {"n": 1}
+        assert await changed is objects.from_record(claims(), event.record)
+        assert not objects._underway
+
+
+@on_loop
+async def test_a_write_that_fails_leaves_nothing_under_way() -> None:
+    async with MemoryStore() as store:
+        objects = ObjectStore(store)
+        await objects.create(claims(), "default", stored("a"))
+        with pytest.raises(KeyExists):
+            await objects.create(claims(), "default", stored("a"))
+        assert not objects._underway

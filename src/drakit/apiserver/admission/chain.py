@@ -33,8 +33,7 @@ UPSTREAM = frozenset(
         "ImagePolicyWebhook", "LimitPodHardAntiAffinityTopology", "NamespaceAutoProvision",
         "NamespaceExists", "NodeDeclaredFeatureValidator", "OwnerReferencesPermissionEnforcement",
         "PersistentVolumeClaimResize", "PodGroupProtection", "PodNodeSelector", "PodSecurity",
-        "PodTolerationRestriction", "PodTopologyLabels", "StorageObjectInUseProtection",
-        "TaintNodesByCondition",
+        "PodTolerationRestriction", "PodTopologyLabels",
     )
 )  # fmt: skip
 """Plugins of kube-apiserver that this server does not have. A flag may name them to disable them."""

@@ -20,12 +20,15 @@ from drakit.apiserver.admission.plugins.device_ownership import DeviceOwnership
 from drakit.apiserver.admission.plugins.limits import LimitRanger
 from drakit.apiserver.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from drakit.apiserver.admission.plugins.node_restriction import NodeRestriction
+from drakit.apiserver.admission.plugins.node_taints import TaintNodesByCondition
 from drakit.apiserver.admission.plugins.pod_groups import PodGroupWorkloadExists
 from drakit.apiserver.admission.plugins.pod_resize import PodResizeValidator
 from drakit.apiserver.admission.plugins.priority import Priority
 from drakit.apiserver.admission.plugins.quota import ResourceQuotas
 from drakit.apiserver.admission.plugins.runtime_class import RuntimeClasses
 from drakit.apiserver.admission.plugins.service_account import ServiceAccountAdmission
+from drakit.apiserver.admission.plugins.service_addresses import ServiceAddresses
+from drakit.apiserver.admission.plugins.storage_protection import StorageObjectInUseProtection
 from drakit.apiserver.admission.plugins.tolerations import DefaultTolerationSeconds
 from drakit.apiserver.admission.policies.mutating import MutatingAdmissionPolicies
 from drakit.apiserver.admission.policies.plugin import ValidatingAdmissionPolicies
@@ -54,8 +57,10 @@ def standard_plugins(
         NodeRestriction(objects),
         Priority(objects),
         DefaultTolerationSeconds(),
+        TaintNodesByCondition(),
         PodResizeValidator(),
         PodGroupWorkloadExists(objects),
+        StorageObjectInUseProtection(),
         RuntimeClasses(objects),
         CertificateApproval(authorizer),
         CertificateSigning(authorizer),
@@ -63,6 +68,7 @@ def standard_plugins(
         DeviceOwnership(objects),
         MutatingAdmissionPolicies(objects, worker, authorizer, clock),
         MutatingWebhooks(objects, caller, new_uid, worker, authorizer, clock),
+        ServiceAddresses(objects, random),
         ValidatingAdmissionPolicies(objects, worker, authorizer),
         ValidatingWebhooks(objects, caller, new_uid, worker, authorizer),
         ResourceQuotas(objects),

@@ -52,14 +52,25 @@ class NodeClient:
         self._verifying = self._context()
 
     async def ask(
-        self, address: NodeAddress, method: str, target: str, headers: Mapping[str, str], *, verify: bool = True
+        self,
+        address: NodeAddress,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        *,
+        verify: bool = True,
+        tls: bool = True,
+        body: bytes = b"",
     ) -> NodeResponse:
-        """The caller closes the answer. Raise NodeUnreachable."""
-        context = self._verifying if verify else self._trusting
+        """The caller closes the answer. Raise NodeUnreachable.
+
+        Without `tls` the connection is plain: so are most ports of pods.
+        """
+        context = (self._verifying if verify else self._trusting) if tls else None
         about = f'node "{address.node}" at {address}'
         try:
             async with self._deadline(ANSWER_SECONDS):
-                return await _exchange(address, context, _head(address, method, target, headers))
+                return await _exchange(address, context, _head(address, method, target, headers, body) + body)
         except TimeoutError:
             why = f"no answer within {ANSWER_SECONDS:.0f} s"
         except ssl.SSLCertVerificationError as error:
@@ -170,9 +181,9 @@ class NodeResponse:
         self._complete = True
 
 
-async def _exchange(address: NodeAddress, context: ssl.SSLContext, head: bytes) -> NodeResponse:
+async def _exchange(address: NodeAddress, context: ssl.SSLContext | None, head: bytes) -> NodeResponse:
     reader, writer = await asyncio.open_connection(
-        address.host, address.port, ssl=context, server_hostname=address.host
+        address.host, address.port, ssl=context, server_hostname=address.host if context else None
     )
     # A node that is gone says nothing: the kernel finds out.
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -187,10 +198,10 @@ async def _exchange(address: NodeAddress, context: ssl.SSLContext, head: bytes) 
     return answer
 
 
-def _head(address: NodeAddress, method: str, target: str, headers: Mapping[str, str]) -> bytes:
+def _head(address: NodeAddress, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
     given = {"host": str(address), "user-agent": "drakit", **headers}
-    if method == "POST":
-        given["content-length"] = "0"
+    if method == "POST" or body:
+        given["content-length"] = str(len(body))
     for name, value in given.items():
         if not (name + value).isprintable():
             raise UsageError(f"header {name!r} has characters that no header has")

@@ -23,7 +23,7 @@ _PATCHES = (
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
 )
-_STREAMED = ("attach", "exec", "portforward")
+_STREAMED = ("attach", "exec", "portforward", "proxy")
 METHODS = ("get", "put", "post", "delete", "patch")
 _METHODS = {"get": "get", "update": "put", "patch": "patch", "create": "post", "delete": "delete"}
 

@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 from drakit.api.exchange import JSON, BodyReader, Content, Raw, Request, Response, StatusContent, User
 from drakit.api.registry import deprecation
 from drakit.apiserver import metrics
-from drakit.apiserver.admission.criteria.worker import Worker
+from drakit.apiserver.admission.criteria.worker import FLOW, Worker
 from drakit.apiserver.auth import authorization
 from drakit.apiserver.auth.audit import AuditLog, Trail
 from drakit.apiserver.auth.authentication import ANONYMOUS, Authentication
@@ -201,6 +201,7 @@ class Server:
         self, request: Request, info: RequestInfo, user: User, warnings: list[str], trail: Trail
     ) -> Response:
         """Give each request its turn, before it costs anything. Health and discovery are always answered."""
+        FLOW.set(user.name)
         # Watches last for hours: counted, they would use up the limit.
         if info.verb == "watch" or not info.resource:
             return await self._authorized(request, info, user, warnings, trail)

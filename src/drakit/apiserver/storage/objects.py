@@ -259,8 +259,10 @@ class StoredObject:
     def _spliced(self) -> bytes:
         head = head_of(self.kind, self.kind.internal) + _METADATA
         # A value that somebody else wrote may begin in another way: then it is decoded and encoded again.
-        if not self._value.startswith(head) or not self.revision:
+        if not self._value.startswith(head):
             return self._converted(self.kind.internal)
+        if not self.revision:  # of a dry run
+            return _METADATA + self._value[len(head) :]
         return b'%b"resourceVersion":"%d",%b' % (_METADATA, self.revision, self._value[len(head) :])
 
     def _converted(self, version: str) -> bytes:

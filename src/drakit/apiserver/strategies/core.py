@@ -20,6 +20,7 @@ class NamespaceStrategy(KindStrategy):
     has_status = True
     status_metadata = True
     extra_fields = dotted("status.phase")
+    select_namespace = False
     unselectable = UNSUPPORTED
 
     def prepare_create(self, new: Plain) -> None:
@@ -44,6 +45,7 @@ class NodeStrategy(KindStrategy):
 
     status_metadata = True
     extra_fields = dotted("spec.unschedulable")
+    select_namespace = False
     unselectable = UNSUPPORTED
 
     def prepare_update(self, new: Plain, old: Mapping[str, Any]) -> None:
@@ -75,6 +77,7 @@ class EventStrategy(KindStrategy):
 
 class SecretStrategy(KindStrategy):
     extra_fields = dotted("type")
+    unselectable = UNSUPPORTED
 
     def prepare_create(self, new: Plain) -> None:
         _fold_texts(new)
@@ -92,7 +95,6 @@ def _fold_texts(secret: Plain) -> None:
 
 
 class ServiceAccountStrategy(KindStrategy):
-    unconditional = False
     returns_deleted = True
 
 
@@ -107,16 +109,33 @@ class ServiceStrategy(KindStrategy):
     has_status = True
     status_metadata = True
     extra_fields = dotted("spec.clusterIP", "spec.type")
+    unselectable = UNSUPPORTED
 
     def warnings(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:
         given = new["spec"].get("externalIPs")
         if given and (old is None or given != old["spec"].get("externalIPs")):
             yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+        if new["spec"].get("trafficDistribution") == "PreferClose":
+            yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
 
 
 class LeaseStrategy(KindStrategy):
+    """Who is elected is not coordinated by the server: what asks for that is dropped, as by default upstream."""
+
     create_on_update = True
     unconditional = False
+
+    def prepare_create(self, new: Plain) -> None:
+        _drop_coordination(new)
+
+    def prepare_update(self, new: Plain, old: Mapping[str, Any]) -> None:  # noqa: ARG002
+        _drop_coordination(new)
+
+
+def _drop_coordination(lease: Plain) -> None:
+    spec = lease.get("spec") or {}
+    if "strategy" in spec or "preferredHolder" in spec:
+        lease["spec"] = {name: value for name, value in spec.items() if name not in ("strategy", "preferredHolder")}
 
 
 class RoleStrategy(KindStrategy):

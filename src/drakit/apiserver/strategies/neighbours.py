@@ -12,6 +12,8 @@ from drakit.base import names
 _NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
 _UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _UID_LABEL = _UID_LABELS[1]
+_COPIED = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
+_VANISHED = ("cephfs", "rbd")
 
 
 class OwnStatusStrategy(KindStrategy):
@@ -48,6 +50,7 @@ class JobStrategy(WorkloadControllerStrategy):
         "set propagationPolicy=Orphan to suppress this warning"
     )
     extra_fields = dotted("status.successful")
+    unselectable = 'field label "{name}" not supported for Job'
 
     def prepare_create(self, new: Plain) -> None:
         super().prepare_create(new)
@@ -99,9 +102,22 @@ class CronJobStrategy(WorkloadControllerStrategy):
         yield from _name_warnings(new, old)
 
 
+class StatefulSetStrategy(WorkloadControllerStrategy):
+    """How many pods may be missing during an update is a field behind a gate that is off by default upstream."""
+
+    def prepare_create(self, new: Plain) -> None:
+        super().prepare_create(new)
+        strategy = new["spec"].get("updateStrategy") or {}
+        rolling = strategy.get("rollingUpdate") or {}
+        if "maxUnavailable" in rolling:
+            kept = {name: value for name, value in rolling.items() if name != "maxUnavailable"}
+            new["spec"] = {**new["spec"], "updateStrategy": {**strategy, "rollingUpdate": kept}}
+
+
 class ReplicationControllerStrategy(WorkloadControllerStrategy):
     orphans_dependents = True
     extra_fields = dotted("status.replicas")
+    unselectable = "field label not supported: {name}"
 
     def fields(self, document: Mapping[str, Any]) -> dict[str, str]:
         found = super().fields(document)
@@ -181,6 +197,17 @@ class VolumeStrategy(KindStrategy):
         created = new["metadata"].get("creationTimestamp")
         new["status"] = {"phase": "Pending", "lastPhaseTransitionTime": created}
 
+    def warnings(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:  # noqa: ARG002
+        spec = new["spec"]
+        if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+            yield (
+                "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. "
+                "Instead, the recommended approach is to use dynamic provisioning."
+            )
+        for source in _VANISHED:
+            if spec.get(source) is not None:
+                yield f"spec.{source}: deprecated in v1.28, non-functional in v1.31+"
+
     def prepare(self, subresource: str, new: Plain, old: Mapping[str, Any], now: str) -> None:
         super().prepare(subresource, new, old, now)
         status, before = new.get("status") or {}, old.get("status") or {}
@@ -190,10 +217,26 @@ class VolumeStrategy(KindStrategy):
 
 
 class VolumeClaimStrategy(OwnStatusStrategy):
+    """What a volume is filled from may be said in an older and in a newer field: both say it in the end."""
+
     returns_deleted = True
 
     def prepare_create(self, new: Plain) -> None:
         new["status"] = {"phase": "Pending"}
+        new["spec"] = _with_both_sources(new["spec"])
+
+
+def _with_both_sources(spec: Mapping[str, Any]) -> Plain:
+    older, newer = spec.get("dataSource"), spec.get("dataSourceRef")
+    if older is not None and (older.get("kind"), older.get("apiGroup") or "") not in _COPIED:
+        # The older field is for these two kinds, and was always silent about others.
+        older = None
+    kept = {name: value for name, value in spec.items() if name != "dataSource"}
+    if older is not None and newer is None:
+        return {**kept, "dataSource": older, "dataSourceRef": {"apiGroup": None, **older}}
+    if newer is not None and older is None and not newer.get("namespace"):
+        return {**kept, "dataSource": newer}
+    return {**kept, "dataSource": older} if older is not None else kept
 
 
 class APIServiceStrategy(KindStrategy):
@@ -223,6 +266,8 @@ class SigningRequestStrategy(KindStrategy):
     has_status = True
     status_metadata = True
     extra_fields = dotted("spec.signerName")
+    select_namespace = False
+    unselectable = "field label not supported: {name}"
 
     def set_requester(self, new: Plain, user: str, uid: str, groups: tuple[str, ...], extra: Mapping[str, Any]) -> None:
         asked = {"username": user, "uid": uid, "groups": list(groups), "extra": {k: list(v) for k, v in extra.items()}}
@@ -270,7 +315,7 @@ def _stamped(condition: Plain, before: Any, now: str) -> Plain:
 STRATEGIES: Mapping[tuple[str, str], type[KindStrategy]] = {
     ("batch", "Job"): JobStrategy,
     ("batch", "CronJob"): CronJobStrategy,
-    ("apps", "StatefulSet"): WorkloadControllerStrategy,
+    ("apps", "StatefulSet"): StatefulSetStrategy,
     ("", "ReplicationController"): ReplicationControllerStrategy,
     ("", "PodTemplate"): PodTemplateStrategy,
     ("", "LimitRange"): CreatedByUpdateStrategy,

@@ -84,11 +84,6 @@ def _csi_driver(item: Plain, _now: datetime) -> list[Any]:
     ]  # fmt: skip
 
 
-def _capacity(item: Plain, _now: datetime) -> list[Any]:
-    capacity = item.get("capacity")
-    return [_metadata(item).get("name", ""), item.get("storageClassName", ""), UNSET if capacity is None else capacity]
-
-
 def _signing_request(item: Plain, now: datetime) -> list[Any]:
     metadata, spec = _metadata(item), spec_of(item)
     seconds = spec.get("expirationSeconds")
@@ -108,7 +103,6 @@ def _signing_state(item: Plain) -> str:
 STORAGE_CELLS: Mapping[str, Cells] = {
     "CSIDriver": named(_csi_driver),
     "CSINode": named(lambda item, _: [len(spec_of(item).get("drivers") or ())]),
-    "CSIStorageCapacity": _capacity,
     "CertificateSigningRequest": _signing_request,
     "PersistentVolume": named(_volume, wide=_mode),
     "PersistentVolumeClaim": named(_volume_claim, wide=_mode),

@@ -35,12 +35,13 @@ from drakit.apiserver.nodes import (
     address_of,
 )
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
+from drakit.apiserver.verbs.proxy import PROXY, Proxy
 from drakit.base import status
 from drakit.base.status import StatusDetails
 
 LOG = "log"
 UPGRADED = ("attach", "exec", "portforward")
-SUBRESOURCES = (LOG, *UPGRADED)
+SUBRESOURCES = (LOG, PROXY, *UPGRADED)
 
 _ASKED = ("upgrade", "sec-websocket-key", "sec-websocket-version", "x-stream-protocol-version")
 _ANSWERED = ("upgrade", "sec-websocket-accept", "sec-websocket-protocol", "x-stream-protocol-version")
@@ -54,6 +55,7 @@ class Connector:
         self._context = context
         self._nodes = nodes
         self._node_kind = lookup("nodes")
+        self._proxy = Proxy(context, nodes)
 
     async def log(self, call: ApiCall) -> tuple[Response, NodeBody]:
         """The log of a container. The body is to be closed."""
@@ -68,6 +70,11 @@ class Connector:
             raise await _refused(answer, call)
         body = NodeBody(answer)
         return Response(content=body, content_type="text/plain"), body
+
+    async def proxy(self, call: ApiCall) -> tuple[Response, NodeBody]:
+        """What a node, a pod or a service answers to the rest of the path. The body is to be closed."""
+        await self._admit(call)
+        return await self._proxy.pass_on(call)
 
     async def upgrade(self, call: ApiCall) -> tuple[Response, NodeTunnel]:
         """Join the client with the node. The tunnel is to be closed."""
@@ -132,6 +139,8 @@ class Connector:
 
 def _options_document(call: ApiCall) -> Plain:
     """Fields that are false or empty are left out, as on the wire."""
+    if call.subresource == PROXY:
+        return {}
     if call.subresource == "portforward":
         ports = parse_ports(call.request.query, "ports")
         return {"ports": list(ports)} if ports else {}

@@ -30,6 +30,7 @@ from drakit.apiserver.verbs.create import create
 from drakit.apiserver.verbs.delete import delete, delete_found
 from drakit.apiserver.verbs.evict import evict
 from drakit.apiserver.verbs.patch import patch
+from drakit.apiserver.verbs.proxy import PROXY
 from drakit.apiserver.verbs.read import collect, get, list_objects
 from drakit.apiserver.verbs.representation import Presenter
 from drakit.apiserver.verbs.reviews import KINDS as REVIEWS
@@ -82,13 +83,17 @@ class Resources:
         }
 
     async def handle(self, call: ApiCall) -> Response:
+        if call.subresource in connect.SUBRESOURCES:
+            # What comes from there has a form of its own.
+            return await self._connect(call)
         protobuf = has_message(call.target.group_version, call.kind.kind)
         wanted = negotiate(call.request.headers.get("accept", ""), protobuf=protobuf)
-        presenter = Presenter(call, wanted, self._context.now)
+        presenter = Presenter(call, wanted, self._context)
+        return await presenter.finished(await self._handled(call, presenter))
+
+    async def _handled(self, call: ApiCall, presenter: Presenter) -> Response:
         if call.kind.kind in REVIEWS:
             return await self._review(call, presenter)
-        if call.subresource in connect.SUBRESOURCES:
-            return await self._connect(call)
         # A subresource that is written like its object (`status`, `resize`) has no handler of its own.
         handler = self._subresources.get(call.subresource) or self._verbs.get(call.target.verb)
         if handler is None:
@@ -204,8 +209,11 @@ class Resources:
         """These lead to the pod's node; a server that was not told how to reach nodes has none."""
         if self._connector is None:
             await self._context.objects.get(call.kind, call.namespace, call.name)
-            raise unavailable(f"{call.subresource} of pod {call.name!r} is not available: no node serves it")
-        join = self._connector.log if call.subresource == connect.LOG else self._connector.upgrade
+            noun = call.kind.singular
+            raise unavailable(f"{call.subresource} of {noun} {call.name!r} is not available: no node serves it")
+        join = {connect.LOG: self._connector.log, PROXY: self._connector.proxy}.get(
+            call.subresource, self._connector.upgrade
+        )
         response, stream = await join(call)
         self._node_streams.add(stream)
         ended = self._metrics.stream_opened(call.kind.group, call.version, f"{call.kind.plural}/{call.subresource}")

@@ -31,7 +31,7 @@ BOOKMARK_SECONDS = 60.0
 LONGEST_SECONDS = 3600.0
 SHORTEST_DEFAULT = 1800.0
 INITIAL_END = "k8s.io/initial-events-end"
-_BATCH = 500
+_BATCH = 512
 """Initial objects sent in one piece, as JSON that is there already."""
 _ENCODED_TOGETHER = 50
 """Initial objects sent in one piece that have to be encoded, which takes about 40 µs for a pod."""
@@ -116,7 +116,7 @@ class ObjectStream(EventStream):
             page = records[start : start + _LOOKED_AT_TOGETHER]
             some = [self._objects.from_record(self.kind, record) for record in page]
             self._initial += [each for each in some if each.is_readable and self._selection.matches(each)]
-            if not self._selection.everything:
+            if not self._selection.everything or not (start + _LOOKED_AT_TOGETHER) % _BATCH:
                 await asyncio.sleep(0)
 
     async def lines(self) -> AsyncIterator[bytes]:
@@ -159,7 +159,9 @@ class ObjectStream(EventStream):
             if self._error is not None:
                 yield [self._failure(self._error)]
                 return
-            for batch in self._initial_batches():
+            for number, batch in enumerate(self._initial_batches()):
+                if number:  # the connection may take it all without waiting for anything
+                    await asyncio.sleep(0)
                 yield batch
             async for events in self._store_events():
                 if events:

@@ -116,7 +116,8 @@ def check_revision(call: ApiCall, old: StoredObject, new: Plain) -> bool:
         return True
     if not call.strategy.unconditional:
         error = fields.invalid(Path("metadata") / "resourceVersion", 0, "must be specified for an update")
-        raise ApiError(status.invalid(call.kind.kind, call.kind.group, call.name, [error]))
+        # Here Kubernetes names the resource, not the kind.
+        raise ApiError(status.invalid(call.kind.plural, call.kind.group, call.name, [error]))
     # Plugins and policies see the version that is changed, also if the client did not name it.
     new["metadata"]["resourceVersion"] = str(old.revision)
     return False
@@ -206,7 +207,7 @@ async def _store_new(context: ServerContext, call: ApiCall, change: ObjectChange
     # The store would find this out by itself; a dry run does not get there.
     if await objects.find(kind, namespace, change.name) is not None:
         raise ApiError(status.already_exists(kind.plural, kind.group, change.name))
-    return objects.dry_run(kind, namespace, new)
+    return await context.beside(call.size, objects.dry_run, kind, namespace, new)
 
 
 def _name_taken(call: ApiCall, name: str, *, generated: bool) -> ApiError:
@@ -297,7 +298,7 @@ async def _store_update(context: ServerContext, call: ApiCall, old: StoredObject
     if _unchanged(new, old.document):
         return old
     if dry_run:
-        return objects.dry_run(call.kind, call.namespace, new, old.revision)
+        return await context.beside(call.size, objects.dry_run, call.kind, call.namespace, new, old.revision)
     store = partial(
         objects.update, old, new, spaced_parameters=call.spaced_parameters, precomputed=precomputed_of(call, change)
     )

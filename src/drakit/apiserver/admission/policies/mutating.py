@@ -166,7 +166,7 @@ class MutatingAdmissionPolicies(AdmissionPlugin):
         try:
             document = completed(request.change, invocation.version, before, after, self._clock.now(), strict=True)
         except ApiError as error:
-            raise internal(error.status.message) from None
+            raise internal(_cause(error)) from None
         except IdentityChanged as error:
             raise Failure(str(error)) from None
         return replace(request, invocation.version, document)
@@ -174,6 +174,12 @@ class MutatingAdmissionPolicies(AdmissionPlugin):
     async def _values(self, invocation: _Invocation, request: AdmissionRequest) -> dict[str, object]:
         values = await request_values(self._objects, self._authorizer, request, invocation.version)
         return values | {"params": as_value(invocation.params)}
+
+
+def _cause(error: ApiError) -> str:
+    """What the decoder says, without the sentence that is put around it for a body."""
+    _, _, why = error.status.message.partition(" cannot be handled as a ")
+    return why.partition(": ")[2] or error.status.message
 
 
 def _note(policy: CompiledMutations, refusal: _Refusal, refusals: list[_Refusal]) -> None:

@@ -12,7 +12,14 @@ from typing import Any
 from drakit.api.objects.plain import Plain
 from drakit.apiserver.admission.criteria.evaluation import Conditions, compile_variables
 from drakit.apiserver.admission.criteria.expressions import BUDGET, Compiled, Declared, Evaluation, Failure
-from drakit.apiserver.admission.criteria.patchtypes import JSON_PATCHES, OBJECT, NotPlain, misplaced, plain_value
+from drakit.apiserver.admission.criteria.patchtypes import (
+    JSON_PATCHES,
+    OBJECT,
+    NotPlain,
+    misplaced,
+    plain_value,
+    typed_parts,
+)
 from drakit.apiserver.admission.criteria.registrations import MutatingPolicy, Mutation
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.patching.atoms import ATOMIC, Atom, ListAtom, MapAtom, atom_of
@@ -59,7 +66,8 @@ class Patch:
 def _merged(before: Plain, configuration: Value) -> Plain:
     applied = {**_plain_object(configuration), "apiVersion": before["apiVersion"], "kind": before["kind"]}
     atom = atom_of(before["apiVersion"], before["kind"])
-    if problems := [*problems_of(atom, applied), *((path, "may not be null") for path in _nulls(applied, ""))]:
+    problems = [*typed_parts(configuration, ""), *problems_of(atom, applied)]
+    if problems := [*problems, *((path, "may not be null") for path in _nulls(applied, ""))]:
         words = ", ".join(f"{path}: {why}" for path, why in problems)
         raise Failure(f"error applying patch: failed to convert patch object to typed object: {words}")
     if whole := list(_atomic_parts(atom, applied, "")):
