@@ -3,7 +3,7 @@
 python -m benchmarks                        what was measured with Kubernetes too, in one table (`make bench`)
 python -m benchmarks NAME…                  these benchmarks; `all` is every one
 python -m benchmarks compare BASE [PART…]   the working tree and another revision in turn, in CPU time
-python -m benchmarks scaling [PART…]        what a pod costs as clusters grow
+python -m benchmarks scaling [PART…] [SIZE…] what a pod costs as clusters grow
 python -m benchmarks soak [MINUTES]         pods that come and go for ten minutes: exit code 1 if anything grows
 """
 

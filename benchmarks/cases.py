@@ -14,8 +14,10 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 Case = Callable[[], float]
+Plain = dict[str, Any]
 
 
 def passes(kind: str, *, again: bool, selective: bool = False) -> float:
@@ -66,6 +68,85 @@ def _cold() -> float:
         bench.filter_pass(inventory, wanted)
         spent += time.process_time() - began
     return spent / 3
+
+
+def _card(number: int) -> tuple[list[Plain], list[Plain]]:
+    """The counters of a card, and its two halves and four quarters."""
+    parts = {"half-1": (1, 2), "half-2": (3, 4), **{f"quarter-{each}": (each,) for each in (1, 2, 3, 4)}}
+    devices = [
+        {
+            "name": name,
+            "attributes": {"dra.example.com/slice": {"int": number}},
+            "consumesCounters": [{"counterSet": "set", "counters": {f"c{each}": {"value": "1"} for each in takes}}],
+        }
+        for name, takes in parts.items()
+    ]
+    return [{"name": "set", "counters": {f"c{each}": {"value": "1"} for each in (1, 2, 3, 4)}}], devices
+
+
+def _shared_pool(number: int, kind: str) -> list[Plain]:
+    """The slices of one pool; of a card half is in use."""
+    from benchmarks.scheduling import manifests as make
+
+    if kind == "capacity":
+        capacity = {"memory": {"value": "80Gi", "requestPolicy": {"default": "1Gi", "validRange": {"min": "1Gi"}}}}
+        device = {"name": "shared", "allowMultipleAllocations": True, "capacity": capacity}
+        return [make.wide_slice(number, devices=[device])]
+    sets, devices = _card(number)
+    taken = make.claim(number, "init")
+    taken["metadata"]["uid"] = f"old-{number}"
+    result = {"request": "req-0", "driver": make.DRIVER, "pool": f"resourceslice-{number}", "device": "half-1"}
+    taken["status"] = {"allocation": {"devices": {"results": [result]}}}
+    return [
+        make.wide_slice(number, "sets-", sharedCounters=sets),
+        make.wide_slice(number, "parts-", devices=devices),
+        taken,
+    ]
+
+
+def _asked_of_pools(kind: str) -> Plain:
+    from benchmarks.scheduling import manifests as make
+
+    if kind == "capacity":
+        asked = {"requests": {"memory": "40Gi"}}
+        return {
+            "requests": [
+                make.exactly(f"req-{each}", allocationMode="ExactCount", count=1, capacity=asked) for each in (0, 1)
+            ]
+        }
+    together = {"matchAttribute": "dra.example.com/slice", "requests": ["req-0"]}
+    return {"requests": [make.exactly("req-0", allocationMode="ExactCount", count=2)], "constraints": [together]}
+
+
+def _next_of_pools(kind: str, *, pools: int = 2000, nodes: int = 100, pods: int = 300) -> float:
+    """The next pod of a template where all nodes reach all pools: a filter pass, and what it gets is taken."""
+    from benchmarks.scheduling import manifests as make
+    from drakit.allocator import Allocated, Allocator, Inventory
+    from drakit.api import DeviceClass, Node, ResourceClaim, ResourceSlice, from_plain
+    from drakit.base.gates import FeatureGates
+
+    inventory, names = Inventory(FeatureGates.all_on()), [f"node-{number}" for number in range(nodes)]
+    documents = [make.device_class(), *map(make.node, range(nodes))]
+    kinds = {each.__name__: each for each in (DeviceClass, Node, ResourceClaim, ResourceSlice)}
+    for document in (*documents, *(each for number in range(pools) for each in _shared_pool(number, kind))):
+        inventory.put(from_plain(kinds[document["kind"]], document))
+
+    def place(number: int) -> None:
+        about = {"name": f"new-{number}", "namespace": "test", "uid": f"new-{number}"}
+        wanted = from_plain(ResourceClaim, {"metadata": about, "spec": {"devices": _asked_of_pools(kind)}})
+        allocator = Allocator(inventory, [wanted], snapshot=False)
+        list(allocator.refused(names))
+        found = allocator.allocate(names[number % nodes], new_uid=lambda: f"share-{number}")
+        if not isinstance(found, Allocated):
+            raise TypeError(f"pod {number}: {found}")
+        inventory.begin_allocation(wanted, found.allocations[0])
+
+    place(pods)
+    gc.collect()
+    began = time.process_time()
+    for number in range(pods):
+        place(number)
+    return (time.process_time() - began) / pods
 
 
 def _pods(nodes: int, devices: int, *, sqlite: bool = False) -> float:
@@ -142,6 +223,8 @@ CASES: dict[str, Case] = {
     "allocator: 500 nodes, selectors never evaluated before": _cold,
     "allocator: 10 of 32 partitions where counters allow 10": partial(_search, "partitions", "any"),
     "allocator: 15 × 40 and 9 × 50 on 16 cards of 80": partial(_search, "cards", "cards"),
+    "allocator: 2,000 pools that 100 nodes reach, capacity, next pod": partial(_next_of_pools, "capacity"),
+    "allocator: 2,000 pools that 100 nodes reach, partitions, next pod": partial(_next_of_pools, "partitions"),
     "scheduler: pods of a template, 100 nodes × 10 devices, memory": partial(_pods, 100, 10),
     "scheduler: pods of a template, 100 nodes × 10 devices, SQLite": partial(_pods, 100, 10, sqlite=True),
     "scheduler: pods of a template, 500 nodes × 2 devices, memory": partial(_pods, 500, 2),

@@ -28,11 +28,11 @@ def best_of(work: Callable[[], object], *, rounds: int = 5, inner: int = 1) -> f
 
 
 def origin() -> str:
-    """When, from which commit, and on what machine: the line above every table."""
+    """When, from which commit, on what machine and beside how much else: the line above every table."""
     answer = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     commit = answer.stdout.strip() or "unknown"
     machine = f"Python {platform.python_version()}, {platform.machine()} with {os.cpu_count()} cores"
-    return f"{datetime.now(UTC):%Y-%m-%d}, commit {commit}, {machine}"
+    return f"{datetime.now(UTC):%Y-%m-%d}, commit {commit}, {machine}, load {os.getloadavg()[1]:.1f}"
 
 
 def publish(name: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -1,10 +1,11 @@
-"""What a pod costs as clusters grow: `python -m benchmarks scaling [PART…]`.
+"""What a pod costs as clusters grow: `python -m benchmarks scaling [PART…] [SIZE…]`.
 
 In:  nodes from 100 to 5,000; pods that run already from 1,000 to 50,000; pods in flight from 1 to 10,000.
 Out: CPU time per pod from its creation until it is bound, and the slope of its logarithm over that of the size: 0 is
      a cost that does not grow, 1 one that grows with the size. The bar is 0.2.
 
-Everything runs in one process, store in memory. The largest rows take minutes.
+Everything runs in one process, store in memory. The largest rows take minutes, so the whole can run in pieces: with a
+part of a name (`flight`) or sizes (`100 500`), the other rows of the table stay as they are.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import uvloop
 
-from benchmarks.report import publish
+from benchmarks.report import RESULTS, publish
 from benchmarks.scheduling import manifests as make
 from benchmarks.scheduling.clusters import Cluster, cluster
 from benchmarks.scheduling.workloads import INIT, TEST, begin, of_template
@@ -30,6 +32,7 @@ SLOTS = 50
 COLUMNS = ("what grows", "size", "CPU per pod", "slope")
 
 Measure = Callable[[Cluster, int], Awaitable[float]]
+Row = tuple[str, str, str, str]
 
 
 async def _nodes(it: Cluster, size: int) -> float:
@@ -104,23 +107,43 @@ async def _measured(measure: Measure, size: int) -> float:
         return await measure(made, size)
 
 
-def rows_of(name: str, measure: Measure, sizes: Sequence[int]) -> list[tuple[str, ...]]:
-    costs: list[float] = []
+def measure(name: str, sizes: Sequence[int]) -> dict[int, float]:
+    """CPU seconds per pod by size."""
+    costs: dict[int, float] = {}
     for size in sizes:
-        costs.append(uvloop.run(_measured(measure, size)))
-        print(f"{name} {size:,}: {costs[-1] * 1e3:.2f} ms", file=sys.stderr)
-    found = slope(sizes, costs)
-    last = f"{found:.2f}, {'below' if found < BAR else 'NOT below'} {BAR}"
-    verdicts = [*[""] * (len(sizes) - 1), last]
-    return [
-        (name, f"{size:,}", f"{cost * 1e3:.2f} ms", verdict)
-        for size, cost, verdict in zip(sizes, costs, verdicts, strict=True)
-    ]
+        costs[size] = uvloop.run(_measured(SERIES[name][0], size))
+        print(f"{name} {size:,}: {costs[size] * 1e3:.2f} ms", file=sys.stderr)
+    return costs
 
 
-def main(parts: Sequence[str] = ()) -> None:
-    chosen = {name: series for name, series in SERIES.items() if not parts or any(part in name for part in parts)}
-    rows = [row for name, series in chosen.items() for row in rows_of(name, *series)]
+def rows_of(name: str, costs: Mapping[int, float]) -> list[Row]:
+    """The rows of a series, the slope over all its sizes in the last one."""
+    sizes = sorted(costs)
+    found = slope(sizes, [costs[size] for size in sizes])
+    rows = [(name, f"{size:,}", f"{costs[size] * 1e3:.2f} ms", "") for size in sizes]
+    told = f"{found:.2f}, {'below' if found < BAR else 'NOT below'} {BAR}" if len(sizes) > 1 else ""
+    return [*rows[:-1], (*rows[-1][:-1], told)]
+
+
+def known(path: Path) -> dict[str, dict[int, float]]:
+    """What a table has already: pieces that ran before."""
+    found: dict[str, dict[int, float]] = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0] in SERIES:
+            size, cost = int(cells[1].replace(",", "")), float(cells[2].removesuffix(" ms"))
+            found.setdefault(cells[0], {})[size] = cost / 1e3
+    return found
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    asked = {int(each) for each in arguments if each.isdecimal()}
+    parts = [each for each in arguments if not each.isdecimal()]
+    costs = known(RESULTS / "scaling.md") if arguments else {}
+    for name, (_, sizes) in SERIES.items():
+        if not parts or any(part in name for part in parts):
+            costs.setdefault(name, {}).update(measure(name, [each for each in sizes if not asked or each in asked]))
+    rows = [row for name in SERIES if costs.get(name) for row in rows_of(name, costs[name])]
     publish("scaling", "What a pod costs as clusters grow", COLUMNS, rows)
 
 

@@ -21,7 +21,7 @@ def budget(**spec: Any) -> Plain:
 async def runs(it: Cluster, *names: str, ready: bool = True) -> None:
     """Pods that run, and are ready."""
     for name in names:
-        if await it.get(PODS, name) is None:
+        if await it.find(PODS, name) is None:
             await it.create(pod(name, labels={"app": "web"}))
         condition = {"type": "Ready", "status": "True" if ready else "False"}
         await it.set_status(PODS, name, {"phase": "Running", "conditions": [condition]})

@@ -16,7 +16,7 @@ async def user(it: Cluster, name: str, *, device: str = "d0", tolerations: list[
     """A pod on a node that has a device by a claim of its own."""
     await it.create(claim(f"{name}-claim"), pod(name, claims=[by_name(f"{name}-claim")], node="node-1"))
     given = allocation(device, tolerations=tolerations or [])
-    users = [consumer(await it.get(PODS, name))]
+    users = [consumer(await it.find(PODS, name))]
     await it.set_status(CLAIMS, f"{name}-claim", {"allocation": given, "reservedFor": users})
 
 

@@ -27,5 +27,5 @@ def config(name: str, *owners: Any, block: bool = False, **metadata: Any) -> Pla
 async def chain(it: Cluster, *, block: bool = False) -> None:
     """a owns b, b owns c."""
     await it.create(config("a"))
-    await it.create(config("b", await it.get(CONFIG_MAPS, "a"), block=block))
-    await it.create(config("c", await it.get(CONFIG_MAPS, "b"), block=block))
+    await it.create(config("b", await it.find(CONFIG_MAPS, "a"), block=block))
+    await it.create(config("c", await it.find(CONFIG_MAPS, "b"), block=block))

@@ -46,7 +46,7 @@ async def fail(it: Cluster, pod: Any, code: int = 1) -> None:
 
 async def conditions(it: Cluster, name: str = "train") -> dict[str, tuple[str, str]]:
     """Conditions that are true, with reason and message."""
-    found = (await it.get(JOBS, name)).status.conditions
+    found = (await it.find(JOBS, name)).status.conditions
     return {each.type: (each.reason, each.message) for each in found if each.status == "True"}
 
 

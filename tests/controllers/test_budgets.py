@@ -27,7 +27,7 @@ async def running() -> AsyncIterator[Cluster]:
 
 async def numbers(it: Cluster) -> tuple[int, int, int, int]:
     """Allowed, healthy, desired, expected."""
-    status = (await it.get(BUDGETS, "b")).status
+    status = (await it.find(BUDGETS, "b")).status
     return status.disruptions_allowed, status.current_healthy, status.desired_healthy, status.expected_pods
 
 
@@ -52,12 +52,12 @@ async def test_a_number_that_must_stay_is_of_the_pods_there_are() -> None:
         await runs(it, "c", ready=False)
         await it.create(budget(minAvailable=1))
         assert await numbers(it) == (1, 2, 1, 3)
-        status = (await it.get(BUDGETS, "b")).status
+        status = (await it.find(BUDGETS, "b")).status
         assert status.observed_generation == 1
         [said] = status.conditions
         assert (said.type, said.status, said.reason) == ("DisruptionAllowed", "True", "SufficientPods")
         await runs(it, "b", ready=False)
-        assert (await it.get(BUDGETS, "b")).status.conditions[0].reason == "InsufficientPods"
+        assert (await it.find(BUDGETS, "b")).status.conditions[0].reason == "InsufficientPods"
 
 
 @on_loop
@@ -83,7 +83,7 @@ async def test_an_eviction_takes_from_the_budget_until_nothing_is_left() -> None
         await runs(it, "a", "b", "c")
         await it.create(budget(minAvailable=1))
         assert await evict(it, "a") is None
-        assert await it.get(PODS, "a") is None
+        assert await it.find(PODS, "a") is None
         assert await evict(it, "b") is None
         refused = await evict(it, "c")
         assert refused is not None
@@ -96,7 +96,7 @@ async def test_an_eviction_takes_from_the_budget_until_nothing_is_left() -> None
         assert (cause.reason, cause.message) == (
             "DisruptionBudget", "The disruption budget b needs 1 healthy pods and has 1 currently",
         )  # fmt: skip
-        assert await it.get(PODS, "c") is not None
+        assert await it.find(PODS, "c") is not None
 
 
 @on_loop
@@ -154,11 +154,11 @@ async def test_an_evicted_pod_says_so_and_one_that_stays_counts_again_later() ->
         await it.client.patch(held, {"metadata": {"finalizers": ["example.com/held"]}})
         await it.create(budget(minAvailable=1))
         assert await evict(it, "a") is None
-        marked = await it.get(PODS, "a")
+        marked = await it.find(PODS, "a")
         [target] = [each for each in marked.status.conditions if each.type == "DisruptionTarget"]
         assert (target.reason, target.message) == ("EvictionByEvictionAPI", "Eviction API: evicting")
         assert marked.metadata.deletion_timestamp is not None
-        assert (await it.get(BUDGETS, "b")).status.disrupted_pods == {}
+        assert (await it.find(BUDGETS, "b")).status.disrupted_pods == {}
 
 
 def test_a_crash_after_any_write_changes_nothing() -> None:

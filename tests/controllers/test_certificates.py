@@ -63,7 +63,7 @@ async def ask(it: Cluster, document: dict[str, Any], user: User = NODE) -> None:
 
 
 async def conditions(it: Cluster) -> dict[str, tuple[str, str]]:
-    found = (await it.get(SIGNING_REQUESTS, "x")).status.conditions
+    found = (await it.find(SIGNING_REQUESTS, "x")).status.conditions
     return {each.type: (each.reason, each.message) for each in found}
 
 
@@ -71,7 +71,7 @@ async def conditions(it: Cluster) -> dict[str, tuple[str, str]]:
 async def test_a_node_gets_the_certificate_that_it_asks_for_itself(tmp_path: Path) -> None:
     async with running(tmp_path) as it:
         await ask(it, asked(expirationSeconds=3600))
-        stored = await it.get(SIGNING_REQUESTS, "x")
+        stored = await it.find(SIGNING_REQUESTS, "x")
         assert stored.spec.username == "system:node:a"
         message = "Auto approving self kubelet client certificate after SubjectAccessReview."
         assert await conditions(it) == {"Approved": ("AutoApproved", message)}
@@ -86,7 +86,7 @@ async def test_a_request_for_another_node_waits_for_somebody_to_decide(tmp_path:
     async with running(tmp_path) as it:
         await ask(it, asked("system:node:b"))
         assert await conditions(it) == {}
-        assert (await it.get(SIGNING_REQUESTS, "x")).status.certificate == ""
+        assert (await it.find(SIGNING_REQUESTS, "x")).status.certificate == ""
 
 
 @on_loop

@@ -16,7 +16,7 @@ from tests.controllers.claims import allocate, running
 
 
 async def recorded(it: Cluster, name: str) -> list[str | None]:
-    return [each.resource_claim_name for each in (await it.get(PODS, name)).status.resource_claim_statuses]
+    return [each.resource_claim_name for each in (await it.find(PODS, name)).status.resource_claim_statuses]
 
 
 @on_loop
@@ -63,7 +63,7 @@ async def test_a_random_name_that_is_taken_is_drawn_again() -> None:
 async def test_a_group_that_came_back_under_its_name_unseen_does_not_keep_the_old_ones_reservation() -> None:
     async with running() as it:
         await it.create(claim("c"), pod_group("g", [by_name("c")]))
-        await allocate(it, "c", await it.get(POD_GROUPS, "g"))
+        await allocate(it, "c", await it.find(POD_GROUPS, "g"))
         assert it.running is not None
         informers = it.running.informers
         await informers.stop()
@@ -73,7 +73,7 @@ async def test_a_group_that_came_back_under_its_name_unseen_does_not_keep_the_ol
         informers.of(POD_GROUPS).reflector.version = ""  # as after a 410
         informers.start()
         await it.settle()
-        assert (await it.get(CLAIMS, "c")).status.reserved_for == ()
+        assert (await it.find(CLAIMS, "c")).status.reserved_for == ()
 
 
 @pytest.mark.parametrize("end", ["a", "-a", ".a"])
@@ -109,3 +109,25 @@ async def test_a_claim_that_is_deleted_before_its_maker_hears_of_it_is_made_agai
         [made] = await it.all(CLAIMS)
         assert made.metadata.name not in deleted
         assert await recorded(it, "p") == [made.metadata.name]
+
+
+@on_loop
+async def test_a_pod_whose_deletion_was_seen_is_not_asked_for_when_its_claim_is_released(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running() as it:
+        await it.create(template(), pod("p", claims=[by_template()]))
+        [made] = await it.all(CLAIMS)
+        await allocate(it, made.metadata.name, await it.find(PODS, "p"))
+        inner, asked = it.server.handle, list[str]()
+
+        async def handle(request: Request) -> Response:
+            if "watch" not in dict(request.query):
+                asked.append(f"{request.method} {request.path.rpartition('/v1/namespaces/default/')[2].split('/')[0]}")
+            return await inner(request)
+
+        monkeypatch.setattr(it.server, "handle", handle)
+        await it.delete(PODS, "p")
+        assert await it.all(CLAIMS) == []
+        assert asked[:4] == ["DELETE pods", "PUT resourceclaims", "PUT resourceclaims", "DELETE resourceclaims"]
+        assert "GET pods" not in asked

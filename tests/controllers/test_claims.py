@@ -28,14 +28,14 @@ async def test_a_pod_gets_a_claim_of_its_template_and_its_status_names_it() -> N
     async with running() as it:
         await it.create(template(), pod("p", claims=[by_template()]))
         [made] = await it.all(CLAIMS)
-        owner = (await it.get(PODS, "p")).metadata
+        owner = (await it.find(PODS, "p")).metadata
         assert made.metadata.name.startswith("p-g-")
         assert made.metadata.generate_name == "p-g-"
         assert made.metadata.labels == {"team": "ml"}
         assert made.metadata.annotations == {"note": "fast", "resource.kubernetes.io/pod-claim-name": "g"}
         [reference] = made.metadata.owner_references
         assert (reference.kind, reference.name, reference.uid, reference.controller) == ("Pod", "p", owner.uid, True)
-        [status] = (await it.get(PODS, "p")).status.resource_claim_statuses
+        [status] = (await it.find(PODS, "p")).status.resource_claim_statuses
         assert (status.name, status.resource_claim_name) == ("g", made.metadata.name)
 
 
@@ -44,7 +44,7 @@ async def test_each_entry_of_a_pod_gets_its_own_claim() -> None:
     async with running() as it:
         await it.create(template(), pod("p", claims=[by_template("a"), by_template("b"), by_name("c", "other")]))
         names = {
-            each.name: each.resource_claim_name for each in (await it.get(PODS, "p")).status.resource_claim_statuses
+            each.name: each.resource_claim_name for each in (await it.find(PODS, "p")).status.resource_claim_statuses
         }
         assert sorted(names) == ["a", "b"]
         assert sorted(names.values()) == sorted(each.metadata.name for each in await it.all(CLAIMS))
@@ -93,7 +93,7 @@ async def test_a_claim_that_somebody_deleted_is_made_again() -> None:
         await it.delete(CLAIMS, first.metadata.name)
         [second] = await it.all(CLAIMS)
         assert second.metadata.uid != first.metadata.uid
-        [status] = (await it.get(PODS, "p")).status.resource_claim_statuses
+        [status] = (await it.find(PODS, "p")).status.resource_claim_statuses
         assert status.resource_claim_name == second.metadata.name
 
 
@@ -127,10 +127,10 @@ async def test_what_quota_refuses_is_tried_again_until_there_is_room() -> None:
 async def test_when_the_only_pod_is_deleted_reservation_allocation_and_finalizer_go() -> None:
     async with running() as it:
         await it.create(claim("c"), pod("p", claims=[by_name("c")]))
-        await allocate(it, "c", await it.get(PODS, "p"))
-        assert (await it.get(CLAIMS, "c")).status.reserved_for
+        await allocate(it, "c", await it.find(PODS, "p"))
+        assert (await it.find(CLAIMS, "c")).status.reserved_for
         await it.delete(PODS, "p")
-        released = await it.get(CLAIMS, "c")
+        released = await it.find(CLAIMS, "c")
         assert (released.status.reserved_for, released.status.allocation) == ((), None)
         assert released.metadata.finalizers == ()
 
@@ -139,9 +139,9 @@ async def test_when_the_only_pod_is_deleted_reservation_allocation_and_finalizer
 async def test_when_a_pod_ends_only_its_own_reservation_goes() -> None:
     async with running() as it:
         await it.create(claim("c"), pod("p", claims=[by_name("c")]), pod("q", claims=[by_name("c")]))
-        await allocate(it, "c", await it.get(PODS, "p"), await it.get(PODS, "q"))
+        await allocate(it, "c", await it.find(PODS, "p"), await it.find(PODS, "q"))
         await it.set_status(PODS, "p", {"phase": "Failed"})
-        left = await it.get(CLAIMS, "c")
+        left = await it.find(CLAIMS, "c")
         assert [each.name for each in left.status.reserved_for] == ["q"]
         assert left.status.allocation is not None
         assert left.metadata.finalizers == (CLAIM_FINALIZER,)
@@ -151,43 +151,43 @@ async def test_when_a_pod_ends_only_its_own_reservation_goes() -> None:
 async def test_a_pod_that_is_deleted_before_it_has_a_node_never_starts_and_holds_nothing() -> None:
     async with running() as it:
         await it.create(claim("c"), pod("p", claims=[by_name("c")], finalizers=["example.com/x"]))
-        await allocate(it, "c", await it.get(PODS, "p"))
+        await allocate(it, "c", await it.find(PODS, "p"))
         await it.delete(PODS, "p")
-        assert (await it.get(PODS, "p")).metadata.deletion_timestamp
-        assert (await it.get(CLAIMS, "c")).status.reserved_for == ()
+        assert (await it.find(PODS, "p")).metadata.deletion_timestamp
+        assert (await it.find(CLAIMS, "c")).status.reserved_for == ()
 
 
 @on_loop
 async def test_a_pod_with_a_node_holds_its_claim_while_it_is_being_deleted() -> None:
     async with running() as it:
         await it.create(claim("c"), pod("p", claims=[by_name("c")], node="node-1"))
-        await allocate(it, "c", await it.get(PODS, "p"))
+        await allocate(it, "c", await it.find(PODS, "p"))
         await it.delete(PODS, "p", grace=30)
-        assert len((await it.get(CLAIMS, "c")).status.reserved_for) == 1
+        assert len((await it.find(CLAIMS, "c")).status.reserved_for) == 1
 
 
 @on_loop
 async def test_a_new_pod_of_the_same_name_does_not_keep_the_old_ones_reservation() -> None:
     async with running() as it:
         await it.create(claim("c"), pod("p", claims=[by_name("c")]))
-        await allocate(it, "c", await it.get(PODS, "p"))
+        await allocate(it, "c", await it.find(PODS, "p"))
         await it.kill()
         await it.delete(PODS, "p")
         await it.create(pod("p", claims=[by_name("c")]))
         await it.start(MAKERS)
-        assert (await it.get(CLAIMS, "c")).status.reserved_for == ()
+        assert (await it.find(CLAIMS, "c")).status.reserved_for == ()
 
 
 @on_loop
 async def test_reservations_of_other_consumers_stay() -> None:
     async with running() as it:
         await it.create(claim("c"), pod("p", claims=[by_name("c")]))
-        await allocate(it, "c", await it.get(PODS, "p"))
+        await allocate(it, "c", await it.find(PODS, "p"))
         other = {"apiGroup": "example.com", "resource": "jobs", "name": "j", "uid": "1-2-3"}
-        entries = [consumer(await it.get(PODS, "p")), other]
+        entries = [consumer(await it.find(PODS, "p")), other]
         await it.set_status(CLAIMS, "c", {"reservedFor": entries})
         await it.delete(PODS, "p")
-        left = await it.get(CLAIMS, "c")
+        left = await it.find(CLAIMS, "c")
         assert [each.resource for each in left.status.reserved_for] == ["jobs"]
         assert left.status.allocation is not None
 
@@ -196,13 +196,13 @@ async def test_reservations_of_other_consumers_stay() -> None:
 async def test_a_claim_that_a_user_deletes_stays_until_its_pod_is_gone() -> None:
     async with running() as it:
         await it.create(claim("c"), pod("p", claims=[by_name("c")]))
-        await allocate(it, "c", await it.get(PODS, "p"))
+        await allocate(it, "c", await it.find(PODS, "p"))
         await it.delete(CLAIMS, "c", grace=None)
-        deleted = await it.get(CLAIMS, "c")
+        deleted = await it.find(CLAIMS, "c")
         assert deleted.metadata.deletion_timestamp
         assert deleted.status.allocation is not None
         await it.delete(PODS, "p")
-        assert await it.get(CLAIMS, "c") is None
+        assert await it.find(CLAIMS, "c") is None
 
 
 @on_loop
@@ -211,7 +211,7 @@ async def test_an_allocation_that_nobody_has_reserved_is_left_alone() -> None:
         await it.create(claim("c"))
         await allocate(it, "c")
         await it.run_for(120)
-        assert (await it.get(CLAIMS, "c")).status.allocation is not None
+        assert (await it.find(CLAIMS, "c")).status.allocation is not None
 
 
 @on_loop
@@ -219,16 +219,16 @@ async def test_the_claim_of_a_template_is_deleted_when_its_pod_has_ended() -> No
     async with running() as it:
         await it.create(template(), pod("p", claims=[by_template()]))
         [made] = await it.all(CLAIMS)
-        await allocate(it, made.metadata.name, await it.get(PODS, "p"))
+        await allocate(it, made.metadata.name, await it.find(PODS, "p"))
         await it.set_status(PODS, "p", {"phase": "Succeeded"})
         assert await it.all(CLAIMS) == []
-        assert await it.get(PODS, "p") is not None
+        assert await it.find(PODS, "p") is not None
 
 
 async def special_claim(it: Cluster) -> None:
     """What a scheduler makes for a pod `p` that asks for extended resources."""
     await it.create(pod("p"))
-    owner = await it.get(PODS, "p")
+    owner = await it.find(PODS, "p")
     reference = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": owner.metadata.uid, "controller": True}
     special = claim(
         "p-extended-resources-x",
@@ -254,7 +254,7 @@ async def test_the_claim_of_extended_resources_goes_when_its_pod_has_ended() -> 
         await special_claim(it)
         await it.set_status(PODS, "p", {"phase": "Succeeded"})
         assert await it.all(CLAIMS) == []
-        assert await it.get(PODS, "p") is not None
+        assert await it.find(PODS, "p") is not None
 
 
 @on_loop
@@ -263,8 +263,8 @@ async def test_a_pod_that_was_bound_without_the_scheduler_gets_its_reservation()
         await it.create(node("node-1"), claim("c"))
         await allocate(it, "c")
         await it.create(pod("p", claims=[by_name("c")], node="node-1"))
-        bound = await it.get(PODS, "p")
-        [entry] = (await it.get(CLAIMS, "c")).status.reserved_for
+        bound = await it.find(PODS, "p")
+        [entry] = (await it.find(CLAIMS, "c")).status.reserved_for
         assert (entry.resource, entry.name, entry.uid) == ("pods", "p", bound.metadata.uid)
 
 
@@ -275,16 +275,16 @@ async def test_no_reservation_for_another_node_or_for_a_pod_that_has_ended(of_cl
         await it.create(node("node-1"), claim("c"), pod("p", claims=[by_name("c")], node="node-1"))
         await it.set_status(PODS, "p", {"phase": phase})
         await allocate(it, "c", node=of_claim)
-        assert (await it.get(CLAIMS, "c")).status.reserved_for == ()
+        assert (await it.find(CLAIMS, "c")).status.reserved_for == ()
 
 
 @on_loop
 async def test_a_bound_pod_waits_for_the_allocation_of_its_claim() -> None:
     async with running() as it:
         await it.create(node("node-1"), claim("c"), pod("p", claims=[by_name("c")], node="node-1"))
-        assert (await it.get(CLAIMS, "c")).status.reserved_for == ()
+        assert (await it.find(CLAIMS, "c")).status.reserved_for == ()
         await allocate(it, "c")
-        assert len((await it.get(CLAIMS, "c")).status.reserved_for) == 1
+        assert len((await it.find(CLAIMS, "c")).status.reserved_for) == 1
 
 
 @on_loop
@@ -296,7 +296,7 @@ async def test_a_group_gets_one_claim_for_all_its_pods() -> None:
         assert made.metadata.name.startswith("pg-g-")
         [owner] = made.metadata.owner_references
         assert (owner.api_version, owner.kind, owner.name) == ("scheduling.k8s.io/v1alpha2", "PodGroup", "pg")
-        for holder in (await it.get(PODS, "p"), await it.get(PODS, "q"), await it.get(POD_GROUPS, "pg")):
+        for holder in (await it.find(PODS, "p"), await it.find(PODS, "q"), await it.find(POD_GROUPS, "pg")):
             [status] = holder.status.resource_claim_statuses
             assert (status.name, status.resource_claim_name) == ("g", made.metadata.name)
 
@@ -326,7 +326,7 @@ async def test_a_pod_waits_for_its_group_and_the_group_for_its_template() -> Non
         assert await it.all(CLAIMS) == []
         await it.create(template())
         [made] = await it.all(CLAIMS)
-        [status] = (await it.get(PODS, "p")).status.resource_claim_statuses
+        [status] = (await it.find(PODS, "p")).status.resource_claim_statuses
         assert status.resource_claim_name == made.metadata.name
 
 
@@ -335,7 +335,7 @@ async def test_a_groups_reservation_stays_without_pods_until_the_group_is_gone()
     async with running() as it:
         await it.create(template(), pod_group("pg", [by_template()]), pod("p", claims=[by_template()], group="pg"))
         [made] = await it.all(CLAIMS)
-        await allocate(it, made.metadata.name, await it.get(POD_GROUPS, "pg"))
+        await allocate(it, made.metadata.name, await it.find(POD_GROUPS, "pg"))
         await it.delete(PODS, "p")
         [held] = await it.all(CLAIMS)
         assert [each.resource for each in held.status.reserved_for] == ["podgroups"]
@@ -347,7 +347,7 @@ async def test_a_groups_reservation_stays_without_pods_until_the_group_is_gone()
 
 
 async def reserved(it: Cluster, name: str) -> list[tuple[str, str]]:
-    found = await it.get(CLAIMS, name)
+    found = await it.find(CLAIMS, name)
     return sorted((each.resource, each.name) for each in found.status.reserved_for)
 
 
@@ -370,7 +370,7 @@ async def test_a_claim_that_pod_and_group_name_alike_is_reserved_for_the_group_o
         assert await reserved(it, "c") == [("podgroups", "pg")]
         await unprotect(it, "pg")
         assert await reserved(it, "c") == []
-        found = await it.get(CLAIMS, "c")
+        found = await it.find(CLAIMS, "c")
         assert (found.status.allocation, found.metadata.finalizers) == (None, ())
 
 
@@ -381,7 +381,7 @@ async def test_a_claim_that_pod_and_group_name_under_different_entries_is_the_po
         await allocate(it, "c")
         await it.create(pod("p", claims=[by_name("c", "of-pod")], group="pg", node="node-1"))
         assert await reserved(it, "c") == [("pods", "p")]
-        users = [consumer(await it.get(PODS, "p")), consumer(await it.get(POD_GROUPS, "pg"))]
+        users = [consumer(await it.find(PODS, "p")), consumer(await it.find(POD_GROUPS, "pg"))]
         await it.set_status(CLAIMS, "c", {"reservedFor": users})
         await it.create(pod("q", claims=[by_name("c", "of-pod")], group="pg", node="node-1"))
         assert await reserved(it, "c") == [("podgroups", "pg"), ("pods", "p")]
@@ -390,7 +390,7 @@ async def test_a_claim_that_pod_and_group_name_under_different_entries_is_the_po
         await it.set_status(PODS, "p", {"phase": "Failed"})
         await it.set_status(PODS, "q", {"phase": "Failed"})
         assert await reserved(it, "c") == []
-        assert (await it.get(CLAIMS, "c")).status.allocation is None
+        assert (await it.find(CLAIMS, "c")).status.allocation is None
 
 
 @on_loop
@@ -399,7 +399,7 @@ async def test_pods_that_went_while_nobody_looked_are_found_at_the_start() -> No
         await it.create(template(), claim("c"), pod("p", claims=[by_template(), by_name("c", "h")]))
         names = [each.metadata.name for each in await it.all(CLAIMS)]
         for name in names:
-            await allocate(it, name, await it.get(PODS, "p"))
+            await allocate(it, name, await it.find(PODS, "p"))
         await it.kill()
         await it.delete(PODS, "p")
         assert len(await it.all(CLAIMS)) == 2
@@ -413,7 +413,7 @@ async def test_a_pod_that_ended_while_nobody_looked_is_found_at_the_start() -> N
     async with running() as it:
         await it.create(template(), claim("c"), pod("p", claims=[by_template(), by_name("c", "h")]))
         for made in await it.all(CLAIMS):
-            await allocate(it, made.metadata.name, await it.get(PODS, "p"))
+            await allocate(it, made.metadata.name, await it.find(PODS, "p"))
         await it.kill()
         await it.set_status(PODS, "p", {"phase": "Failed"})
         await it.start(MAKERS)
@@ -426,7 +426,7 @@ async def test_groups_that_went_while_nobody_looked_are_found_at_the_start() -> 
     async with running() as it:
         await it.create(template(), claim("c"), pod_group("pg", [by_template(), by_name("c", "h")]))
         for made in await it.all(CLAIMS):
-            await allocate(it, made.metadata.name, await it.get(POD_GROUPS, "pg"))
+            await allocate(it, made.metadata.name, await it.find(POD_GROUPS, "pg"))
         await it.kill()
         group = await it.client.get(POD_GROUPS, "pg", namespace="default")
         await it.client.patch(group, {"metadata": {"finalizers": None}})
@@ -442,16 +442,16 @@ async def test_a_finalizer_that_a_crash_left_behind_goes_after_a_while() -> None
     async with running() as it:
         await it.create(claim("c", finalizers=[CLAIM_FINALIZER]))
         await it.run_for(29)
-        assert (await it.get(CLAIMS, "c")).metadata.finalizers == (CLAIM_FINALIZER,)
+        assert (await it.find(CLAIMS, "c")).metadata.finalizers == (CLAIM_FINALIZER,)
         await it.run_for(2)
-        assert (await it.get(CLAIMS, "c")).metadata.finalizers == ()
+        assert (await it.find(CLAIMS, "c")).metadata.finalizers == ()
 
 
 @on_loop
 async def test_figures_tell_claims_by_state_and_source() -> None:
     async with running() as it:
         await it.create(template(), pod("p", claims=[by_template()]), claim("c"))
-        await allocate(it, "c", await it.get(PODS, "p"))
+        await allocate(it, "c", await it.find(PODS, "p"))
         assert it.running is not None
         sample = it.running.registry.get_sample_value
         assert sample("resourceclaim_controller_creates_total", {"status": "success", "admin_access": "false"}) == 1

@@ -42,7 +42,7 @@ async def test_a_claim_whose_answer_was_lost_is_found_and_not_made_again() -> No
         await it.run_for(5)
         assert transport.lost == 1
         [made] = await it.all(CLAIMS)
-        [status] = (await it.get(PODS, "p")).status.resource_claim_statuses
+        [status] = (await it.find(PODS, "p")).status.resource_claim_statuses
         assert status.resource_claim_name == made.metadata.name
         assert sum(method == "POST" and path.endswith("resourceclaims") for method, path in transport.writes) == 1
         task.cancel()
@@ -56,7 +56,7 @@ async def test_all_controllers_run_together_and_stop_in_peace() -> None:
         task = asyncio.create_task(running.run())
         await it.create(template(), pod("p", claims=[by_template()]))
         assert len(await it.all(CLAIMS)) == 1
-        assert await it.get(SERVICE_ACCOUNTS, "default") is not None
+        assert await it.find(SERVICE_ACCOUNTS, "default") is not None
         await running.stop()
         await task
         await it.create(pod("q", claims=[by_template()]))

@@ -104,7 +104,7 @@ async def test_a_suspended_one_makes_nothing_and_one_that_is_late_gives_up() -> 
 async def test_times_that_were_missed_are_made_up_for_once() -> None:
     async with cluster() as it:
         await it.create(cron("* * * * *"))
-        it.clock.advance(3600 * 30)
+        await it.advance(3600 * 30)
         await it.start(MAKERS)
         await it.run_for(1)
         assert len(await names(it)) == 1

@@ -262,7 +262,7 @@ def test_a_rollout_survives_a_crash_after_every_write() -> None:
     ("spec", "field"),
     [
         ({"selector": {"matchLabels": {"app": "other"}}}, "spec.template.metadata.labels"),
-        ({"strategy": {"type": "Blue"}}, "spec.strategy.type"),
+        ({"strategy": {"type": "Blue"}}, "spec.strategy: Unsupported value"),
         ({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}, "spec.strategy.rollingUpdate"),
         (
             {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}},

@@ -42,12 +42,12 @@ async def running(gates: FeatureGates | None = None) -> AsyncIterator[Cluster]:
 
 
 async def is_evicted(it: Cluster, name: str) -> bool:
-    found = await it.get(PODS, name)
+    found = await it.find(PODS, name)
     return found is None or found.metadata.deletion_timestamp is not None
 
 
 async def condition(it: Cluster, name: str = "rule") -> Any:
-    [found] = (await it.get(TAINT_RULES, name)).status.conditions
+    [found] = (await it.find(TAINT_RULES, name)).status.conditions
     return found
 
 
@@ -63,7 +63,7 @@ async def test_a_taint_in_a_slice_evicts_the_pod_of_that_device_with_event_and_c
         assert (event.involved_object.name, event.reason, event.message, event.source.component) == (
             "p", "DeviceTaintManagerEviction", "Marking for deletion", "device-taint-eviction-controller",
         )  # fmt: skip
-        told = {each.type: (each.status, each.reason) for each in (await it.get(PODS, "p")).status.conditions}
+        told = {each.type: (each.status, each.reason) for each in (await it.find(PODS, "p")).status.conditions}
         assert told["DisruptionTarget"] == ("True", "DeletionByDeviceTaintManager")
 
 
@@ -125,7 +125,7 @@ async def test_a_class_that_comes_later_brings_its_rules_to_life() -> None:
         assert not await is_evicted(it, "p")
         await it.create(device_class("late.example.com"))
         assert await is_evicted(it, "p")
-        assert await it.get(CLASSES, "late.example.com") is not None
+        assert await it.find(CLASSES, "late.example.com") is not None
 
 
 @on_loop
@@ -211,7 +211,7 @@ async def test_pods_that_use_a_claim_of_extended_resources_or_of_their_group_go_
         await it.create(pod_group("pg", [by_template()]), claim("shared"))
         await it.create(pod("q", claims=[by_template()], group="pg", node="node-1"))
         await it.set_status(PODS, "q", {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": "shared"}]})
-        users = {"special": await it.get(PODS, "p"), "shared": await it.get(POD_GROUPS, "pg")}
+        users = {"special": await it.find(PODS, "p"), "shared": await it.find(POD_GROUPS, "pg")}
         for name, owner in users.items():
             await it.set_status(CLAIMS, name, {"allocation": allocation(), "reservedFor": [consumer(owner)]})
         await it.create(rule(driver=DRIVER))
@@ -223,7 +223,7 @@ async def test_pods_that_use_a_claim_of_extended_resources_or_of_their_group_go_
 async def test_pods_without_a_node_or_a_reservation_are_left_alone() -> None:
     async with running() as it:
         await it.create(claim("c"), pod("p", claims=[by_name("c")]), pod("q", claims=[by_name("c")], node="node-1"))
-        users = [consumer(await it.get(PODS, "p"))]
+        users = [consumer(await it.find(PODS, "p"))]
         await it.set_status(CLAIMS, "c", {"allocation": allocation(), "reservedFor": users})
         await it.create(rule(driver=DRIVER))
         await it.run_for(20)
@@ -235,7 +235,7 @@ async def test_pods_without_a_node_or_a_reservation_are_left_alone() -> None:
 async def test_that_no_pod_is_to_be_evicted_is_told_after_some_seconds() -> None:
     async with running() as it:
         await it.create(rule(driver=DRIVER))
-        assert (await it.get(TAINT_RULES, "rule")).status.conditions == ()
+        assert (await it.find(TAINT_RULES, "rule")).status.conditions == ()
         await it.run_for(6)
         told = await condition(it)
         assert (told.status, told.reason) == ("False", "NotStarted")
@@ -354,10 +354,10 @@ async def test_a_pod_that_is_gone_before_the_answer_comes_is_forgotten() -> None
         document = pod("p", claims=[by_name("p-claim")], node="node-1")
         document["spec"]["terminationGracePeriodSeconds"] = 0
         await it.create(document)
-        users = [consumer(await it.get(PODS, "p"))]
+        users = [consumer(await it.find(PODS, "p"))]
         await it.set_status(CLAIMS, "p-claim", {"allocation": allocation(), "reservedFor": users})
         await it.create(rule(driver=DRIVER))
-        assert await it.get(PODS, "p") is None
+        assert await it.find(PODS, "p") is None
         assert made[0]._going == set()
 
 

@@ -45,10 +45,10 @@ async def test_in_the_background_dependents_go_after_their_owner() -> None:
 async def test_a_dependent_lives_as_long_as_one_of_its_owners() -> None:
     async with running() as it:
         await it.create(config("a"), config("b"))
-        owners = [await it.get(CONFIG_MAPS, name) for name in ("a", "b")]
+        owners = [await it.find(CONFIG_MAPS, name) for name in ("a", "b")]
         await it.create(config("c", *owners))
         await it.delete(CONFIG_MAPS, "a", grace=None)
-        assert [each.name for each in (await it.get(CONFIG_MAPS, "c")).metadata.owner_references] == ["b"]
+        assert [each.name for each in (await it.find(CONFIG_MAPS, "c")).metadata.owner_references] == ["b"]
         await it.delete(CONFIG_MAPS, "b", grace=None)
         assert await names(it) == []
 
@@ -59,8 +59,8 @@ async def test_orphans_keep_living_without_their_owner() -> None:
         await chain(it)
         await it.delete(CONFIG_MAPS, "a", grace=None, propagation="Orphan")
         assert await names(it) == ["b", "c"]
-        assert (await it.get(CONFIG_MAPS, "b")).metadata.owner_references == ()
-        assert (await it.get(CONFIG_MAPS, "c")).metadata.owner_references != ()
+        assert (await it.find(CONFIG_MAPS, "b")).metadata.owner_references == ()
+        assert (await it.find(CONFIG_MAPS, "c")).metadata.owner_references != ()
 
 
 @on_loop
@@ -72,7 +72,7 @@ async def test_in_the_foreground_the_owner_goes_last() -> None:
         await it.delete(CONFIG_MAPS, "a", grace=None, propagation="Foreground")
         assert await names(it) == ["a", "b", "c"]
         for name in ("a", "b", "c"):
-            assert (await it.get(CONFIG_MAPS, name)).metadata.deletion_timestamp
+            assert (await it.find(CONFIG_MAPS, name)).metadata.deletion_timestamp
         held = await it.client.get(CONFIG_MAPS, "c", namespace="default")
         await it.client.patch(held, {"metadata": {"finalizers": None}})
         await it.settle()
@@ -83,7 +83,7 @@ async def test_in_the_foreground_the_owner_goes_last() -> None:
 async def test_a_dependent_that_does_not_block_does_not_hold_its_owner() -> None:
     async with running() as it:
         await it.create(config("a"))
-        await it.create(config("b", await it.get(CONFIG_MAPS, "a"), finalizers=["example.com/x"]))
+        await it.create(config("b", await it.find(CONFIG_MAPS, "a"), finalizers=["example.com/x"]))
         await it.delete(CONFIG_MAPS, "a", grace=None, propagation="Foreground")
         assert await names(it) == ["b"]
 
@@ -92,9 +92,9 @@ async def test_a_dependent_that_does_not_block_does_not_hold_its_owner() -> None
 async def test_two_that_own_each_other_can_be_deleted_in_the_foreground() -> None:
     async with running() as it:
         await it.create(config("a"))
-        await it.create(config("b", await it.get(CONFIG_MAPS, "a"), block=True))
+        await it.create(config("b", await it.find(CONFIG_MAPS, "a"), block=True))
         first = await it.client.get(CONFIG_MAPS, "a", namespace="default")
-        owners = owned_by(await it.get(CONFIG_MAPS, "b"), block=True)
+        owners = owned_by(await it.find(CONFIG_MAPS, "b"), block=True)
         await it.client.patch(first, {"metadata": {"ownerReferences": owners}})
         await it.settle()
         assert await names(it) == ["a", "b"]
@@ -107,7 +107,7 @@ async def test_two_that_own_each_other_can_be_deleted_in_the_foreground() -> Non
 async def test_an_owner_that_never_was_or_is_another_of_that_name_is_gone() -> None:
     async with running() as it:
         await it.create(config("a"))
-        reference = {**owned_by(await it.get(CONFIG_MAPS, "a"))[0], "uid": "11111111-1111-1111-1111-111111111111"}
+        reference = {**owned_by(await it.find(CONFIG_MAPS, "a"))[0], "uid": "11111111-1111-1111-1111-111111111111"}
         await it.create(config("b", ownerReferences=[reference]))
         assert await names(it) == ["a"]
 
@@ -135,7 +135,7 @@ async def test_slices_of_the_cluster_go_with_the_node_that_owns_them() -> None:
     async with running() as it:
         await it.create(node("node-1"))
         document = resource_slice("s", "d0")
-        document["metadata"]["ownerReferences"] = owned_by(await it.get(NODES, "node-1"))
+        document["metadata"]["ownerReferences"] = owned_by(await it.find(NODES, "node-1"))
         await it.create(document)
         await it.delete(NODES, "node-1", grace=None)
         assert await it.all(SLICES) == []
@@ -166,7 +166,7 @@ async def test_every_kind_that_the_server_offers_is_followed_but_events() -> Non
 async def test_a_pods_claim_goes_with_the_pod() -> None:
     async with running() as it:
         await it.create(pod("p"))
-        await it.create(claim("c", ownerReferences=owned_by(await it.get(PODS, "p"))))
+        await it.create(claim("c", ownerReferences=owned_by(await it.find(PODS, "p"))))
         await it.delete(PODS, "p")
         assert await it.all(CLAIMS) == []
 
@@ -180,7 +180,7 @@ async def test_a_deleted_namespace_is_emptied_and_then_gone() -> None:
             await it.create(document)
         await it.create(config("other"))
         await it.delete(NAMESPACES, "ns", grace=None)
-        assert await it.get(NAMESPACES, "ns") is None
+        assert await it.find(NAMESPACES, "ns") is None
         assert await it.all(PODS) == await it.all(CLAIMS) == []
         assert await names(it) == ["other"]
 
@@ -204,7 +204,7 @@ async def test_a_namespace_waits_for_what_has_finalizers_and_says_so() -> None:
         held = await it.client.get(CONFIG_MAPS, "a", namespace="ns")
         await it.client.patch(held, {"metadata": {"finalizers": None}})
         await it.run_for(10)
-        assert await it.get(NAMESPACES, "ns") is None
+        assert await it.find(NAMESPACES, "ns") is None
 
 
 @on_loop
@@ -226,16 +226,16 @@ async def test_a_group_that_is_deleted_stays_until_its_pods_have_ended() -> None
         await it.create(pod_group("pg", []), pod("p", group="pg"), pod("q", group="pg"))
         await it.delete(POD_GROUPS, "pg", grace=None)
         await it.delete(PODS, "p")
-        assert await it.get(POD_GROUPS, "pg") is not None
+        assert await it.find(POD_GROUPS, "pg") is not None
         await it.set_status(PODS, "q", {"phase": "Succeeded"})
-        assert await it.get(POD_GROUPS, "pg") is None
+        assert await it.find(POD_GROUPS, "pg") is None
 
 
 @on_loop
 async def test_deleting_names_the_version_that_was_judged() -> None:
     async with cluster() as it:
         await it.create(config("a"))
-        old = await it.get(CONFIG_MAPS, "a")
+        old = await it.find(CONFIG_MAPS, "a")
         await it.client.patch_named(CONFIG_MAPS, "a", {"data": {"x": "y"}}, namespace="default")
         with pytest.raises(Conflict):
             await it.client.delete(

@@ -48,18 +48,18 @@ async def test_a_pod_is_made_and_the_job_completes_with_it() -> None:
     async with running() as it:
         await begun(it)
         [pod] = await pods_of(it)
-        owner = await it.get(JOBS, "train")
+        owner = await it.find(JOBS, "train")
         assert pod.metadata.name.startswith("train-")
         assert pod.metadata.finalizers == (TRACKING,)
         assert pod.metadata.labels["batch.kubernetes.io/controller-uid"] == owner.metadata.uid
         assert (owner.status.active, owner.status.ready, owner.status.terminating) == (1, 0, 0)
         assert owner.status.start_time is not None
         await end(it, pod)
-        done = await it.get(JOBS, "train")
+        done = await it.find(JOBS, "train")
         assert (done.status.active, done.status.succeeded, done.status.failed) == (0, 1, 0)
         assert await conditions(it) == {"SuccessCriteriaMet": REACHED, "Complete": REACHED}
         assert done.status.completion_time is not None
-        assert (await it.get(PODS, pod.metadata.name)).metadata.finalizers == ()
+        assert (await it.find(PODS, pod.metadata.name)).metadata.finalizers == ()
         assert {each.reason for each in await it.all(EVENTS)} == {"SuccessfulCreate", "Completed"}
 
 
@@ -90,7 +90,7 @@ async def test_a_failed_pod_is_replaced_later_each_time_until_the_limit() -> Non
         await fail(it, again)
         told = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
         assert await conditions(it) == {"FailureTarget": told, "Failed": told}
-        assert (await it.get(JOBS, "train")).status.failed == 2
+        assert (await it.find(JOBS, "train")).status.failed == 2
         await it.run_for(100)
         assert await pods_of(it) == []
         [event] = [each for each in await it.all(EVENTS) if each.type == "Warning"]
@@ -118,7 +118,7 @@ async def test_a_job_that_runs_for_too_long_fails_and_its_pods_go() -> None:
         assert await pods_of(it) == []
         told = ("DeadlineExceeded", "Job was active longer than specified deadline")
         assert (await conditions(it))["Failed"] == told
-        assert (await it.get(JOBS, "train")).status.failed == 1
+        assert (await it.find(JOBS, "train")).status.failed == 1
 
 
 @on_loop
@@ -135,14 +135,14 @@ async def test_pods_of_an_indexed_job_know_their_index() -> None:
         assert variable["valueFrom"]["fieldRef"]["fieldPath"] == f"metadata.labels['{INDEX}']"
         await end(it, made[2])
         await end(it, made[0])
-        status = (await it.get(JOBS, "train")).status
+        status = (await it.find(JOBS, "train")).status
         assert (status.completed_indexes, status.succeeded) == ("0,2", 2)
         await fail(it, made[1])
         await it.run_for(11)
         [again] = await pods_of(it)
         assert again.metadata.annotations[INDEX] == "1"
         await end(it, again)
-        assert (await it.get(JOBS, "train")).status.completed_indexes == "0-2"
+        assert (await it.find(JOBS, "train")).status.completed_indexes == "0-2"
         assert "Complete" in await conditions(it)
 
 
@@ -156,7 +156,7 @@ async def test_an_index_fails_by_itself_and_the_job_when_all_are_over() -> None:
         again = (await pods_of(it))[0]
         assert again.metadata.annotations["batch.kubernetes.io/job-index-failure-count"] == "1"
         await fail(it, again)
-        status = (await it.get(JOBS, "train")).status
+        status = (await it.find(JOBS, "train")).status
         assert (status.failed_indexes, status.failed) == ("0", 2)
         assert await conditions(it) == {}
         await end(it, two)
@@ -186,7 +186,7 @@ async def test_a_rule_about_failures_fails_the_job_at_once_or_passes_over_them()
         await end(it, pod, "Failed", code=1, reason="DisruptionTarget")
         await it.run_for(11)
         [again] = await pods_of(it)
-        assert (await it.get(JOBS, "train")).status.failed == 0
+        assert (await it.find(JOBS, "train")).status.failed == 0
         await fail(it, again, 42)
         reason, message = (await conditions(it))["Failed"]
         assert reason == "PodFailurePolicy"
@@ -212,7 +212,7 @@ async def test_a_suspended_job_has_no_pods_and_begins_anew_when_it_goes_on() -> 
         await begun(it, suspend=True, activeDeadlineSeconds=10)
         assert await pods_of(it) == []
         assert await conditions(it) == {"Suspended": ("JobSuspended", "Job suspended")}
-        assert (await it.get(JOBS, "train")).status.start_time is None
+        assert (await it.find(JOBS, "train")).status.start_time is None
         await it.run_for(100)
         await it.client.patch_named(JOBS, "train", {"spec": {"suspend": False}}, namespace="default")
         await it.run_for(5)
@@ -221,7 +221,7 @@ async def test_a_suspended_job_has_no_pods_and_begins_anew_when_it_goes_on() -> 
         await it.client.patch_named(JOBS, "train", {"spec": {"suspend": True}}, namespace="default")
         await it.run_for(1)
         assert await pods_of(it) == []
-        assert (await it.get(JOBS, "train")).status.failed == 1
+        assert (await it.find(JOBS, "train")).status.failed == 1
         reasons = {each.reason for each in await it.all(EVENTS)}
         assert {"Suspended", "Resumed", "SuccessfulDelete"} <= reasons
 
@@ -247,7 +247,7 @@ async def test_a_pod_that_is_deleted_counts_as_failed_and_is_replaced() -> None:
         await it.run_for(12)
         [again] = await pods_of(it)
         assert again.metadata.name != pod.metadata.name
-        assert (await it.get(JOBS, "train")).status.failed == 1
+        assert (await it.find(JOBS, "train")).status.failed == 1
 
 
 @on_loop
@@ -256,9 +256,9 @@ async def test_a_finished_job_goes_with_its_pods_when_its_time_is_over() -> None
         await begun(it, ttlSecondsAfterFinished=60)
         await end(it, (await pods_of(it))[0])
         await it.run_for(55)
-        assert await it.get(JOBS, "train") is not None
+        assert await it.find(JOBS, "train") is not None
         await it.run_for(10)
-        assert await it.get(JOBS, "train") is None
+        assert await it.find(JOBS, "train") is None
         assert await it.all(PODS) == []
 
 
@@ -269,7 +269,7 @@ async def test_a_deleted_job_lets_its_pods_go(propagation: str) -> None:
         await begun(it, parallelism=2, completions=2)
         await it.delete(JOBS, "train", propagation=propagation)
         await it.run_for(5)
-        assert await it.get(JOBS, "train") is None
+        assert await it.find(JOBS, "train") is None
         assert await it.all(PODS) == []
 
 
@@ -288,7 +288,7 @@ async def test_a_job_adopts_pods_that_match_its_own_selector() -> None:
     async with running() as it:
         await it.create(any_pod("stray", labels={"app": "train"}))
         await begun(it, manualSelector=True, selector={"matchLabels": {"app": "train"}})
-        adopted = await it.get(PODS, "stray")
+        adopted = await it.find(PODS, "stray")
         assert adopted.metadata.controller is not None
         assert TRACKING in adopted.metadata.finalizers
         assert len(await it.all(PODS)) == 1

@@ -47,11 +47,11 @@ async def renew(it: Cluster) -> None:
 
 
 async def taints(it: Cluster) -> set[tuple[str, str]]:
-    return {(each.key, each.effect) for each in (await it.get(NODES, "node-1")).spec.taints}
+    return {(each.key, each.effect) for each in (await it.find(NODES, "node-1")).spec.taints}
 
 
 async def is_deleted(it: Cluster, name: str) -> bool:
-    found = await it.get(PODS, name)
+    found = await it.find(PODS, name)
     return found is None or found.metadata.deletion_timestamp is not None
 
 
@@ -69,7 +69,7 @@ async def test_a_node_that_falls_silent_is_unknown_and_unreachable_until_it_is_b
         await it.run_for(49)
         assert await taints(it) == set()
         await it.run_for(2)
-        [condition] = (await it.get(NODES, "node-1")).status.conditions
+        [condition] = (await it.find(NODES, "node-1")).status.conditions
         assert (condition.status, condition.reason) == ("Unknown", "NodeStatusUnknown")
         assert await taints(it) == {(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")}
         await beat(it)
@@ -127,7 +127,7 @@ async def test_pods_leave_an_unreachable_node_when_their_toleration_is_over() ->
         assert not await is_deleted(it, "long")
         [event] = await it.all(EVENTS)
         assert (event.involved_object.name, event.reason) == ("usual", "TaintManagerEviction")
-        told = {each.type: each.reason for each in (await it.get(PODS, "usual")).status.conditions}
+        told = {each.type: each.reason for each in (await it.find(PODS, "usual")).status.conditions}
         assert told["DisruptionTarget"] == "DeletionByTaintManager"
         await it.run_for(110)
         assert await is_deleted(it, "long")
@@ -161,7 +161,7 @@ async def test_pods_stay_when_the_node_is_back_in_time() -> None:
 async def test_out_of_service_pods_are_gone_at_once_and_their_claims_are_free() -> None:
     async with running() as it:
         await it.create(claim("c"), pod("p", claims=[by_name("c")], node="node-1"))
-        users = [consumer(await it.get(PODS, "p"))]
+        users = [consumer(await it.find(PODS, "p"))]
         await it.set_status(CLAIMS, "c", {"allocation": allocation(), "reservedFor": users})
         await beat(it)
         await it.run_for(51)
@@ -171,8 +171,8 @@ async def test_out_of_service_pods_are_gone_at_once_and_their_claims_are_free() 
         added = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
         await it.client.patch(found, {"spec": {"taints": [*old, added]}})
         await it.settle()
-        assert await it.get(PODS, "p") is None
-        released = await it.get(CLAIMS, "c")
+        assert await it.find(PODS, "p") is None
+        released = await it.find(CLAIMS, "c")
         assert (released.status.reserved_for, released.status.allocation) == ((), None)
 
 
@@ -184,7 +184,7 @@ async def test_a_ready_node_is_never_out_of_service() -> None:
         added = {"key": OUT_OF_SERVICE, "effect": "NoExecute"}
         await it.client.patch_named(NODES, "node-1", {"spec": {"taints": [added]}})
         await it.settle()
-        assert (await it.get(PODS, "p")).metadata.deletion_timestamp
+        assert (await it.find(PODS, "p")).metadata.deletion_timestamp
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -244,7 +244,7 @@ async def test_a_slice_for_a_node_that_is_not_registered_yet_stays_over_restarts
 @on_loop
 async def test_a_slice_that_a_node_owned_goes_with_it_also_while_controllers_are_away() -> None:
     async with running((*MAKERS, GarbageCollector)) as it:
-        owner = await it.get(NODES, "node-1")
+        owner = await it.find(NODES, "node-1")
         owned = resource_slice("s", "d0")
         reference = {"apiVersion": "v1", "kind": "Node", "name": "node-1", "uid": owner.metadata.uid}
         owned["metadata"]["ownerReferences"] = [reference]

@@ -19,12 +19,12 @@ async def test_a_reference_from_another_namespace_does_not_make_an_owner_gone_fo
     async with cluster() as it:
         await it.start((GarbageCollector,))
         await it.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}, config("owner"))
-        owner = await it.get(CONFIG_MAPS, "owner")
+        owner = await it.find(CONFIG_MAPS, "owner")
         await it.create(elsewhere("stray", owned_by(owner)))
-        assert await it.get(CONFIG_MAPS, "stray", "other") is None
+        assert await it.find(CONFIG_MAPS, "stray", "other") is None
         await it.create(config("dependent", owner))
-        assert await it.get(CONFIG_MAPS, "dependent") is not None
-        assert await it.get(NAMESPACES, "other") is not None
+        assert await it.find(CONFIG_MAPS, "dependent") is not None
+        assert await it.find(NAMESPACES, "other") is not None
 
 
 @on_loop
@@ -32,9 +32,9 @@ async def test_a_reference_by_a_wrong_name_does_not_make_an_owner_gone_for_the_o
     async with cluster() as it:
         await it.start((GarbageCollector,))
         await it.create(config("owner"))
-        owner = await it.get(CONFIG_MAPS, "owner")
+        owner = await it.find(CONFIG_MAPS, "owner")
         [wrong] = owned_by(owner)
         await it.create(config("stray", ownerReferences=[{**wrong, "name": "nobody"}]))
-        assert await it.get(CONFIG_MAPS, "stray") is None
+        assert await it.find(CONFIG_MAPS, "stray") is None
         await it.create(config("dependent", owner))
-        assert await it.get(CONFIG_MAPS, "dependent") is not None
+        assert await it.find(CONFIG_MAPS, "dependent") is not None

@@ -26,7 +26,7 @@ async def running() -> AsyncIterator[Cluster]:
 
 async def answer(it: Cluster, **spec: Any) -> Any:
     await it.create(question(**spec))
-    status = (await it.get(POOL_STATUS_REQUESTS, "q")).status
+    status = (await it.find(POOL_STATUS_REQUESTS, "q")).status
     assert status is not None
     return status
 
@@ -139,7 +139,7 @@ async def test_an_answer_that_the_server_does_not_take_is_a_failure() -> None:
         assert (told.type, told.status) == ("Failed", "True")
         assert "generation" in told.message
         await it.run_for(3605)
-        assert await it.get(POOL_STATUS_REQUESTS, "q") is None
+        assert await it.find(POOL_STATUS_REQUESTS, "q") is None
 
 
 @on_loop
@@ -148,7 +148,7 @@ async def test_an_answer_is_given_once() -> None:
         first = await answer(it)
         await it.create(resource_slice("s", "d0"))
         await it.run_for(60)
-        assert (await it.get(POOL_STATUS_REQUESTS, "q")).status == first
+        assert (await it.find(POOL_STATUS_REQUESTS, "q")).status == first
 
 
 @on_loop
@@ -159,6 +159,6 @@ async def test_a_request_is_deleted_an_hour_after_its_answer_also_over_a_restart
         await it.kill()
         await it.start(MAKERS)
         await it.run_for(1795)
-        assert await it.get(POOL_STATUS_REQUESTS, "q") is not None
+        assert await it.find(POOL_STATUS_REQUESTS, "q") is not None
         await it.run_for(10)
-        assert await it.get(POOL_STATUS_REQUESTS, "q") is None
+        assert await it.find(POOL_STATUS_REQUESTS, "q") is None

@@ -24,7 +24,7 @@ async def running() -> AsyncIterator[Cluster]:
 
 
 async def used(it: Cluster) -> dict[str, str]:
-    return {name: str(amount) for name, amount in (await it.get(QUOTAS, "q")).status.used.items()}
+    return {name: str(amount) for name, amount in (await it.find(QUOTAS, "q")).status.used.items()}
 
 
 @on_loop
@@ -33,7 +33,7 @@ async def test_a_new_quota_counts_what_is_there_already() -> None:
         await it.create(device_class(), claim("a"), claim("b"), pod("p"))
         await it.create(quota(**{COUNT: "5", DEVICES: "9", "pods": "3", "requests.cpu": "1"}))
         assert await used(it) == {COUNT: "2", DEVICES: "2", "pods": "1", "requests.cpu": "0"}
-        assert {name: str(amount) for name, amount in (await it.get(QUOTAS, "q")).status.hard.items()} == {
+        assert {name: str(amount) for name, amount in (await it.find(QUOTAS, "q")).status.hard.items()} == {
             COUNT: "5", DEVICES: "9", "pods": "3", "requests.cpu": "1",
         }  # fmt: skip
 
@@ -69,6 +69,6 @@ async def test_a_changed_limit_is_taken_over() -> None:
         await it.create(quota(**{COUNT: "1", "pods": "1"}))
         await it.client.patch_named(QUOTAS, "q", {"spec": {"hard": {"pods": None, COUNT: "7"}}}, namespace="default")
         await it.settle()
-        status = (await it.get(QUOTAS, "q")).status
+        status = (await it.find(QUOTAS, "q")).status
         assert {name: str(amount) for name, amount in status.hard.items()} == {COUNT: "7"}
         assert await used(it) == {COUNT: "0"}

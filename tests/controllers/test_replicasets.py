@@ -37,7 +37,7 @@ async def test_pods_are_made_of_the_template_and_belong_to_the_set() -> None:
         await it.create(replica_set(2))
         made = await alive(it)
         assert len(made) == 2
-        owner = await it.get(REPLICA_SETS, "web")
+        owner = await it.find(REPLICA_SETS, "web")
         for each in made:
             assert each.metadata.name.startswith("web-")
             assert each.metadata.labels == {"app": "web", "tier": "front"}
@@ -69,7 +69,7 @@ async def test_it_scales_up_and_down_and_those_without_a_node_go_first() -> None
         assert len(await alive(it)) == 4
         await scale(it, 0)
         assert await alive(it) == []
-        assert (await it.get(REPLICA_SETS, "web")).status.replicas == 0
+        assert (await it.find(REPLICA_SETS, "web")).status.replicas == 0
 
 
 @on_loop
@@ -88,13 +88,13 @@ async def test_a_pod_that_ends_or_is_deleted_is_replaced() -> None:
 async def test_a_pod_of_nobody_that_fits_is_adopted_and_one_that_fits_no_more_is_let_go() -> None:
     async with running() as it:
         await it.create(pod("stray", labels={"app": "web"}), replica_set(2))
-        owner = await it.get(REPLICA_SETS, "web")
-        assert (await it.get(PODS, "stray")).metadata.owner_references[0].uid == owner.metadata.uid
+        owner = await it.find(REPLICA_SETS, "web")
+        assert (await it.find(PODS, "stray")).metadata.owner_references[0].uid == owner.metadata.uid
         assert len(await alive(it)) == 2
         assert owner.status.fully_labeled_replicas == 1
         await it.client.patch_named(PODS, "stray", {"metadata": {"labels": {"app": "db"}}}, namespace="default")
         await it.settle()
-        assert (await it.get(PODS, "stray")).metadata.owner_references == ()
+        assert (await it.find(PODS, "stray")).metadata.owner_references == ()
         assert len(await alive(it)) == 3
 
 
@@ -105,10 +105,10 @@ async def test_status_tells_ready_and_after_a_while_available() -> None:
         [first, _] = await alive(it)
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": format_time(it.clock.now())}
         await it.set_status(PODS, first.metadata.name, {"phase": "Running", "conditions": [ready]})
-        status = (await it.get(REPLICA_SETS, "web")).status
+        status = (await it.find(REPLICA_SETS, "web")).status
         assert (status.ready_replicas, status.available_replicas) == (1, 0)
         await it.run_for(11)
-        assert (await it.get(REPLICA_SETS, "web")).status.available_replicas == 1
+        assert (await it.find(REPLICA_SETS, "web")).status.available_replicas == 1
 
 
 @on_loop
@@ -117,7 +117,7 @@ async def test_pods_go_with_their_set() -> None:
         await it.create(replica_set(2))
         await it.delete(REPLICA_SETS, "web", grace=None, propagation="Foreground")
         assert await it.all(PODS) == []
-        assert await it.get(REPLICA_SETS, "web") is None
+        assert await it.find(REPLICA_SETS, "web") is None
 
 
 @on_loop

@@ -21,8 +21,8 @@ async def test_namespaces_old_and_new_get_both_objects() -> None:
         await it.start((with_authority,))
         await it.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})
         for namespace in ("default", "kube-system", "ns"):
-            assert await it.get(SERVICE_ACCOUNTS, "default", namespace) is not None
-            assert (await it.get(CONFIG_MAPS, ROOT_CA, namespace)).data == {"ca.crt": PEM}
+            assert await it.find(SERVICE_ACCOUNTS, "default", namespace) is not None
+            assert (await it.find(CONFIG_MAPS, ROOT_CA, namespace)).data == {"ca.crt": PEM}
 
 
 @on_loop
@@ -30,12 +30,12 @@ async def test_what_is_deleted_or_changed_is_put_right() -> None:
     async with cluster() as it:
         await it.start((with_authority,))
         await it.delete(SERVICE_ACCOUNTS, "default", grace=None)
-        await it.delete(CONFIG_MAPS, ROOT_CA, grace=None, namespace="kube-system")
+        await it.delete(CONFIG_MAPS, f"kube-system/{ROOT_CA}", grace=None)
         await it.client.patch_named(CONFIG_MAPS, ROOT_CA, {"data": {"ca.crt": "x", "y": "z"}}, namespace="default")
         await it.settle()
-        assert await it.get(SERVICE_ACCOUNTS, "default") is not None
+        assert await it.find(SERVICE_ACCOUNTS, "default") is not None
         for namespace in ("default", "kube-system"):
-            assert (await it.get(CONFIG_MAPS, ROOT_CA, namespace)).data == {"ca.crt": PEM}
+            assert (await it.find(CONFIG_MAPS, ROOT_CA, namespace)).data == {"ca.crt": PEM}
 
 
 @on_loop
@@ -44,8 +44,8 @@ async def test_who_knows_no_certificates_leaves_those_alone_that_are_there() -> 
         about = {"name": ROOT_CA, "namespace": "default"}
         await it.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {"ca.crt": PEM}})
         await it.start((ServiceAccountController,))
-        assert (await it.get(CONFIG_MAPS, ROOT_CA)).data == {"ca.crt": PEM}
-        assert await it.get(CONFIG_MAPS, ROOT_CA, "kube-system") is not None
+        assert (await it.find(CONFIG_MAPS, ROOT_CA)).data == {"ca.crt": PEM}
+        assert await it.find(CONFIG_MAPS, ROOT_CA, "kube-system") is not None
 
 
 @on_loop
@@ -55,7 +55,7 @@ async def test_a_namespace_that_is_deleted_stays_empty() -> None:
         await it.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})
         await it.delete(NAMESPACES, "ns", grace=None)
         await it.run_for(20)
-        assert await it.get(NAMESPACES, "ns") is None
+        assert await it.find(NAMESPACES, "ns") is None
 
 
 def test_it_may_die_after_every_write() -> None:
@@ -64,7 +64,7 @@ def test_it_may_die_after_every_write() -> None:
 
 @on_loop
 async def test_a_pod_waits_a_moment_for_the_account_of_its_namespace() -> None:
-    async with cluster(plugins=("ServiceAccount",)) as it:
+    async with cluster(accounts=True) as it:
         early = asyncio.create_task(it.client.create(pod("early")))
         await it.settle()
         assert not early.done()
@@ -75,7 +75,7 @@ async def test_a_pod_waits_a_moment_for_the_account_of_its_namespace() -> None:
 
 @on_loop
 async def test_a_pod_does_not_wait_for_ever() -> None:
-    async with cluster(plugins=("ServiceAccount",)) as it:
+    async with cluster(accounts=True) as it:
         early = asyncio.create_task(it.client.create(pod("early")))
         await it.run_for(2)
         with pytest.raises(Forbidden, match='serviceaccount "default" not found'):

@@ -204,3 +204,22 @@ async def test_cancelling_stops_in_the_middle() -> None:
         await running
     await clock.run_for(5)
     assert reached == ["begun"]
+
+
+@on_loop
+async def test_cancelling_leaves_no_alarm_for_keys_that_wait_for_their_time() -> None:
+    clock = FakeClock()
+    before = asyncio.all_tasks()
+
+    async def reconcile(key: str) -> Result:
+        return Result(again_after=60)
+
+    controller = Controller("test", reconcile, clock=clock)
+    running = asyncio.ensure_future(controller.run())
+    controller.queue.add("a")
+    await turns()
+    assert controller.queue.delayed == 1
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert asyncio.all_tasks() == before

@@ -37,9 +37,9 @@ async def test_a_server_that_is_away_is_told_once_and_so_is_its_return(caplog: p
         client = Client(line, clock=it.clock)  # type: ignore[arg-type]
         informers = [Informer(client, each, clock=it.clock) for each in (PODS, CLAIMS)]
         running = [asyncio.create_task(each.reflector.run()) for each in informers]
-        await it.clock.run_for(60)
+        await it.run_for(60)
         line.cut = False
-        await it.clock.run_for(60)
+        await it.run_for(60)
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)

@@ -78,6 +78,7 @@ class Controller(Generic[K]):
         try:
             await asyncio.wait(self._tasks)
         finally:
+            self.queue.close(drop=True)  # its alarm for delayed keys would outlive the workers
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -49,7 +49,7 @@ def bare_slice(name: str, devices: list[Plain], *, node_name: str = "node-1", po
 
 
 async def stored(it: SchedulingCluster, name: str = "c") -> ResourceClaim:
-    found = await it.get(CLAIMS, name)
+    found = await it.find(CLAIMS, name)
     assert isinstance(found, ResourceClaim), f"there is no claim {name}"
     return found
 

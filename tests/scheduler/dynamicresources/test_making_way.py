@@ -97,7 +97,7 @@ async def test_a_group_of_which_nobody_runs_lets_go_of_its_claim() -> None:
     async with scene("d0", gates=WORKLOADS) as it:
         await it.kill_scheduler()
         await it.create(claim(), pod_group("pg", [by_name("c")]))
-        group = await it.get(POD_GROUPS, "pg")
+        group = await it.find(POD_GROUPS, "pg")
         await allocate(it, "c", "gone", "no-such-node", consumer(group))
         await it.start_scheduler()
         await it.create(pod("p", claims=[by_name("c")], group="pg"))

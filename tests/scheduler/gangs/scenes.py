@@ -54,7 +54,7 @@ def named(count: int, group: str = "pg") -> list[str]:
 
 async def scheduled(it: SchedulingCluster, group: str = "pg") -> Condition | None:
     """What the group says of its scheduling."""
-    return find_condition((await it.get(POD_GROUPS, group)).status.conditions, "PodGroupScheduled")
+    return find_condition((await it.find(POD_GROUPS, group)).status.conditions, "PodGroupScheduled")
 
 
 def group_attempts(it: SchedulingCluster, result: str) -> float:

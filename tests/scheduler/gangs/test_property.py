@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from typing import Any
 
@@ -10,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakit.client import CLAIMS, POD_GROUPS, PODS
+from tests.builders.cluster import run_stepped
 from tests.builders.documents import Plain
 from tests.builders.podmanifests import by_template, device_class, node, pod, resource_slice, template
 from tests.builders.schedulercluster import SchedulingCluster, scheduling
@@ -48,7 +48,7 @@ class World:
                 await self._create(member(f"p{len(self.made)}", group, cpu=str(cpu), claims=claims))
             case "alone":
                 await self._create(pod(f"p{len(self.made)}", cpu=str(value), claims=[by_template()]))
-            case "group" if await it.get(POD_GROUPS, value) is None:
+            case "group" if await it.find(POD_GROUPS, value) is None:
                 await it.client.create(gang(value, self.least[value]))
             case "delete" if self.made:
                 await self._delete(self.made[value % len(self.made)])
@@ -106,4 +106,4 @@ def test_a_gang_has_its_minimum_or_nothing_and_no_device_has_two_owners(
             await it.run_for(30)
             await world.check()
 
-    asyncio.run(run())
+    run_stepped(run())

@@ -83,11 +83,11 @@ async def test_a_group_says_when_it_became_schedulable() -> None:
 async def test_a_gang_that_is_refused_again_for_the_same_is_told_so_in_the_same_words() -> None:
     async with with_cpus(1) as it:
         await it.create(member("pg-0"), member("pg-1", cpu="999m"), gang("pg", 2))
-        before = await it.get(POD_GROUPS, "pg")
+        before = await it.find(POD_GROUPS, "pg")
         assert find_condition(before.status.conditions, "PodGroupScheduled") is not None
         await it.run_for(350)
         assert group_attempts(it, "unschedulable") == 2
-        assert await it.get(POD_GROUPS, "pg") == before
+        assert await it.find(POD_GROUPS, "pg") == before
 
 
 @on_loop
@@ -98,7 +98,7 @@ async def test_what_others_wrote_into_the_status_of_a_group_stays() -> None:
         since = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
         await it.set_status(POD_GROUPS, "pg", {"conditions": [{**other, **since}]})
         await it.create(member("pg-0"))
-        conditions = (await it.get(POD_GROUPS, "pg")).status.conditions
+        conditions = (await it.find(POD_GROUPS, "pg")).status.conditions
         assert [each.type for each in conditions] == ["DisruptionTarget", "PodGroupScheduled"]
 
 

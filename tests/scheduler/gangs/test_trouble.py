@@ -170,11 +170,11 @@ async def test_a_gang_that_becomes_a_basic_group_runs_as_far_as_it_fits() -> Non
 async def let_go(it: SchedulingCluster) -> None:
     """Delete the group, whose protection nobody else is there to lift."""
     await it.delete(POD_GROUPS, "pg")
-    found = await it.get(POD_GROUPS, "pg")
+    found = await it.find(POD_GROUPS, "pg")
     if found is not None:
         await it.client.patch(found, {"metadata": {"finalizers": None}})
         await it.settle()
-    assert await it.get(POD_GROUPS, "pg") is None
+    assert await it.find(POD_GROUPS, "pg") is None
 
 
 # Schedulers

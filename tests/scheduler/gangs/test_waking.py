@@ -74,7 +74,7 @@ async def test_a_group_that_comes_back_wakes_its_members() -> None:
     async with with_cpus(1) as it:
         await it.create(gang("pg", 2), *members(2))
         await it.delete(POD_GROUPS, "pg")
-        found = await it.get(POD_GROUPS, "pg")
+        found = await it.find(POD_GROUPS, "pg")
         if found is not None:  # nobody is there to let it go
             await it.client.patch(found, {"metadata": {"finalizers": None}})
             await it.settle()

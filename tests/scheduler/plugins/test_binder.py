@@ -35,7 +35,7 @@ class Deaf:
 
 async def bind(to: Cluster, node: str, *, transport: Transport | None = None, view: Pod | None = None) -> PluginStatus:
     if view is None:
-        view = await to.get(PODS, "p")
+        view = await to.find(PODS, "p")
     line = transport or InProcess(to.server, SCHEDULER)
     return await DefaultBinder(Client(line, clock=to.clock)).bind(CycleState(view), view, node)
 
@@ -45,7 +45,7 @@ async def test_a_pod_is_bound() -> None:
     async with cluster() as here:
         await here.create(node("a"), pod("p"))
         assert (await bind(here, "a")).ok
-        assert (await here.get(PODS, "p")).spec.node_name == "a"
+        assert (await here.find(PODS, "p")).spec.node_name == "a"
 
 
 @on_loop
@@ -56,14 +56,14 @@ async def test_a_pod_that_somebody_else_has_bound_is_a_failure_that_says_so() ->
         status = await bind(here, "b")
         assert status.code is Code.ERROR
         assert 'pod p is already assigned to node "a"' in status.message
-        assert (await here.get(PODS, "p")).spec.node_name == "a"
+        assert (await here.find(PODS, "p")).spec.node_name == "a"
 
 
 @on_loop
 async def test_a_pod_that_is_gone_is_a_failure_that_says_so() -> None:
     async with cluster() as here:
         await here.create(node("a"), pod("p"))
-        view = await here.get(PODS, "p")
+        view = await here.find(PODS, "p")
         await here.delete(PODS, "p")
         status = await bind(here, "a", view=view)
         assert (status.code, status.message) == (Code.ERROR, 'pods "p" not found')
@@ -73,11 +73,11 @@ async def test_a_pod_that_is_gone_is_a_failure_that_says_so() -> None:
 async def test_a_new_pod_of_the_same_name_is_left_alone() -> None:
     async with cluster() as here:
         await here.create(node("a"), pod("p"))
-        view = await here.get(PODS, "p")
+        view = await here.find(PODS, "p")
         await here.delete(PODS, "p")
         await here.create(pod("p"))
         assert (await bind(here, "a", view=view)).code is Code.ERROR
-        assert (await here.get(PODS, "p")).spec.node_name == ""
+        assert (await here.find(PODS, "p")).spec.node_name == ""
 
 
 @on_loop

@@ -75,7 +75,7 @@ async def leaving(it: SchedulingCluster) -> list[str]:
 
 
 async def devices_of(it: SchedulingCluster, name: str) -> list[str]:
-    found = await it.get(CLAIMS, name)
+    found = await it.find(CLAIMS, name)
     return [each.device for each in found.status.allocation.devices.results] if found.status.allocation else []
 
 

@@ -205,5 +205,5 @@ async def test_a_claim_that_was_freed_is_not_shared_by_who_has_to_wait() -> None
         await it.run_for(30)
         assert await it.node_of("b") == "node-1"
         assert await it.node_of("late") == ""
-        found = await it.get(CLAIMS, "shared")
+        found = await it.find(CLAIMS, "shared")
         assert found.status.allocation is None

@@ -183,7 +183,7 @@ async def test_admin_access_frees_nothing() -> None:
         watching = user("watcher", "low", "watcher")
         watching["metadata"]["namespace"] = "admin"
         await it.create(admin, watching)
-        assert await it.node_of("watcher", "admin") == "node-1"
+        assert await it.node_of("admin/watcher") == "node-1"
         await add(it, "a", "low")
         await add(it, "b", "high")
         assert await leaving(it) == ["a"]
@@ -289,7 +289,7 @@ async def test_a_pod_that_is_still_being_bound_can_be_a_victim() -> None:
         assert await it.node_of("a") == ""
         await add(it, "b", "high")
         await it.run_for(5)
-        assert await it.get(PODS, "a") is None
+        assert await it.find(PODS, "a") is None
         assert await devices_of(it, "b") == ["d0"]
 
 

@@ -104,6 +104,10 @@ class DeviceList:
     def reachable(self) -> int:
         return self.resources.reachable
 
+    def known_result(self, query: DeviceQuery) -> QueryResult | None:
+        """The result of a query that was asked before."""
+        return self._results.get(query.key)
+
     def result(self, query: DeviceQuery) -> QueryResult:
         found = self._results.get(query.key)
         if found is None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from drakit.allocator.inventory.pools import PoolKey, PoolView, Views
-from drakit.allocator.inventory.usage import Usage
+from drakit.allocator.inventory.usage import Usage, Usages
 
 
 class NodeDevices:
@@ -22,7 +22,7 @@ class NodeDevices:
 
     __slots__ = ("_positions", "answers", "usages", "views")
 
-    def __init__(self, views: Views, usages: tuple[Usage, ...]) -> None:
+    def __init__(self, views: Views, usages: Usages) -> None:
         self.views = views
         self.usages = usages
         self.answers: dict[object, Any] = {}
@@ -32,10 +32,9 @@ class NodeDevices:
         """The state after a change in the use of these pools. Everything else is the same."""
         if self._positions is None:
             self._positions = {view.key: position for position, view in enumerate(self.views)}
-        usages = list(self.usages)
-        for position in {self._positions.get(key) for key in changed}:
-            if position is not None:
-                usages[position] = usage(self.views[position])
-        made = NodeDevices(self.views, tuple(usages))
+        found = {self._positions.get(key) for key in changed}
+        made = NodeDevices(
+            self.views, self.usages.replaced({each: usage(self.views[each]) for each in found if each is not None})
+        )
         made._positions = self._positions
         return made

@@ -13,7 +13,7 @@ from drakit.allocator.inventory.attributes import Values
 from drakit.allocator.inventory.capacity import consumed_amount, problem, short_name
 from drakit.allocator.inventory.inventory import Inventory
 from drakit.allocator.inventory.pools import Views
-from drakit.allocator.inventory.usage import Usage
+from drakit.allocator.inventory.usage import Usages
 from drakit.allocator.results.builder import Site, site
 from drakit.allocator.results.reasons import (
     Cause,
@@ -73,7 +73,7 @@ def name_of(claim: ResourceClaim) -> str:
 class _Recorder(Search):
     """A search without bounds that remembers the first of its deepest states."""
 
-    def __init__(self, layout: Layout, usages: Sequence[Usage]) -> None:
+    def __init__(self, layout: Layout, usages: Usages) -> None:
         super().__init__(Outlook(layout, bounded=False), Occupancy(layout, usages), lambda: self.steps > _MAX_STEPS)
         self.best: tuple[Pick, ...] = ()
 
@@ -84,7 +84,7 @@ class _Recorder(Search):
         return before
 
 
-def _best_partial(solver: Solver, usages: Sequence[Usage]) -> Search:
+def _best_partial(solver: Solver, usages: Usages) -> Search:
     """A search in its deepest state. Requests that it never came to have got what was left for them."""
     # Without bounds: a search that prunes never sees the states that are worth showing.
     recorder = _Recorder(solver.layout, usages)

@@ -25,9 +25,9 @@ from drakit.allocator.search.spare import devices_left
 from drakit.api import DeviceClaim, DeviceClass
 from drakit.base.gates import FeatureGates
 
-_MAX_PLANS = 32
+_MAX_PLANS = 128
 _MAX_KNOWN = 50_000
-_MAX_IN_STATE = 2 * _MAX_PLANS
+_MAX_IN_STATE = _MAX_PLANS
 _MOST_ALIKE = 64
 """Up to this many pools, nodes often look alike. With more they rarely do, and the keys are long."""
 
@@ -78,7 +78,9 @@ class PlanAnswers:
         # invalidate and no key to compute.
         found: KnownAnswer | None = state.answers.get(self)
         if found is None:
-            found = self._in_time(state, timer())
+            # Where many plans are in use, each looks again at all nodes that changed since its turn: for a node that
+            # looks like another one did no time has to be kept.
+            found = self._looks_known(state) or self._in_time(state, timer())
             # A search that ran out of time says nothing about the node.
             if found.answer.result is not SearchResult.DEADLINE:
                 if len(state.answers) >= _MAX_IN_STATE:
@@ -91,6 +93,13 @@ class PlanAnswers:
         if known.left is None:
             known.left = devices_left(self.solver(state.views).layout, state.usages, known.answer)
         return known.left
+
+    def _looks_known(self, state: NodeDevices) -> KnownAnswer | None:
+        """The answer for a node with one pool, when nothing has to be evaluated or searched for it."""
+        if len(state.views) != 1:
+            return None
+        result = state.views[0].content.known_result(self.plan.query)
+        return None if result is None else self._by_look.get((result, state.usages[0].key))
 
     def _in_time(self, state: NodeDevices, expired: HasExpired | None) -> KnownAnswer:
         if expired is None:

@@ -9,9 +9,9 @@ everything but what belongs to these.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 
-from drakit.allocator.inventory.usage import Amounts, Usage
+from drakit.allocator.inventory.usage import Amounts, Usages
 from drakit.allocator.search.layouts import Layout
 
 _FEW = 8
@@ -30,7 +30,7 @@ class Occupancy:
 
     __slots__ = ("held", "layout", "left", "overdrawn", "priced_out", "spent", "usages", "used")
 
-    def __init__(self, layout: Layout, usages: Sequence[Usage]) -> None:
+    def __init__(self, layout: Layout, usages: Usages) -> None:
         self.layout = layout
         self.usages = usages
         self.held = self.priced_out = 0
@@ -40,19 +40,18 @@ class Occupancy:
         self.spent = [0] * len(layout.plan.alternatives)
         self._take_in(range(len(usages)))
 
-    def after(self, usages: Sequence[Usage]) -> Occupancy:
+    def after(self, usages: Usages) -> Occupancy:
         """The occupancy of the same layout with other usages."""
         if len(usages) <= _FEW:
             return Occupancy(self.layout, usages)
-        # A usage is immutable: the same object is the same use.
-        changed = [pool for pool, (old, new) in enumerate(zip(self.usages, usages, strict=True)) if old is not new]
+        changed = usages.changed_since(self.usages)
         if not changed:
             return self
         if len(changed) > len(usages) // 4:
             return Occupancy(self.layout, usages)
         return self._with(usages, changed)
 
-    def _with(self, usages: Sequence[Usage], changed: Sequence[int]) -> Occupancy:
+    def _with(self, usages: Usages, changed: Collection[int]) -> Occupancy:
         made, layout = Occupancy.__new__(Occupancy), self.layout
         made.layout, made.usages = layout, usages
         devices, used, left = 0, self.used.copy(), self.left.copy()

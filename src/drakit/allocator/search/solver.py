@@ -6,11 +6,10 @@ Out: the answer, which depends on nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property, reduce
 from operator import or_
 
-from drakit.allocator.inventory.usage import Usage
+from drakit.allocator.inventory.usage import Usages
 from drakit.allocator.search.answer import HasExpired, SearchAnswer, SearchResult
 from drakit.allocator.search.bounds import Outlook
 from drakit.allocator.search.checks import precheck
@@ -36,7 +35,7 @@ class Solver:
     def _failing(self) -> int:
         return reduce(or_, self.layout.failing, 0)
 
-    def solve(self, usages: Sequence[Usage], expired: HasExpired | None = None) -> SearchAnswer:
+    def solve(self, usages: Usages, expired: HasExpired | None = None) -> SearchAnswer:
         if self._refusal:
             return self._refusal
         found = self.begin(usages, expired).run()
@@ -52,12 +51,12 @@ class Solver:
         layout = self.layout
         return any(each.admin and layout.usable[each.index] & layout.shared for each in layout.plan.alternatives)
 
-    def begin(self, usages: Sequence[Usage], expired: HasExpired | None = None, *, admin_room: bool = True) -> Search:
+    def begin(self, usages: Usages, expired: HasExpired | None = None, *, admin_room: bool = True) -> Search:
         """A search that has not run yet."""
         occupancy = self._occupancy(usages)
         return Search(self._outlook(occupancy, admin_room=admin_room), occupancy, expired)
 
-    def _occupancy(self, usages: Sequence[Usage]) -> Occupancy:
+    def _occupancy(self, usages: Usages) -> Occupancy:
         """Little changes between two pods, so the latest occupancy is reused as far as it still holds."""
         self._latest = self._latest.after(usages) if self._latest else Occupancy(self.layout, usages)
         return self._latest

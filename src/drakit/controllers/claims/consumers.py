@@ -21,6 +21,7 @@ from drakit.client import POD_GROUPS, PODS, Client
 from drakit.informers import Informer
 
 MOST_CONSUMERS = 256
+_MOST_GONE = 1000
 
 
 def is_done(pod: Pod) -> bool:
@@ -34,9 +35,19 @@ class Consumers:
         self._client = client
         self._pods = pods
         self._groups = groups
+        # Of which an informer has shown the deletion, the oldest first: a uid never comes back.
+        self._gone: dict[str, None] = {}
+
+    def note_gone(self, uid: str) -> None:
+        """A pod or group was deleted: the server need not be asked for it. A released claim takes two reads less."""
+        self._gone[uid] = None
+        if len(self._gone) > _MOST_GONE:
+            del self._gone[next(iter(self._gone))]
 
     async def pod(self, namespace: str, name: str, uid: str) -> Pod | None:
         """The pod of that uid; none when there is none."""
+        if uid in self._gone:
+            return None
         cached = self._pods.cache.named(name, namespace)
         if cached is None or cached.view.metadata.uid != uid:
             cached = await self._client.find(PODS, name, namespace=namespace)
@@ -44,6 +55,8 @@ class Consumers:
 
     async def group(self, namespace: str, name: str, uid: str) -> PodGroup | None:
         """The group of that uid; none when there is none."""
+        if uid in self._gone:
+            return None
         cached = self._groups.cache.named(name, namespace) if self._groups is not None else None
         if cached is None or cached.metadata.uid != uid:
             cached = await self._client.find(POD_GROUPS, name, namespace=namespace)

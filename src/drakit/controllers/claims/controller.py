@@ -57,7 +57,7 @@ class ClaimController:
         self._templates: Informer[ResourceClaimTemplate] = informers.of(TEMPLATES)
         self._nodes: Informer[Partial[Node]] = informers.of(NODES)
         metrics = ClaimControllerMetrics(context.registry, self._claims.cache)
-        consumers = Consumers(client, self._pods, self._groups)
+        self._consumers = consumers = Consumers(client, self._pods, self._groups)
         self._generator = ClaimGenerator(client, self._claims, self._templates, self._groups, metrics)
         self._reserver = ClaimReserver(client, self._claims, self._nodes)
         self._releaser = ClaimReleaser(client, context.clock, self._claims, consumers)
@@ -145,6 +145,7 @@ class ClaimController:
     def _pod_changed(self, old: Partial[Pod] | None, new: Partial[Pod] | None) -> None:
         if new is None and old is not None:
             self._generator.forget(old.view.metadata.uid)
+            self._consumers.note_gone(old.view.metadata.uid)
             self._consumer_over(old.view)
         elif new is not None:
             if old is not None and old.view.metadata.uid != new.view.metadata.uid:
@@ -197,6 +198,7 @@ class ClaimController:
             self._add(POD, pod)
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
             self._generator.forget(old.metadata.uid)
+            self._consumers.note_gone(old.metadata.uid)
             self._consumer_over(old)
 
     def _node_changed(self, old: Partial[Node] | None, new: Partial[Node] | None) -> None:

@@ -13,7 +13,7 @@ from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.args import NodeResourcesBalancedAllocationArgs
 from drakit.scheduler.config.names import BALANCED_ALLOCATION
 from drakit.scheduler.framework import CycleState, NodeInfo
-from drakit.scheduler.framework.footprints import Footprint, footprint_of
+from drakit.scheduler.framework.footprints import footprint_of
 from drakit.scheduler.plugins.amounts import Totals, depends_on_devices, no_devices, there_and_taken
 from drakit.scheduler.plugins.noderesults import RecentResults, Scores
 from drakit.scheduler.plugins.normalization import MOST
@@ -35,13 +35,17 @@ class BalancedAllocation:
         footprint = footprint_of(pod)
         if not any(footprint.asked.get(name) for name in self._resources):
             return [0] * len(nodes)
+        wanted = tuple(
+            (name, footprint.asked.get(name, 0))
+            for name in self._resources
+            if footprint.asked.get(name) or not is_scalar(name)
+        )
         if depends_on_devices(self._resources, footprint.asked):
-            return self._begin(footprint).of(nodes)
-        return self._scores.get(footprint, lambda: self._begin(footprint)).of(nodes)
+            return self._begin(wanted).of(nodes)
+        # By what it looks at: pods that ask for different devices share the scores of nodes.
+        return self._scores.get(wanted, lambda: self._begin(wanted)).of(nodes)
 
-    def _begin(self, footprint: Footprint) -> Scores:
-        asked = footprint.asked
-        wanted = tuple((name, asked.get(name, 0)) for name in self._resources if asked.get(name) or not is_scalar(name))
+    def _begin(self, wanted: WantedAmounts) -> Scores:
         return Scores(lambda node: _score_node(node, wanted, self._totals))
 
 

@@ -16,13 +16,13 @@ from drakit.api.objects.pods import Pod
 from drakit.scheduler.config.args import NodeResourcesFitArgs
 from drakit.scheduler.config.names import NODE_RESOURCES_FIT
 from drakit.scheduler.framework import Action, Code, CycleState, Interest, NodeInfo, PluginStatus, Rejections
-from drakit.scheduler.framework.footprints import PODS, Amounts, Footprint, footprint_of
+from drakit.scheduler.framework.footprints import PODS, Amounts, footprint_of
 from drakit.scheduler.plugins.amounts import Totals, depends_on_devices, no_devices
 from drakit.scheduler.plugins.fithints import FitHints
 from drakit.scheduler.plugins.interests import on_bound_pod, on_class, on_node, on_the_pod
 from drakit.scheduler.plugins.noderesults import FilterResults, RecentResults, Scores
 from drakit.scheduler.plugins.resources import PLAIN, is_extended, is_scalar
-from drakit.scheduler.plugins.strategies import scorer
+from drakit.scheduler.plugins.strategies import Weighed, scorer, weighed
 
 IsBackedByClass = Callable[[str, NodeInfo], bool]
 """Whether devices of a class provide a resource on a node that does not advertise it.
@@ -57,11 +57,16 @@ class NodeResourcesFit:
         self._strategy = args.scoring_strategy
         self._asked: RecentResults[Asked] = RecentResults(most=256)
         self._results: RecentResults[FilterResults] = RecentResults()
+        self._weighed: RecentResults[Weighed] = RecentResults(most=256)
         self._scores: RecentResults[Scores] = RecentResults()
 
     def filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Rejections:
         asked = self._asked_by(pod)
         devices = self._provided_by_devices(asked, nodes)
+        if devices and not _advertise(nodes, devices):
+            # Devices provide these everywhere, so no node is asked for them: pods that differ in nothing else ask the
+            # same. With 25 such resources in turn, every pod would look anew at 25 nodes that changed meanwhile.
+            asked, devices = tuple(each for each in asked if each[0] not in devices), frozenset()
         results = self._results.get(
             (asked, devices), lambda: FilterResults(lambda node: check_node(asked, devices, node))
         )
@@ -69,12 +74,16 @@ class NodeResourcesFit:
 
     def score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Sequence[int]:
         footprint = footprint_of(pod)
+        # By what the strategy looks at: pods that ask for different devices share the scores of nodes.
+        wanted = self._weighed.get(
+            footprint, lambda: weighed(self._strategy, {**footprint.asked, **footprint.nonzero_asked})
+        )
         if depends_on_devices((each.name for each in self._strategy.resources), footprint.asked):
-            return self._begin_scores(footprint).of(nodes)
-        return self._scores.get(footprint, lambda: self._begin_scores(footprint)).of(nodes)
+            return self._begin_scores(wanted).of(nodes)
+        return self._scores.get(wanted, lambda: self._begin_scores(wanted)).of(nodes)
 
-    def _begin_scores(self, footprint: Footprint) -> Scores:
-        return Scores(scorer(self._strategy, {**footprint.asked, **footprint.nonzero_asked}, self._totals))
+    def _begin_scores(self, wanted: Weighed) -> Scores:
+        return Scores(scorer(self._strategy, wanted, self._totals))
 
     def _asked_by(self, pod: Pod) -> Asked:
         footprint = footprint_of(pod)
@@ -114,6 +123,11 @@ class NodeResourcesFit:
         """Whether the pod would fit if it were alone there."""
         asked, alone = self._asked_by(pod), NodeInfo(node)
         return check_node(asked, self._provided_by_devices(asked, [alone]), alone) is None
+
+
+def _advertise(nodes: Sequence[NodeInfo], resources: frozenset[str]) -> bool:
+    """Whether some node has one of the resources itself."""
+    return any([node for node in nodes if node.allocatable.get(name)] for name in resources)
 
 
 def check_node(asked: Asked, devices: frozenset[str], node: NodeInfo) -> PluginStatus | None:

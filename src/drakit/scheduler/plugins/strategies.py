@@ -24,19 +24,25 @@ from drakit.scheduler.plugins.normalization import MOST
 from drakit.scheduler.plugins.resources import is_scalar
 
 NodeScorer = Callable[[NodeInfo], int]
+Weighed = tuple[tuple[str, int, int], ...]
+"""Resources, each with what a pod asks of it and its weight."""
 Curve = Callable[[int, int], int]
 """The score of one resource from (taken, capacity)."""
 
 _STEP = MOST // 10  # shapes score from 0 to 10
 
 
-def scorer(strategy: ScoringStrategy, asked: Amounts, totals: Totals = no_devices) -> NodeScorer:
-    """`totals` counts the devices behind resources that a node does not have itself."""
-    wanted = tuple(
+def weighed(strategy: ScoringStrategy, asked: Amounts) -> Weighed:
+    """What a strategy looks at: pods for which it comes out equal have the same score on every node."""
+    return tuple(
         (each.name, asked.get(each.name, 0), each.weight)
         for each in strategy.resources
         if asked.get(each.name) or not is_scalar(each.name)
     )
+
+
+def scorer(strategy: ScoringStrategy, wanted: Weighed, totals: Totals = no_devices) -> NodeScorer:
+    """`totals` counts the devices behind resources that a node does not have itself."""
     if strategy.type == REQUESTED_TO_CAPACITY:
         shape = (strategy.requested_to_capacity_ratio or RequestedToCapacityRatio()).shape
         return lambda node: _rounded_average(
@@ -46,9 +52,7 @@ def scorer(strategy: ScoringStrategy, asked: Amounts, totals: Totals = no_device
     return lambda node: _average(_scores(node, wanted, totals, curve))
 
 
-def _scores(
-    node: NodeInfo, wanted: Sequence[tuple[str, int, int]], totals: Totals, curve: Curve
-) -> list[tuple[int, int]]:
+def _scores(node: NodeInfo, wanted: Weighed, totals: Totals, curve: Curve) -> list[tuple[int, int]]:
     """A score and its weight for each resource that the node has."""
     found = []
     for name, asked, weight in wanted:

@@ -207,7 +207,7 @@ async def test_a_pod_gets_its_own_claims_and_extended_resources_together() -> No
         asked["spec"]["resourceClaims"] = [by_name("c")]
         await it.create(asked)
         assert await it.node_of("p") == "node-1"
-        named = await it.get(CLAIMS, "c")
+        named = await it.find(CLAIMS, "c")
         assert len({*devices_of(named), *devices_of(await the_claim(it))}) == 3
 
 
@@ -220,7 +220,7 @@ async def test_its_own_claims_and_extended_resources_do_not_fit_together_where_d
         await it.create(asked)
         assert await it.node_of("p") == ""
         assert "1 cannot allocate all claims" in await message_of(it)
-        assert devices_of(await it.get(CLAIMS, "c")) == []
+        assert devices_of(await it.find(CLAIMS, "c")) == []
         assert await claims(it) == []
 
 

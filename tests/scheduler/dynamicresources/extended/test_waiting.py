@@ -66,7 +66,7 @@ async def test_what_pods_have_stays_theirs_while_the_gate_is_off_and_after() -> 
         await it.start_scheduler(gates=off)
         await it.create(asking("q", gpu=1), claim("c"), pod("r", claims=[by_name("c")]))
         assert "Insufficient example.com/gpu" in await message_of(it, "q")
-        assert devices_of(await it.get(CLAIMS, "c")) == ["d1"]
+        assert devices_of(await it.find(CLAIMS, "c")) == ["d1"]
         await it.delete(PODS, "r")
         await it.run_for(5)
         await it.kill_scheduler()

@@ -57,7 +57,7 @@ class Desk:
         return await self.it.all(CLAIMS)
 
     async def status(self) -> Any:
-        return (await self.it.get(PODS, "p")).status.extended_resource_claim_status
+        return (await self.it.find(PODS, "p")).status.extended_resource_claim_status
 
 
 ALLOCATION = from_plain(
@@ -79,7 +79,7 @@ async def desk() -> AsyncIterator[Desk]:
         container = {"name": "c", "image": "i", "resources": {"limits": {GPU: "2"}}}
         meta = {"name": "p", "namespace": "default"}
         await it.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container]}})
-        yield Desk(it, Faulty(InProcess(it.server)), await it.get(PODS, "p"))
+        yield Desk(it, Faulty(InProcess(it.server)), await it.find(PODS, "p"))
 
 
 def only(what: str) -> Any:
@@ -104,7 +104,7 @@ async def test_the_pods_status_tells_of_the_claim_and_is_not_written_twice() -> 
         status = await it.status()
         assert status.resource_claim_name == made.metadata.name
         assert status.request_mappings == it.variant.mappings
-        await it.writing.record(await it.it.get(PODS, "p"), made, it.variant.mappings)
+        await it.writing.record(await it.it.find(PODS, "p"), made, it.variant.mappings)
         assert it.line.writes == ["POST resourceclaims", "PATCH pods/status"]
 
 

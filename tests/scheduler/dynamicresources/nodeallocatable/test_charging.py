@@ -99,7 +99,7 @@ async def test_a_pod_that_waits_for_room_is_tried_when_the_node_grows() -> None:
     async with scene(cores(4), room={"cpu": "1"}) as it:
         await it.create(capacity_claim("a", 2), charging_pod("p", claims=("a",)))
         assert (await message_of(it, "p")).startswith("0/1 nodes are available: 1 Insufficient cpu.")
-        await it.set_status(NODES, "node-1", {"allocatable": {"cpu": "4"}}, namespace="")
+        await it.set_status(NODES, "node-1", {"allocatable": {"cpu": "4"}})
         await it.run_for(2)
         assert await it.node_of("p") == "node-1"
 
