@@ -56,3 +56,19 @@ def test_the_server_process_that_benchmarks_call_answers(tmp_path: Path) -> None
     tokens.write_text(apiserver.TOKENS)
     with apiserver.http_server("--ephemeral", "--token-auth-file", str(tokens)) as port:
         assert json.loads(asyncio.run(version(port)))["major"] == "1"
+
+
+def test_a_piece_of_the_scaling_table_keeps_the_rows_of_other_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "scaling.md"
+    rows = scaling.rows_of("nodes", {100: 0.003, 5_000: 0.003})
+    path.write_text("\n".join(f"| {' | '.join(row)} |" for row in rows))
+    assert rows[-1][-1] == "0.00, below 0.2"
+    assert scaling.known(path) == {"nodes": {100: pytest.approx(0.003), 5_000: pytest.approx(0.003)}}
+    assert scaling.known(tmp_path / "none.md") == {}
+
+
+def test_an_anchor_without_a_figure_of_kubernetes_has_a_target_of_its_own() -> None:
+    none = anchors.Anchor(0, "pods/s", 500, lambda: 0)
+    assert none.ratio(450) == 450
+    assert anchors.shown(none) == ("places none", "500 pods/s")
+    assert anchors.shown(anchors.Anchor(79, "pods/s", 10, lambda: 0)) == ("79 pods/s", "10 ×")

@@ -1,4 +1,4 @@
-"""A server, a clock that stands still, and controllers that can be killed after any of their writes.
+"""The cluster of `drakit.testing`, with controllers of a test's choice that can be killed after any of their writes.
 
 The server authorizes by roles. Controllers have the identities that they have in `drakit up`: caches are filled by
 the controller manager, and each controller acts under its own service account. A request of theirs that is refused
@@ -8,24 +8,31 @@ fails the test, whatever the controller makes of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from random import Random
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, ParamSpec, TypeVar
 
 from drakit.api.exchange import Request, Response, User
 from drakit.api.objects.partial import Partial
-from drakit.apiserver import Server, Settings, build_server
+from drakit.apiserver import Settings
 from drakit.apiserver.auth.identities import CONTROLLER_MANAGER, controller
-from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
 from drakit.client import Client, InProcess, Resource, Transport
 from drakit.client.queries import document_in
 from drakit.controllers.authority import SigningAuthority
 from drakit.controllers.composition import ALL, Controllers, Make
+from drakit.simulate.cluster import ClusterPlan, SimulatedCluster, running_cluster
+from drakit.simulate.loops import SteppedLoop
 from drakit.store import MemoryStore
-from tests.builders.loop import on_loop as on_loop
+from drakit.testing import AsyncCluster
 
+P = ParamSpec("P")
+T = TypeVar("T")
+C = TypeVar("C", bound="Cluster")
 Plain = dict[str, Any]
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -62,19 +69,20 @@ class Fatal:
         await self._inner.close()
 
 
-class Cluster:
-    """`client` is the test's own; controllers have theirs."""
+class Cluster(AsyncCluster):
+    """A server alone at first; the test starts what it needs. `client` is the test's own; controllers have theirs."""
 
-    def __init__(self, server: Server, store: MemoryStore, clock: FakeClock, gates: FeatureGates) -> None:
-        self.server = server
-        self.store = store
-        self.clock = clock
-        self.gates = gates
-        self.client = Client(InProcess(server), clock=clock)
-        self.running: Controllers | None = None
-        self.authority: SigningAuthority | None = None
-        self._task: asyncio.Task[None] | None = None
-        self.transport = Fatal(InProcess(server))
+    running: Controllers | None = None
+    authority: SigningAuthority | None = None
+    _task: asyncio.Task[None] | None = None
+
+    def __init__(self, simulated: SimulatedCluster, stack: AsyncExitStack, directory: Path) -> None:
+        super().__init__(simulated, stack, directory)
+        self.server = simulated.server
+        self.store = simulated.store
+        self.clock = simulated.clock
+        self.gates = simulated.plan.gates
+        self.transport = Fatal(InProcess(self.server))
 
     async def start(self, makers: Sequence[Make], *, dies_after: int | None = None) -> Controllers:
         self.transport = self.line(dies_after)
@@ -112,68 +120,33 @@ class Cluster:
         assert refused == []
 
     async def settle(self) -> None:
-        """Let everything happen that happens without time going on."""
         await self.calm()
 
     async def calm(self) -> None:
-        """Until nothing has been written for a while."""
-        quiet, before = 0, -1
-        while quiet < (3 if self._is_idle else 8):  # a worker that waits for time to go on is busy for ever
-            for _ in range(40):
-                await asyncio.sleep(0)
-            revision = await self.store.revision()
-            quiet = 0 if revision != before else quiet + 1
-            before = revision
-
-    @property
-    def _is_idle(self) -> bool:
-        return self.running is None or self.running.is_idle or self.transport.died.is_set()
+        """Until nothing is left to do without time going on."""
+        await super().settle()
 
     async def run_for(self, seconds: float) -> None:
+        """Let time go by, and settle at each instant in which something happens."""
         end = self.clock.monotonic() + seconds
         await self.settle()
-        while (deadline := self.clock.next_deadline()) is not None and deadline <= end:
-            self.clock.advance(max(deadline - self.clock.monotonic(), 0.0))
+        while await self.pass_time(end):
             await self.settle()
-        self.clock.advance(max(end - self.clock.monotonic(), 0.0))
-        await self.settle()
 
     # The test's own hands
 
-    async def create(self, *documents: Plain) -> Any:
-        made: Any = None
-        for document in documents:
-            made = await self.client.create(document)
-        await self.settle()
-        return made
-
-    async def get(self, resource: Resource[Any], name: str, namespace: str = "default") -> Any:
+    async def find(self, resource: Resource[Any], name: str, namespace: str = "default") -> Any:
         place = namespace if resource.kind.namespaced else ""
         found = await self.client.find(resource, name, namespace=place)
         return found.view if type(found) is Partial else found
 
+    async def delete(self, kind: Resource[Any], name: str, *, grace: int | None = 0, propagation: str = "") -> None:
+        """At once, as there is no node agent that would wait for containers."""
+        await super().delete(kind, name, grace=grace, propagation=propagation)
+
     async def all(self, resource: Resource[Any], namespace: str = "") -> list[Any]:
         found = await self.client.list(resource, namespace=namespace)
         return [each.view if type(each) is Partial else each for each in found]
-
-    async def set_status(self, resource: Resource[Any], name: str, status: Plain, namespace: str = "default") -> None:
-        place = namespace if resource.kind.namespaced else ""
-        found = await self.client.get(resource, name, namespace=place)
-        await self.client.patch_status(found, status)
-        await self.settle()
-
-    async def delete(
-        self,
-        resource: Resource[Any],
-        name: str,
-        *,
-        grace: int | None = 0,
-        propagation: str = "",
-        namespace: str = "default",
-    ) -> None:
-        place = namespace if resource.kind.namespaced else ""
-        await self.client.delete(resource, name, namespace=place, grace=grace, propagation=propagation)
-        await self.settle()
 
 
 def settings(gates: FeatureGates, plugins: Sequence[str] = ()) -> Settings:
@@ -181,13 +154,39 @@ def settings(gates: FeatureGates, plugins: Sequence[str] = ()) -> Settings:
 
 
 @asynccontextmanager
-async def cluster(gates: FeatureGates | None = None, *, plugins: Sequence[str] = ()) -> AsyncIterator[Cluster]:
-    clock = FakeClock()
-    gates = gates or FeatureGates.all_on()
-    async with MemoryStore(clock=clock) as store:
-        server = await build_server(store, clock=clock, settings=settings(gates, plugins))
-        made = Cluster(server, store, clock, gates)
+async def staged(
+    make: type[C],
+    gates: FeatureGates | None = None,
+    *,
+    accounts: bool = False,
+    store: MemoryStore | None = None,
+    seed: int = 7,
+) -> AsyncIterator[C]:
+    """A cluster of one's own kind; what it has started is killed at the end."""
+    plan = ClusterPlan(server_only=True, gates=gates or FeatureGates.all_on(), seed=seed)
+    async with AsyncExitStack() as stack:
+        directory = Path(stack.enter_context(TemporaryDirectory(prefix="drakit-")))
+        simulated = await stack.enter_async_context(running_cluster(plan, accounts=accounts, store=store))
+        made = make(simulated, stack, directory)
         try:
             yield made
         finally:
             await made.kill()
+
+
+def cluster(gates: FeatureGates | None = None, *, accounts: bool = False) -> AbstractAsyncContextManager[Cluster]:
+    return staged(Cluster, gates, accounts=accounts)
+
+
+def run_stepped(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on a loop whose time stands still."""
+    with asyncio.Runner(loop_factory=SteppedLoop) as runner:
+        return runner.run(work)
+
+
+def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        run_stepped(test(*args, **kwargs))
+
+    return run

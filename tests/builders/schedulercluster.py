@@ -1,29 +1,25 @@
 """A cluster with a scheduler in it, that can be killed after any of its writes and started again.
 
-The scheduler has the identity that it has in `drakit up`, and a request of its that is refused fails the test. Time
-stands still: `settle` lets happen what happens without it, `run_for` lets it go on.
+The scheduler has the identity that it has in `drakit up`, and a request of its that is refused fails the test.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
 from typing import Any
 
-from drakit.api.objects.pods import Pod, PodCondition
-from drakit.apiserver import build_server
+from drakit.api.objects.pods import PodCondition
 from drakit.apiserver.auth.identities import SCHEDULER
-from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
-from drakit.client import EVENTS, PODS, Client, InProcess
+from drakit.client import EVENTS, Client, InProcess
 from drakit.controllers.composition import ALL, Make
 from drakit.scheduler import Scheduler
 from drakit.scheduler.config import SchedulerConfiguration
 from drakit.scheduler.plugins import MAKERS, Maker
-from drakit.store import MemoryStore
-from tests.builders.cluster import Cluster, Fatal, on_loop, settings
+from tests.builders.cluster import Cluster, Fatal, on_loop, staged
 
 __all__ = ["SchedulingCluster", "cluster", "on_loop", "scheduling"]
 
@@ -85,21 +81,10 @@ class SchedulingCluster(Cluster):
     async def kill_controllers(self) -> None:
         await super().kill()
 
-    @property
-    def _is_idle(self) -> bool:
-        transport = self.scheduler_transport
-        dead = transport is not None and transport.died.is_set()
-        return super()._is_idle and (self.scheduler is None or dead or self.scheduler.is_idle)
-
     # What a test looks at
 
-    async def pod(self, name: str, namespace: str = "default") -> Pod:
-        found = await self.get(PODS, name, namespace)
-        assert isinstance(found, Pod), f"there is no pod {name}"
-        return found
-
-    async def node_of(self, name: str, namespace: str = "default") -> str:
-        return (await self.pod(name, namespace)).spec.node_name
+    async def node_of(self, name: str) -> str:
+        return (await self.pod(name)).spec.node_name
 
     async def condition(self, name: str, kind: str = "PodScheduled") -> PodCondition | None:
         return next((each for each in (await self.pod(name)).status.conditions if each.type == kind), None)
@@ -119,18 +104,9 @@ class SchedulingCluster(Cluster):
         return self.scheduler.registry.get_sample_value(name, labels) or 0.0
 
 
-@asynccontextmanager
-async def cluster(gates: FeatureGates | None = None) -> AsyncIterator[SchedulingCluster]:
+def cluster(gates: FeatureGates | None = None) -> AbstractAsyncContextManager[SchedulingCluster]:
     """A server alone; the test starts what it needs."""
-    clock = FakeClock()
-    gates = gates or FeatureGates.all_on()
-    async with MemoryStore(clock=clock) as store:
-        server = await build_server(store, clock=clock, settings=settings(gates))
-        made = SchedulingCluster(server, store, clock, gates)
-        try:
-            yield made
-        finally:
-            await made.kill()
+    return staged(SchedulingCluster, gates)
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ import yaml
 from drakit.base.errors import UsageError
 from drakit.cli.flags.access import access_of
 from drakit.cli.flags.groups import ReachFlags
-from tests.builders.cluster import on_loop
+from tests.builders.loop import on_loop
 
 
 def kubeconfig(path: Path, server: str) -> Path:

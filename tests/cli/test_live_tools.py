@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from drakit.client import PODS, TAINT_RULES
-from tests.builders.cluster import on_loop
 from tests.builders.commandline import Ran
+from tests.builders.loop import on_loop
 from tests.builders.manifests import by_template, pod, template
 from tests.docs.blocks import blocks
 from tests.e2e.processes import ROOT, Running, apiserver, command

@@ -97,11 +97,7 @@ async def _reach(it: Cluster, recorded: dict[str, Any], namespace: str) -> Diffe
     """Let time go on until things are as recorded, or patience is at its end."""
     end = it.clock.monotonic() + PATIENCE
     await it.settle()
-    while differences := await _look(it, recorded, namespace):
-        deadline = it.clock.next_deadline()
-        if deadline is None or deadline > end:
-            break
-        it.clock.advance(max(deadline - it.clock.monotonic(), 0.0))
+    while (differences := await _look(it, recorded, namespace)) and await it.pass_time(end):
         await it.settle()
     return differences
 

@@ -45,7 +45,7 @@ class DrivenCluster:
         raise AssertionError("it did not come about")
 
     async def claim(self, name: str) -> ResourceClaim:
-        found: ResourceClaim = await self.it.get(CLAIMS, name)
+        found: ResourceClaim = await self.it.find(CLAIMS, name)
         return found
 
     async def until_bound(self, name: str) -> str:

@@ -54,17 +54,17 @@ def controllers(kubeconfig: Path, *arguments: str, killed: bool = False) -> Iter
 
 
 @contextmanager
-def following(name: str, *arguments: str, killed: bool = False) -> Iterator[Following]:
-    """Start a component that follows a server."""
-    with _started(name, _FOLLOWING, arguments, killed=killed) as (process, found):
+def following(name: str, *arguments: str, killed: bool = False, under: Sequence[str] = ()) -> Iterator[Following]:
+    """Start a component that follows a server; `under` is a command that becomes the component."""
+    with _started(name, _FOLLOWING, arguments, killed=killed, under=under) as (process, found):
         yield Following(found[1], found[2], process)
 
 
 @contextmanager
 def _started(
-    name: str, announced: re.Pattern[str], arguments: Sequence[str], *, killed: bool = False
+    name: str, announced: re.Pattern[str], arguments: Sequence[str], *, killed: bool = False, under: Sequence[str] = ()
 ) -> Iterator[tuple[subprocess.Popen[str], re.Match[str]]]:
-    started = command("--port", "0", *arguments, name=name)
+    started = [*under, *command("--port", "0", *arguments, name=name)]
     with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as process:
         try:
             found = _announcement(process, announced)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from drakit.client import CLAIMS, LEASES, PODS, Client
+from drakit.client import CLAIMS, EVENTS, LEASES, PODS, Client
 from tests.builders.manifests import by_template, pod, template
 from tests.controllers.replicasets import replica_set
 from tests.e2e.controllers import show
@@ -105,6 +105,32 @@ def test_each_controller_acts_under_its_own_account_when_asked_to(alone: Running
         (line["user"]["username"], line["requestURI"]) for line in lines if line["responseStatus"]["code"] == 403
     }
     assert refused == set()
+
+
+def test_what_the_server_refuses_is_logged_without_being_asked_for(alone: Running, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("manager-token")
+    authority = alone.kubeconfig.parent / "pki" / "ca.crt"
+    arguments = (
+        "--port", "0", "--master", alone.url, "--token-file", str(token), "--certificate-authority", str(authority),
+        "-v", "0", *GATES,
+    )  # fmt: skip
+    started = command(*arguments, name="controllers")
+    with (tmp_path / "log").open("w") as log, subprocess.Popen(started, cwd=ROOT, stderr=log) as process:
+        try:
+            asyncio.run(_play_refused(alone))
+        finally:
+            process.terminate()
+            assert process.wait(timeout=20) == 0
+    refused = f'User "{MANAGER}" cannot create resource "resourceclaims"'
+    assert any("default/p" in line and refused in line for line in (tmp_path / "log").read_text().splitlines())
+
+
+async def _play_refused(alone: Running) -> None:
+    async with reached(alone.kubeconfig) as client:
+        await client.create(template())
+        await client.create(pod("p", claims=[by_template()]))
+        await until(client, EVENTS, lambda each: each.view.reason == "FailedResourceClaimCreation", namespace="default")
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.builders.documents import class_document, slice_document
+from tests.builders.documents import class_document, node_document, slice_document
 from tests.e2e.kubectl import OLD, Kubectl, modern
 from tests.e2e.processes import Running
 
@@ -287,3 +287,25 @@ def test_what_the_server_says_of_itself(kubectl: Kubectl) -> None:
     assert '"kind": "NodeList"' in kubectl("cluster-info", "dump")
     assert kubectl("get", "csr,apiservices,limits", "-A") == ""
     assert "doesn't have a resource type" in kubectl.refused("get", "customresourcedefinitions")
+
+
+@modern
+def test_a_node_is_debugged_by_a_pod_on_it(kubectl: Kubectl, team: str) -> None:
+    kubectl("create", "-f", "-", stdin=json.dumps(node_document("broken")))
+    assert "Creating debugging pod node-debugger-broken-" in kubectl.run(
+        "debug", "node/broken", "--image=tools", "--attach=false", "-n", team
+    ).stdout  # fmt: skip
+    (made,) = kubectl.object("pods", "-n", team)["items"]
+    assert (made["spec"]["nodeName"], made["spec"]["hostPID"]) == ("broken", True)
+
+
+@modern
+def test_what_needs_a_metrics_server_says_so(kubectl: Kubectl) -> None:
+    for what in ("pods", "nodes"):
+        assert kubectl.refused("top", what) == "error: Metrics API not available\n"
+
+
+@modern
+def test_rights_on_jobs_are_told_without_a_doubt_that_there_are_jobs(kubectl: Kubectl) -> None:
+    done = kubectl.run("auth", "can-i", "get", "jobs")
+    assert (done.stdout, done.stderr) == ("yes\n", "")

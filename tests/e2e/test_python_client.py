@@ -107,3 +107,16 @@ def test_a_pod_is_bound_and_its_status_written(api: client.ApiClient) -> None:
     found = core.read_namespaced_pod("typed", NAMESPACE)
     assert (found.spec.node_name, found.status.phase) == ("node-a", "Running")
     core.delete_namespaced_pod("typed", NAMESPACE, grace_period_seconds=0)
+
+
+def test_jobs_are_listed_with_their_models_and_custom_kinds_are_not_there(api: client.ApiClient) -> None:
+    container = client.V1Container(name="c", image="i")
+    pods = client.V1PodTemplateSpec(spec=client.V1PodSpec(containers=[container], restart_policy="Never"))
+    job = client.V1Job(metadata=client.V1ObjectMeta(name="py-job"), spec=client.V1JobSpec(template=pods))
+    batch: Any = client.BatchV1Api(api)
+    batch.create_namespaced_job(NAMESPACE, job)
+    assert "py-job" in [each.metadata.name for each in batch.list_job_for_all_namespaces().items]
+    custom: Any = client.ApiextensionsV1Api(api)
+    with pytest.raises(client.ApiException) as refused:
+        custom.list_custom_resource_definition()
+    assert refused.value.status == 404

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from drakit.client import CLAIMS, CONFIG_MAPS, PODS, Forbidden
-from tests.builders.cluster import on_loop
+from tests.builders.loop import on_loop
 from tests.builders.manifests import by_template, claim, pod, pod_group, template
 from tests.e2e.processes import ROOT, Running, apiserver
 from tests.e2e.reached import reached, until

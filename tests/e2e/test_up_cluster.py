@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from drakit.client import CLAIMS, NODES, PODS, SLICES, Client
-from tests.builders.cluster import on_loop
+from tests.builders.loop import on_loop
 from tests.builders.manifests import template
 from tests.e2e.processes import ROOT, Running, apiserver
 from tests.e2e.reached import PATIENCE, reached

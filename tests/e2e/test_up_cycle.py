@@ -17,7 +17,7 @@ import pytest
 from drakit.client import PODS, Client
 from drakit.nodeagent.runtimes.cgroups import cgroup_name
 from drakit.nodeagent.runtimes.shim.kernel import start_time
-from tests.builders.cluster import on_loop
+from tests.builders.loop import on_loop
 from tests.e2e.commands import run
 from tests.e2e.processes import ROOT, Running, apiserver, command, following
 from tests.e2e.reached import PATIENCE, reached, until

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from drakit.client import CLAIMS, NODES, PODS, SLICES, Client
-from tests.builders.cluster import on_loop
+from tests.builders.loop import on_loop
 from tests.builders.manifests import pod
 from tests.e2e.commands import run
 from tests.e2e.processes import ROOT, Running, apiserver, command

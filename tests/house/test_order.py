@@ -37,7 +37,7 @@ ORDER = {
     "nodeagent/runtimes": "cri, crun, process, simulated → supervised → behaviours, bytepipes, cdi, cgroups, changes, forwards, lastwords → contract, shim",  # noqa: E501
     "driverkit": "entry, project → plugin → serving, slices → calls → conditions, driver, state → claims, health, pools → cdi, config, metadata, sysfs",  # noqa: E501
     "driverkit/calls": "binder, sweep → lifecycle → answers, artifacts, meter, reader, statuses → inventory",
-    "simulate": "__main__ → shrink, transcripts → runs → faults, liveness → world → cluster, judge, network → machines, processes, troubles → disk, diskfiles, hardware, links, workload → loops",  # noqa: E501
+    "simulate": "__main__ → runlog, shrink, transcripts, workers → runs → faults, users → world → cluster, network, rules → machines, processes, registries, troubles → disks, hardware, links, workload → loops",  # noqa: E501
     "validation": "rules, warnings → disabled → cluster, resource → pods → context, fields",
 }
 

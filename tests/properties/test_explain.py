@@ -7,7 +7,6 @@ that nothing helps, everything is changed at once that can be changed, and the s
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,6 +24,7 @@ from drakit.explain import (
     explain_pod,
     explain_podgroup,
 )
+from tests.builders.cluster import run_stepped
 from tests.builders.documents import Plain
 from tests.builders.drawnclusters import DrawnCluster, drawn_clusters
 from tests.builders.schedulercluster import SchedulingCluster, scheduling
@@ -43,7 +43,7 @@ LONG = 700
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_clusters(), st.integers(0, 50))
 def test_what_explain_suggests_makes_a_refused_pod_or_gang_fit(drawn: DrawnCluster, number: int) -> None:
-    asyncio.run(_suggestion_helps(drawn, number))
+    run_stepped(_suggestion_helps(drawn, number))
 
 
 async def _suggestion_helps(drawn: DrawnCluster, number: int) -> None:
@@ -96,7 +96,7 @@ async def _runs(it: SchedulingCluster, drawn: DrawnCluster) -> bool:
     placed = [name for name in drawn.pods if await it.node_of(name)]
     if not drawn.group:
         return bool(placed)
-    group = await it.get(POD_GROUPS, drawn.group)
+    group = await it.find(POD_GROUPS, drawn.group)
     assert group is not None
     needed: int = group.spec.scheduling_policy.gang.min_count
     return len(placed) >= needed

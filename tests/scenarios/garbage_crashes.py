@@ -13,7 +13,7 @@ async def owners_go(it: Cluster) -> None:
         await chain(it, block=True)
         await it.delete(CONFIG_MAPS, "a", grace=None, propagation=propagation)
     await it.create(config("x"), config("y"))
-    await it.create(config("z", await it.get(CONFIG_MAPS, "x"), await it.get(CONFIG_MAPS, "y")))
+    await it.create(config("z", await it.find(CONFIG_MAPS, "x"), await it.find(CONFIG_MAPS, "y")))
     await it.delete(CONFIG_MAPS, "x", grace=None)
 
 

@@ -5,22 +5,20 @@
 
 from __future__ import annotations
 
-import dataclasses
+import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from random import Random
 from typing import Any
 
 from drakit.api import Device, ResourceClaim, ResourceSlice
-from drakit.apiserver import build_server
-from drakit.base.clock import FakeClock
 from drakit.base.gates import GATES, FeatureGates
 from drakit.base.quantity import ZERO, Quantity
 from drakit.client import CLAIMS, PODS, SLICES
 from drakit.controllers.composition import ALL
+from drakit.simulate.loops import LoopClock
 from drakit.store import MemoryStore
-from tests.builders.cluster import settings
+from tests.builders.cluster import staged
 from tests.builders.schedulercluster import SchedulingCluster
 
 Plain = dict[str, Any]
@@ -31,31 +29,24 @@ Amounts = dict[Any, Quantity]
 class Lives:
     """The lives of a cluster, one after the other."""
 
-    def __init__(self, store: MemoryStore, clock: FakeClock) -> None:
+    def __init__(self, store: MemoryStore) -> None:
         self._store = store
-        self._clock = clock
         self._number = 0
 
     @asynccontextmanager
     async def life(self, gates: FeatureGates) -> AsyncIterator[SchedulingCluster]:
         """Server, controllers and scheduler, until they are killed."""
         self._number += 1
-        how = dataclasses.replace(settings(gates), random=Random(self._number))
-        server = await build_server(self._store, clock=self._clock, settings=how)
-        it = SchedulingCluster(server, self._store, self._clock, gates)
-        try:
+        async with staged(SchedulingCluster, gates, store=self._store, seed=self._number) as it:
             await it.start(ALL)
             await it.start_scheduler(seed=self._number)
             yield it
-        finally:
-            await it.kill()
 
 
 @asynccontextmanager
 async def lives() -> AsyncIterator[Lives]:
-    clock = FakeClock()
-    async with MemoryStore(clock=clock) as store:
-        yield Lives(store, clock)
+    async with MemoryStore(clock=LoopClock(asyncio.get_running_loop())) as store:
+        yield Lives(store)
 
 
 def without(gate: str) -> FeatureGates:

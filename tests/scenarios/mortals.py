@@ -10,14 +10,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from drakit.apiserver import build_server
-from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
 from drakit.client import Resource
 from drakit.controllers.composition import ALL, Make
 from drakit.scheduler.config import SchedulerConfiguration
-from drakit.store import MemoryStore
-from tests.builders.cluster import settings
+from tests.builders.cluster import staged
 from tests.builders.schedulercluster import SchedulingCluster
 from tests.scenarios.crashes import Scenario, Stage, check_every_crash
 
@@ -53,10 +50,7 @@ class MortalScheduler(SchedulingCluster):
 def mortal(gates: FeatureGates, config: SchedulerConfiguration | None) -> Callable[[], Any]:
     @asynccontextmanager
     async def stage() -> AsyncIterator[MortalScheduler]:
-        clock = FakeClock()
-        async with MemoryStore(clock=clock) as store:
-            server = await build_server(store, clock=clock, settings=settings(gates))
-            made = MortalScheduler(server, store, clock, gates)
+        async with staged(MortalScheduler, gates) as made:
             made.configured = config
             yield made
 

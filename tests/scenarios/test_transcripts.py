@@ -5,27 +5,21 @@ To accept what changed: `DRAKIT_UPDATE_TRANSCRIPTS=1 pytest tests/scenarios/test
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
 import pytest
 
-from tests.builders.schedulercluster import scheduling
+from drakit.testing import LocalCluster
 from tests.scenarios.transcript import replay
 
 STORIES = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 
 
+@pytest.mark.dra_cluster(nodes=0)
 @pytest.mark.parametrize("story", STORIES, ids=lambda path: path.stem)
-def test_a_story_comes_out_as_it_is_written(story: Path) -> None:
-    text = story.read_text()
-
-    async def scenario() -> str:
-        async with scheduling() as it:
-            return await replay(text, it)
-
-    told = asyncio.run(scenario())
+def test_a_story_comes_out_as_it_is_written(story: Path, dra_cluster: LocalCluster) -> None:
+    told = dra_cluster.run(replay(story.read_text(), dra_cluster.asynchronous))
     if os.environ.get("DRAKIT_UPDATE_TRANSCRIPTS"):
         story.write_text(told)
     assert told == story.read_text()

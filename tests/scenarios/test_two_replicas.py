@@ -13,7 +13,7 @@ from drakit.apiserver.auth.identities import CONTROLLER_MANAGER
 from drakit.client import CLAIMS, CONFIG_MAPS, NAMESPACES, NODES, PODS, QUOTAS, SERVICE_ACCOUNTS, bind, metadata_of
 from drakit.controllers import ALL
 from drakit.informers import LeaderElector
-from tests.builders.cluster import Cluster
+from tests.builders.cluster import Cluster, run_stepped
 from tests.builders.manifests import allocation, consumer, device_class, node, resource_slice, template
 from tests.controllers.eviction import KEY, taint_slice
 from tests.controllers.garbage import config
@@ -70,7 +70,7 @@ async def everything_happens(it: Cluster) -> None:
     """Work for every controller: sets, claims, quotas, owners, namespaces, tainted devices and nodes."""
     await it.create(device_class(), node("node-1"), template(), quota(**{COUNT: "20"}), replica_set(3))
     await it.create(resource_slice("s", "d0"), config("owner"))
-    await it.create(config("owned", await it.get(CONFIG_MAPS, "owner")))
+    await it.create(config("owned", await it.find(CONFIG_MAPS, "owner")))
     await it.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}})
     await beat(it)
     await it.run_for(20)
@@ -92,7 +92,7 @@ async def a_device_is_tainted(it: Cluster) -> None:
     await bind(it.client, pod, "node-1")
     await taint_slice(it, 0, [{"key": KEY, "effect": "NoExecute"}])
     await it.run_for(30)
-    assert (await it.get(PODS, pod.view.metadata.name)).metadata.deletion_timestamp is not None
+    assert (await it.find(PODS, pod.view.metadata.name)).metadata.deletion_timestamp is not None
     await it.delete(PODS, pod.view.metadata.name)
 
 
@@ -108,7 +108,7 @@ async def check(it: Cluster, first: Replica, second: Replica) -> None:
     namespaces = {each.metadata.name for each in await it.all(NAMESPACES)}
     assert "going" not in namespaces
     assert {each.metadata.namespace for each in await it.all(SERVICE_ACCOUNTS)} == namespaces
-    assert {each.key for each in (await it.get(NODES, "node-1")).spec.taints} >= {"node.kubernetes.io/unreachable"}
+    assert {each.key for each in (await it.find(NODES, "node-1")).spec.taints} >= {"node.kubernetes.io/unreachable"}
     [counted] = await it.all(QUOTAS)
     assert str(counted.status.used[COUNT]) == "4"
 
@@ -127,7 +127,7 @@ async def play(stage: Stage, dies_after: int | None) -> tuple[int, bool]:
 
 
 def writes_of_a_leader_that_lives() -> int:
-    return asyncio.run(play(in_process, None))[0]
+    return run_stepped(play(in_process, None))[0]
 
 
 def test_a_standby_does_nothing_as_long_as_the_leader_lives() -> None:
@@ -139,13 +139,13 @@ def test_a_standby_does_nothing_as_long_as_the_leader_lives() -> None:
 def test_whenever_the_leader_dies_nothing_is_lost_and_nothing_is_made_twice(part: int) -> None:
     deaths = 0
     for dies_after in range(1 + 4 * part, writes_of_a_leader_that_lives(), 8):
-        deaths += asyncio.run(play(in_process, dies_after))[1]
+        deaths += run_stepped(play(in_process, dies_after))[1]
     assert deaths > 15
 
 
 @pytest.mark.parametrize("dies_after", [4, 20, 36, 52, 68, 84])
 def test_a_leader_that_dies_in_the_middle(dies_after: int) -> None:
-    assert asyncio.run(play(in_process, dies_after))[1]
+    assert run_stepped(play(in_process, dies_after))[1]
 
 
 @pytest.mark.slow

@@ -24,15 +24,15 @@ from collections.abc import Awaitable, Callable
 
 from drakit.api import Pod, ResourceClaim
 from drakit.client import CLAIMS, PODS, SLICES
+from drakit.testing import AsyncCluster
 from tests.builders.manifests import by_name, by_template, claim, claim_spec, device_class, resource_slice, template
 from tests.builders.podmanifests import node, pod
-from tests.builders.schedulercluster import SchedulingCluster
 
 RULE = "----"
 _RESOURCES = {"pod": PODS, "claim": CLAIMS, "slice": SLICES}
 
 
-async def replay(text: str, it: SchedulingCluster) -> str:
+async def replay(text: str, it: AsyncCluster) -> str:
     """The transcript as the cluster writes it: equal to the text when everything is as it was."""
     blocks, known = [], dict[str, str]()
     for block in text.strip().split("\n\n"):
@@ -49,30 +49,30 @@ async def replay(text: str, it: SchedulingCluster) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-async def _run(line: str, it: SchedulingCluster) -> None:
+async def _run(line: str, it: AsyncCluster) -> None:
     verb, *words = line.split()
     await _VERBS[verb](it, *words)
 
 
-async def _slice(it: SchedulingCluster, name: str, home: str, *devices: str) -> None:
+async def _slice(it: AsyncCluster, name: str, home: str, *devices: str) -> None:
     await it.create(resource_slice(name, *devices, pool=home, node=home))
 
 
-async def _claim(it: SchedulingCluster, name: str, count: str) -> None:
+async def _claim(it: AsyncCluster, name: str, count: str) -> None:
     await it.create({**claim(name), "spec": claim_spec(count=int(count))})
 
 
-async def _pod(it: SchedulingCluster, name: str, source: str) -> None:
+async def _pod(it: AsyncCluster, name: str, source: str) -> None:
     how, _, what = source.partition("=")
     entry = by_template("gpu", what) if how == "template" else by_name(what, "gpu")
     await it.create(pod(name, claims=[entry]))
 
 
-async def _delete(it: SchedulingCluster, kind: str, name: str) -> None:
+async def _delete(it: AsyncCluster, kind: str, name: str) -> None:
     await it.client.delete(_RESOURCES[kind], name, namespace="" if kind == "slice" else "default")
 
 
-async def _taint(it: SchedulingCluster, device: str, effect: str) -> None:
+async def _taint(it: AsyncCluster, device: str, effect: str) -> None:
     taint = {"key": "example.com/broken", "effect": effect}
     await it.create(
         {
@@ -87,7 +87,7 @@ async def _taint(it: SchedulingCluster, device: str, effect: str) -> None:
 _VERBS: dict[str, Callable[..., Awaitable[object]]] = {
     "node": lambda it, name: it.create(node(name)),
     "slice": _slice,
-    "class": lambda it, name: it.create(device_class(name)),
+    "class": lambda it, name: it.apply(device_class(name)),
     "template": lambda it, name, count: it.create(template(name, count=int(count))),
     "claim": _claim,
     "pod": _pod,
@@ -95,15 +95,17 @@ _VERBS: dict[str, Callable[..., Awaitable[object]]] = {
     "stop": lambda it, name: it.client.delete(PODS, name, namespace="default", grace=0),
     "delete": _delete,
     "taint": _taint,
-    "wait": lambda it, seconds: it.run_for(float(seconds)),
+    "wait": lambda it, seconds: it.advance(float(seconds)),
 }
 
 
-async def _state(it: SchedulingCluster) -> dict[str, str]:
+async def _state(it: AsyncCluster) -> dict[str, str]:
     """Pods and claims by name, each in one line. Of a generated name, what is random is a star."""
     pods = [each.view for each in (await it.client.list(PODS)).items]
     claims = list((await it.client.list(CLAIMS)).items)
     shown = {f"pod/{each.metadata.name}": _of_pod(each) for each in pods}
+    for made in claims:
+        shown = {name: state.replace(made.metadata.name, _name(made)) for name, state in shown.items()}
     return dict(sorted({**{f"claim/{_name(each)}": _of_claim(each) for each in claims}, **shown}.items()))
 
 

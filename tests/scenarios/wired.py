@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from drakit.api.exchange import Request, Response, User
-from drakit.apiserver import build_server
+from drakit.apiserver import Server, build_server
 from drakit.apiserver.auth.authentication import StaticTokens
 from drakit.apiserver.auth.identities import ADMIN
 from drakit.base.clock import FakeClock
 from drakit.base.gates import FeatureGates
-from drakit.client import Access, Client, Fixed, Trust, bearer
+from drakit.client import Access, Client, Fixed, InProcess, Trust, bearer
 from drakit.client.transport.http import Http
 from drakit.store import MemoryStore
 from tests.builders.cluster import Fatal, settings
@@ -47,9 +47,22 @@ class Acting:
 
 
 class Wired(Mortal):
-    """A cluster behind sockets."""
+    """A cluster behind sockets, on a plain loop: only the clock of its components stands still."""
 
-    url = ""
+    def __init__(self, server: Server, store: MemoryStore, clock: FakeClock, url: str) -> None:
+        # Nothing of the simulated cluster is started: the server that listens is the only part that runs.
+        self.server = server
+        self.store = store
+        self.hands = clock
+        self.clock = clock
+        self.gates = FeatureGates.all_on()
+        self.url = url
+        self.transport = Fatal(InProcess(server))
+        self.wired_client = Client(self.connect(), clock=clock)
+
+    @property
+    def client(self) -> Client:
+        return self.wired_client
 
     def connect(self) -> Http:
         return Http(Access(server=self.url, credentials=Fixed(bearer(TOKEN)), trust=Trust()))
@@ -71,19 +84,27 @@ class Wired(Mortal):
             quiet = 0 if revision != before or not synced else quiet + 1
             before = revision
 
+    @property
+    def _is_idle(self) -> bool:
+        return self.running is None or self.running.is_idle or self.transport.died.is_set()
+
+    async def pass_time(self, end: float) -> bool:
+        now = self.hands.monotonic()
+        due = self.hands.next_deadline()
+        self.hands.advance(max(min(end, due if due is not None else end) - now, 0.0))
+        return now < end
+
 
 @asynccontextmanager
 async def over_sockets() -> AsyncIterator[Wired]:
-    clock, gates = FakeClock(), FeatureGates.all_on()
+    clock, chosen = FakeClock(), settings(FeatureGates.all_on())
+    chosen.tokens = StaticTokens({TOKEN: ADMIN})
     async with MemoryStore(clock=clock) as store:
-        chosen = settings(gates)
-        chosen.tokens = StaticTokens({TOKEN: ADMIN})
         server = await build_server(store, clock=clock, settings=chosen)
         async with listening(server) as url:
-            it = Wired(server, store, clock, gates)
-            it.url = url
-            it.client = Client(it.connect(), clock=clock)
+            it = Wired(server, store, clock, url)
             try:
                 yield it
             finally:
+                await it.kill()
                 await it.client.close()

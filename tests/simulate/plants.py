@@ -13,15 +13,25 @@ from typing import Any
 import pytest
 
 from drakit.allocator.inventory import ledger
+from drakit.allocator.search import layouts
+from drakit.allocator.search.constraints import Constraint
 from drakit.api.objects.pods import Pod
 from drakit.apiserver.admission.plugins.device_ownership import DeviceOwnership
 from drakit.apiserver.admission.plugins.quota import ResourceQuotas
+from drakit.apiserver.verbs.watch import ObjectStream
 from drakit.controllers.claims.release import ClaimReleaser
 from drakit.informers import LeaderElector, Result
+from drakit.informers.reflector import Reflector
 from drakit.nodeagent.claims.preparation import ClaimPreparation
 from drakit.nodeagent.pods import plan
-from drakit.simulate import disk
-from drakit.store import replay
+from drakit.scheduler.dynamicresources.nodeallocatable import accounting
+from drakit.scheduler.dynamicresources.points import binding
+from drakit.scheduler.gangs import attempts
+from drakit.scheduler.podgroups import groups
+from drakit.simulate.disks import journal
+from drakit.store import embedded, replay
+from drakit.store.embedded import EmbeddedStore
+from drakit.store.errors import KeyNotFound
 from drakit.store.groupcommit import GroupCommit
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -29,7 +39,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True)
 class Plant:
-    """A bug, the seed that finds it (the first that does), and words of what the judge says."""
+    """A bug, a seed that finds it, and words of what the judge says."""
 
     name: str
     patch: Patch
@@ -76,7 +86,7 @@ def early_acknowledgement(patch: pytest.MonkeyPatch) -> None:
 def lost_batch(patch: pytest.MonkeyPatch) -> None:
     """After a crash the last rows of the journal are not read."""
     whole = replay.rebuild
-    patch.setattr(disk, "rebuild", lambda rows, *rest: whole(iter(list(rows)[:-3]), *rest))
+    patch.setattr(journal, "rebuild", lambda rows, *rest: whole(iter(list(rows)[:-3]), *rest))
 
 
 def never_released(patch: pytest.MonkeyPatch) -> None:
@@ -114,14 +124,129 @@ def no_quota(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ResourceQuotas, "validate", nothing)
 
 
+def counters_are_free(patch: pytest.MonkeyPatch) -> None:
+    """Counters of a card are not charged for the parts that are held."""
+    patch.setattr(ledger.PoolUse, "_left", lambda _, view: dict(view.counters))
+
+
+def shares_are_free(patch: pytest.MonkeyPatch) -> None:
+    """Shares of a device take nothing of its capacity."""
+    patch.setattr(ledger, "_total", lambda _: {})
+
+
+def no_constraints(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Constraint, "of", staticmethod(lambda *_, **__: None))
+
+
+def no_taints(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(layouts, "untolerated", lambda *_: None)
+
+
+def no_binding_conditions(patch: pytest.MonkeyPatch) -> None:
+    """Pods are bound before their devices are ready."""
+    patch.setattr(binding, "_pending", lambda *_: None)
+
+
+def torn_gangs(patch: pytest.MonkeyPatch) -> None:
+    """A pod of a gang is bound as soon as there is room for it alone."""
+    patch.setattr(groups, "least", lambda _: 1)
+    patch.setattr(attempts, "least", lambda _: 1)
+
+
+def watch_skips(patch: pytest.MonkeyPatch) -> None:
+    """A watch that is resumed does not get the first event after the version that it names."""
+    whole = EmbeddedStore.watch
+
+    async def watch(self: Any, prefix: str, *, after: int, **options: Any) -> Any:
+        following = [event.revision for event in self._state.since(prefix, after)]
+        return await whole(self, prefix, after=following[0] if following else after, **options)
+
+    patch.setattr(EmbeddedStore, "watch", watch)
+
+
+def early_bookmark(patch: pytest.MonkeyPatch) -> None:
+    """A bookmark names the version of the store, and not that of the last event that was sent."""
+    whole = ObjectStream._bookmark
+    patch.setattr(ObjectStream, "_bookmark", lambda self, revision, **more: whole(self, revision + 1, **more))
+
+
+def no_comparison(patch: pytest.MonkeyPatch) -> None:
+    """An update is stored whatever has been written since its author read the object."""
+
+    def expect(state: Any, key: str, expected: int) -> Any:
+        del expected
+        if key not in state.records:
+            raise KeyNotFound(key)
+        return state.records[key]
+
+    patch.setattr(embedded, "_expect", expect)
+
+
+def early_finalizer(patch: pytest.MonkeyPatch) -> None:
+    """A claim that is deleted loses its finalizer while pods still use it."""
+    whole = ClaimReleaser.reconcile
+
+    async def reconcile(self: Any, key: Any) -> Result:
+        claim = self._claims.cache.get(key)
+        if claim is not None and claim.metadata.deletion_timestamp is not None:
+            await self._unprotect(claim)
+            return Result.done()
+        return await whole(self, key)
+
+    patch.setattr(ClaimReleaser, "reconcile", reconcile)
+
+
+def quota_race(patch: pytest.MonkeyPatch) -> None:
+    """Admission compares with the quota's usage, and leaves it to the controller to count what it let in."""
+    patch.setattr(ResourceQuotas, "_add", nothing)
+
+
+def overcommitted_nodes(patch: pytest.MonkeyPatch) -> None:
+    """What devices take of a node's processors is not counted."""
+    patch.setattr(accounting, "refuse_overfull", lambda *_: None)
+
+
+def stale_cache(patch: pytest.MonkeyPatch) -> None:
+    """A cache whose watch has expired keeps what it has, and goes on from the newest version."""
+
+    whole = Reflector._follow
+
+    async def follow(self: Any) -> None:
+        if not self.version and getattr(self, "began", False):
+            scope = self._scope
+            self.version = await self._client.current_version(
+                self.resource, namespace=scope.namespace, labels=scope.labels, fields=scope.fields
+            )
+        self.began = True
+        await whole(self)
+
+    patch.setattr(Reflector, "_follow", follow)
+
+
 PLANTS = (
-    Plant("the ledger forgets stored claims", ledger_forgets_stored, 0, "is held by"),
-    Plant("everybody leads", everybody_leads, 0, "is held by"),
+    Plant("the ledger forgets stored claims", ledger_forgets_stored, 2, "is held by"),
+    Plant("everybody leads", everybody_leads, 4, "is held by"),
     Plant("claims are used without being prepared", no_prepare, 0, "does not run"),
     Plant("a container that runs is started again", double_start, 0, "is started while it runs"),
-    Plant("reservations of living pods are dropped", released_in_use, 0, "allocated and reserved for it"),
-    Plant("claims of ended pods are never released", never_released, 1, "reserved for a pod that has ended"),
-    Plant("the last rows of the journal are not read", lost_batch, 2, "was acknowledged; the disk has"),
-    Plant("writes are acknowledged before they are flushed", early_acknowledgement, 2, "server died of Unsound"),
-    Plant("the quota is not looked at", no_quota, 6, "and the quota is"),
+    Plant("reservations of living pods are dropped", released_in_use, 1, "allocated and reserved for it"),
+    Plant("claims of ended pods are never released", never_released, 0, "reserved for a pod that has ended"),
+    Plant("the last rows of the journal are not read", lost_batch, 0, "was acknowledged; the disk has"),
+    Plant("writes are acknowledged before they are flushed", early_acknowledgement, 0, "server died of Unsound"),
+    Plant("the quota is not looked at", no_quota, 3, "and the quota is"),
+    Plant("what admission lets in is counted later", quota_race, 3, "and the quota is"),
+    Plant("taints are ignored", no_taints, 1, "which is tainted"),
+    Plant("constraints are ignored", no_constraints, 2, "is pending and fits"),
+    Plant("binding conditions are not waited for", no_binding_conditions, 1, "is not ready"),
+    Plant("an expired cache is kept", stale_cache, 4, "is pending and fits"),
+    Plant("counters are not charged", counters_are_free, 107, "of counter"),
+    Plant("shares take nothing of a capacity", shares_are_free, 155, "of the capacity of"),
+    Plant("a finalizer is removed too early", early_finalizer, 107, "changed while it was reserved"),
+    Plant("a resumed watch skips an event", watch_skips, 0, "missed"),
+    Plant("a bookmark comes too early", early_bookmark, 3, "is told of"),
 )
+SOUGHT = (
+    Plant("a gang is bound in part", torn_gangs, -1, "of gang"),
+    Plant("an update does not compare versions", no_comparison, -1, ""),
+    Plant("devices take nothing of their node", overcommitted_nodes, -1, "processors of"),
+)
+"""Bugs that no seed is known for yet: `python -m tests.simulate.search` looks for one."""

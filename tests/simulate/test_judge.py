@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from drakit.simulate.judge import Judge
-from drakit.simulate.liveness import unfinished
+from drakit.simulate.rules.judge import Judge
+from drakit.simulate.rules.liveness import unfinished
+from drakit.simulate.workload import CPU, LASTING
 from drakit.store.records import Record, StoreEvent
 
 PREFIX = "/registry/resource.k8s.io"
@@ -27,12 +28,27 @@ class Bench:
         record = None if document is None else Record(key, json.dumps(document).encode(), 1, self._revision)
         self.judge.stored(StoreEvent(self._revision, key, record, None))
 
-    def claim(self, name: str, *devices: dict[str, Any], users: tuple[str, ...] = ()) -> None:
+    def claim(
+        self, name: str, *devices: dict[str, Any], users: tuple[str, ...] = (), spec: dict[str, Any] | None = None
+    ) -> None:
         status: dict[str, Any] = {"reservedFor": [{"uid": each, "resource": "pods", "name": each} for each in users]}
         if devices:
             status["allocation"] = {"devices": {"results": list(devices)}}
         metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
-        self.put(f"{PREFIX}/resourceclaims/default/{name}", {"metadata": metadata, "status": status})
+        self.put(
+            f"{PREFIX}/resourceclaims/default/{name}", {"metadata": metadata, "spec": spec or {}, "status": status}
+        )
+
+    def pod(self, name: str, claim: str = "", *, node: str = "", group: str = "", cpus: int = 0) -> None:
+        spec: dict[str, Any] = {"containers": [{"name": "c", "resources": {"requests": {"cpu": str(cpus)}}}]}
+        if claim:
+            spec["resourceClaims"] = [{"name": "c", "resourceClaimName": claim}]
+        if node:
+            spec["nodeName"] = node
+        if group:
+            spec["schedulingGroup"] = {"podGroupName": group}
+        metadata = {"name": name, "namespace": "default", "uid": name}
+        self.put(f"/registry/core/pods/default/{name}", {"metadata": metadata, "spec": spec, "status": {}})
 
     def running_pod(self, name: str, claim: str) -> None:
         document = {
@@ -113,6 +129,68 @@ def test_a_revision_that_comes_twice_is_seen() -> None:
     bench._revision = 0
     bench.claim("b")
     assert bench.said == ["revision 1 was given again"]
+
+
+def test_counters_of_a_device_that_was_withdrawn_are_nobodys() -> None:
+    bench = Bench()
+    part = {"consumesCounters": [{"counterSet": "card", "counters": {"slices": {"value": "3"}}}]}
+    card = {"name": "card", "counters": {"slices": {"value": "4"}}}
+    bench.publish([{"name": "x", **part}, {"name": "y", **part}], [card])
+    bench.claim("a", held("x"), users=("p",))
+    bench.publish([{"name": "y", **part}], [card])
+    bench.claim("b", held("y"), users=("q",))
+    assert bench.said == []
+
+
+def test_devices_that_do_not_match_are_seen() -> None:
+    bench = Bench()
+    bench.publish([{"name": name, "attributes": {"model": {"string": name}}} for name in "xy"], [])
+    spec = {"devices": {"constraints": [{"matchAttribute": "d/model"}]}}
+    bench.claim("a", users=(), spec=spec)
+    bench.claim("a", held("x"), held("y"), users=("p",), spec=spec)
+    assert bench.said == ["the devices of claim a do not have the same model"]
+
+
+def test_a_device_with_a_taint_that_nobody_tolerates_is_seen() -> None:
+    bench = Bench()
+    bench.publish([{"name": "x", "taints": [{"key": LASTING, "effect": "NoSchedule"}]}], [])
+    bench.claim("a", held("x", tolerations=[{"operator": "Exists"}]), users=("p",))
+    assert bench.said == []
+    bench.claim("b", held("x", adminAccess=True), users=("p",))
+    bench.claim("a", users=())
+    bench.claim("c", held("x"), users=("q",))
+    assert bench.said == ["claim c got x, which is tainted"]
+
+
+def test_a_pod_that_is_bound_before_its_device_is_ready_is_seen() -> None:
+    bench = Bench()
+    bench.claim("a", held("x", bindingConditions=["ready"]), users=("p",))
+    bench.pod("p", "a")
+    bench.pod("p", "a", node="n")
+    assert bench.said == ["pod p is bound, and x is not ready"]
+
+
+def test_a_gang_of_which_too_few_are_there_is_seen() -> None:
+    bench = Bench()
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    bench.put("/registry/scheduling.k8s.io/podgroups/default/g", {"metadata": {"name": "g"}, "spec": spec})
+    bench.pod("p", group="g")
+    bench.pod("p", group="g", node="n")
+    assert bench.said == ["a pod of gang g is bound, and only 1 of 2 are there"]
+
+
+def test_processors_that_are_given_away_twice_are_seen() -> None:
+    bench = Bench()
+    share = {"driver": CPU, "shareID": "s", "consumedCapacity": {"cpu": "30"}}
+    bench.put(f"{PREFIX}/resourceslices/c", {"metadata": {"name": "c"}, "spec": {
+        "driver": CPU, "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1}, "nodeName": "n",
+        "devices": [{"name": "x", "capacity": {"cpu": {"value": "32"}}}]}})  # fmt: skip
+    bench.claim("a", {**held("x"), **share}, users=("p",))
+    bench.pod("p", "a", cpus=2)
+    bench.pod("p", "a", cpus=2, node="n")
+    assert bench.said == []
+    bench.pod("q", cpus=1, node="n")
+    assert bench.said == ["33 of the 32 processors of n are taken"]
 
 
 @pytest.mark.parametrize(("users", "said"), [((), "is allocated and nobody"), (("gone",), "for a pod that has ended")])

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
+import drakit.simulate.__main__ as command
+from drakit.api import ObjectMeta, ResourceClaim
+from drakit.client import CLAIMS
 from drakit.simulate.__main__ import main
-from drakit.simulate.disk import JournalDisk
-from drakit.simulate.diskfiles import DiskFiles
-from drakit.simulate.loops import Deadlock, LoopClock, SeededLoop, SteppedLoop
+from drakit.simulate.disks.files import DiskFiles
+from drakit.simulate.disks.journal import JournalDisk
+from drakit.simulate.loops import START, Deadlock, LoopClock, SeededLoop, SteppedLoop
 from drakit.simulate.processes import Graveyard, Process, undisturbed
-from drakit.simulate.runs import RunPlan, RunResult, RunStep
+from drakit.simulate.rules.watchers import HistoryEntry, ShadowWatch, WriteHistory
+from drakit.simulate.runs import RunPlan, RunResult, RunStep, plan_of, run
 from drakit.simulate.shrink import shrink
 from drakit.simulate.transcripts import coverage, transcript
+from drakit.simulate.workers import played
 from drakit.store.errors import StoreUnavailable
 from drakit.store.records import Record, StoreEvent
 
@@ -63,11 +71,9 @@ def test_a_killed_process_does_not_clean_up_and_a_paused_one_goes_on() -> None:
         killed, paused = Process("killed", 1, loop), Process("paused", 1, loop)
         killed.spawn(work("killed"))
         paused.spawn(work("paused"))
-        owed = killed.promise(ConnectionError("gone"))
+        killed.answer(lambda: asyncio.sleep(10), ConnectionError("gone"), lambda _, error: said.append(str(error)))
         await asyncio.sleep(1)
         killed.kill()
-        with pytest.raises(ConnectionError):
-            await owed
         paused.pause()
         await asyncio.sleep(60)
         paused.resume()
@@ -75,7 +81,7 @@ def test_a_killed_process_does_not_clean_up_and_a_paused_one_goes_on() -> None:
 
     with undisturbed():
         loop.run_until_complete(play())
-        assert said == ["paused at 61", "paused cleans up"]
+        assert said == ["gone", "paused at 61", "paused cleans up"]
         graveyard.bury()
     loop.close()
 
@@ -180,7 +186,104 @@ def test_the_command_tells_how_it_went(capsys: pytest.CaptureFixture[str]) -> No
     assert "crash-scheduler" in said
 
 
-@pytest.mark.parametrize("arguments", [["--seeds", "9..3"], ["--seeds", "x"], ["--faults", "floods"]])
+def test_a_broken_rule_is_told_with_its_transcript(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = RunResult(RunPlan(7, 1, None, (), ()), ("pod x is wrong",), "", ("0.0 start",), {}, 1.0, 1)
+    monkeypatch.setattr(command, "played", lambda *_: nullcontext(iter([broken])))
+    assert main(["--seeds", "7", "--tries", "0"]) == 1
+    said = capsys.readouterr().out
+    assert "BROKEN: pod x is wrong" in said
+    assert "broken seeds: 7" in said
+
+
+def test_an_interrupted_series_ends_with_its_summary(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def results() -> Iterator[RunResult]:
+        yield RunResult(RunPlan(1, 1, None, (), ()), (), "", (), {("late", "running"): 1}, 1.0, 1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "played", lambda *_: nullcontext(results()))
+    assert main(["--seeds", "1..9"]) == 130
+    said = capsys.readouterr().out
+    assert "1 of 9 runs" in said
+    assert "late" in said
+
+
+def test_a_series_is_gone_on_with_from_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[int]] = []
+
+    def play(seeds: Sequence[int], *_: object) -> Any:
+        asked.append(list(seeds))
+        made = (RunResult(RunPlan(each, 1, None, (), ()), ("x is wrong",) * (each == 2), "", (), {}, 1.0, 1)
+                for each in seeds)  # fmt: skip
+        return nullcontext(made)
+
+    monkeypatch.setattr(command, "played", play)
+    log = tmp_path / "runs.jsonl"
+    main(["--seeds", "1..3", "--tries", "0", "--log", str(log)])
+    with log.open("a") as file:
+        file.write('{"seed":4,"viol')  # a series that was killed while it wrote
+    main(["--seeds", "1..4", "--tries", "0", "--log", str(log)])
+    assert asked == [[1, 2, 3], [2, 4]]
+
+
+def test_a_run_in_a_fork_is_the_run_of_its_seed() -> None:
+    with played([8, 108], 2, lambda seed: plan_of(seed, ("crash-scheduler", "late")).without_quiet()) as results:
+        found = {each.plan.seed: each.digest for each in results}
+    assert found == {each: run(plan_of(each, ("crash-scheduler", "late")).without_quiet()).digest for each in (8, 108)}
+
+
+def test_a_clock_that_goes_fast_waits_less_and_does_not_jump() -> None:
+    loop, said = SeededLoop(Random(1)), list[float]()
+
+    async def play() -> None:
+        clock = LoopClock(loop)
+        await clock.sleep(10)
+        clock.go_at(2.0)
+        await clock.sleep(10)
+        said.extend((loop.time(), clock.monotonic()))
+        clock.set_right()
+        said.append((clock.now() - START).total_seconds())
+
+    loop.run_until_complete(play())
+    loop.close()
+    assert said == [15.0, 20.0, 15.0]
+
+
+def watched(*told: tuple[str, int, str]) -> list[str]:
+    """What a watch is judged for that begins at 3, and is told this."""
+    said, history = list[str](), WriteHistory()
+    for entry in (HistoryEntry(5, "default/a", "ADDED"), HistoryEntry(8, "default/a", "MODIFIED")):
+        history.add("resourceclaims", entry)
+    watch = ShadowWatch(None, CLAIMS, history, said.append)  # type: ignore[arg-type]
+    watch.begin(3)
+    for kind, revision, name in told:
+        watch.take(kind, revision, ResourceClaim(metadata=ObjectMeta(name=name, namespace="default")))
+    return said
+
+
+def test_a_watch_that_tells_all_is_right() -> None:
+    assert watched(("BOOKMARK", 4, ""), ("ADDED", 5, "a"), ("BOOKMARK", 7, ""), ("MODIFIED", 8, "a")) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ([("MODIFIED", 8, "a")], "missed"),
+        ([("BOOKMARK", 6, "")], "missed"),
+        ([("ADDED", 5, "a"), ("ADDED", 5, "a")], "is told of 5 after 5"),
+        ([("ADDED", 5, "b")], "is what happened"),
+        ([("MODIFIED", 5, "a")], "is what happened"),
+        ([("ADDED", 5, "a"), ("BOOKMARK", 4, "")], "goes back"),
+    ],
+)
+def test_a_watch_that_tells_something_else_is_seen(told: list[tuple[str, int, str]], words: str) -> None:
+    assert words in watched(*told)[0]
+
+
+@pytest.mark.parametrize("arguments", [["--seeds", "9..3"], ["--seeds", "x"], ["--faults", "floods"], ["--jobs", "0"]])
 def test_arguments_that_make_no_sense_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)

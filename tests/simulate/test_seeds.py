@@ -15,7 +15,7 @@ MENDED = {
     0: "a conflict is no proof that a pod is gone: its status is written again",
     6: "an agent whose watch broke off asks for its own pods, and follows them again",
 }
-"""Seeds that found a bug, and what holds since."""
+"""Seeds that found a bug when their runs were others, and what holds since."""
 
 
 @pytest.mark.parametrize("seed", range(50))

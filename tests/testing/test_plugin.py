@@ -183,12 +183,3 @@ async def test_a_coroutine_runs_on_the_loop_of_the_cluster(dra_cluster: AsyncClu
         return not await dra_cluster.allocations()
 
     await dra_cluster.wait_until(is_free, "the lamp is free again")
-
-
-def test_an_option_that_there_is_not_is_refused(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        "import pytest\n@pytest.mark.dra_cluster(noodles=3)\ndef test_it(dra_cluster):\n    raise SystemError\n"
-    )
-    result = pytester.runpytest_inprocess("-p", "drakit.testing.plugin", "-p", "no:cacheprovider")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*dra_cluster has no option noodles*"])

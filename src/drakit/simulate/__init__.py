@@ -7,4 +7,7 @@
 | `links` | an agent and the drivers of its node, without sockets |
 | `nodes` | a node: agent, simulated runtime, driver kit |
 | `cluster` | server, controllers, scheduler and nodes, put together |
+| `world`, `network`, `faults`, `workload` | the same as processes of one seed, what goes wrong, what users ask for |
+| `rules` | what must hold |
+| `runs`, `workers`, `shrink` | one run, many, the shortest that fails |
 """

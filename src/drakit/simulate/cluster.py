@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -30,10 +30,12 @@ from drakit.controllers import Controllers
 from drakit.driverkit import DevicePool, Driver
 from drakit.drivers import load_profile
 from drakit.informers import Informers
+from drakit.nodeagent.agent import NodeAgent
 from drakit.scheduler import Scheduler
 from drakit.scheduler.config import SchedulerConfiguration
 from drakit.simulate.loops import LoopClock, SteppedLoop
 from drakit.simulate.machines import Machine, run_node
+from drakit.simulate.registries import OpenSockets
 from drakit.simulate.troubles import TroubledServer
 from drakit.store import MemoryStore
 
@@ -53,31 +55,51 @@ class ClusterPlan:
     seed: int = 0
 
 
+Devices = Mapping[str, Sequence[Device] | Sequence[DevicePool]]
+"""By driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachinePlan:
+    """What a node is like. Without `devices` and `drivers` it has the devices of the plan's profile.
+
+    A driver that is given as a function is made anew for each life of the node; an object lives through reboots.
+    """
+
+    devices: Devices | None = None
+    drivers: Sequence[Driver | Callable[[], Driver]] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Mapping[str, Any]] = ()
+    capacity: Mapping[str, str | int] = field(default_factory=dict)
+
+
 @cache
 def signing_key() -> ec.EllipticCurvePrivateKey:
     """One key for all clusters of the process: tokens of a simulation protect nothing."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def server_settings(gates: FeatureGates, random: Random) -> Settings:
-    """Those of `drakit up`, with names and uids from the seed."""
+def server_settings(gates: FeatureGates, random: Random, *, accounts: bool = True) -> Settings:
+    """Those of `drakit up`, with names and uids from the seed. Without `accounts`, pods need no service account."""
     return Settings(
         gates=gates,
         modes=("Node", "RBAC"),
         aggregate_roles=True,
-        enable_plugins=("ServiceAccount",),
+        enable_plugins=("ServiceAccount",) if accounts else (),
         random=random,
         new_uid=lambda: str(UUID(int=random.getrandbits(128), version=4)),
         signing_key=signing_key(),
     )
 
 
+@dataclass(slots=True)
 class RunningNode:
-    """A machine and the task that its processes run in."""
+    """A machine, its agent and the task that its processes run in."""
 
-    def __init__(self, machine: Machine, task: asyncio.Task[None]) -> None:
-        self.machine = machine
-        self.task = task
+    plan: MachinePlan
+    machine: Machine
+    agent: NodeAgent
+    task: asyncio.Task[None]
 
 
 class SimulatedCluster:
@@ -98,7 +120,8 @@ class SimulatedCluster:
         self.scheduler: Scheduler | None = None
 
     def client_as(self, user: User) -> Client:
-        return Client(InProcess(self.line, user), clock=self.clock)
+        """For a component. What the server warns it of would stand in the output of every test that fails."""
+        return Client(InProcess(self.line, user), clock=self.clock, on_warning=lambda _: None)
 
     async def start(self) -> None:
         """Everything that the plan has."""
@@ -112,7 +135,7 @@ class SimulatedCluster:
         for name in COMPONENTS:
             self.start_component(name, shared)
         for number in range(1, self.plan.nodes + 1):
-            await self.add_node(f"node-{number}")
+            await self.add_node(f"node-{number}", MachinePlan())
 
     def start_component(self, name: str, informers: Informers | None = None) -> None:
         """`controllers` or `scheduler`."""
@@ -148,17 +171,10 @@ class SimulatedCluster:
             hints=True,
         )
 
-    async def add_node(
-        self,
-        name: str,
-        *,
-        devices: Mapping[str, Sequence[Device] | Sequence[DevicePool]] | None = None,
-        drivers: Sequence[Driver] = (),
-        labels: Mapping[str, str] | None = None,
-        taints: Sequence[Mapping[str, Any]] = (),
-        capacity: Mapping[str, str | int] | None = None,
-    ) -> Machine:
-        """A node with these devices per driver, and these drivers; without either, those of the plan's profile."""
+    async def add_node(self, name: str, plan: MachinePlan) -> Machine:
+        """Raise ValueError if a node of that name runs."""
+        if name in self.nodes:
+            raise ValueError(f"there is a node {name} already")
         profile = load_profile(self.plan.profile)
         machine = Machine(
             name,
@@ -166,36 +182,39 @@ class SimulatedCluster:
             clock=self.clock,
             random=self.random,
             gates=self.plan.gates,
-            labels={**profile.node_labels, **(labels or {})},
-            taints=taints,
-            capacity=capacity,
+            labels={**profile.node_labels, **plan.labels},
+            taints=plan.taints,
+            capacity=plan.capacity,
+            sockets=OpenSockets(),
         )
-        if devices is None and not drivers:
+        devices = plan.devices
+        if devices is None and not plan.drivers:
             devices = {profile.driver: profile.device_pools(name, cards=self.plan.cards)}
         for driver, pools in (devices or {}).items():
             machine.install(driver, pools)
-        self._start_node(machine, drivers)
+        self._start_node(machine, plan)
         return machine
 
-    def _start_node(self, machine: Machine, drivers: Sequence[Driver]) -> None:
+    def _start_node(self, machine: Machine, plan: MachinePlan) -> None:
+        given = [each if isinstance(each, Driver) else each() for each in plan.drivers]
         plugins = [(each, machine.make_plugin(each, self.client_as(ADMIN))) for each in machine.hardware]
-        plugins += [(each.name, machine.make_plugin(each.name, self.client_as(ADMIN), made=each)) for each in drivers]
+        plugins += [(each.name, machine.make_plugin(each.name, self.client_as(ADMIN), made=each)) for each in given]
         agent = machine.make_agent(self.client_as(node_agent(machine.name)))
         task = asyncio.create_task(run_node(agent, plugins, machine.sockets), name=machine.name)
-        self.nodes[machine.name] = RunningNode(machine, task)
+        self.nodes[machine.name] = RunningNode(plan, machine, agent, task)
 
-    async def stop_node(self, name: str) -> Machine:
+    async def stop_node(self, name: str) -> RunningNode:
         """The machine is off: its agent and drivers are gone, its Node object is not."""
         node = self.nodes.pop(name)
         node.task.cancel()
         await asyncio.gather(node.task, return_exceptions=True)
-        return node.machine
+        return node
 
     async def restart_node(self, name: str) -> None:
         """Reboot: containers and files in memory are gone, the agent and the drivers come back."""
-        machine = await self.stop_node(name)
-        await machine.reboot()
-        self._start_node(machine, ())
+        node = await self.stop_node(name)
+        await node.machine.reboot()
+        self._start_node(node.machine, node.plan)
 
     async def remove_node(self, name: str) -> None:
         """The machine is off and its Node object deleted."""
@@ -216,16 +235,23 @@ class SimulatedCluster:
 
 
 @asynccontextmanager
-async def running_cluster(plan: ClusterPlan) -> AsyncIterator[SimulatedCluster]:
-    """A cluster on the running SteppedLoop; inside, everything has settled."""
+async def running_cluster(
+    plan: ClusterPlan, *, accounts: bool | None = None, store: MemoryStore | None = None
+) -> AsyncIterator[SimulatedCluster]:
+    """A cluster on the running SteppedLoop; inside, everything has settled.
+
+    Pods need a service account (`accounts`) where a controller makes it. A `store` that is given is the caller's.
+    """
     loop = asyncio.get_running_loop()
     if not isinstance(loop, SteppedLoop):
         raise TypeError("a simulated cluster runs on a SteppedLoop")
     clock = LoopClock(loop)
     async with AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drakit-")))
-        store = await stack.enter_async_context(MemoryStore(clock=clock))
-        settings = server_settings(plan.gates, Random(plan.seed))
+        if store is None:
+            store = await stack.enter_async_context(MemoryStore(clock=clock))
+        checks = not plan.server_only if accounts is None else accounts
+        settings = server_settings(plan.gates, Random(plan.seed), accounts=checks)
         server = await stack.enter_async_context(await build_server(store, clock=clock, settings=settings))
         made = SimulatedCluster(plan, server, store, clock, directory)
         stack.push_async_callback(made.stop)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
+from drakit.nodeagent.claims.checkpoint import Checkpoint
 from drakit.simulate.world import World
 
 WEATHER: dict[str, float] = {
@@ -27,6 +28,13 @@ WEATHER: dict[str, float] = {
 """The chance per message."""
 
 Action = Callable[[World, Random], None]
+_GATES = (
+    ("DRAPrioritizedList",),
+    ("DRAExtendedResource",),
+    ("DRASchedulerFilterTimeout",),
+    ("ResourceHealthStatus", "ResourceHealthStatusMessage"),
+)
+"""Gates that go off together."""
 
 
 def _of(world: World, kind: str, random: Random) -> str:
@@ -102,6 +110,39 @@ def _clock_jump(world: World, random: Random) -> None:
     world.note(f"clock of {process.id} is off by {process.clock.skew:g} s")
 
 
+def _clock_drift(world: World, random: Random) -> None:
+    process = world.processes[_of(world, "", random)]
+    process.clock.go_at(random.choice((0.8, 0.95, 1.05, 1.25)))
+    world.note(f"clock of {process.id} goes at {process.clock.rate:g} of its speed")
+
+
+def _conflict_storm(world: World, random: Random) -> None:
+    """For a while, most updates meet a version that has moved on."""
+    world.network.weather.conflicts = 0.6
+    world.loop.call_later(random.choice((2.0, 10.0)), _end_storm, world, context=world.context)
+
+
+def _end_storm(world: World) -> None:
+    world.network.weather.conflicts = 0.0
+
+
+def _torn_checkpoint(world: World, random: Random) -> None:
+    """An agent is killed while it writes its checkpoint: half of the new file lies beside the old one."""
+    name = _of(world, "agent/", random)
+    world.kill(name)
+    path = Checkpoint(world.machines[name.partition("/")[2]].directory).path
+    if path.exists():
+        written = path.read_bytes()
+        path.with_name(f".{path.name}.tmp").write_bytes(written[: len(written) // 2])
+    world.start_later(name, random.choice((0.1, 5.0)))
+
+
+def _change_gates(world: World, random: Random) -> None:
+    """An upgrade that is taken back: components come up one by one with other gates, and later with the first again."""
+    world.change_gates(random.choice(_GATES), random.choice((1.0, 5.0)))
+    world.loop.call_later(random.choice((30.0, 80.0)), world.change_gates, (), 1.0, context=world.context)
+
+
 def _compaction(world: World, random: Random) -> None:
     del random
     store, process = world.store, world.processes["server"]
@@ -134,11 +175,17 @@ def _shrink(world: World, random: Random) -> None:
     """Devices go from what a driver publishes, and come back after a while."""
     machine = world.machines[random.choice(sorted(world.machines))]
     hardware = machine.hardware[random.choice(sorted(machine.hardware))]
-    before = hardware.pools
-    names = [device.name for pool in before for device in pool.devices]
-    hardware.remove_devices(random.sample(names, max(1, len(names) // 2)))
+    names = [device.name for pool in hardware.pools for device in pool.devices]
+    hardware.remove_devices(random.sample(names, (len(names) + 1) // 2))
     world.note(f"{hardware.driver} of {machine.name} publishes less")
-    world.loop.call_later(random.choice((5.0, 60.0)), lambda: hardware.publish(*before), context=world.context)
+    world.loop.call_later(random.choice((5.0, 60.0)), _restore, world, machine.name, context=world.context)
+
+
+def _restore(world: World, machine: str) -> None:
+    """The machine has every device again that it was built with."""
+    for driver, pools in world.built[machine].items():
+        if world.machines[machine].hardware[driver].pools != pools:
+            world.machines[machine].hardware[driver].publish(*pools)
 
 
 def _break(world: World, random: Random) -> None:
@@ -174,6 +221,10 @@ ACTIONS: dict[str, Action] = {
     "machine-disk-full": _full_machine,
     "disk-slow": _slow_disk,
     "clock-jump": _clock_jump,
+    "clock-drift": _clock_drift,
+    "conflict-storm": _conflict_storm,
+    "torn-checkpoint": _torn_checkpoint,
+    "gates-change": _change_gates,
     "compaction": _compaction,
     "reboot": _reboot,
     "driver-upgrade": _upgrade,
@@ -194,8 +245,11 @@ def heal(world: World) -> None:
     world.disk.slow = False
     _empty_disks(world)
     _mend(world)
+    for machine in world.machines:
+        _restore(world, machine)
     for paused in sorted(world.loop.paused):
         _resume(world, paused)
     for name, process in list(world.processes.items()):
-        process.clock.skew = 0.0
+        process.clock.set_right()
         world.let_up(name)
+    world.change_gates((), 1.0)

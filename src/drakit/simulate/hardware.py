@@ -51,6 +51,9 @@ class Hardware:
         self.pools = tuple(named.values())
         self._tell()
 
+    def device_names(self) -> list[str]:
+        return [device.name for pool in self.pools for device in pool.devices]
+
     def remove_devices(self, names: Sequence[str]) -> None:
         """Devices that are not there any more."""
         self.pools = tuple(

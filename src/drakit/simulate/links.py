@@ -19,10 +19,12 @@ from drakit.nodeagent.plugins.contract import (
     ClaimIdentity,
     DeviceAnswer,
     DeviceHealthReport,
+    DriverPeer,
     PluginCallFailed,
     PluginInfo,
     PrepareAnswer,
     PrepareAnswers,
+    RegistrationPeer,
 )
 from drakit.nodeagent.plugins.drivers import PLUGIN_TYPE
 
@@ -66,6 +68,9 @@ class NodeSockets:
         self._served[path] = ServedDriver(plugin, process, self._stamps, asyncio.Event())
         self._tell()
 
+    def paths(self) -> list[str]:
+        return list(self._served)
+
     def break_off(self, path: str) -> None:
         """The process is gone, its socket is not: what a kill leaves behind."""
         if (served := self._served.get(path)) is not None:
@@ -78,6 +83,9 @@ class NodeSockets:
             served.alive = False
             served.broken.set()
             self._tell()
+
+    async def close(self) -> None:
+        """The agent asks no more; there is nothing here to give back."""
 
     def hang_up(self) -> None:
         """The agent's process is gone: nobody is told of changes any more."""
@@ -96,10 +104,10 @@ class NodeSockets:
 
     # Dialer
 
-    def registration(self, path: str) -> DriverLink:
-        return self.driver(path)
+    def registration(self, path: str) -> RegistrationPeer:
+        return DriverLink(self, path, self._served.get(path))
 
-    def driver(self, endpoint: str) -> DriverLink:
+    def driver(self, endpoint: str) -> DriverPeer:
         return DriverLink(self, endpoint, self._served.get(endpoint))
 
     # For links

@@ -13,7 +13,7 @@ import heapq
 import selectors
 from collections import deque
 from collections.abc import Callable
-from contextvars import Context, ContextVar
+from contextvars import Context, ContextVar, copy_context
 from datetime import UTC, datetime, timedelta
 from random import Random
 from time import monotonic
@@ -33,20 +33,37 @@ def _at_least(delay: float) -> float:
 
 
 class LoopClock:
-    """The clock of a virtual loop. `skew` is how far the wall clock of this one is off, in seconds."""
+    """The clock of a virtual loop. `skew` is how far the wall clock of this one is off, in seconds.
+
+    `rate` is how fast it goes: its owner waits and measures by it.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.skew = 0.0
+        self.rate = 1.0
+        self._since = 0.0
+        self._shown = 0.0
+
+    def go_at(self, rate: float) -> None:
+        """From now on; what it shows does not jump."""
+        self._shown, self._since = self.monotonic(), self._loop.time()
+        self.rate = rate
+
+    def set_right(self) -> None:
+        """The wall clock is right again; the other goes on from where it is."""
+        if self.rate != 1.0:
+            self.go_at(1.0)
+        self.skew = self._loop.time() - self.monotonic()
 
     def now(self) -> datetime:
-        return START + timedelta(seconds=self._loop.time() + self.skew)
+        return START + timedelta(seconds=self.monotonic() + self.skew)
 
     def monotonic(self) -> float:
-        return self._loop.time()
+        return self._shown + (self._loop.time() - self._since) * self.rate
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(max(seconds, 0.0))
+        await asyncio.sleep(max(seconds, 0.0) / self.rate)
 
 
 class _InlineExecution:
@@ -149,6 +166,21 @@ class Deadlock(RuntimeError):
     """Nothing is ready and no timer will ever make anything ready; or things go on without end."""
 
 
+class _Callback(asyncio.Handle):
+    """A Handle that does not ask each time whether the loop is being debugged."""
+
+    def __init__(
+        self, callback: Callable[..., Any], args: Any, loop: asyncio.AbstractEventLoop, context: Context | None
+    ) -> None:
+        self._context = copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+
+
 class SeededLoop(_InlineExecution, asyncio.BaseEventLoop):  # type: ignore[misc]
     """Processes take turns as the seed says; within a process callbacks keep the order that asyncio promises.
 
@@ -164,7 +196,7 @@ class SeededLoop(_InlineExecution, asyncio.BaseEventLoop):  # type: ignore[misc]
         self._waiting: list[str] = []
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._count = 0
-        self.killed: set[str] = set()
+        self._killed: set[str] = set()
         self.paused: set[str] = set()
         self.steps = 0
         self.most_steps = 400_000
@@ -172,10 +204,16 @@ class SeededLoop(_InlineExecution, asyncio.BaseEventLoop):  # type: ignore[misc]
     def time(self) -> float:
         return self._elapsed
 
+    def kill(self, process: str) -> None:
+        """What the process has ready is dropped, and all that comes later."""
+        self._killed.add(process)
+        if self._order.pop(process, None):
+            self._waiting.remove(process)
+
     # What asyncio calls
 
     def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> asyncio.Handle:  # type: ignore[override]
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = _Callback(callback, args, self, context)
         self._append(handle)
         return handle
 
@@ -210,6 +248,8 @@ class SeededLoop(_InlineExecution, asyncio.BaseEventLoop):  # type: ignore[misc]
         process = handle._context.get(PROCESS, "")  # type: ignore[attr-defined]
         lane = self._order.get(process)
         if lane is None:
+            if process in self._killed:
+                return
             lane = self._order[process] = deque()
         if not lane:
             self._waiting.append(process)
@@ -220,7 +260,7 @@ class SeededLoop(_InlineExecution, asyncio.BaseEventLoop):  # type: ignore[misc]
         if handle is None:
             self._wait()
             return
-        if not handle.cancelled():
+        if not handle._cancelled:
             handle._run()
             self.steps += 1
             if self.steps > self.most_steps:
@@ -229,10 +269,6 @@ class SeededLoop(_InlineExecution, asyncio.BaseEventLoop):  # type: ignore[misc]
     def _next(self) -> asyncio.Handle | None:
         """The first callback of a process that is drawn among those that have one and may run."""
         waiting = self._waiting
-        if self.killed:
-            for process in [each for each in waiting if each in self.killed]:
-                waiting.remove(process)
-                self._order[process].clear()
         able = [each for each in waiting if each not in self.paused] if self.paused else waiting
         if not able:
             return None

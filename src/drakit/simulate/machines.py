@@ -28,7 +28,7 @@ from drakit.nodeagent.node.facts import MachineFacts
 from drakit.nodeagent.runtimes.contract import ContainerState
 from drakit.nodeagent.runtimes.simulated import SimulatedRuntime
 from drakit.nodeagent.settings import AgentPaths, AgentSettings
-from drakit.simulate.diskfiles import DiskFiles
+from drakit.simulate.disks.files import DiskFiles
 from drakit.simulate.hardware import Hardware, HardwareDriver
 from drakit.simulate.links import Carry, NodeSockets, carry_at_once
 
@@ -85,6 +85,7 @@ class Machine:
         capacity: Mapping[str, str | int] | None = None,
         carry: Carry = carry_at_once,
         context: Context | None = None,
+        sockets: NodeSockets | None = None,
     ) -> None:
         self.name = name
         self.clock = clock
@@ -97,7 +98,7 @@ class Machine:
         self.boot = 1
         self.hardware: dict[str, Hardware] = {}
         self.files = DiskFiles()
-        self.sockets = NodeSockets(carry)
+        self.sockets = sockets or NodeSockets(carry)
         self._context = context
         self._on_start: Callable[[str, str], None] | None = None
         self.runtime = self._new_runtime()
@@ -193,6 +194,7 @@ async def run_node(agent: NodeAgent, plugins: Sequence[tuple[str, KubeletPlugin]
         await asyncio.gather(*beside, return_exceptions=True)
         await agent.stop()
         await asyncio.gather(running, return_exceptions=True)
+        await sockets.close()
 
 
 async def run_plugin(path: str, plugin: KubeletPlugin, sockets: NodeSockets, process: str = "") -> None:

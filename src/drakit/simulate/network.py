@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from random import Random
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from drakit.api.exchange import EventStream, OneObject, Request, Response, User,
 from drakit.apiserver import Server
 from drakit.client import ConnectionFailed, InProcess
 from drakit.nodeagent.plugins.contract import PluginCallFailed
-from drakit.simulate.loops import SeededLoop
+from drakit.simulate.loops import PROCESS, SeededLoop
 from drakit.simulate.processes import Process
 from drakit.simulate.troubles import failure_of
 
@@ -56,7 +56,8 @@ class Network:
         self.loop = loop
         self.random = random
         self.weather = Weather()
-        self.wire = Process("network", 0, loop)
+        wire = Process("network", 0, loop)
+        self.context = wire.context
         self.server: tuple[Process, Server] | None = None
         self.processes: dict[str, Process] = {}
         self.acknowledged = 0
@@ -71,38 +72,38 @@ class Network:
             return True
         return False
 
-    async def travel(self) -> None:
+    def travel(self, arrive: Callable[..., None], *args: Any) -> None:
+        """A message on its way belongs to nobody: it arrives whatever becomes of its sender."""
         late = self.happens("late")
-        await asyncio.sleep((_LATE if late else _LATENCY) * self.random.random())
+        delay = (_LATE if late else _LATENCY) * self.random.random()
+        self.loop.call_later(delay, arrive, *args, context=self.context)
 
     def line(self, user: User) -> ServerLine:
         return ServerLine(self, user)
 
     async def carry(self, process: str, call: Callable[[], Awaitable[T]]) -> T:
         """A call to a driver: its Carry."""
-        answer: T = await self.send(self._call(process, call))
-        return answer
+        owed: asyncio.Future[T] = self.loop.create_future()
+        self.travel(self._call, process, call, owed)
+        return await owed
 
-    async def _call(self, process: str, call: Callable[[], Awaitable[T]]) -> T:
-        await self.travel()
+    def _call(self, process: str, call: Callable[[], Awaitable[T]], owed: asyncio.Future[T]) -> None:
         target = self.processes.get(process)
         if target is None or not target.alive or self.happens("lost_requests"):
-            raise PluginCallFailed("Unavailable", "connection error: no driver answers")
+            fail(owed, PluginCallFailed("Unavailable", "connection error: no driver answers"))
+            return
         if self.happens("repeated"):
             target.spawn(_alone(call))
-        owed = target.promise(PluginCallFailed("Unavailable", "transport is closing"))
-        target.spawn(_answer(call, owed))
-        answer: T = await owed
-        await self.travel()
-        if self.happens("lost_answers"):
-            raise PluginCallFailed("Unavailable", "connection reset")
-        return answer
+        gone = PluginCallFailed("Unavailable", "transport is closing")
+        target.answer(call, gone, lambda answer, error: self._called(owed, answer, error))
 
-    async def send(self, message: Coroutine[Any, Any, T]) -> T:
-        """A message on its way belongs to nobody: it arrives whatever becomes of its sender."""
-        owed: asyncio.Future[T] = self.loop.create_future()
-        self.wire.spawn(_answer(lambda: message, owed))
-        return await owed
+    def _called(self, owed: asyncio.Future[T], answer: Any, error: Exception | None) -> None:
+        if error is None and self.happens("lost_answers"):
+            error = PluginCallFailed("Unavailable", "connection reset")
+        if error is not None:
+            fail(owed, error)
+        else:
+            self.travel(settle, owed, answer)
 
     def note_written(self, response: Response) -> None:
         content = response.content
@@ -111,15 +112,14 @@ class Network:
             self.acknowledged = max(self.acknowledged, int(version) if str(version).isdecimal() else 0)
 
 
-async def _answer(call: Callable[[], Awaitable[T]], owed: asyncio.Future[T]) -> None:
-    try:
-        result = await call()
-    except Exception as error:
-        if not owed.done():
-            owed.set_exception(error)
-    else:
-        if not owed.done():
-            owed.set_result(result)
+def settle(owed: asyncio.Future[T], answer: T) -> None:
+    if not owed.done():
+        owed.set_result(answer)
+
+
+def fail(owed: asyncio.Future[Any], error: Exception) -> None:
+    if not owed.done():
+        owed.set_exception(error)
 
 
 async def _alone(call: Callable[[], Awaitable[object]]) -> None:
@@ -139,31 +139,53 @@ class ServerLine:
         self._user = user
 
     async def handle(self, request: Request) -> Response:
-        return await self._network.send(self._deliver(request))
+        owed: asyncio.Future[Response] = self._network.loop.create_future()
+        self._network.travel(self._deliver, request, owed, PROCESS.get())
+        return await owed
 
-    async def _deliver(self, request: Request) -> Response:
+    def _deliver(self, request: Request, owed: asyncio.Future[Response], sender: str) -> None:
         network = self._network
-        await network.travel()
         if network.server is None or not network.server[0].alive or network.happens("lost_requests"):
-            raise ConnectionFailed("the API server does not answer", sent=False)
+            fail(owed, ConnectionFailed("the API server does not answer", sent=False))
+            return
         refused = self._refused(request)
         if refused is not None:
-            return refused
+            settle(owed, refused)
+            return
         process, server = network.server
         handler = InProcess(server, self._user)
         if request.method in _REPEATED and not _is_watch(request) and network.happens("repeated"):
             process.spawn(_alone(lambda: handler.handle(request)))
-        owed = process.promise(ConnectionFailed("the connection broke off", sent=True))
-        process.spawn(_answer(lambda: handler.handle(request), owed))
-        response: Response = await owed
-        if isinstance(response.content, EventStream):
-            return Response(code=response.code, content=CarriedStream(network, process, response.content))
-        await network.travel()
-        if network.happens("lost_answers"):
-            raise ConnectionFailed("the connection broke off", sent=True)
+        process.answer(
+            lambda: handler.handle(request),
+            ConnectionFailed("the connection broke off", sent=True),
+            lambda response, error: self._answered(request, owed, (process, sender), response, error),
+        )
+
+    def _answered(
+        self,
+        request: Request,
+        owed: asyncio.Future[Response],
+        ends: tuple[Process, str],
+        response: Any,
+        error: Exception | None,
+    ) -> None:
+        network = self._network
+        if error is None and isinstance(response.content, EventStream):
+            stream = CarriedStream(network, *ends, response.content)
+            settle(owed, Response(code=response.code, content=stream))
+            return
+        if error is None and network.happens("lost_answers"):
+            error = ConnectionFailed("the connection broke off", sent=True)
+        if error is not None:
+            fail(owed, error)
+        else:
+            network.travel(self._arrived, request, owed, response)
+
+    def _arrived(self, request: Request, owed: asyncio.Future[Response], response: Response) -> None:
         if request.method in _WRITES:
-            network.note_written(response)
-        return response
+            self._network.note_written(response)
+        settle(owed, response)
 
     def _refused(self, request: Request) -> Response | None:
         network = self._network
@@ -184,16 +206,18 @@ def _is_watch(request: Request) -> bool:
 class CarriedStream(EventStream):
     """A watch that crosses the network: in order, late, and broken off when either end is gone."""
 
-    def __init__(self, network: Network, server: Process, inner: EventStream) -> None:
+    def __init__(self, network: Network, server: Process, reader: str, inner: EventStream) -> None:
         self._network = network
         self._inner = inner
         self._arrived: deque[WatchEvent] = deque()
         self._news = asyncio.Event()
         self._ended = False
         self._error: Exception | None = None
-        # The end of the server is an error for whoever reads.
-        self._owed = server.promise(ConnectionFailed("the watch broke off", sent=True))
-        self._owed.add_done_callback(self._end)
+        self._due = 0.0
+        self._ends = [each for each in (server, network.processes.get(reader)) if each is not None]
+        # The end of the server is an error for whoever reads; that of the reader ends the watch at the server.
+        for each in self._ends:
+            each.connections[self] = None
         self._pump = server.spawn(self._carry())
 
     def lines(self) -> AsyncIterator[bytes]:
@@ -211,23 +235,37 @@ class CarriedStream(EventStream):
             await self._news.wait()
 
     async def close(self) -> None:
-        if not self._owed.done():
-            self._owed.set_result(None)
+        self._end(None)
+
+    def break_off(self) -> None:
+        """One of the two ends is gone."""
+        self._end(ConnectionFailed("the watch broke off", sent=True))
 
     async def _carry(self) -> None:
         network = self._network
-        async for event in self._inner.events():
-            lagging = network.happens("lagging_watches")
-            await asyncio.sleep((_LAG if lagging else _LATENCY) * network.random.random())
-            if self._owed.done() or network.happens("broken_watches"):
-                break
+        try:
+            async for event in self._inner.events():
+                if network.happens("lagging_watches"):
+                    await asyncio.sleep(_LAG * network.random.random())
+                if network.happens("broken_watches"):
+                    break
+                self._due = max(self._due, network.loop.time() + _LATENCY * network.random.random())
+                network.loop.call_at(self._due, self._arrive, event, context=network.context)
+        finally:
+            await self._inner.close()
+        network.loop.call_at(self._due, self.break_off, context=network.context)
+
+    def _arrive(self, event: WatchEvent) -> None:
+        if not self._ended:
             self._arrived.append(event)
             self._news.set()
-        await self._inner.close()
-        if not self._owed.done():
-            self._owed.set_exception(ConnectionFailed("the watch broke off", sent=True))
 
-    def _end(self, owed: asyncio.Future[None]) -> None:
+    def _end(self, error: Exception | None) -> None:
+        if self._ended:
+            return
         self._ended = True
-        self._error = owed.exception()  # type: ignore[assignment]
+        self._error = error
+        for each in self._ends:
+            each.connections.pop(self, None)
         self._news.set()
+        self._pump.cancel()

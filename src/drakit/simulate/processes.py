@@ -10,10 +10,10 @@ import asyncio
 import gc
 import sys
 import warnings
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import Context, copy_context
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from drakit.simulate.loops import PROCESS, LoopClock, SeededLoop
 
@@ -21,8 +21,18 @@ _MANY = 4096
 _STUBBORN = 100
 
 
+T = TypeVar("T")
+Tell = Callable[[Any, Exception | None], None]
+"""Told of an answer, or of the error that there is instead."""
+
+
+class ProcessLink(Protocol):
+    def break_off(self) -> None:
+        """The process at one end is gone."""
+
+
 class Process:
-    """One life of a component. `broken` holds futures of others that wait for an answer of this process."""
+    """One life of a component. `connections` are those that end with it."""
 
     def __init__(self, name: str, life: int, loop: SeededLoop) -> None:
         self.name = name
@@ -31,7 +41,9 @@ class Process:
         self.clock = LoopClock(loop)
         self.alive = True
         self.main: asyncio.Task[Any] | None = None
-        self.awaited: dict[asyncio.Future[Any], Exception] = {}
+        self.connections: dict[ProcessLink, None] = {}
+        self._owed: dict[int, tuple[Exception, Tell]] = {}
+        self._calls = 0
         self._context = copy_context()
         self._context.run(PROCESS.set, self.id)
 
@@ -45,11 +57,12 @@ class Process:
     def kill(self) -> None:
         """At once, in the middle of whatever it does. Who waits for an answer of it is told that none comes."""
         self.alive = False
-        self.loop.killed.add(self.id)
-        for future, error in self.awaited.items():
-            if not future.done():
-                future.set_exception(error)
-        self.awaited.clear()
+        self.loop.kill(self.id)
+        owed, self._owed = self._owed, {}
+        for error, tell in owed.values():
+            tell(None, error)
+        for each in list(self.connections):
+            each.break_off()
 
     def pause(self) -> None:
         self.loop.paused.add(self.id)
@@ -57,15 +70,24 @@ class Process:
     def resume(self) -> None:
         self.loop.paused.discard(self.id)
 
-    def promise(self, error: Exception) -> asyncio.Future[Any]:
-        """An answer that this process owes; with its end, it is the error."""
-        owed: asyncio.Future[Any] = self.loop.create_future()
+    def answer(self, work: Callable[[], Awaitable[T]], gone: Exception, tell: Tell) -> None:
+        """Do the work here, and tell of its outcome; if the process ends first, that is the error `gone`."""
         if not self.alive:
-            owed.set_exception(error)
-            return owed
-        self.awaited[owed] = error
-        owed.add_done_callback(lambda done: self.awaited.pop(done, None))
-        return owed
+            tell(None, gone)
+            return
+        self._calls += 1
+        self._owed[self._calls] = gone, tell
+        self.spawn(self._answer(self._calls, work))
+
+    async def _answer(self, number: int, work: Callable[[], Awaitable[T]]) -> None:
+        answer: T | None = None
+        failed: Exception | None = None
+        try:
+            answer = await work()
+        except Exception as error:
+            failed = error
+        if (owed := self._owed.pop(number, None)) is not None:
+            owed[1](answer, failed)
 
 
 @contextmanager

@@ -10,30 +10,32 @@ import asyncio
 import hashlib
 import logging
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import msgspec
 
-from drakit.api.objects.plain import Plain
 from drakit.apiserver.auth.identities import ADMIN
 from drakit.base.errors import DrakitError
-from drakit.client import CLAIMS, PODS, SLICES, TEMPLATES, AlreadyExists, Client, Forbidden
 from drakit.simulate import workload
 from drakit.simulate.faults import ACTIONS, FAULTS, WEATHER, draw, heal
-from drakit.simulate.liveness import unfinished
 from drakit.simulate.loops import Deadlock
 from drakit.simulate.processes import Process, undisturbed
+from drakit.simulate.rules.liveness import unfinished
+from drakit.simulate.users import Hands
 from drakit.simulate.world import World
 
 TROUBLED = 150.0
 """Seconds of faults."""
 QUIET = 900.0
 """Seconds after the faults within which everything must be as it should."""
+BASES = 100
+"""How many different beginnings there are: a cluster starts once for all seeds of the same remainder."""
 _LOOK = 15.0
-_WARM_UP = 12.0
+_DELETED = ("pods", "pods", "pods", "claims", "slices", "templates", "groups", "leases", "accounts")
 
 
 class RunStep(msgspec.Struct, frozen=True):
@@ -60,8 +62,11 @@ class RunPlan(msgspec.Struct, frozen=True):
 
     def brief(self) -> RunPlan:
         """The same on one node in a sixth of the time, without the quiet time: enough to compare two runs."""
+        return msgspec.structs.replace(self.without_quiet(), nodes=1)
+
+    def without_quiet(self) -> RunPlan:
         steps = tuple(msgspec.structs.replace(each, at=each.at / 6) for each in self.steps[::2])
-        return msgspec.structs.replace(self, nodes=1, steps=steps, troubled=self.troubled / 6, quiet=0.0)
+        return msgspec.structs.replace(self, steps=steps, troubled=self.troubled / 6, quiet=0.0)
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -85,52 +90,100 @@ def plan_of(seed: int, allowed: Sequence[str] = FAULTS) -> RunPlan:
         kind = random.choice(workload.KINDS)
         steps.append(RunStep(random.uniform(0.0, TROUBLED * 0.9), f"create {kind}", random.getrandbits(32)))
     for _ in range(random.randint(0, 5)):
-        what = random.choice(("pods", "pods", "pods", "claims", "slices", "templates"))
+        what = random.choice(_DELETED)
         steps.append(RunStep(random.uniform(TROUBLED * 0.2, TROUBLED), f"delete {what}", random.getrandbits(32)))
     return RunPlan(
         seed,
-        nodes=random.randint(1, 3),
+        nodes=nodes_of(seed),
         quota=random.choice((None, None, 5)),
         weather=tuple(each for each in chosen if each in WEATHER),
         steps=tuple(sorted(steps, key=lambda step: (step.at, step.name))),
     )
 
 
+def nodes_of(seed: int) -> int:
+    return Random(f"{seed % BASES}/size").randint(1, 3)
+
+
 def run(plan: RunPlan) -> RunResult:
-    """Play the plan."""
+    """Play the plan from the start of its cluster."""
+    with quietly(), undisturbed(), tempfile.TemporaryDirectory(prefix="drakit-sim-") as directory:
+        beginning = Beginning(plan.seed, plan.nodes, Path(directory))
+        try:
+            return beginning.play(plan)
+        finally:
+            beginning.close()
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Faults are what a run is about: nobody wants to read of each."""
     log = logging.getLogger("drakit")
     level = log.level
-    # Faults are what a run is about: nobody wants to read of each.
     log.setLevel(logging.CRITICAL + 1)
     try:
-        with undisturbed():
-            return _run(plan)
+        yield
     finally:
         log.setLevel(level)
 
 
-def _run(plan: RunPlan) -> RunResult:
-    with tempfile.TemporaryDirectory(prefix="drakit-sim-") as directory:
-        world = World(plan.seed, Path(directory))
+class Beginning:
+    """A cluster that has started and that nobody has used. A plan is played on it, or one in each fork of the process.
+
+    Seeds of the same remainder and number of nodes have the same beginning, to the byte.
+    """
+
+    def __init__(self, seed: int, nodes: int, directory: Path) -> None:
+        self.world = world = World(seed % BASES, directory)
         world.loop.set_exception_handler(lambda _, context: _unhandled(world, context))
+        world.begin(nodes, Random(f"{world.seed}/nodes"))
+        self._user = Process("user", 1, world.loop)
+        world.network.processes[self._user.id] = self._user
+        self._hands = Hands(world, world.client(self._user, ADMIN))
+        self._go(self._user.spawn(self._hands.prepare()))
+
+    def play(self, plan: RunPlan) -> RunResult:
+        world = self.world
+        world.reseed(plan.seed)
+        if not world.violations:
+            self._go(self._play(plan))
+        return RunResult(
+            plan,
+            tuple(dict.fromkeys(world.violations)),
+            hashlib.sha256("\n".join(world.trace).encode()).hexdigest(),
+            tuple(world.trace),
+            dict(world.met),
+            world.loop.time(),
+            world.loop.steps,
+        )
+
+    def close(self) -> None:
+        self.world.over = True
+        self.world.graveyard.bury()
+        self.world.loop.close()
+
+    def _go(self, work: Awaitable[None]) -> None:
         try:
-            world.loop.run_until_complete(_play(world, plan))
+            self.world.loop.run_until_complete(work)
         except Deadlock as error:
-            world.violate(str(error))
-        finally:
-            world.over = True
-            world.graveyard.bury()
-            world.loop.close()
-    digest = hashlib.sha256("\n".join(world.trace).encode()).hexdigest()
-    return RunResult(
-        plan,
-        tuple(dict.fromkeys(world.violations)),
-        digest,
-        tuple(world.trace),
-        dict(world.met),
-        world.loop.time(),
-        world.loop.steps,
-    )
+            self.world.violate(str(error))
+
+    async def _play(self, plan: RunPlan) -> None:
+        world = self.world
+        begun = world.loop.time()
+        if plan.quota is not None:
+            await self._user.spawn(self._hands.create([workload.quota(plan.quota)]))
+            world.judge.quota = plan.quota
+        for name in plan.weather:
+            setattr(world.network.weather, name, WEATHER[name])
+        for step in plan.steps:
+            await asyncio.sleep(max(begun + step.at - world.loop.time(), 0.0))
+            _do(world, self._hands, self._user, step)
+            if world.violations:
+                return
+        await asyncio.sleep(max(begun + plan.troubled - world.loop.time(), 0.0))
+        if plan.quiet:
+            await _calm_down(world, plan.quiet)
 
 
 def _unhandled(world: World, context: dict[str, Any]) -> None:
@@ -138,26 +191,6 @@ def _unhandled(world: World, context: dict[str, Any]) -> None:
     error = context.get("exception")
     if isinstance(error, Exception) and not isinstance(error, DrakitError):
         world.violate(f"nobody handles {type(error).__name__}: {error}")
-
-
-async def _play(world: World, plan: RunPlan) -> None:
-    world.begin(plan.nodes, Random(f"{plan.seed}/nodes"))
-    user = Process("user", 1, world.loop)
-    world.network.processes[user.id] = user
-    hands = Hands(world, world.client(user, ADMIN))
-    await user.spawn(hands.prepare(plan.quota))
-    world.judge.quota = plan.quota
-    begun = world.loop.time()
-    for name in plan.weather:
-        setattr(world.network.weather, name, WEATHER[name])
-    for step in plan.steps:
-        await asyncio.sleep(max(begun + step.at - world.loop.time(), 0.0))
-        _do(world, hands, user, step)
-        if world.violations:
-            return
-    await asyncio.sleep(max(begun + plan.troubled - world.loop.time(), 0.0))
-    if plan.quiet:
-        await _calm_down(world, plan.quiet)
 
 
 def _do(world: World, hands: Hands, user: Process, step: RunStep) -> None:
@@ -184,47 +217,3 @@ async def _calm_down(world: World, quiet: float) -> None:
         left = unfinished(world.judge)
     for each in left if not world.violations else ():
         world.violate(f"after {quiet:g} quiet seconds: {each}")
-
-
-class Hands:
-    """What users do. They try again until the server has taken it, as people and their tools do."""
-
-    def __init__(self, world: World, client: Client) -> None:
-        self._world = world
-        self._client = client
-
-    async def prepare(self, quota: int | None) -> None:
-        objects = [*workload.classes(), workload.priority_class("high", 1000)]
-        if quota is not None:
-            objects.append(workload.quota(quota))
-        await asyncio.sleep(0.2)
-        await self.create(objects)
-        await asyncio.sleep(_WARM_UP)
-
-    async def create(self, objects: Sequence[Plain]) -> None:
-        for each in objects:
-            for _ in range(100):
-                try:
-                    await self._client.create(each)
-                except AlreadyExists:
-                    break
-                except Forbidden:
-                    if each["kind"] == "ResourceClaim":
-                        return
-                    await asyncio.sleep(2.0)
-                except DrakitError:
-                    await asyncio.sleep(2.0)
-                else:
-                    break
-
-    async def delete(self, what: str, random: Random) -> None:
-        kind: Any = {"pods": PODS, "claims": CLAIMS, "slices": SLICES, "templates": TEMPLATES}[what]
-        try:
-            found = list(await self._client.list(kind))
-            if not found:
-                return
-            chosen = found[random.randrange(len(found))]
-            metadata = getattr(chosen, "view", chosen).metadata
-            await self._client.delete(kind, metadata.name, namespace=metadata.namespace)
-        except DrakitError as error:
-            self._world.note(f"user: {error}")

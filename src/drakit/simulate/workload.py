@@ -15,33 +15,59 @@ from drakit.api import CounterSet, Device, from_plain
 from drakit.api.objects.plain import Plain
 from drakit.driverkit import DevicePool
 
-GPU, MIG, NIC, FABRIC = "gpu.sim", "mig.sim", "nic.sim", "fabric.sim"
+GPU, MIG, NIC, FABRIC, CPU = "gpu.sim", "mig.sim", "nic.sim", "fabric.sim", "cpu.sim"
+LASTING = "sim.example.com/lasting"
+"""A taint that devices have from the beginning to the end: no scheduler can have missed it."""
 NEEDS = "sim.drakit.dev/needs"
 RUNS_FOR = "drakit.dev/runs-for"
 STOPS_AFTER = "drakit.dev/stops-after"
 EXTENDED = "sim.example.com/gpu"
 BANDWIDTH = 10
 CARD = 4
-KINDS = ("one", "two", "model", "first", "match", "shared", "part", "capacity", "binding", "extended", "tolerant")
+CPUS = 32
+"""Processors of a node."""
+KINDS = (
+    "one", "two", "model", "first", "match", "match", "shared", "part", "part", "capacity", "capacity", "binding",
+    "extended", "tolerant", "gang", "gang", "cpu", "cpu",
+)  # fmt: skip
 
 Need = Mapping[str, Any]
+_GANG = 2
+_PER_POD = 6
 
 
 def devices_of(node: str, random: Random) -> dict[str, list[DevicePool]]:
     """What the drivers of a node publish."""
     models = [random.choice("ab") for _ in range(random.randint(1, 3))]
-    found = {GPU: [DevicePool(devices=tuple(_gpu(number, model) for number, model in enumerate(models)))]}
+    tainted = random.choice((None, None, 0, len(models) - 1))
+    gpus = tuple(_gpu(number, model, tainted=number == tainted) for number, model in enumerate(models))
+    found = {GPU: [DevicePool(devices=gpus)]}
     if random.random() < 0.6:
         found[MIG] = [_card()]
     if random.random() < 0.6:
         found[NIC] = [DevicePool(devices=(_nic(),))]
     if random.random() < 0.4:
         found[FABRIC] = [DevicePool(devices=(_fabric(node),))]
+    if random.random() < 0.4:
+        found[CPU] = [DevicePool(devices=(_socket(),))]
     return found
 
 
-def _gpu(number: int, model: str) -> Device:
-    return from_plain(Device, {"name": f"gpu-{number}", "attributes": {"model": {"string": model}}})
+def _gpu(number: int, model: str, *, tainted: bool) -> Device:
+    taints = [{"key": LASTING, "effect": "NoSchedule"}] if tainted else []
+    return from_plain(Device, {"name": f"gpu-{number}", "attributes": {"model": {"string": model}}, "taints": taints})
+
+
+def _socket() -> Device:
+    """Processors of the node, which pods can also have without a claim."""
+    policy = {"validRange": {"min": "1", "step": "1"}, "default": "1"}
+    capacity = {"cpu": {"value": str(CPUS), "requestPolicy": policy}}
+    mappings = {"cpu": {"capacityKey": f"{CPU}/cpu"}}
+    return from_plain(
+        Device,
+        {"name": "socket-0", "allowMultipleAllocations": True, "capacity": capacity,
+         "nodeAllocatableResourceMappings": mappings},
+    )  # fmt: skip
 
 
 def _nic() -> Device:
@@ -71,7 +97,7 @@ def _card() -> DevicePool:
 
 
 def classes() -> list[Plain]:
-    found = [_class(driver.partition(".")[0], driver) for driver in (GPU, MIG, NIC, FABRIC)]
+    found = [_class(driver.partition(".")[0], driver) for driver in (GPU, MIG, NIC, FABRIC, CPU)]
     found[0]["spec"]["extendedResourceName"] = EXTENDED
     return found
 
@@ -113,7 +139,10 @@ def pod_objects(number: int, kind: str, random: Random) -> list[Plain]:
     if kind == "shared":
         return [_claim(name, spec), _pod(f"{name}-a", needs, random, claim=name),
                 _pod(f"{name}-b", needs, random, claim=name)]  # fmt: skip
-    return [_template(name, spec), _pod(name, needs, random, template=name)]
+    if kind == "gang":
+        pods = [_pod(f"{name}-{each}", needs, random, template=name, group=name) for each in range(_GANG)]
+        return [_template(name, spec), _pod_group(name, _GANG), *pods]
+    return [_template(name, spec), _pod(name, needs, random, template=name, cpus=_PER_POD if kind == "cpu" else 0)]
 
 
 def _request(kind: str, random: Random) -> tuple[Plain, list[Need]]:
@@ -136,6 +165,10 @@ def _request(kind: str, random: Random) -> tuple[Plain, list[Need]]:
         amount = random.choice((2, 3, 5, 8))
         exactly = {"deviceClassName": "nic", "capacity": {"requests": {"bandwidth": str(amount)}}}
         need = {"driver": NIC, "count": 1, "bandwidth": amount}
+    if kind == "cpu":
+        amount = random.choice((4, 10, 16))
+        exactly = {"deviceClassName": "cpu", "capacity": {"requests": {"cpu": str(amount)}}}
+        need = {"driver": CPU, "count": 1, "bandwidth": amount, "cpus": amount + _PER_POD}
     if kind == "binding":
         exactly = {"deviceClassName": "fabric"}
         need = {"driver": FABRIC, "count": 1}
@@ -162,6 +195,15 @@ def _claim(name: str, spec: Plain) -> Plain:
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata, "spec": spec}
 
 
+def _pod_group(name: str, least: int) -> Plain:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": least}}},
+    }
+
+
 def _template(name: str, spec: Plain) -> Plain:
     metadata = {"name": name, "namespace": "default"}
     inner = {"spec": spec}
@@ -176,6 +218,8 @@ def _pod(
     claim: str = "",
     template: str = "",
     extended: bool = False,
+    group: str = "",
+    cpus: int = 0,
 ) -> Plain:
     annotations = {NEEDS: json.dumps(needs)}
     if random.random() < 0.6:
@@ -183,6 +227,8 @@ def _pod(
     if random.random() < 0.3:
         annotations[STOPS_AFTER] = f"{random.choice((1, 5, 20))}s"
     resources: Plain = {"limits": {EXTENDED: "1"}} if extended else {"claims": [{"name": "dev"}]}
+    if cpus:
+        resources["requests"] = {"cpu": str(cpus)}
     entry = {"name": "dev", **({"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": template})}
     spec: Plain = {
         "restartPolicy": random.choice(("Never", "Never", "Always")),
@@ -190,7 +236,9 @@ def _pod(
         "containers": [{"name": "main", "image": "sim", "resources": resources}],
         **({} if extended else {"resourceClaims": [entry]}),
     }
-    if random.random() < 0.2:
+    if group:
+        spec["schedulingGroup"] = {"podGroupName": group}
+    elif random.random() < 0.2:
         spec["priorityClassName"] = "high"
     metadata = {"name": name, "namespace": "default", "annotations": annotations}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context, copy_context
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,20 +20,35 @@ from drakit.apiserver import build_server
 from drakit.apiserver.auth.identities import ADMIN, CONTROLLER_MANAGER, SCHEDULER, controller, node_agent
 from drakit.base.errors import Retryable
 from drakit.base.gates import FeatureGates
-from drakit.client import Client
+from drakit.client import CLAIMS, PODS, SLICES, Client
 from drakit.controllers import Controllers
+from drakit.controllers.composition import BY_NAME
+from drakit.driverkit import DevicePool
 from drakit.informers import LeaderElector, Timing
 from drakit.scheduler import Scheduler
 from drakit.simulate.cluster import server_settings
-from drakit.simulate.disk import JournalDisk, JournalStore
-from drakit.simulate.judge import Judge
+from drakit.simulate.disks.journal import JournalDisk, JournalStore
 from drakit.simulate.loops import SeededLoop
 from drakit.simulate.machines import Machine, run_plugin
 from drakit.simulate.network import Network
 from drakit.simulate.processes import Graveyard, Process
+from drakit.simulate.rules.judge import Judge
+from drakit.simulate.rules.watchers import ShadowWatch
 from drakit.simulate.workload import devices_of
 
 TIMING = Timing(lease_duration=60.0, renew_deadline=40.0, retry_period=10.0)
+_UNUSED = (
+    "admissionregistration.k8s.io/v1", "apiregistration.k8s.io/v1", "autoscaling/v1", "autoscaling/v2", "batch/v1",
+    "certificates.k8s.io/v1", "discovery.k8s.io/v1", "events.k8s.io/v1", "flowcontrol.apiserver.k8s.io/v1",
+    "networking.k8s.io/v1", "node.k8s.io/v1", "storage.k8s.io/v1",
+)  # fmt: skip
+"""Groups that are off: no object of them is in any run, and following them takes half of its time."""
+_CONTROLLERS = (
+    "resourceclaim-controller", "podgroup-protection-controller", "garbage-collector-controller",
+    "pod-garbage-collector-controller", "device-taint-eviction-controller", "resourcequota-controller",
+    "serviceaccount-controller", "node-lifecycle-controller", "taint-eviction-controller", "node-remains-controller",
+)  # fmt: skip
+"""Those that have something to do."""
 _RESTART = 5.0
 Main = Callable[[Process], Coroutine[Any, Any, None]]
 
@@ -42,15 +58,18 @@ class World:
 
     def __init__(self, seed: int, directory: Path) -> None:
         self.seed = seed
-        self.loop = SeededLoop(Random(f"{seed}/order"))
+        self._drawn: list[tuple[str, Random]] = []
+        self.loop = SeededLoop(self._draws("order"))
         self.graveyard = Graveyard(self.loop)
-        self.network = Network(self.loop, Random(f"{seed}/network"))
+        self.network = Network(self.loop, self._draws("network"))
         self.network.met = self.note_fault
-        self.random = Random(f"{seed}/components")
+        self.random = self._draws("components")
         self.gates = FeatureGates.all_on()
         self.judge = Judge(self.violate)
-        self.disk = JournalDisk(Random(f"{seed}/disk"))
+        self.disk = JournalDisk(self._draws("disk"))
         self.machines: dict[str, Machine] = {}
+        self.built: dict[str, dict[str, tuple[DevicePool, ...]]] = {}
+        """The devices that each machine was built with, by driver."""
         self.processes: dict[str, Process] = {}
         self.trace: list[str] = []
         self.violations: list[str] = []
@@ -64,6 +83,18 @@ class World:
         self._mains: dict[str, Main] = {}
         self._down: set[str] = set()
         self._context = copy_context()
+
+    def _draws(self, name: str) -> Random:
+        """A source of random numbers; all of them begin anew with `reseed`."""
+        made = Random(f"{self.seed}/{name}")
+        self._drawn.append((name, made))
+        return made
+
+    def reseed(self, seed: int) -> None:
+        """From here on, everything is drawn from this seed."""
+        self.seed = seed
+        for name, random in self._drawn:
+            random.seed(f"{seed}/{name}")
 
     # What is seen
 
@@ -130,6 +161,23 @@ class World:
         self._down.discard(name)
         self.start(name)
 
+    def change_gates(self, off: Sequence[str], pause: float) -> None:
+        """Every component but the drivers is started again, one after the other, with all gates but these."""
+        gates = FeatureGates.of({**FeatureGates.all_on().as_mapping, **dict.fromkeys(off, False)})
+        if gates == self.gates:
+            return
+        self.note(f"gates that are off: {', '.join(off) or 'none'}")
+        self.gates = gates
+        for machine in self.machines.values():
+            machine.gates = gates
+        components = [each for each in self._mains if not each.startswith(("driver/", "watcher"))]
+        for number, name in enumerate(components):
+            self.loop.call_later(number * pause, self._replace, name, context=self.context)
+
+    def _replace(self, name: str) -> None:
+        self.kill(name)
+        self.start_later(name, 0.1)
+
     @property
     def context(self) -> Context:
         """That of nobody's process."""
@@ -147,6 +195,7 @@ class World:
             self._mains[f"controllers/{number}"] = self._controllers
         for number in range(1, nodes + 1):
             self._add_machine(f"node-{number}", random)
+        self._mains["watcher"] = self._watcher
         self.start("server")
         for name in self._mains:
             # Once the server answers: a replica that finds none waits long for its lease.
@@ -158,7 +207,7 @@ class World:
             name,
             self._directory / name,
             clock=process.clock,
-            random=Random(f"{self.seed}/{name}"),
+            random=self._draws(name),
             gates=self.gates,
             carry=self.network.carry,
             context=process.context,
@@ -168,6 +217,7 @@ class World:
         for driver, pools in devices_of(name, random).items():
             machine.install(driver, pools)
             self._mains[f"driver/{name}/{driver}"] = self._driver
+        self.built[name] = {driver: hardware.pools for driver, hardware in machine.hardware.items()}
         machine.watch_starts(lambda pod, container: self.judge.container_started(name, pod, container))
         self._mains[f"agent/{name}"] = self._agent
 
@@ -175,8 +225,11 @@ class World:
         self.store = store = JournalStore(self.disk, process.clock, self.loop, self._stored)
         if store.state.revision < self.network.acknowledged:
             self.violate(f"revision {self.network.acknowledged} was acknowledged; the disk has {store.state.revision}")
-        settings = server_settings(self.gates, Random(f"{self.seed}/{process.id}"))
-        self.judge.recover(store.state.records)
+        settings = replace(
+            server_settings(self.gates, self._draws(process.id)),
+            runtime_config=",".join(f"{each}=false" for each in _UNUSED),
+        )
+        self.judge.recover(store.state.records, self.disk.rows)
         server = await build_server(store, clock=process.clock, settings=settings)
         self.network.server = (process, server)
         await asyncio.Event().wait()
@@ -184,6 +237,11 @@ class World:
     def _stored(self, event: Any) -> None:
         self.note(f"r{event.revision} {'delete' if event.record is None else 'write'} {event.key}")
         self.judge.stored(event)
+
+    async def _watcher(self, process: Process) -> None:
+        client = self.client(process, ADMIN)
+        watches = [ShadowWatch(client, each, self.judge.history, self.violate) for each in (PODS, CLAIMS, SLICES)]
+        await asyncio.gather(*(each.run() for each in watches))
 
     async def _scheduler(self, process: Process) -> None:
         client = self.client(process, SCHEDULER)
@@ -199,6 +257,7 @@ class World:
             gates=self.gates,
             random=self.random,
             client_of=lambda account: self.client(process, controller(account)),
+            makers=[BY_NAME[each] for each in _CONTROLLERS],
         )
         await self._elected(process, client, "kube-controller-manager", made.run)
 

@@ -7,11 +7,13 @@ Out: a cluster that has settled after each call. What a test waits for in vain f
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
 import yaml
@@ -23,6 +25,7 @@ from drakit.api.objects.pods import Pod
 from drakit.apiserver.auth.identities import ADMIN
 from drakit.apiserver.http.listener import Listener
 from drakit.apiserver.serving.kubeconfig import ServerAccess, write_kubeconfig
+from drakit.base.errors import NotFound
 from drakit.base.structs import Model
 from drakit.client import (
     CLAIMS,
@@ -34,21 +37,28 @@ from drakit.client import (
     SLICES,
     TAINT_RULES,
     TEMPLATES,
-    NotFound,
+    Client,
     Resource,
 )
 from drakit.driverkit import DevicePool, Driver
 from drakit.explain import ClusterObjects, explain_pod
 from drakit.explain.lines import explanation_lines
-from drakit.simulate.cluster import SimulatedCluster
+from drakit.simulate.cluster import ClusterPlan, Devices, MachinePlan, RunningNode, SimulatedCluster, running_cluster
 from drakit.simulate.hardware import Hardware
 from drakit.simulate.loops import SteppedLoop
+from drakit.testing.drivers import DriverProcesses
+from drakit.testing.manifests import Applied, objects_of, split_name, taint_of
 
-Applied = str | Path | Mapping[str, Any] | Model
+T = TypeVar("T")
+
 Fault = Callable[["AsyncCluster"], Awaitable[None]]
 PATIENCE = 300.0
 """Seconds of the cluster's time that `wait_for` waits."""
+REAL_PATIENCE = 30.0
+"""The same once time goes by itself: then they are real ones."""
+PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown", "Deleted")
 _GLANCE = 0.02
+_MOST_EXPLAINED = 3
 _EXPLAINED: tuple[Resource[Any], ...] = (NODES, CLASSES, SLICES, TAINT_RULES, POD_GROUPS, TEMPLATES, CLAIMS, PODS)
 
 
@@ -62,22 +72,50 @@ class DeviceUse(msgspec.Struct, frozen=True):
     pods: tuple[str, ...] = ()
 
 
+class NodeOptions(TypedDict, total=False):
+    """The fields of `MachinePlan`, as arguments."""
+
+    devices: Devices | None
+    drivers: Sequence[Driver | Callable[[], Driver]]
+    labels: Mapping[str, str]
+    taints: Sequence[Mapping[str, Any]]
+    capacity: Mapping[str, str | int]
+
+
 class AsyncCluster:
     """A running cluster. Names are those of namespace `default` unless they say `namespace/name`."""
 
     def __init__(self, simulated: SimulatedCluster, stack: AsyncExitStack, directory: Path) -> None:
+        """`stack` ends the cluster; what is started later is added to it."""
         loop = asyncio.get_running_loop()
-        if not isinstance(loop, SteppedLoop):
-            raise TypeError("a cluster lives on a SteppedLoop")
+        assert isinstance(loop, SteppedLoop)
         self.loop = loop
-        self.simulated = simulated
-        self.client = simulated.client
-        """An administrator's, in process."""
+        self.is_closed = False
+        self.runner: asyncio.Runner | None = None
+        """What runs the coroutines of the test."""
+        self._simulated = simulated
         self._stack = stack
         self._directory = directory
         self._url = ""
-        self.runner: asyncio.Runner | None = None
-        """What runs the coroutines of the test."""
+        self._processes = DriverProcesses(directory)
+        stack.push_async_callback(self._processes.close)
+
+    @property
+    def simulated(self) -> SimulatedCluster:
+        """What runs. Raise RuntimeError once it has ended."""
+        if self.is_closed:
+            raise RuntimeError("this cluster has ended, with the test or the fixture that it was made for")
+        return self._simulated
+
+    @property
+    def client(self) -> Client:
+        """An administrator's, in process."""
+        return self.simulated.client
+
+    async def close(self) -> None:
+        """End everything that was started. Idempotent."""
+        self.is_closed = True
+        await self._stack.aclose()
 
     # What happens to it
 
@@ -86,37 +124,79 @@ class AsyncCluster:
         made = [
             await self.client.apply(each, manager="drakit-testing", force=True)
             for source in what
-            for each in _objects(source)
+            for each in objects_of(source)
         ]
         await self.settle()
         return made
 
-    async def delete(self, kind: Resource[Any], name: str, *, grace: int | None = None) -> None:
+    async def create(self, *documents: Mapping[str, Any] | Model) -> Any:
+        """Create objects, generated names included, and let happen what follows; the last one as the server made it."""
+        made = [await self.client.create(each) for each in documents]
+        await self.settle()
+        return made[-1] if made else None
+
+    async def delete(self, kind: Resource[Any], name: str, *, grace: int | None = None, propagation: str = "") -> None:
         """Delete an object, and let happen what follows."""
-        namespace, name = _split(name)
-        await self.client.delete(kind, name, namespace=namespace if kind.kind.namespaced else "", grace=grace)
+        namespace, name = _place(kind, name)
+        await self.client.delete(kind, name, namespace=namespace, grace=grace, propagation=propagation)
         await self.settle()
 
-    async def add_node(
-        self,
-        name: str,
-        *,
-        devices: Mapping[str, Sequence[Device] | Sequence[DevicePool]] | None = None,
-        drivers: Sequence[Driver] = (),
-        labels: Mapping[str, str] | None = None,
-        taints: Sequence[Mapping[str, Any]] = (),
-        capacity: Mapping[str, str | int] | None = None,
-    ) -> None:
+    async def set_status(self, kind: Resource[Any], name: str, status: Mapping[str, Any]) -> None:
+        """Merge into the status of an object, as the component that reports it would; let happen what follows."""
+        await self.client.patch_status(await self.get(kind, name), status)
+        await self.settle()
+
+    async def add_node(self, name: str, **options: Unpack[NodeOptions]) -> None:
         """Add a node: with `devices` per driver, with `drivers` of your own; else with those of the profile."""
-        await self.simulated.add_node(
-            name, devices=devices, drivers=drivers, labels=labels, taints=taints, capacity=capacity
-        )
+        await self.simulated.add_node(name, MachinePlan(**options))
         await self.settle()
 
     async def remove_node(self, name: str) -> None:
         """Switch a node off and delete it."""
-        await self.simulated.remove_node(name)
+        await self.power_off(name)
+        await self.client.delete(NODES, name)
         await self.settle()
+
+    async def power_off(self, name: str) -> None:
+        """Switch a node off; its Node object stays."""
+        self.node(name)
+        await self._processes.power_off(name)
+        await self.simulated.stop_node(name)
+
+    async def reboot(self, name: str) -> None:
+        """Containers and what is in memory are gone; agent and drivers come back."""
+        self.node(name)
+        commands = await self._processes.power_off(name)
+        await self.simulated.restart_node(name)
+        await self._processes.power_on(self.node(name), commands)
+
+    # Drivers that are processes
+
+    async def start_driver(self, node: str, *command: str, env: Mapping[str, str] | None = None) -> str:
+        """Start a driver on a node, as a process in any language; its name, when it has registered over its socket.
+
+        `{kubeconfig}`, `{node_name}`, `{plugin_dir}`, `{registry_dir}`, `{cdi_dir}` and `{pod_uid}` are filled in. It
+        ends with the cluster. Time goes by itself from now on.
+        """
+        driver = await self._processes.start(self.node(node), command, await self.kubeconfig(), env or {})
+        self._raise_failures()
+        return driver
+
+    async def stop_driver(self, node: str, driver: str) -> int:
+        """Ask the process to end (SIGTERM); its exit code."""
+        return await self._processes.stop(node, driver)
+
+    async def kill_driver(self, node: str, driver: str) -> None:
+        """The driver, in this process or in one of its own, is gone at once; its socket stays."""
+        sockets = self.node(node).machine.sockets
+        if driver in sockets.paths():
+            sockets.break_off(driver)
+        else:
+            await self._processes.kill(node, driver)
+
+    def driver_output(self, node: str, driver: str) -> str:
+        """What the process has printed."""
+        return self._processes.output(node, driver)
 
     async def publish(
         self, node: str, devices: Sequence[Device] | Sequence[DevicePool] | str, *, driver: str = ""
@@ -124,17 +204,17 @@ class AsyncCluster:
         """A driver of a node publishes other devices from now on: objects, or YAML of a list of devices."""
         hardware = self._hardware(node, driver)
         given = [from_plain(Device, each) for each in yaml.safe_load(devices)] if isinstance(devices, str) else devices
-        self.simulated.nodes[node].machine.install(hardware.driver, given)
+        self.node(node).machine.install(hardware.driver, given)
         await self.settle()
 
     async def taint(self, node: str, device: str, *taints: DeviceTaint | str, driver: str = "") -> None:
         """The driver taints a device: `key=value:Effect` or objects; without any, its taints go."""
-        self._hardware(node, driver).taint(device, *(_taint(each) for each in taints))
+        self._hardware(node, driver, device).taint(device, *(taint_of(each) for each in taints))
         await self.settle()
 
     async def break_device(self, node: str, device: str, reason: str = "broken", *, driver: str = "") -> None:
         """The device is unhealthy: its driver says so, and taints it with NoExecute. An empty reason mends it."""
-        self._hardware(node, driver).break_device(device, reason)
+        self._hardware(node, driver, device).break_device(device, reason)
         await self.settle()
 
     async def inject(self, fault: Fault) -> None:
@@ -146,16 +226,22 @@ class AsyncCluster:
 
     async def advance(self, seconds: float) -> None:
         """Let that much time go by; what is due in it happens at its time."""
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"time goes forward, by a number of seconds: not by {seconds}")
+        self._raise_failures()
         await self.loop.advance(seconds)
         self._raise_failures()
 
     async def settle(self) -> None:
         """Let happen all that happens without time going on."""
+        self._raise_failures()
         await self.loop.settle()
         self._raise_failures()
 
-    async def wait_for(self, pod: str, phase: str = "Running", *, seconds: float = PATIENCE) -> Pod:
+    async def wait_for(self, pod: str, phase: str = "Running", *, seconds: float | None = None) -> Pod:
         """Let time go by until a pod is in that phase (`Deleted`: is gone). Fail with why it is not."""
+        if phase not in PHASES:
+            raise ValueError(f"{phase!r} is no phase of a pod: {', '.join(PHASES)}")
         found: Pod | None = None
 
         async def arrived() -> bool:
@@ -163,52 +249,68 @@ class AsyncCluster:
             found = await self.find_pod(pod)
             return phase == "Deleted" if found is None else found.status.phase == phase
 
-        if not await self._until(arrived, seconds):
+        if (waited := await self._until(arrived, seconds)) is not None:
             state = "does not exist" if found is None else f"is {found.status.phase}"
-            raise AssertionError(f"pod {pod} {state} after {seconds:g} s, not {phase}\n{await self.explain(pod)}")
+            raise AssertionError(f"pod {pod} {state} after {waited:g} s, not {phase}\n{await self.explain(pod)}")
         return found or Pod()
 
-    async def wait_until(self, holds: Callable[[], Awaitable[bool]], what: str, *, seconds: float = PATIENCE) -> None:
-        """Let time go by until something holds."""
-        if not await self._until(holds, seconds):
-            raise AssertionError(f"not so after {seconds:g} s: {what}\n{await self._all_events()}")
+    async def wait_until(
+        self, holds: Callable[[], Awaitable[bool]], what: str, *, seconds: float | None = None
+    ) -> None:
+        """Let time go by until something holds. Fail with why pods wait, and the events."""
+        if (waited := await self._until(holds, seconds)) is not None:
+            raise AssertionError(f"not so after {waited:g} s: {what}\n{await self.state()}")
 
-    async def _until(self, holds: Callable[[], Awaitable[bool]], seconds: float) -> bool:
-        end = self.loop.time() + seconds
+    async def _until(self, holds: Callable[[], Awaitable[bool]], seconds: float | None) -> float | None:
+        """How long it was waited for in vain; None if it holds."""
+        most = patience(self.loop, seconds)
+        end = self.loop.time() + most
         await self.settle()
         while not await holds():
-            if self.loop.time() >= end:
-                return False
-            await self._pass_time(end)
-        return True
+            if not await self.pass_time(end):
+                return most
+        return None
 
-    async def _pass_time(self, end: float) -> None:
-        """To the next timer; where time goes by itself, a moment of it."""
+    async def pass_time(self, end: float) -> bool:
+        """To the next timer; where time goes by itself, a moment of it. False at the end."""
+        if self.loop.time() >= end:
+            return False
         if self.loop.flows:
             await asyncio.sleep(_GLANCE)
-            return
+            self._raise_failures()
+            return True
         due = self.loop.next_timer()
         await self.advance(max(min(end, due if due is not None else end) - self.loop.time(), 0.0))
+        return True
 
     # What a test looks at
+
+    async def get(self, kind: Resource[T], name: str) -> T:
+        """Raise NotFound."""
+        namespace, name = _place(kind, name)
+        return await self.client.get(kind, name, namespace=namespace)
+
+    async def list(self, kind: Resource[T]) -> list[T]:
+        """Of all namespaces."""
+        return list((await self.client.list(kind)).items)
 
     async def pod(self, name: str) -> Pod:
         """Raise AssertionError when there is no such pod."""
         found = await self.find_pod(name)
-        assert found is not None, f"there is no pod {name}"
+        assert found is not None, await self._no_pod(name)
         return found
 
     async def find_pod(self, name: str) -> Pod | None:
-        namespace, name = _split(name)
+        namespace, name = split_name(name)
         found = await self.client.find(PODS, name, namespace=namespace)
         return found.view if found is not None else None
 
-    async def events(self, about: str = "") -> list[Event]:
+    async def events(self, about: str = "") -> Sequence[Event]:
         """Events in the order in which they came; about the object of that name, or all."""
-        found = [each.view for each in await self.client.list(EVENTS)]
-        return [each for each in found if not about or each.involved_object.name == _split(about)[1]]
+        found = sorted((each.view for each in await self.client.list(EVENTS)), key=_age)
+        return [each for each in found if not about or _is_about(each, about)]
 
-    async def allocations(self) -> list[DeviceUse]:
+    async def allocations(self) -> Sequence[DeviceUse]:
         """Every device that a claim holds, by claim."""
         return [
             DeviceUse(
@@ -223,14 +325,14 @@ class AsyncCluster:
 
     async def explain(self, pod: str) -> str:
         """What `drakit explain pod` says, and the pod's events."""
-        namespace, name = _split(pod)
-        objects = [each for kind in _EXPLAINED for each in await self.client.list(kind)]
+        namespace, name = split_name(pod)
+        objects = [
+            each for kind in _EXPLAINED if await self.client.serves(kind) for each in await self.client.list(kind)
+        ]
         try:
             found = explain_pod(ClusterObjects(objects, gates=self.simulated.plan.gates), name, namespace)
         except NotFound:
-            return f"there is no pod {pod}"
-        except Exception as error:
-            return str(error)
+            return await self._no_pod(pod)
         return "\n".join([*explanation_lines(found), *(_line(each) for each in await self.events(name))])
 
     async def assert_pending(self, pod: str, because: str = "") -> None:
@@ -239,8 +341,17 @@ class AsyncCluster:
         assert found.status.phase == "Pending", f"pod {pod} is {found.status.phase}, not Pending\n{why}"
         assert because in why, f"{because!r} is not why pod {pod} waits:\n{why}"
 
-    async def _all_events(self) -> str:
-        return "\n".join(_line(each) for each in await self.events())
+    async def state(self) -> str:
+        """Why pods wait, the first few of them, and all events: for failures."""
+        pods = [each.view for each in await self.client.list(PODS)]
+        waiting = [each.metadata for each in pods if each.status.phase == "Pending"][:_MOST_EXPLAINED]
+        told = [await self.explain(f"{each.namespace}/{each.name}") for each in waiting]
+        return "\n".join([*told, *(_line(each) for each in await self.events())])
+
+    async def _no_pod(self, name: str) -> str:
+        pods = [each.view.metadata for each in await self.client.list(PODS)]
+        there = ", ".join(f"{each.namespace}/{each.name}" for each in pods)
+        return f"there is no pod {name}; " + (f"pods are {there}" if there else "there are no pods at all")
 
     # For others
 
@@ -249,12 +360,13 @@ class AsyncCluster:
 
         Whoever brings no credentials is an administrator: the address is one of this machine only.
         """
+        server = Trusting(self.simulated.server)
         if not self._url:
             bound = socket.create_server(("127.0.0.1", 0))
             bound.setblocking(False)
-            self.loop.flow()
-            await self._stack.enter_async_context(Listener(Trusting(self.simulated.server), bound).running())
+            await self._stack.enter_async_context(Listener(server, bound).running())
             self._url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        self.loop.flow()
         return self._url
 
     async def kubeconfig(self) -> Path:
@@ -263,15 +375,37 @@ class AsyncCluster:
         write_kubeconfig(path, ServerAccess(url=await self.serve()))
         return path
 
-    def _hardware(self, node: str, driver: str) -> Hardware:
-        assert node in self.simulated.nodes, f"there is no node {node}: {', '.join(self.simulated.nodes)}"
-        hardware = self.simulated.nodes[node].machine.hardware
-        assert hardware, f"node {node} has no simulated devices"
-        return hardware[driver] if driver else next(iter(hardware.values()))
+    def node(self, name: str) -> RunningNode:
+        """Raise AssertionError when no such node runs."""
+        nodes = self.simulated.nodes
+        assert name in nodes, f"there is no node {name}; nodes are {', '.join(nodes) or 'none'}"
+        return nodes[name]
+
+    def _hardware(self, node: str, driver: str, device: str = "") -> Hardware:
+        """Of the driver that is named, has the device, or is the first."""
+        found = self.node(node).machine.hardware
+        assert found, f"node {node} has no simulated devices"
+        assert not driver or driver in found, f"node {node} has no simulated driver {driver}: {', '.join(found)}"
+        chosen = [found[driver]] if driver else list(found.values())
+        names = {name: each for each in reversed(chosen) for name in each.device_names()}
+        assert not device or device in names, f"node {node} has no device {device}; devices are {', '.join(names)}"
+        return names[device] if device else chosen[0]
 
     def _raise_failures(self) -> None:
+        """Raise RuntimeError once the cluster has ended, AssertionError when a part of it has."""
         for error in self.simulated.failures():
             raise AssertionError(f"a component of the cluster has ended: {error}") from error
+
+
+@asynccontextmanager
+async def running(plan: ClusterPlan) -> AsyncIterator[AsyncCluster]:
+    """A cluster on the running loop, which is a SteppedLoop. Whatever it started ends with it."""
+    async with AsyncExitStack() as outer:
+        directory = Path(outer.enter_context(TemporaryDirectory(prefix="drakit-")))
+        stack = AsyncExitStack()
+        made = AsyncCluster(await stack.enter_async_context(running_cluster(plan)), stack, directory)
+        outer.push_async_callback(made.close)
+        yield made
 
 
 class Trusting:
@@ -286,30 +420,25 @@ class Trusting:
         return await self._server.handle(request)
 
 
-def _objects(source: Applied) -> Iterable[Model | Mapping[str, Any]]:
-    """Text with a line break or a colon is YAML; other text is a path."""
-    if isinstance(source, Path) or (isinstance(source, str) and "\n" not in source and ":" not in source):
-        path = Path(source)
-        paths = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
-        return [each for found in paths for each in _documents(found.read_text(encoding="utf-8"))]
-    return _documents(source) if isinstance(source, str) else [source]
+def patience(loop: SteppedLoop, seconds: float | None) -> float:
+    if seconds is not None:
+        return seconds
+    return REAL_PATIENCE if loop.flows else PATIENCE
 
 
-def _documents(text: str) -> list[Mapping[str, Any]]:
-    return [each for each in yaml.safe_load_all(text) if each]
+def _place(kind: Resource[Any], name: str) -> tuple[str, str]:
+    namespace, rest = split_name(name)
+    return (namespace, rest) if kind.kind.namespaced else ("", name)
 
 
-def _split(name: str) -> tuple[str, str]:
+def _is_about(event: Event, name: str) -> bool:
     namespace, _, rest = name.rpartition("/")
-    return namespace or "default", rest
+    return event.involved_object.name == rest and (not namespace or event.involved_object.namespace == namespace)
 
 
-def _taint(given: DeviceTaint | str) -> DeviceTaint:
-    if isinstance(given, DeviceTaint):
-        return given
-    pair, _, effect = given.rpartition(":")
-    key, _, value = pair.partition("=")
-    return DeviceTaint(key=key, value=value, effect=effect)
+def _age(event: Event) -> tuple[Any, int]:
+    """When it came; of one instant, in the order of writes."""
+    return event.metadata.creation_timestamp, int(event.metadata.resource_version)
 
 
 def _line(event: Event) -> str:

@@ -5,7 +5,10 @@ Each function gives a fault, which `inject` lets happen.
 
 from __future__ import annotations
 
+from drakit.simulate.cluster import COMPONENTS
 from drakit.testing.cluster import AsyncCluster, Fault
+
+FAILURES = (409, 429, 500, 503)
 
 
 def server_away(seconds: float) -> Fault:
@@ -19,6 +22,8 @@ def server_away(seconds: float) -> Fault:
 
 def failing_writes(code: int, times: int = 1, resource: str = "") -> Fault:
     """The next writes of components (to `resource`, such as `resourceclaims`) are answered 409, 429, 500 or 503."""
+    if code not in FAILURES:
+        raise ValueError(f"writes fail with {', '.join(map(str, FAILURES))}: not with {code}")
 
     async def happen(cluster: AsyncCluster) -> None:
         cluster.simulated.line.fail_writes(code, times, resource)
@@ -28,6 +33,8 @@ def failing_writes(code: int, times: int = 1, resource: str = "") -> Fault:
 
 def crash(component: str) -> Fault:
     """`scheduler` or `controllers` die in the middle of what they do, and start again with empty caches."""
+    if component not in COMPONENTS:
+        raise ValueError(f"there is no component {component!r}: {', '.join(COMPONENTS)}")
 
     async def happen(cluster: AsyncCluster) -> None:
         await cluster.simulated.stop_component(component)
@@ -40,7 +47,7 @@ def reboot(node: str) -> Fault:
     """The node loses its containers and what is in memory; agent and drivers come back."""
 
     async def happen(cluster: AsyncCluster) -> None:
-        await cluster.simulated.restart_node(node)
+        await cluster.reboot(node)
 
     return happen
 
@@ -49,7 +56,7 @@ def power_off(node: str) -> Fault:
     """The node is gone without a word; its Node object stays."""
 
     async def happen(cluster: AsyncCluster) -> None:
-        await cluster.simulated.stop_node(node)
+        await cluster.power_off(node)
 
     return happen
 
@@ -58,7 +65,7 @@ def driver_gone(node: str, driver: str) -> Fault:
     """The driver's process is gone; its socket stays, and nobody answers there."""
 
     async def happen(cluster: AsyncCluster) -> None:
-        cluster.simulated.nodes[node].machine.sockets.break_off(driver)
+        await cluster.kill_driver(node, driver)
 
     return happen
 
@@ -67,7 +74,7 @@ def disk_full(node: str, *, full: bool = True) -> Fault:
     """Drivers of the node cannot write; with `full=False` they can again."""
 
     async def happen(cluster: AsyncCluster) -> None:
-        cluster.simulated.nodes[node].machine.files.full = full
+        cluster.node(node).machine.files.full = full
 
     return happen
 

@@ -7,12 +7,10 @@ Out: a `LocalCluster`, or in an `async def` test, which this plugin runs, an `As
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import inspect
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -33,65 +31,58 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-def plan_of(node: pytest.Item) -> ClusterPlan:
-    """The options of all markers, the nearest last. Raise UsageError for one that there is not."""
-    from drakit.base.gates import FeatureGates
-    from drakit.scheduler.config import load_configuration
-    from drakit.simulate.cluster import ClusterPlan
-
+def options_of(node: pytest.Item) -> dict[str, Any]:
+    """The options of all markers, the nearest last."""
     options: dict[str, Any] = {}
     for marker in reversed(list(node.iter_markers(FIXTURE))):
+        if marker.args:
+            _refuse(f"options have names, as in nodes=2: {', '.join(map(repr, marker.args))} has none")
         options.update(marker.kwargs)
-    unknown = options.keys() - {each.name for each in dataclasses.fields(ClusterPlan)}
-    if unknown:
-        raise pytest.UsageError(f"{node.nodeid}: {FIXTURE} has no option {', '.join(sorted(unknown))}")
-    if isinstance(gates := options.get("gates"), dict):
-        options["gates"] = FeatureGates.of({**FeatureGates.all_on().as_mapping, **gates})
-    if isinstance(path := options.get("scheduler"), str | Path):
-        chosen = options.get("gates", FeatureGates.all_on())
-        options["scheduler"] = load_configuration(Path(path).read_bytes(), source=str(path), gates=chosen)
-    return ClusterPlan(**{name: each for name, each in options.items() if each is not None})
+    return options
 
 
-async def _open(plan: ClusterPlan, directory: Path) -> tuple[AsyncExitStack, AsyncCluster]:
-    from drakit.simulate.cluster import running_cluster
-    from drakit.testing.cluster import AsyncCluster
+def plan_of(node: pytest.Item) -> ClusterPlan:
+    from drakit.base.errors import UsageError
+    from drakit.testing.options import plan_from
 
-    stack = AsyncExitStack()
-    simulated = await stack.enter_async_context(running_cluster(plan))
-    return stack, AsyncCluster(simulated, stack, directory)
+    try:
+        return plan_from(options_of(node))
+    except UsageError as error:
+        refused = error
+    return _refuse(str(refused))
+
+
+def _refuse(why: str) -> NoReturn:
+    pytest.fail(f"{FIXTURE}: {why}", pytrace=False)
 
 
 @pytest.fixture
-def dra_cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalCluster | AsyncCluster]:
+def dra_cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster | AsyncCluster]:
     """A cluster of this test alone, on a virtual clock."""
     plan = plan_of(request.node)
-    if inspect.iscoroutinefunction(request.function):
-        yield from _on_the_loop_of_the_test(plan, tmp_path)
+    if inspect.iscoroutinefunction(_test_of(request.node)):
+        yield from _on_the_loop_of_the_test(plan)
     else:
-        yield from _in_a_thread(plan, tmp_path)
+        yield from _in_a_thread(plan)
 
 
-def _on_the_loop_of_the_test(plan: ClusterPlan, directory: Path) -> Iterator[AsyncCluster]:
+def _on_the_loop_of_the_test(plan: ClusterPlan) -> Iterator[AsyncCluster]:
     from drakit.simulate.loops import SteppedLoop
+    from drakit.testing.cluster import running
 
     with asyncio.Runner(loop_factory=SteppedLoop) as runner:
-        stack, cluster = runner.run(_open(plan, directory))
+        stack = AsyncExitStack()
+        cluster = runner.run(stack.enter_async_context(running(plan)))
         cluster.runner = runner
         yield cluster
         runner.run(stack.aclose())
 
 
-def _in_a_thread(plan: ClusterPlan, directory: Path) -> Iterator[LocalCluster]:
-    from drakit.testing.threads import LocalCluster, LoopThread
+def _in_a_thread(plan: ClusterPlan) -> Iterator[LocalCluster]:
+    from drakit.testing.threads import local_cluster
 
-    thread = LoopThread()
-    try:
-        stack, cluster = thread.call(_open(plan, directory))
-        yield LocalCluster(thread, cluster)
-        thread.call(stack.aclose())
-    finally:
-        thread.close()
+    with local_cluster(plan) as cluster:
+        yield cluster
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -101,5 +92,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if runner is None:
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    runner.run(pyfuncitem.obj(**arguments))
+    runner.run(_test_of(pyfuncitem)(**arguments))
     return True
+
+
+def _test_of(item: Any) -> Any:
+    """The coroutine function as it was written: plugins that run coroutines put a plain function around it."""
+    test = item.obj
+    while not inspect.iscoroutinefunction(test) and hasattr(test, "__wrapped__"):
+        test = test.__wrapped__
+    return test if inspect.iscoroutinefunction(test) else item.obj

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from drakit.api import Device, DeviceTaint
 from drakit.api.objects.cluster import Event
 from drakit.api.objects.pods import Pod
+from drakit.base.structs import Model
 from drakit.client import Resource
-from drakit.driverkit import DevicePool, Driver
+from drakit.driverkit import DevicePool
+from drakit.simulate.cluster import ClusterPlan
 from drakit.simulate.loops import SteppedLoop
-from drakit.testing.cluster import PATIENCE, Applied, AsyncCluster, DeviceUse, Fault
+from drakit.testing.cluster import AsyncCluster, DeviceUse, Fault, NodeOptions, patience, running
+from drakit.testing.manifests import Applied
+from drakit.testing.options import plan_from
 
 T = TypeVar("T")
 
@@ -32,7 +37,10 @@ class LoopThread:
         self.loop.run_forever()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there, and wait for it."""
+        """Run a coroutine there, and wait for it. Raise RuntimeError once the thread has ended."""
+        if self.loop.is_closed():
+            work.close()
+            raise RuntimeError("this cluster has ended, with the test or the fixture that it was made for")
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
     def close(self) -> None:
@@ -65,35 +73,45 @@ class LocalCluster:
         """Apply YAML text, a file or directory, or objects; let happen what follows. Raise what the server refuses."""
         return self.run(self.asynchronous.apply(*what))
 
-    def delete(self, kind: Resource[Any], name: str, *, grace: int | None = None) -> None:
+    def create(self, *documents: Mapping[str, Any] | Model) -> Any:
+        """Create objects, generated names included, and let happen what follows; the last one as the server made it."""
+        return self.run(self.asynchronous.create(*documents))
+
+    def delete(self, kind: Resource[Any], name: str, *, grace: int | None = None, propagation: str = "") -> None:
         """Delete an object, and let happen what follows."""
-        self.run(self.asynchronous.delete(kind, name, grace=grace))
+        self.run(self.asynchronous.delete(kind, name, grace=grace, propagation=propagation))
+
+    def set_status(self, kind: Resource[Any], name: str, status: Mapping[str, Any]) -> None:
+        """Merge into the status of an object, as the component that reports it would; let happen what follows."""
+        self.run(self.asynchronous.set_status(kind, name, status))
 
     def get(self, kind: Resource[T], name: str) -> T:
         """Raise NotFound."""
-        namespace, _, rest = name.rpartition("/")
-        place = (namespace or "default") if kind.kind.namespaced else ""
-        return self.run(self.asynchronous.client.get(kind, rest, namespace=place))
+        return self.run(self.asynchronous.get(kind, name))
 
     def list(self, kind: Resource[T]) -> Sequence[T]:
-        return self.run(self.asynchronous.client.list(kind)).items
+        """Of all namespaces."""
+        return self.run(self.asynchronous.list(kind))
 
-    def add_node(
-        self,
-        name: str,
-        *,
-        devices: Mapping[str, Sequence[Device] | Sequence[DevicePool]] | None = None,
-        drivers: Sequence[Driver] = (),
-        labels: Mapping[str, str] | None = None,
-        taints: Sequence[Mapping[str, Any]] = (),
-        capacity: Mapping[str, str | int] | None = None,
-    ) -> None:
+    def add_node(self, name: str, **options: Unpack[NodeOptions]) -> None:
         """Add a node: with `devices` per driver, with `drivers` of your own; else with those of the profile."""
-        self.run(
-            self.asynchronous.add_node(
-                name, devices=devices, drivers=drivers, labels=labels, taints=taints, capacity=capacity
-            )
-        )
+        self.run(self.asynchronous.add_node(name, **options))
+
+    def start_driver(self, node: str, *command: str, env: Mapping[str, str] | None = None) -> str:
+        """Start a driver on a node, as a process in any language; its name, when it has registered over its socket.
+
+        `{kubeconfig}`, `{node_name}`, `{plugin_dir}`, `{registry_dir}`, `{cdi_dir}` and `{pod_uid}` are filled in. It
+        ends with the cluster. Time goes by itself from now on.
+        """
+        return self.run(self.asynchronous.start_driver(node, *command, env=env))
+
+    def stop_driver(self, node: str, driver: str) -> int:
+        """Ask the process to end (SIGTERM); its exit code."""
+        return self.run(self.asynchronous.stop_driver(node, driver))
+
+    def driver_output(self, node: str, driver: str) -> str:
+        """What the process has printed."""
+        return self.asynchronous.driver_output(node, driver)
 
     def remove_node(self, name: str) -> None:
         """Switch a node off and delete it."""
@@ -123,9 +141,19 @@ class LocalCluster:
         """Let happen all that happens without time going on."""
         self.run(self.asynchronous.settle())
 
-    def wait_for(self, pod: str, phase: str = "Running", *, seconds: float = PATIENCE) -> Pod:
+    def wait_for(self, pod: str, phase: str = "Running", *, seconds: float | None = None) -> Pod:
         """Let time go by until a pod is in that phase (`Deleted`: is gone). Fail with why it is not."""
         return self.run(self.asynchronous.wait_for(pod, phase, seconds=seconds))
+
+    def wait_until(self, holds: Callable[[], bool], what: str, *, seconds: float | None = None) -> None:
+        """Let time go by until something holds. Fail with why pods wait, and the events."""
+        most = patience(self.asynchronous.loop, seconds)
+        end = self.asynchronous.loop.time() + most
+        self.settle()
+        while not holds():
+            if not self.run(self.asynchronous.pass_time(end)):
+                state = self.run(self.asynchronous.state())
+                raise AssertionError(f"not so after {most:g} s: {what}\n{state}")
 
     def pod(self, name: str) -> Pod:
         """Raise AssertionError when there is no such pod."""
@@ -154,3 +182,19 @@ class LocalCluster:
     def kubeconfig(self) -> Path:
         """A file for `KUBECONFIG`, which goes with the cluster."""
         return self.run(self.asynchronous.kubeconfig())
+
+
+@contextmanager
+def local_cluster(plan: ClusterPlan | None = None, **options: Any) -> Iterator[LocalCluster]:
+    """A cluster for a `with` block: for fixtures of any scope, for several clusters in a test, without pytest.
+
+    Options are those of the marker. Raise UsageError for one that there is not.
+    """
+    chosen = plan or plan_from(options)
+    thread = LoopThread()
+    stack = AsyncExitStack()
+    try:
+        yield LocalCluster(thread, thread.call(stack.enter_async_context(running(chosen))))
+    finally:
+        thread.call(stack.aclose())
+        thread.close()

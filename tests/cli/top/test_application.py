@@ -14,7 +14,7 @@ from drakit.cli.commands.top.application import TopApplication
 from drakit.cli.commands.top.feed import SavedFeed
 from drakit.cli.commands.top.heatmap import HeatMap
 from drakit.explain import ClusterObjects
-from tests.builders.cluster import on_loop
+from tests.builders.loop import on_loop
 from tests.cli.top.clusters import event, node_with, waiting
 
 

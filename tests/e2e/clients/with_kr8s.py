@@ -21,5 +21,6 @@ made.patch({"metadata": {"labels": {"a": "c"}}})
 made.refresh()
 assert made.metadata.labels["a"] == "c"
 assert {"resourceclaims", "jobs", "pods"} <= {each["name"] for each in api.api_resources()}
+assert not list(api.get("jobs", namespace="kube-system"))
 made.delete()
 assert not list(api.get(ResourceClaim, namespace="default", label_selector={"a": "c"}))

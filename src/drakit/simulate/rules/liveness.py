@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from drakit.api.objects.plain import Plain
-from drakit.simulate.judge import ENDED, Judge, Place
-from drakit.simulate.workload import EXTENDED, GPU, NEEDS
+from drakit.simulate.rules.choices import cpus_taken, gangs, members
+from drakit.simulate.rules.judge import ENDED, Judge, Place, group_of
+from drakit.simulate.workload import CPUS, EXTENDED, GPU, NEEDS
 
 
 def unfinished(judge: Judge) -> list[str]:
@@ -33,8 +34,24 @@ def _pods(judge: Judge) -> Iterator[str]:
         elif pod["spec"].get("nodeName"):
             if not _waits_for_restart(status):
                 yield f"pod {name} is on {pod['spec']['nodeName']} and does not run"
+        elif group := group_of(pod):
+            if _gang_fits(judge, group):
+                yield f"gang {group} is pending and fits"
         elif (node := _place(judge, pod)) is not None:
             yield f"pod {name} is pending and fits on {node}"
+
+
+def _gang_fits(judge: Judge, group: str) -> bool:
+    """Whether there is a device for each pod of a gang that waits, and the gang is complete."""
+    there = members(judge, group)
+    pending = [each for each in there if not each["spec"].get("nodeName")]
+    if len(there) < gangs(judge).get(group, len(there) + 1) or any(None in judge.claims_of(each) for each in pending):
+        return False
+    held = {place for _, place, _ in judge.uses()}
+    devices = [each for node in sorted(judge.machines) for each in _published(judge, node)]
+    need = {"driver": GPU}
+    free = [place for place, device in devices if place[0] == GPU and place not in held and _suits(device, need)]
+    return len(free) >= len(pending)
 
 
 def _waits_for_restart(status: Plain) -> bool:
@@ -89,6 +106,8 @@ def _place(judge: Judge, pod: Plain) -> str | None:
     if not claims:
         if EXTENDED not in json.dumps(pod["spec"]["containers"]):
             return None
+        if judge.quota is not None and len(judge.objects["resourceclaims"]) >= judge.quota:
+            return None  # the claim that the scheduler would make for it may not be made
         needs = [{"driver": GPU, "count": 1}]
     for node in sorted(judge.machines):
         if _fits(judge, node, needs):
@@ -97,6 +116,8 @@ def _place(judge: Judge, pod: Plain) -> str | None:
 
 
 def _fits(judge: Judge, node: str, needs: Sequence[Mapping[str, Any]]) -> bool:
+    if sum(each.get("cpus", 0) for each in needs) + cpus_taken(judge, node) > CPUS:
+        return False
     return all(_fits_one(judge, node, each) for each in needs)
 
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from drakit.api.objects.plain import Plain
 from drakit.simulate.machines import Machine
+from drakit.simulate.rules import choices
+from drakit.simulate.rules.watchers import HistoryEntry, WriteHistory
 from drakit.store.records import Record, StoreEvent
+from drakit.store.replay import Row
 
 ENDED = ("Succeeded", "Failed")
+_WATCHED = ("pods", "resourceclaims", "resourceslices")
 Place = tuple[str, str, str]
 """Driver, pool, device."""
 
@@ -28,13 +32,22 @@ class Judge:
         self.objects: dict[str, dict[str, Plain]] = defaultdict(dict)
         self.devices: dict[Place, Plain] = {}
         self.counters: dict[tuple[str, str, str, str], int] = {}
+        self.history = WriteHistory()
+        self.withdrawn: set[tuple[str, Place]] = set()
+        """Uses of devices that were not published at some time since: nobody could know what they take of counters."""
+        self.scattered: set[str] = set()
+        """Gangs that a user has deleted from: what is left of them may be too few."""
         self.revision = 0
         self.quota: int | None = None
 
     # What happens
 
-    def recover(self, records: Mapping[str, Record]) -> None:
+    def recover(self, records: Mapping[str, Record], rows: Sequence[Row]) -> None:
         """A server has started with these records: they count, whatever was seen before."""
+        for revision, key, value, _ in rows:
+            if revision > self.revision:  # written before the last crash, and nobody was told
+                self._note(revision, key, gone=value is None)
+                self._replace(key, value)
         self.objects.clear()
         for key, record in records.items():
             self._put(key, record.value)
@@ -42,18 +55,40 @@ class Judge:
     def stored(self, event: StoreEvent) -> None:
         if event.revision <= self.revision:
             self._violate(f"revision {event.revision} was given again")
-        self.revision = event.revision
         resource = _resource(event.key)
         before = self.objects[resource].get(event.key)
-        if event.record is None:
-            self.objects[resource].pop(event.key, None)
-        else:
-            self._put(event.key, event.record.value)
+        self._note(event.revision, event.key, gone=event.record is None)
+        self._replace(event.key, event.record.value if event.record is not None else None)
         self._check(resource, before, self.objects[resource].get(event.key))
+
+    def _note(self, revision: int, key: str, *, gone: bool) -> None:
+        self.revision = revision
+        resource = _resource(key)
+        if resource in _WATCHED:
+            known = key in self.objects[resource]
+            kind = "DELETED" if gone else "MODIFIED" if known else "ADDED"
+            self.history.add(resource, HistoryEntry(revision, "/".join(key.split("/")[4:]), kind))
+
+    def _replace(self, key: str, value: bytes | None) -> None:
+        resource = _resource(key)
+        if value is not None:
+            self._put(key, value)
+        elif (gone := self.objects[resource].pop(key, None)) is not None and resource == "pods":
+            self.scattered.add(group_of(gone))
+        if resource in ("resourceslices", "resourceclaims"):
+            published = {place for place, _ in self.published()}
+            self.withdrawn |= {(claim, place) for claim, place, _ in self.uses() if place not in published}
+
+    def published(self) -> Iterator[tuple[Place, Plain]]:
+        """Every device of a slice that is stored now."""
+        for each in self.objects["resourceslices"].values():
+            spec = each["spec"]
+            for device in spec.get("devices") or ():
+                yield (spec["driver"], spec["pool"]["name"], device["name"]), device
 
     def _put(self, key: str, value: bytes) -> None:
         resource = _resource(key)
-        if resource not in ("pods", "resourceclaims", "resourceslices", "nodes", "resourcequotas"):
+        if resource not in ("pods", "podgroups", "resourceclaims", "resourceslices", "nodes", "resourcequotas"):
             return
         document = json.loads(value)
         self.objects[resource][key] = document
@@ -73,8 +108,18 @@ class Judge:
             self._check_change(before, after)
             self._check_devices()
             self._check_quota()
+            if after is not None and _allocation(after) and not _allocation(before or {}):
+                self._tell(choices.wrong_devices(after, self.devices))
+        if resource == "pods" and after is not None and after["spec"].get("nodeName"):
+            if before is not None and not before["spec"].get("nodeName"):
+                self._tell(choices.bound_too_early(after, self))
+            self._tell(choices.overcommitted(after["spec"]["nodeName"], self))
         if resource in ("resourceclaims", "pods"):
             self._check_pods()
+
+    def _tell(self, violations: Iterable[str]) -> None:
+        for each in violations:
+            self._violate(each)
 
     # What must hold
 
@@ -101,6 +146,8 @@ class Judge:
                 consumed[place] += sum(int(each) for each in amounts.values())
             elif exclusive.setdefault(place, claim) != claim:
                 self._violate(f"device {'/'.join(place)} is held by {exclusive[place]} and {claim}")
+            if (claim, place) in self.withdrawn:
+                continue
             for each in self.devices.get(place, {}).get("consumesCounters", ()):
                 for name, counter in each["counters"].items():
                     counters[place[0], place[1], each["counterSet"], name] += int(counter["value"])
@@ -173,6 +220,15 @@ class Judge:
         """What pods are at, for the table of which fault met what."""
         found = {_phase(each) for each in self.objects["pods"].values()}
         return found or {"idle"}
+
+
+def _allocation(claim: Plain) -> Plain | None:
+    return (claim.get("status") or {}).get("allocation")
+
+
+def group_of(pod: Plain) -> str:
+    """The name of a pod's gang; none when it has none."""
+    return str((pod["spec"].get("schedulingGroup") or {}).get("podGroupName") or "")
 
 
 def _phase(pod: Plain) -> str:
