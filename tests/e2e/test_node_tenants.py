@@ -138,7 +138,7 @@ def test_without_inotify_a_driver_is_found_by_the_poll_and_again_when_its_socket
             await end(client, name)
         assert bench.calls() == [["prepare", [name]], ["unprepare", [name]]]
 
-    assert _instances(bench.agent.process.pid) == 1
+    asyncio.run(there(lambda: _instances(bench.agent.process.pid) == 1))
     bench.kill_agent()
     bench.start_agent(under=WITHOUT_INOTIFY)
     assert _instances(bench.agent.process.pid) == 0

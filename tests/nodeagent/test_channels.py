@@ -138,6 +138,16 @@ async def test_what_a_driver_says_of_its_own_connections_is_passed_on() -> None:
             assert driver.calls == [("prepare", ["claim"])]
 
 
+@on_loop
+async def test_a_driver_that_tells_of_a_broken_pipe_of_its_own_is_asked_once_more() -> None:
+    with tempfile.TemporaryDirectory(prefix="dn") as directory:
+        async with GrpcTestDriver("gpu.example.com", Path(directory)).running() as driver, connected(driver) as peer:
+            driver.fail = ["Stream removed (sendmsg: Broken pipe (32))"] * 9
+            with pytest.raises(PluginCallFailed, match="Broken pipe"):
+                await peer.prepare(V1, CLAIMS, limit=LONG)
+            assert driver.calls == [("prepare", ["claim"])] * 2
+
+
 @contextmanager
 def mute_socket() -> Iterator[str]:
     """Somebody listens and nobody speaks: the channel never becomes ready."""

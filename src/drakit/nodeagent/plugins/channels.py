@@ -56,6 +56,7 @@ _REGISTRATION_SECONDS = 10.0
 _LOOK_SECONDS = 0.2
 """Between looks at a socket that answers while its channel is not ready yet."""
 _NEVER_SENT = "failed to connect to all addresses"
+_BROKEN_PIPE = "(sendmsg: Broken pipe (32))"
 _CLOSING = "grpc: the client connection is closing"
 _TOO_LATE = "context deadline exceeded"
 
@@ -181,7 +182,7 @@ class GrpcDriver:
 
     async def _call(self, service: str, method: str, request: Any, limit: float) -> Any:
         end = asyncio.get_running_loop().time() + limit
-        stub = _STUBS[service](self._channel)
+        stub, repeated = _STUBS[service](self._channel), False
         while (left := end - asyncio.get_running_loop().time()) > 0:
             try:
                 async with asyncio.timeout(left):
@@ -191,9 +192,12 @@ class GrpcDriver:
             try:
                 return await translated(getattr(stub, method), request, timeout=left)
             except PluginCallFailed as failure:
-                if not self._was_never_sent(failure):
+                # A broken pipe counts once: a driver may tell of its own, and would be called for ever.
+                broken_pipe = failure.detail.endswith(_BROKEN_PIPE) and not repeated
+                if not (broken_pipe or self._was_never_sent(failure)):
                     raise
                 # The connection broke in this moment, and the driver has not heard of the call.
+                repeated = True
                 await check_reachable(self._endpoint)
                 await asyncio.sleep(_LOOK_SECONDS)
         raise PluginCallFailed("DeadlineExceeded", _TOO_LATE)
