@@ -44,7 +44,7 @@ class Comparison(NamedTuple):
 
     def within(self, reach: Callable[[FieldSet], FieldSet]) -> Comparison:
         """The comparison without fields that the write cannot reach."""
-        return Comparison(reach(self.added), reach(self.modified), reach(self.removed))
+        return Comparison(*(reach(fields) if fields else fields for fields in self))
 
 
 def form_of(atom: Atom, value: Any) -> MapAtom | ListAtom | None:

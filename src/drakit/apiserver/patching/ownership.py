@@ -100,8 +100,7 @@ def _empty(api_version: str, kind: str) -> Document:
 def own_update(target: WriteTarget, live: Document, new: Document, owners: Owners) -> tuple[Owners, FieldSet]:
     """The owners after a plain write, and the fields that the write takes."""
     remaining, changes = _release(target, live, new, owners, _SELF, force=True)
-    taken = target.reach(union(changes.modified, changes.added))
-    return remaining, taken
+    return remaining, changes.changed
 
 
 def own_apply(
@@ -124,11 +123,11 @@ def own_apply(
 def _release(
     target: WriteTarget, live: Document, new: Document, owners: Owners, writer: Manager, *, force: bool
 ) -> tuple[Owners, Comparison]:
-    """Take from every owner but the writer the fields that the write changes or removes."""
-    changes = compare(target.atom, live, new)
+    """Take from every owner but the writer the fields that the write changes or removes, and can reach."""
+    changes = compare(target.atom, live, new).within(target.reach)
     if not owners:
         return {}, changes
-    seen: dict[str, Comparison | None] = {target.api_version: changes.within(target.reach)}
+    seen: dict[str, Comparison | None] = {target.api_version: changes}
     result: Owners = {}
     conflicts: list[tuple[Manager, Elements]] = []
     for manager, owned in owners.items():
@@ -144,7 +143,9 @@ def _release(
         lost = intersection(owned.fields, there.changed)
         if lost and not force:
             conflicts += [(manager, path) for path in paths(lost)]
-        result[manager] = owned.owning(difference(difference(owned.fields, lost), there.removed))
+        if lost or there.removed:
+            owned = owned.owning(difference(difference(owned.fields, lost), there.removed))
+        result[manager] = owned
     if conflicts:
         raise ApplyConflicts(sorted(conflicts, key=lambda each: each[0].order))
     return {manager: owned for manager, owned in result.items() if owned.fields}, changes

@@ -97,12 +97,13 @@ class FieldTracker:
         owners = self._owners_for_update(live, known, new)
         if not owners and live is not None:
             return owners  # never tracked, or reset by a client: stays so until the first apply
-        document = _without_managed(new)
         try:
             if live is None:
-                remaining, taken = own_create(self._target, document, owners)
+                remaining, taken = own_create(self._target, _without_managed(new), owners)
+            elif _managed(live) is _managed(new):  # then the comparison passes over it
+                remaining, taken = own_update(self._target, live, new, owners)
             else:
-                remaining, taken = own_update(self._target, _without_managed(live), document, owners)
+                remaining, taken = own_update(self._target, _without_managed(live), _without_managed(new), owners)
             return self._owned(remaining, taken, manager, now)
         except RecursionError:  # raw JSON deeper than the stack: the write succeeds, and the owners stay as they are
             return owners
@@ -227,7 +228,7 @@ def _but(fields: FieldSet, names: Set[str]) -> FieldSet:
 
 def _managed(document: Document) -> Any:
     metadata = document.get("metadata")
-    return metadata.get("managedFields") if isinstance(metadata, Mapping) else None
+    return metadata.get("managedFields") if isinstance(metadata, dict) else None
 
 
 def _owners_of(live: Document | None, *, strict: bool = False) -> Owners:
