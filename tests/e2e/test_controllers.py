@@ -18,7 +18,7 @@ from tests.builders.manifests import by_template, pod, template
 from tests.controllers.replicasets import replica_set
 from tests.e2e.controllers import show
 from tests.e2e.processes import ROOT, Running, apiserver, command, controllers
-from tests.e2e.reached import reached, until
+from tests.e2e.reached import PATIENCE, reached, until
 
 GATES = ("--feature-gates", "AllAlpha=true,AllBeta=true")
 HASTY = (
@@ -157,7 +157,7 @@ async def _kill_in_the_middle(alone: Running, leader: subprocess.Popen[str]) -> 
         await until(client, CLAIMS, lambda each: each.metadata.generate_name.startswith("web-"), namespace="default")
         leader.send_signal(signal.SIGKILL)
         await client.create(pod("last", claims=[by_template()]))
-        async with asyncio.timeout(60), client.watch(PODS, namespace="default", initial=True) as changes:
+        async with asyncio.timeout(PATIENCE), client.watch(PODS, namespace="default", initial=True) as changes:
             recorded: set[str] = set()
             async for change in changes:
                 if change.object is not None and change.object.view.status.resource_claim_statuses:

@@ -13,7 +13,7 @@ from drakit.client import CLAIMS, PODS, Client
 from tests.builders.podmanifests import by_name, claim, device_class, node, pod, resource_slice
 from tests.e2e.controllers import show
 from tests.e2e.processes import apiserver, following
-from tests.e2e.reached import reached
+from tests.e2e.reached import PATIENCE, reached
 
 COUNT = 60
 DEVICES = [f"d{number}" for number in range(COUNT)]
@@ -58,7 +58,7 @@ async def _create(client: Client) -> None:
 async def _until_bound(client: Client, count: int) -> set[str]:
     """The pods that are bound, as soon as there are so many."""
     bound: set[str] = set()
-    async with asyncio.timeout(60.0), client.watch(PODS, namespace="default", initial=True) as changes:
+    async with asyncio.timeout(PATIENCE), client.watch(PODS, namespace="default", initial=True) as changes:
         async for change in changes:
             if change.object is not None and change.object.view.spec.node_name:
                 bound.add(change.object.view.metadata.name)

@@ -15,7 +15,7 @@ from drakit.client import CLAIMS, CONFIG_MAPS, PODS, Forbidden
 from tests.builders.loop import on_loop
 from tests.builders.manifests import by_template, claim, pod, pod_group, template
 from tests.e2e.processes import ROOT, Running, apiserver
-from tests.e2e.reached import reached, until
+from tests.e2e.reached import PATIENCE, reached, until
 
 ACCOUNTS = "system:serviceaccount:kube-system:"
 
@@ -133,7 +133,7 @@ async def test_every_gate_is_on_and_aggregated_roles_are_filled(up: Running) -> 
 async def _delete(running: Running, name: str) -> None:
     async with reached(running.kubeconfig) as client:
         await client.delete(PODS, name, namespace="default", grace=0)
-        async with asyncio.timeout(30), client.watch(CLAIMS, namespace="default", initial=True) as changes:
+        async with asyncio.timeout(PATIENCE), client.watch(CLAIMS, namespace="default", initial=True) as changes:
             left = {each.metadata.name for each in await client.list(CLAIMS, namespace="default")}
             async for change in changes:
                 if change.type == "DELETED" and change.object is not None:

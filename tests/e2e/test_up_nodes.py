@@ -15,7 +15,7 @@ from tests.builders.loop import on_loop
 from tests.builders.manifests import pod
 from tests.e2e.commands import run
 from tests.e2e.processes import ROOT, Running, apiserver, command
-from tests.e2e.reached import reached, until
+from tests.e2e.reached import PATIENCE, reached, until
 
 FIRST_EXAMPLE = ROOT / "examples" / "gpu-pod.yaml"
 
@@ -51,7 +51,7 @@ async def test_the_first_example_runs_and_its_log_shows_its_device(up: Running) 
 async def _logged(client: Client, wanted: str) -> str:
     """The log, once the line is in it: the container may have only just begun."""
     path = "/api/v1/namespaces/default/pods/gpu-pod/log"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while wanted not in (log := await client.text(path)):  # noqa: ASYNC110 - nobody tells when a line is written
             await asyncio.sleep(0.05)
     return log

@@ -1,7 +1,7 @@
 """Guides that can be run: files that they show, commands that they type, and what comes of them.
 
 In:  Markdown. A block of `yaml title="NAME"` is a file. One of `console` has commands after `$ `, each with its output
-     below it; an `…` stands for anything in a line, and alone in a line for any lines.
+     below it; an `…` stands for anything in a line, and alone in a line for any lines, also for none.
 Out: steps. `run` does them one by one; `written` is the guide with the output that there was.
 """
 
@@ -30,11 +30,11 @@ class Step:
 
     @property
     def is_as_expected(self) -> bool:
-        pattern = "\n".join(
-            r"(?:.*\n)*?.*" if line == ANYTHING else ".*".join(map(re.escape, line.split(ANYTHING)))
+        pattern = "".join(
+            r"(?:.*\n)*?" if line == ANYTHING else ".*".join(map(re.escape, line.split(ANYTHING))) + "\n"
             for line in self.expected
         )
-        return re.fullmatch(pattern, "\n".join(self.said)) is not None
+        return re.fullmatch(pattern, "".join(f"{line}\n" for line in self.said)) is not None
 
 
 @dataclass(slots=True)
