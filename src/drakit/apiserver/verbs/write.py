@@ -77,7 +77,7 @@ def read_object(
         context.now(),
         strict=strict,
         known=known,
-        clean=call.request.document is not None,
+        sent=call.request.document,
     )
     call.completed = found.completed
     if options.validation == "Warn":
