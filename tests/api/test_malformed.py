@@ -107,7 +107,7 @@ def test_a_wrong_type_in_a_file_has_a_place(tmp_path: Path) -> None:
             '{"allNodes":"yes"}',
             "cannot unmarshal string into Go struct field ResourceSliceSpec.spec.allNodes of type bool",
         ),
-        ('{"devices":[{"attributes":[]}]}', "of type map[string]v1.DeviceAttribute"),
+        ('{"devices":[{"attributes":[]}]}', "of type map[v1.QualifiedName]v1.DeviceAttribute"),
         ('{"devices":[{"capacity":{"m":{"value":"1 Gi"}}}]}', "quantities must match the regular expression"),
         ('{"devices":[{"capacity":{"m":{"value":{}}}}]}', "quantities must match the regular expression"),
         ('{"devices":[{"taints":[{"timeAdded":"soon"}]}]}', 'cannot parse "soon" as "2006"'),

@@ -81,13 +81,14 @@ def test_a_cluster_object_has_no_namespace() -> None:
 def test_an_update_cannot_change_what_an_object_is(changes: dict[str, Any], path: str) -> None:
     old = defaulted_claim(metadata={"uid": "u", "generation": 2})
     new = replace(old, metadata=replace(old.metadata, **changes))
-    assert told(validate_update(new, old)) == [(path, "Invalid")]
+    assert told(validate_update(new, old)) == [(path, "Invalid")] * 2, "as often as Kubernetes tells it"
 
 
 def test_no_finalizer_is_added_to_an_object_that_goes_away() -> None:
     old = defaulted_claim(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.b/c"]})
     new = replace(old, metadata=replace(old.metadata, finalizers=("a.b/c", "a.b/d")))
-    (error,) = validate_update(new, old)
+    error, again = validate_update(new, old)
+    assert error == again
     assert error.detail.endswith('found new finalizers []string{"a.b/d"}')
     assert validate_update(replace(old, metadata=replace(old.metadata, finalizers=())), old) == ()
 
@@ -123,7 +124,7 @@ def test_finalizers_of_claims_classes_and_pods_are_judged_again_in_every_update(
             new: Any = Partial.of(Pod, {**old.document, "metadata": meta})
         else:
             new = replace(old, metadata=replace(old.metadata, finalizers=finalizers))
-        assert told(validate_update(new, old)) == [("metadata.finalizers", "Invalid")]
+        assert told(validate_update(new, old)) == [("metadata.finalizers", "Invalid")] * 2
 
 
 def test_of_a_class_the_name_is_judged_and_not_the_prefix_that_it_was_made_of() -> None:

@@ -30,6 +30,7 @@ from drakit.base.structs import Model
 from drakit.validation.cluster import objects as cluster
 from drakit.validation.cluster import workloads as groups
 from drakit.validation.context import EVERYTHING_ON, Context
+from drakit.validation.fields.metadata import repeat_metadata_errors
 from drakit.validation.pods import spec as pods
 from drakit.validation.pods import status as podstatus
 from drakit.validation.resource import allocations, claims, classes, poolstatus, slices, taintrules
@@ -68,6 +69,7 @@ _STATUS_UPDATE: Mapping[type[Model], Update] = {
     PodGroup: groups.check_pod_group_status_update,
     Pod: podstatus.check_pod_status_update,
 }
+_CHECKED_WHOLLY = (ResourceClaim, ResourceClaimTemplate, DeviceClass, Pod)
 MOST_ERRORS = 1000
 CONDITIONAL_KINDS = frozenset({"ResourcePoolStatusRequest", "Lease"})
 """Kinds of which an update must say which version it replaces."""
@@ -89,7 +91,7 @@ def validate_update(new: Object, old: Object, ctx: Context = EVERYTHING_ON) -> t
     if missing := _missing_version(new):
         return missing
     rule: Update = _UPDATE.get(_model(new)) or cluster.check_object_update
-    return _told(rule(new, old, ctx))
+    return _with_repeated(_told(rule(new, old, ctx)), new, old, wholly=_model(new) in _CHECKED_WHOLLY)
 
 
 def validate_status_update(new: Object, old: Object, ctx: Context = EVERYTHING_ON) -> tuple[FieldError, ...]:
@@ -97,7 +99,7 @@ def validate_status_update(new: Object, old: Object, ctx: Context = EVERYTHING_O
     if missing := _missing_version(new):
         return missing
     rule: Update = _STATUS_UPDATE.get(_model(new)) or cluster.check_object_status_update
-    return _told(rule(new, old, ctx))
+    return _with_repeated(_told(rule(new, old, ctx)), new, old, wholly=False)
 
 
 def _told(errors: Errors) -> tuple[FieldError, ...]:
@@ -107,6 +109,19 @@ def _told(errors: Errors) -> tuple[FieldError, ...]:
     if next(errors, None) is None:
         return told
     return (*told, forbidden(Path(), f"more is wrong than this: only the first {MOST_ERRORS} errors are told"))
+
+
+def _with_repeated(errors: tuple[FieldError, ...], new: Object, old: Object, *, wholly: bool) -> tuple[FieldError, ...]:
+    """The errors of an update with those of its metadata as often as Kubernetes tells them."""
+    if not any(str(error.path).startswith("metadata") for error in errors):
+        return errors
+    return (*repeat_metadata_errors(_metadata(new), _metadata(old), wholly=wholly), *errors)
+
+
+def _metadata(obj: Object) -> ObjectMeta:
+    view: Any = obj.view if isinstance(obj, Partial) else obj
+    found: ObjectMeta = view.metadata
+    return found
 
 
 def _model(obj: Object) -> type[Model]:
@@ -125,7 +140,6 @@ def _document(obj: Object) -> Mapping[str, Any]:
 
 def _missing_version(new: Object) -> tuple[FieldError, ...]:
     view: Any = new.view if isinstance(new, Partial) else new
-    meta: ObjectMeta = view.metadata
-    if view.kind in CONDITIONAL_KINDS and not meta.resource_version:
+    if view.kind in CONDITIONAL_KINDS and not view.metadata.resource_version:
         return (invalid(Path("metadata.resourceVersion"), 0, "must be specified for an update"),)
     return ()

@@ -12,6 +12,7 @@ from typing import Any
 
 from drakit.api import schemas
 from drakit.api.schemas import Schema
+from drakit.api.schemas.gotypes import go_type
 from drakit.api.schemas.shapes import (
     AnyShape,
     BoolShape,
@@ -79,6 +80,7 @@ class _Compiler:
     def _field(self, struct: str, schema: Schema, name: str) -> Field:
         declared = schema["properties"][name]
         shape = self._shape(declared)
+        shape.go = go_type(struct, name) or shape.go
         kept = _ruled("kept", struct, name)
         required = name in schema.get("required", ()) and not kept and not _ruled("omitted", struct, name)
         collection = isinstance(shape, ListShape | MapShape)

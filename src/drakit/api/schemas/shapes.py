@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from drakit.api.schemas.gotypes import go_path
 from drakit.api.text.jsontext import Repeated
 from drakit.api.text.problems import DUPLICATE, TOO_DEEP, WrongType
 from drakit.api.text.quantities import read_quantity
@@ -83,7 +84,7 @@ class Shape(ABC):
         while at is not None:
             parent, segment, struct = at
             if struct:
-                names.append(str(segment))
+                names.append(go_path(struct, str(segment)))
                 owner = owner or struct
             at = parent
         target = f"Go struct field {owner}.{'.'.join(reversed(names))}" if names else "Go value"

@@ -114,11 +114,11 @@ def _validate(change: ObjectChange, new: Object, context: Context) -> Sequence[F
 
 
 def _empty_lists(change: ObjectChange) -> frozenset[str]:
-    """Paths of empty lists that the client sent. Only slices and claim status have rules that need them."""
+    """Paths of empty lists that the client sent. Slices, templates and claim status have rules that need them."""
     if not isinstance(change.sent, dict):
         return _NONE
     match change.kind.kind, change.subresource:
-        case "ResourceSlice", "":
+        case "ResourceSlice" | "ResourceClaimTemplate", "":
             return empty_lists(change.sent)
         case "ResourceClaim", "status":
             return empty_lists({"status": change.sent.get("status")})

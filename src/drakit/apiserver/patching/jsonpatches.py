@@ -72,7 +72,12 @@ def _known(operation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """Lay the patch over the target: null removes, objects merge, other values replace."""
+    """Lay the patch over the target: null removes, objects merge, other values replace.
+
+    Nulls in objects of a list go as well, though there is nothing that they could remove: as Kubernetes does it.
+    """
+    if isinstance(patch, list):
+        return [merge_patch(None, each) for each in patch]
     if not isinstance(patch, Mapping):
         return patch
     result = dict(target) if isinstance(target, Mapping) else {}

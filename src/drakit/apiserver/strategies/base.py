@@ -16,7 +16,9 @@ from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 
 _BESIDE_STATUS = frozenset({"metadata", "status", "kind", "apiVersion"})
-_STATUS_META = ("generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences")
+_STATUS_META = (
+    *("generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp"),
+)
 
 
 class KindStrategy:

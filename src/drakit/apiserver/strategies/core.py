@@ -169,6 +169,12 @@ class ControllerStrategy(KindStrategy):
     status_metadata = True
 
 
+class DeploymentStrategy(ControllerStrategy):
+    def prepare_status(self, new: Plain, old: Mapping[str, Any]) -> None:
+        super().prepare_status(new, old)
+        restore(new["metadata"], old["metadata"], "labels")
+
+
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 

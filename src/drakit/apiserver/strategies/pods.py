@@ -56,8 +56,8 @@ class PodStrategy(KindStrategy):
 
     def prepare_status(self, new: Plain, old: Mapping[str, Any]) -> None:
         super().prepare_status(new, old)
-        restore(new["metadata"], old["metadata"], "ownerReferences")
-        restore(new["metadata"], old["metadata"], "generation")
+        for name in ("ownerReferences", "generation", "deletionTimestamp"):
+            restore(new["metadata"], old["metadata"], name)
         status, before = new.setdefault("status", {}), old.get("status", {})
         if not status.get("qosClass") and before.get("qosClass"):
             new["status"] = {**status, "qosClass": before["qosClass"]}

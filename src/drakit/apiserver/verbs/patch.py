@@ -6,6 +6,7 @@ Out: the stored object, and whether it is new: an apply creates what does not ex
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -133,12 +134,19 @@ def _decoded(
             raise
         # Upstream reports a bad result as a bad value of the field `patch`, with the whole object in the message.
         raise invalid_result(encode_document(result).decode(), _cause(error)) from None
-    if found.warnings and options.validation == "Strict":
-        why = f"strict decoding error: {', '.join(found.warnings)}"
+    # Kubernetes writes the result of a patch with sorted keys before it reads it.
+    warnings = found.warnings if applied else sorted(found.warnings, key=_in_order_of_keys)
+    if warnings and options.validation == "Strict":
+        why = f"strict decoding error: {', '.join(warnings)}"
         raise invalid_result(encode_document(result).decode(), why)
     if options.validation == "Warn":
-        call.warnings.extend(found.warnings)
+        call.warnings.extend(warnings)
     return found
+
+
+def _in_order_of_keys(warning: str) -> list[tuple[int, str]]:
+    """Fields by name and elements by number, level by level."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"[.\[\]]+", warning)]
 
 
 def _cause(error: ApiError) -> str:

@@ -78,7 +78,12 @@ def _check_uid(call: ApiCall, old: StoredObject, document: Plain) -> None:
     given = document["metadata"].get("uid", "")
     if given and given != old.uid:
         why = (
-            f"StorageError: invalid object, Code: 4, Key: {old.key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"StorageError: invalid object, Code: 4, Key: {_etcd_key(call)}, ResourceVersion: 0, AdditionalErrorMsg: "
             f"Precondition failed: UID in precondition: {given}, UID in object meta: {old.uid}"
         )
         raise conflict(call.kind, call.name, why)
+
+
+def _etcd_key(call: ApiCall) -> str:
+    """Where Kubernetes keeps the object: its group is no part of that."""
+    return "/".join(("/registry", call.kind.plural, *([call.namespace] if call.namespace else ()), call.name))

@@ -6,7 +6,7 @@ Out: errors under `metadata`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Any
 
@@ -66,6 +66,27 @@ def check_form(
 
 def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Iterator[FieldError]:
     """The rules for metadata that replaces other metadata."""
+    yield from _check_changes(new, old)
+    yield from _check_finalizers(new.finalizers, _FINALIZERS)
+    yield from _check_content(new)
+    yield from _check_qualified_finalizers(new.finalizers)
+
+
+def repeat_metadata_errors(new: ObjectMeta, old: ObjectMeta, *, wholly: bool) -> Iterator[FieldError]:
+    """What Kubernetes tells of the metadata of an update in addition to `check_metadata_update`: the same errors.
+
+    Its server looks at the metadata of every kind, in part twice, before the rules of the kind do. Those of some kinds
+    look at it `wholly`, as at that of a new object, too.
+    """
+    yield from _check_content(new)
+    yield from _check_changes(new, old)
+    yield from _check_content(new)
+    if wholly:
+        yield from _check_content(new)
+        yield from _check_qualified_finalizers(new.finalizers)
+
+
+def _check_changes(new: ObjectMeta, old: ObjectMeta) -> Iterator[FieldError]:
     # A new finalizer could hold an object for ever whose deletion was already asked for.
     if old.deletion_timestamp is not None:
         yield from _check_no_new_finalizers(new.finalizers, old.finalizers, _FINALIZERS)
@@ -78,8 +99,6 @@ def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Iterator[FieldErr
         for was, is_now, path in zip(before, after, _IMMUTABLE, strict=True):
             if is_now != was:
                 yield from immutable(is_now, was, path)
-    yield from _check_content(new)
-    yield from _check_qualified_finalizers(new.finalizers)
 
 
 def _immutable_fields(meta: ObjectMeta) -> tuple[Any, ...]:
@@ -94,8 +113,11 @@ def _immutable_fields(meta: ObjectMeta) -> tuple[Any, ...]:
     )
 
 
-def check_template_metadata(meta: ObjectMeta, path: Path) -> Iterator[FieldError]:
-    """Metadata that is copied into the objects of a template: labels and annotations, nothing else."""
+def check_template_metadata(meta: ObjectMeta, path: Path, empty: Set[str] = frozenset()) -> Iterator[FieldError]:
+    """Metadata that is copied into the objects of a template: labels and annotations, nothing else.
+
+    `empty` are the paths of empty lists that a client sent: these count as set.
+    """
     for name, value in (
         ("name", meta.name),
         ("generateName", meta.generate_name),
@@ -111,7 +133,7 @@ def check_template_metadata(meta: ObjectMeta, path: Path) -> Iterator[FieldError
         ("finalizers", meta.finalizers),
         ("managedFields", meta.managed_fields),
     ):
-        if value:
+        if value or (empty and str(path / name) in empty):
             yield forbidden(path / name, "cannot be set")
     yield from check_annotations(meta.annotations, path / "annotations")
     yield from check_labels(meta.labels, path / "labels")

@@ -49,7 +49,7 @@ def check_resources(resources: ResourceRequirements, path: Path, claims: frozens
     for name, amount in resources.requests.items():
         yield from _check_resource(name, amount, (path / "requests").key(name))
         yield from check_request(name, amount, resources.limits, path)
-    yield from _check_claims(resources.claims, path / "claims", claims)
+    yield from check_used_claims(resources.claims, path / "claims", claims)
 
 
 def _check_resource(name: str, amount: Quantity, path: Path) -> Iterator[FieldError]:
@@ -58,7 +58,7 @@ def _check_resource(name: str, amount: Quantity, path: Path) -> Iterator[FieldEr
     if "/" not in name:
         if not is_standard(name):
             yield invalid(path, name, "must be a standard resource type or fully qualified")
-        elif not is_container_standard(name):
+        if not is_container_standard(name):
             yield invalid(path, name, "must be a standard resource for containers")
     yield from check_amount(name, amount, path)
 
@@ -83,7 +83,7 @@ def check_request(name: str, amount: Quantity, limits: Mapping[str, Quantity], p
         yield invalid(path / "requests", str(amount), f"must be less than or equal to {name} limit of {limit}")
 
 
-def _check_claims(used: Sequence[ContainerClaim], path: Path, declared: frozenset[str]) -> Iterator[FieldError]:
+def check_used_claims(used: Sequence[ContainerClaim], path: Path, declared: frozenset[str]) -> Iterator[FieldError]:
     """All of a claim once, or each of its requests once; all of it after one of its requests says it twice."""
     seen: set[str] = set()
     in_parts: set[str] = set()

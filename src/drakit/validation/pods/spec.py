@@ -20,7 +20,7 @@ from drakit.validation.fields.gonames import as_go
 from drakit.validation.fields.metadata import check_form, check_labels, check_metadata, check_metadata_update
 from drakit.validation.fields.names import check_label, check_label_key, check_label_value, check_subdomain
 from drakit.validation.fields.nodeselectors import check_node_selector, check_term
-from drakit.validation.pods.containers import check_containers
+from drakit.validation.pods.containers import check_containers, check_used_claims
 from drakit.validation.pods.details import check_pod_details
 from drakit.validation.pods.podlevel import check_pod_level
 
@@ -93,7 +93,9 @@ def check_pod_spec(spec: PodSpec, path: Path) -> Iterator[FieldError]:
     yield from check_containers(spec.init_containers, path / "initContainers", claims, taken)
     if spec.resources is not None:
         if spec.resources.claims:
-            yield forbidden(path / "resources" / "claims", "claims may not be set for Resources at pod-level")
+            where = path / "resources" / "claims"
+            yield forbidden(where, "claims may not be set for Resources at pod-level")
+            yield from check_used_claims(spec.resources.claims, where, claims)
         yield from check_pod_level(spec, spec.resources, path / "resources")
     for index, each in enumerate(spec.ephemeral_containers):
         if each.resources != _NO_RESOURCES:

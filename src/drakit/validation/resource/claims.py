@@ -77,13 +77,17 @@ def check_claim_update(new: ResourceClaim, old: ResourceClaim, _ctx: Context) ->
 def check_template(template: ResourceClaimTemplate, ctx: Context) -> Iterator[FieldError]:
     yield from _check_admin(template.spec.spec.devices.requests, ctx)
     yield from check_metadata(template.metadata, namespaced=True)
-    yield from check_template_metadata(template.spec.metadata, Path("spec.metadata"))
+    yield from check_template_metadata(template.spec.metadata, Path("spec.metadata"), ctx.empty_lists)
     yield from check_devices(template.spec.spec.devices, Path("spec.spec.devices"), ctx)
 
 
-def check_template_update(
-    new: ResourceClaimTemplate, old: ResourceClaimTemplate, _ctx: Context
-) -> Iterator[FieldError]:
+def check_template_update(new: ResourceClaimTemplate, old: ResourceClaimTemplate, ctx: Context) -> Iterator[FieldError]:
+    """The spec is immutable, and what is wrong with the new one is told all the same."""
+    yield from check_form(new.metadata, namespaced=True)
+    if new.spec != old.spec:
+        yield from _check_admin(new.spec.spec.devices.requests, ctx)
+        yield from check_template_metadata(new.spec.metadata, Path("spec.metadata"), ctx.empty_lists)
+        yield from check_devices(new.spec.spec.devices, Path("spec.spec.devices"), ctx)
     yield from check_metadata_update(new.metadata, old.metadata)
     yield from immutable(new.spec, old.spec, Path("spec"))
 
