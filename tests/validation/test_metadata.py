@@ -155,3 +155,9 @@ def test_a_list_of_owners_is_shown_once_though_many_of_them_control() -> None:
     assert len(errors) == 199
     assert {str(error.path) for error in errors} == {"metadata.ownerReferences"}
     assert sum(len(str(error)) for error in errors) < 200 * 1000
+
+
+def test_an_update_that_breaks_only_a_rule_for_names_is_refused() -> None:
+    old = defaulted_claim(metadata={"uid": "u"})
+    new = replace(old, metadata=replace(old.metadata, generate_name="Bad_", labels={"a b": "c"}))
+    assert ("metadata.generateName", "Invalid") in told(validate_update(new, old))

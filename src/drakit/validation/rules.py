@@ -30,7 +30,7 @@ from drakit.base.structs import Model
 from drakit.validation.cluster import objects as cluster
 from drakit.validation.cluster import workloads as groups
 from drakit.validation.context import EVERYTHING_ON, Context
-from drakit.validation.fields.metadata import repeat_metadata_errors
+from drakit.validation.fields.metadata import told_of_metadata
 from drakit.validation.pods import spec as pods
 from drakit.validation.pods import status as podstatus
 from drakit.validation.resource import allocations, claims, classes, poolstatus, slices, taintrules
@@ -91,7 +91,7 @@ def validate_update(new: Object, old: Object, ctx: Context = EVERYTHING_ON) -> t
     if missing := _missing_version(new):
         return missing
     rule: Update = _UPDATE.get(_model(new)) or cluster.check_object_update
-    return _with_repeated(_told(rule(new, old, ctx)), new, old, wholly=_model(new) in _CHECKED_WHOLLY)
+    return _as_often(_told(rule(new, old, ctx)), new, old, wholly=_model(new) in _CHECKED_WHOLLY)
 
 
 def validate_status_update(new: Object, old: Object, ctx: Context = EVERYTHING_ON) -> tuple[FieldError, ...]:
@@ -99,7 +99,7 @@ def validate_status_update(new: Object, old: Object, ctx: Context = EVERYTHING_O
     if missing := _missing_version(new):
         return missing
     rule: Update = _STATUS_UPDATE.get(_model(new)) or cluster.check_object_status_update
-    return _with_repeated(_told(rule(new, old, ctx)), new, old, wholly=False)
+    return _as_often(_told(rule(new, old, ctx)), new, old, wholly=False)
 
 
 def _told(errors: Errors) -> tuple[FieldError, ...]:
@@ -111,11 +111,12 @@ def _told(errors: Errors) -> tuple[FieldError, ...]:
     return (*told, forbidden(Path(), f"more is wrong than this: only the first {MOST_ERRORS} errors are told"))
 
 
-def _with_repeated(errors: tuple[FieldError, ...], new: Object, old: Object, *, wholly: bool) -> tuple[FieldError, ...]:
-    """The errors of an update with those of its metadata as often as Kubernetes tells them."""
+def _as_often(errors: tuple[FieldError, ...], new: Object, old: Object, *, wholly: bool) -> tuple[FieldError, ...]:
+    """The errors of an update, with those of its metadata first and as often as Kubernetes tells them."""
     if not any(str(error.path).startswith("metadata") for error in errors):
         return errors
-    return (*repeat_metadata_errors(_metadata(new), _metadata(old), wholly=wholly), *errors)
+    told = _told(told_of_metadata(_metadata(new), _metadata(old), wholly=wholly))
+    return (*told, *(error for error in errors if error not in told))
 
 
 def _metadata(obj: Object) -> ObjectMeta:

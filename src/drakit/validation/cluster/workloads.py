@@ -23,7 +23,7 @@ from drakit.api import (
     Workload,
     to_plain,
 )
-from drakit.base.fields import FieldError, Path, invalid, not_supported, required
+from drakit.base.fields import FieldError, Path, invalid, not_supported, required, too_many
 from drakit.validation.context import Context
 from drakit.validation.fields.conditions import check_conditions
 from drakit.validation.fields.declared import (
@@ -88,6 +88,8 @@ def check_pod_group_update(new: PodGroup, old: PodGroup, _ctx: Context) -> Itera
         ("priority", "priority"),
     ):
         yield from _unchanged(getattr(new.spec, attribute), getattr(old.spec, attribute), _SPEC / name)
+    if len(new.spec.resource_claims) > max(CLAIMS, len(old.spec.resource_claims)):
+        yield too_many(_SPEC / "resourceClaims", len(new.spec.resource_claims), CLAIMS)
 
 
 def check_pod_group_status_update(new: PodGroup, old: PodGroup, _ctx: Context) -> Iterator[FieldError]:

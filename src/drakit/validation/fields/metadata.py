@@ -72,18 +72,23 @@ def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Iterator[FieldErr
     yield from _check_qualified_finalizers(new.finalizers)
 
 
-def repeat_metadata_errors(new: ObjectMeta, old: ObjectMeta, *, wholly: bool) -> Iterator[FieldError]:
-    """What Kubernetes tells of the metadata of an update in addition to `check_metadata_update`: the same errors.
+def told_of_metadata(new: ObjectMeta, old: ObjectMeta, *, wholly: bool) -> Iterator[FieldError]:
+    """The errors of `check_metadata_update`, in the order and as often as Kubernetes tells them.
 
-    Its server looks at the metadata of every kind, in part twice, before the rules of the kind do. Those of some kinds
-    look at it `wholly`, as at that of a new object, too.
+    Its server looks at the metadata of every kind before the rules of the kind do. Those of some kinds look at it
+    `wholly`, as at that of a new object, too.
     """
+    yield from _check_finalizers(new.finalizers, _FINALIZERS)
     yield from _check_content(new)
     yield from _check_changes(new, old)
     yield from _check_content(new)
     if wholly:
+        yield from _check_finalizers(new.finalizers, _FINALIZERS)
         yield from _check_content(new)
         yield from _check_qualified_finalizers(new.finalizers)
+    yield from _check_changes(new, old)
+    yield from _check_content(new)
+    yield from _check_qualified_finalizers(new.finalizers)
 
 
 def _check_changes(new: ObjectMeta, old: ObjectMeta) -> Iterator[FieldError]:
