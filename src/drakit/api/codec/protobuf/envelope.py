@@ -16,7 +16,7 @@ from drakit.api.codec.protobuf.readers import reader_of
 from drakit.api.codec.protobuf.scalarreaders import end_of_message, fields_of, read_text
 from drakit.api.codec.protobuf.scalarwriters import TEXTS, sized
 from drakit.api.codec.protobuf.table import message_of
-from drakit.api.codec.protobuf.writers import writer_of
+from drakit.api.codec.protobuf.writers import WriteMessage, writer_of
 from drakit.api.text.jsontext import parse_json
 from drakit.base.errors import DecodeError, Unsupported
 
@@ -51,7 +51,7 @@ def encode_protobuf(document: Mapping[str, Any]) -> bytes:
 
 def encode_message(api_version: str, kind: str, document: Mapping[str, Any]) -> bytes:
     """The message of an object, with its length before it: so it stands in an envelope, and in a list."""
-    return writer_of(_message(api_version, kind))(document)
+    return _writer(api_version, kind)(document)
 
 
 def encode_envelope(api_version: str, kind: str, message: bytes) -> bytes:
@@ -100,6 +100,12 @@ def _read_event(data: bytes, at: int, end: int) -> tuple[str, dict[str, Any]]:
 def _types(api_version: str, kind: str) -> bytes:
     """The first field of the envelope, and the tag of the second."""
     return b"\x0a" + sized(b"\x0a%b\x12%b" % (TEXTS[api_version], TEXTS[kind])) + b"\x12"
+
+
+@cache
+def _writer(api_version: str, kind: str) -> WriteMessage:
+    """Cached without a limit: only what the server shows is written."""
+    return writer_of(_message(api_version, kind))
 
 
 def _message(api_version: str, kind: str) -> str:

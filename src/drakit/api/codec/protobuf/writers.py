@@ -90,8 +90,12 @@ def _on_first_use(name: str, type_: str, scope: dict[str, Any]) -> WriteMessage:
 
 
 def _unset(field: MessageField) -> Any:
-    """What a null in a map stands for. Of bytes nothing at all is written."""
-    return None if field.type == "bytes" else EMPTY.get(field.type, _NONE)
+    """What a null in a map stands for. Of bytes nothing at all is written; other types are written as empty ones."""
+    if field.type == "bytes":
+        return None
+    empty = EMPTY.get(field.type, _NONE)
+    # Types whose empty value is null in JSON are messages all the same: one without fields.
+    return () if empty is None else empty
 
 
 def _write_map(
