@@ -11,7 +11,7 @@ from drakit.api.codec.protobuf import decode_protobuf, encode_protobuf
 from drakit.api.codec.protobuf.readers import reader_of
 from drakit.api.codec.protobuf.table import INLINE, LIST, MAP, MessageField, messages
 from drakit.api.codec.protobuf.writers import writer_of
-from tests.api.test_protobuf_forms import library, other_size
+from tests.api.protobuftwin import library, without_length
 
 VALUES: dict[str, tuple[Any, ...]] = {
     "string": ("a", "Grüße ☃ <&>\"\\\n"), "bytes": ("AP8=", "YQ=="), "bool": (True, True), "int32": (1, -(2**31)),
@@ -46,21 +46,17 @@ def bare(message: str) -> Any:
     return reader_of(message)(b"", 0, 0)
 
 
-def body_of(written: bytes) -> bytes:
-    return written[len(written) - other_size(written) :]
-
-
 @pytest.mark.parametrize("form", [filled, bare])
 def test_every_message_is_read_as_it_was_written(form: Any) -> None:
     for message in messages():
-        body = body_of(writer_of(message)(form(message)))
+        body = without_length(writer_of(message)(form(message)))
         assert reader_of(message)(body, 0, len(body)) == form(message), message
 
 
 @pytest.mark.parametrize("form", [filled, bare])
 def test_another_library_writes_the_same_bytes_of_every_message(form: Any) -> None:
     for message in messages():
-        body = body_of(writer_of(message)(form(message)))
+        body = without_length(writer_of(message)(form(message)))
         assert library(message).FromString(body).SerializeToString(deterministic=True) == body, message
 
 
@@ -74,7 +70,7 @@ def test_a_null_in_a_map_is_an_entry_with_an_empty_value_unless_it_is_of_bytes(n
         for each in rows
         if each.form == MAP and each.type == name
     )
-    body = body_of(writer_of(message)({field.name: {"key": None}}))
+    body = without_length(writer_of(message)({field.name: {"key": None}}))
     assert (b"\x0a\x03key\x12" in body) == (name != "bytes")
 
 

@@ -38,7 +38,7 @@ from drakit.validation.cluster.limits import (
 from drakit.validation.cluster.neighbours import NEIGHBOUR_CHECKS
 from drakit.validation.cluster.podselectors import check_pod_selector
 from drakit.validation.cluster.rbac import check_binding, check_binding_update, check_role
-from drakit.validation.cluster.storage import check_storage_class_update
+from drakit.validation.cluster.updates import check_fields_that_stay
 from drakit.validation.context import Context
 from drakit.validation.fields.metadata import NameRule, check_labels, check_metadata, check_metadata_update
 from drakit.validation.pods.details import check_pod_details
@@ -84,14 +84,13 @@ def check_object_update(new: Partial[Any], old: Partial[Any], _ctx: Context) -> 
         yield from check_selector_update(new, old)
     if isinstance(new.view, Job):
         yield from check_job_update(new, old)
-    if new.document.get("kind") == "StorageClass":
-        yield from check_storage_class_update(new, old)
     if isinstance(new.view, RuntimeClass):
         yield from check_runtime_class_update(new, old)
     if isinstance(new.view, RoleBinding | ClusterRoleBinding):
         yield from check_binding_update(new.view, old.view)
     if new.document.get("kind") == "PriorityClass" and _value(new) != _value(old):
         yield forbidden(Path("value"), "may not be changed in an update.")
+    yield from check_fields_that_stay(new, old)
 
 
 def check_object_status_update(new: Partial[Any], old: Partial[Any], _ctx: Context) -> Iterator[FieldError]:

@@ -116,12 +116,6 @@ def _check_provisioner(name: Any, path: Path) -> Iterator[FieldError]:
         yield from check_name(str(name).lower(), names.check_label_key, path)
 
 
-def check_storage_class_update(new: Partial[Any], old: Partial[Any]) -> Iterator[FieldError]:
-    for name in ("parameters", "provisioner", "reclaimPolicy"):
-        if new.document.get(name) != old.document.get(name):
-            yield forbidden(Path(name), f"updates to {name} are forbidden.")
-
-
 def check_attachment(obj: Partial[Any]) -> Iterator[FieldError]:
     spec = _spec(obj)
     yield from _check_csi_name(spec.get("attacher"), _SPEC / "attacher")

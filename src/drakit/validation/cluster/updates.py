@@ -1,0 +1,212 @@
+"""What an update may not change, of kinds that are kept whole.
+
+In:  the document as it shall be, and as it is.
+Out: an error for each field that stays as it was made; what an update may change is judged as for a new object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from drakit.api import Partial
+from drakit.base.fields import FieldError, Path, forbidden, invalid
+from drakit.base.quantity import Quantity
+from drakit.validation.fields.metadata import IMMUTABLE
+
+Fields = Mapping[str, Any]
+CheckUpdate = Callable[[Fields, Fields], Iterator[FieldError]]
+_SPEC = Path("spec")
+
+
+class _Field(NamedTuple):
+    """A field that stays, and the name that errors have for it."""
+
+    path: str
+    shown: str = ""
+
+
+_STAY: Mapping[str, Sequence[_Field]] = {
+    "Secret": [_Field("type")],
+    "ControllerRevision": [_Field("data")],
+    "PriorityClass": [_Field("preemptionPolicy")],
+    "EndpointSlice": [_Field("addressType")],
+    "VolumeAttachment": [_Field("spec")],
+    "CSIDriver": [_Field("spec.attachRequired", "spec.attachedRequired"), _Field("spec.volumeLifecycleModes")],
+    "CSIStorageCapacity": [_Field("nodeTopology"), _Field("storageClassName")],
+    "IngressClass": [_Field("spec.controller")],
+    "IPAddress": [_Field("spec.parentRef")],
+    "PersistentVolume": [_Field("spec.volumeMode", "volumeMode")],
+    "PersistentVolumeClaim": [_Field("spec.volumeMode", "volumeMode")],
+}
+_FORBIDDEN: Mapping[str, Sequence[str]] = {
+    "StorageClass": ("parameters", "provisioner", "reclaimPolicy"),
+    "VolumeAttributesClass": ("driverName", "parameters"),
+}
+_SET_CHANGEABLE = (
+    "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+)  # fmt: skip
+_VOLUME_CHANGEABLE = frozenset(
+    {
+        "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy",
+        "storageClassName", "volumeAttributesClassName", "volumeMode",
+    }
+)  # fmt: skip
+"""All fields of a volume's spec but its source: the one field that says where its bytes are."""
+
+
+def check_fields_that_stay(new: Partial[Any], old: Partial[Any]) -> Iterator[FieldError]:
+    kind = str(new.document.get("kind"))
+    special = _SPECIAL.get(kind)
+    if special is not None:
+        yield from special(new.document, old.document)
+    for path, shown in _STAY.get(kind, ()):
+        now, before = _at(new.document, path), _at(old.document, path)
+        if _full(now) != _full(before):
+            yield invalid(Path(shown or path), now, IMMUTABLE)
+    for name in _FORBIDDEN.get(kind, ()):
+        if _full(new.document.get(name)) != _full(old.document.get(name)):
+            yield forbidden(Path(name), f"updates to {name} are forbidden.")
+
+
+def _at(document: Fields, path: str) -> Any:
+    found: Any = document
+    for name in path.split("."):
+        found = (found or {}).get(name)
+    return found
+
+
+def _full(value: Any) -> Any:
+    """The value without what is empty: that is the same as what is not there."""
+    if isinstance(value, Mapping):
+        return {key: full for key, each in value.items() if (full := _full(each)) not in (None, {}, [])} or None
+    return [_full(each) for each in value] or None if isinstance(value, list) else value
+
+
+def _spec(document: Fields) -> dict[str, Any]:
+    return dict(document.get("spec") or {})
+
+
+def _changed(new: Fields, old: Fields) -> list[str]:
+    return sorted(name for name in {*new, *old} if _full(new.get(name)) != _full(old.get(name)))
+
+
+def _check_volume(new: Fields, old: Fields) -> Iterator[FieldError]:
+    is_now, was = _spec(new), _spec(old)
+    sources = [{name: each for name, each in spec.items() if name not in _VOLUME_CHANGEABLE} for spec in (is_now, was)]
+    if _with_secret(sources[0], sources[1]) and "controllerExpandSecretRef" not in (was.get("csi") or {}):
+        del sources[0]["csi"]["controllerExpandSecretRef"]
+    if changed := _changed(*sources):
+        detail = f"spec.persistentvolumesource is immutable after creation\nchanged: {', '.join(changed)}\n"
+        yield forbidden(_SPEC / "persistentvolumesource", detail)
+    if is_now.get("volumeAttributesClassName") is None and was.get("volumeAttributesClassName") is not None:
+        yield forbidden(_SPEC / "volumeAttributesClassName", "update from non-nil value to nil is forbidden")
+
+
+def _with_secret(new: dict[str, Any], old: Fields) -> bool:
+    """A CSI volume that names the secret to expand it with, in a copy of its source."""
+    if not new.get("csi") or not old.get("csi"):
+        return False
+    new["csi"] = dict(new["csi"])
+    return "controllerExpandSecretRef" in new["csi"]
+
+
+def _check_volume_claim(new: Fields, old: Fields) -> Iterator[FieldError]:
+    """The spec stays, but for the volume that a claim gets once, and the size and class of one that has its volume."""
+    is_now, was = _spec(new), _spec(old)
+    if not was.get("volumeName"):
+        was["volumeName"] = is_now.get("volumeName")
+    if was.get("storageClassName") is None and is_now.get("storageClassName") is not None:
+        # A default class may come later than the claim.
+        was["storageClassName"] = is_now["storageClassName"]
+    size, size_before = _size(is_now), _size(was)
+    bound = (new.get("status") or {}).get("phase") == "Bound"
+    if bound:
+        was["volumeAttributesClassName"] = is_now.get("volumeAttributesClassName")
+    if bound or size == size_before:
+        was["resources"] = _with_size(was, is_now)
+    if changed := _changed(is_now, was):
+        rule = (
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+        )
+        yield forbidden(_SPEC, f"{rule}\nchanged: {', '.join(changed)}\n")
+    capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage") or "0"
+    if size < size_before and size <= Quantity.parse(capacity):
+        where = _SPEC / "resources" / "requests" / "storage"
+        yield forbidden(where, "field can not be less than status.capacity")
+    yield from _check_applied_class(old, _spec(new).get("volumeAttributesClassName"), _spec(old))
+
+
+def _check_applied_class(old: Fields, name: str | None, was: Fields) -> Iterator[FieldError]:
+    applied = (old.get("status") or {}).get("currentVolumeAttributesClassName")
+    if name == was.get("volumeAttributesClassName") or applied is None or name:
+        return
+    what = "nil" if name is None else "empty string"
+    detail = f"update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil"
+    yield forbidden(_SPEC / "volumeAttributesClassName", detail)
+
+
+def _size(spec: Fields) -> Quantity:
+    return Quantity.parse(str(((spec.get("resources") or {}).get("requests") or {}).get("storage") or "0"))
+
+
+def _with_size(spec: Fields, other: Fields) -> dict[str, Any]:
+    """The resources of `spec` with the size of `other`, however that is spelled."""
+    resources = dict(spec.get("resources") or {})
+    wanted = ((other.get("resources") or {}).get("requests") or {}).get("storage")
+    return {**resources, "requests": {**(resources.get("requests") or {}), "storage": wanted}}
+
+
+def _check_stateful_set(new: Fields, old: Fields) -> Iterator[FieldError]:
+    stays = [{name: each for name, each in _spec(it).items() if name not in _SET_CHANGEABLE} for it in (new, old)]
+    if _full(stays[0]) != _full(stays[1]):
+        *names, last = (f"'{name}'" for name in _SET_CHANGEABLE)
+        detail = f"updates to statefulset spec for fields other than {', '.join(names)} and {last} are forbidden"
+        yield forbidden(_SPEC, detail)
+
+
+def _check_service_range(new: Fields, old: Fields) -> Iterator[FieldError]:
+    """A second range may be added to a first; nothing else may change."""
+    is_now, was, where = list(_spec(new).get("cidrs") or ()), list(_spec(old).get("cidrs") or ()), _SPEC / "cidrs"
+    if len(is_now) != len(was) and (len(was), len(is_now)) != (1, 2):
+        yield invalid(where, is_now or None, IMMUTABLE)
+        return
+    for index, (now, before) in enumerate(zip(is_now, was, strict=False)):
+        if now != before:
+            yield invalid(where[index], now, IMMUTABLE)
+
+
+def _check_node(new: Fields, old: Fields) -> Iterator[FieldError]:
+    is_now, was = _spec(new), _spec(old)
+    ranges, ranges_before = (list(spec.get("podCIDRs") or ()) for spec in (is_now, was))
+    if ranges_before and ranges != ranges_before:
+        yield forbidden(_SPEC / "podCIDRs", 'node updates may not change podCIDR except from "" to valid')
+    if was.get("providerID") and is_now.get("providerID") != was["providerID"]:
+        yield forbidden(_SPEC / "providerID", 'node updates may not change providerID except from "" to valid')
+
+
+def _check_storage_node(new: Fields, old: Fields) -> Iterator[FieldError]:
+    """A driver that is listed stays as it is, but for the number of volumes that it can attach."""
+    before = {each.get("name"): each for each in _spec(old).get("drivers") or ()}
+    for driver in _spec(new).get("drivers") or ():
+        was = before.get(driver.get("name"))
+        if was is not None and [name for name in _changed(driver, was) if name != "allocatable"]:
+            yield invalid(_SPEC / "drivers", driver, IMMUTABLE)
+
+
+def _check_quota(new: Fields, old: Fields) -> Iterator[FieldError]:
+    scopes = _spec(new).get("scopes") or []
+    if set(scopes) != set(_spec(old).get("scopes") or ()):
+        yield invalid(_SPEC / "scopes", scopes or None, IMMUTABLE)
+
+
+_SPECIAL: Mapping[str, CheckUpdate] = {
+    "PersistentVolume": _check_volume,
+    "PersistentVolumeClaim": _check_volume_claim,
+    "StatefulSet": _check_stateful_set,
+    "ServiceCIDR": _check_service_range,
+    "Node": _check_node,
+    "CSINode": _check_storage_node,
+    "ResourceQuota": _check_quota,
+}
