@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -117,6 +118,67 @@ async def test_a_service_needs_a_port_that_it_has_and_an_endpoint(tmp_path: Path
         )  # fmt: skip
         assert (await cluster.message(f"{SERVICE}/web:http/proxy/"))[1].endswith("address not allowed")
         assert (await cluster.message(f"{SERVICE}/none/proxy/"))[0] == 404
+
+
+def lead(monkeypatch: pytest.MonkeyPatch, host: str, port: int, *, to: int) -> None:
+    """Connections to an address of the pods' network end at a port of this machine."""
+    connect = asyncio.open_connection
+
+    async def connected(*address: Any, **options: Any) -> Any:
+        return (
+            await connect("127.0.0.1", to, **options) if address == (host, port) else await connect(*address, **options)
+        )
+
+    monkeypatch.setattr(asyncio, "open_connection", connected)
+
+
+async def create_service(cluster: Cluster, slices: dict[str, dict[str, Any]]) -> None:
+    """A service `web` with the ports http and other, and its endpoint slices."""
+    about = {"name": "web", "namespace": POD.namespace}
+    spec = {"ports": [{"name": "http", "port": 80, "targetPort": 8080}, {"name": "other", "port": 81}]}
+    await cluster.client.create({"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec})
+    for name, parts in slices.items():
+        labels = {"kubernetes.io/service-name": "web"}
+        about = {"name": name, "namespace": POD.namespace, "labels": labels}
+        kind = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4"}
+        await cluster.client.create({**kind, "metadata": about, **parts})
+
+
+@on_loop
+async def test_a_service_is_asked_at_a_ready_endpoint_of_its_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    http, other = {"name": "http", "port": 8080}, {"name": "other", "port": 9090}
+    not_ready = {"addresses": ["10.7.0.4"], "conditions": {"ready": False}}
+    slices = {
+        "web-1": {"endpoints": [{"addresses": ["10.7.0.9"]}], "ports": [other]},
+        "web-2": {"endpoints": [not_ready, {"addresses": ["10.7.0.5"]}], "ports": [other, http]},
+    }
+    async with a_cluster(tmp_path) as cluster, a_web_server() as port:
+        lead(monkeypatch, "10.7.0.5", 8080, to=port)
+        await create_service(cluster, slices)
+        for name in ("web:http", "web:80", "http:web:http"):
+            async with cluster.session() as session:
+                path, headers = f"{SERVICE}/{name}/proxy/api/v1/items?limit=2", {"impersonate-user": "nobody"}
+                async with session.post(path, data=b"hello") as response:
+                    assert (response.status, response.headers["x-own"]) == (418, "yes"), name
+                    told: dict[str, Any] = await response.json()
+                async with session.post(path, data=b"hello", headers=headers) as response:
+                    assert response.status == 403  # the right is asked of who is impersonated
+            assert (told["method"], told["path"], told["body"]) == ("POST", "/api/v1/items?limit=2", "hello")
+            assert {"authorization", "cookie", "impersonate-user"} & set(told["headers"]) == set()
+
+
+@on_loop
+async def test_a_backend_that_is_gone_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slices = {"web-1": {"endpoints": [{"addresses": ["10.7.0.5"]}], "ports": [{"name": "http", "port": 8080}]}}
+    async with a_cluster(tmp_path) as cluster:
+        async with a_web_server() as port:
+            lead(monkeypatch, "10.7.0.5", 8080, to=port)
+            await create_service(cluster, slices)
+            assert (await cluster.get(f"{SERVICE}/web:http/proxy/"))[0] == 418
+        code, words = await cluster.message(f"{SERVICE}/web:http/proxy/")
+        assert (code, words.partition(":")[0]) == (503, "error trying to reach service")
 
 
 @pytest.mark.parametrize(
