@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
+import msgspec
+
+from drakit.api.codec.specs import SHARED_SIZE, SPECS
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, required
 from drakit.base.quantity import Quantity
@@ -126,6 +130,21 @@ def _check_file(item: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
 
 
 def _check_projected(source: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
+    text = SPECS.json_if_any(source)
+    if not text or len(text) > SHARED_SIZE or not _is_good_projection(text):
+        yield from _check_parts(source, path)
+
+
+@lru_cache(maxsize=512)
+def _is_good_projection(source: bytes) -> bool:
+    """Whether it has no errors. Every pod has the volume with its token: equal but for its name, and judged once.
+
+    Looking one up takes 3 µs, judging it 25.
+    """
+    return next(_check_parts(msgspec.json.decode(source), Path()), None) is None
+
+
+def _check_parts(source: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
     yield from _check_mode(source.get("defaultMode"), path / "defaultMode")
     taken: set[str] = set()
     for index, part in enumerate(source.get("sources") or ()):
