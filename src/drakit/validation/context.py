@@ -21,11 +21,13 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """`empty_lists` are the paths at which the client sent `[]`, see the function of that name.
 
     `admin_namespace` says whether the namespace is labelled for admin access; None leaves that rule to somebody else.
+    `version` is the one in which the client speaks of the object.
     """
 
     gates: FeatureGates = _DEFAULTS
     empty_lists: frozenset[str] = _NONE
     admin_namespace: bool | None = None
+    version: str = ""
 
 
 EVERYTHING_ON = Context(gates=FeatureGates.all_on())

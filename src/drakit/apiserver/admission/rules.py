@@ -86,6 +86,7 @@ class ObjectRules:
             gates=self._gates,
             empty_lists=_empty_lists(change),
             admin_namespace=await self._is_admin_namespace(change),
+            version=change.version,
         )
         if change.size >= LARGE and self._worker is not None:
             return await self._worker.call(partial(_validate, change, new, context))

@@ -29,6 +29,7 @@ from drakit.base.fields import FieldError, Path, forbidden, invalid, not_support
 from drakit.base.quantity import Quantity
 from drakit.validation.cluster.apps import check_daemon_set, check_deployment, check_selector_update
 from drakit.validation.cluster.batch import check_cron_job, check_job, check_job_update
+from drakit.validation.cluster.events import check_event, check_event_update
 from drakit.validation.cluster.limits import (
     check_budget,
     check_limit_range,
@@ -64,8 +65,10 @@ NAME_RULES: Mapping[str, NameRule] = {
 """How objects of a kind are named, where that is not a DNS subdomain."""
 
 
-def check_object(kind: Kind, obj: Partial[Any], _ctx: Context) -> Iterator[FieldError]:
+def check_object(kind: Kind, obj: Partial[Any], ctx: Context) -> Iterator[FieldError]:
     meta: ObjectMeta = obj.view.metadata
+    if kind.kind == "Event":
+        yield from check_event(obj, new=_is_of_events(ctx))
     rule = NAME_RULES.get(kind.kind, names.check_dns_subdomain)
     yield from check_metadata(meta, namespaced=kind.namespaced, name_rule=rule)
     content = _CONTENT.get(kind.kind)
@@ -73,7 +76,11 @@ def check_object(kind: Kind, obj: Partial[Any], _ctx: Context) -> Iterator[Field
         yield from content(obj)
 
 
-def check_object_update(new: Partial[Any], old: Partial[Any], _ctx: Context) -> Iterator[FieldError]:
+def check_object_update(new: Partial[Any], old: Partial[Any], ctx: Context) -> Iterator[FieldError]:
+    if new.document.get("kind") == "Event":
+        yield from check_event(new, new=False)
+        if _is_of_events(ctx):
+            yield from check_event_update(new, old)
     yield from check_metadata_update(new.view.metadata, old.view.metadata)
     content = _CONTENT.get(str(new.document.get("kind")))
     if content is not None:
@@ -91,6 +98,11 @@ def check_object_update(new: Partial[Any], old: Partial[Any], _ctx: Context) -> 
     if new.document.get("kind") == "PriorityClass" and _value(new) != _value(old):
         yield forbidden(Path("value"), "may not be changed in an update.")
     yield from check_fields_that_stay(new, old)
+
+
+def _is_of_events(ctx: Context) -> bool:
+    """Whether an event comes by the group that has only events. It is a version of the core kind here."""
+    return ctx.version.startswith("events")
 
 
 def check_object_status_update(new: Partial[Any], old: Partial[Any], _ctx: Context) -> Iterator[FieldError]:
