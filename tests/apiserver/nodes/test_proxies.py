@@ -139,9 +139,9 @@ async def create_service(cluster: Cluster, slices: dict[str, dict[str, Any]]) ->
     await cluster.client.create({"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec})
     for name, parts in slices.items():
         labels = {"kubernetes.io/service-name": "web"}
-        about = {"name": name, "namespace": POD.namespace, "labels": labels}
+        own = {"name": name, "namespace": POD.namespace, "labels": labels}
         kind = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4"}
-        await cluster.client.create({**kind, "metadata": about, **parts})
+        await cluster.client.create({**kind, "metadata": own, **parts})
 
 
 @on_loop

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -28,6 +28,7 @@ _NUMBERS = (
     "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
     "backoffLimitPerIndex", "maxFailedIndexes",
 )  # fmt: skip
+_PLACEMENT = ("affinity", "nodeSelector", "schedulingGates", "tolerations")
 
 
 def check_job(obj: Partial[Job]) -> Iterator[FieldError]:
@@ -43,11 +44,22 @@ def check_job_update(new: Partial[Job], old: Partial[Job]) -> Iterator[FieldErro
     if spec.get("selector") != before.get("selector"):
         yield invalid(_SPEC / "selector", spec.get("selector"), IMMUTABLE)
     begun = before.get("suspend") is not True or (old.document.get("status") or {}).get("startTime")
-    if begun and spec.get("template") != before.get("template"):
-        yield invalid(_SPEC / "template", spec.get("template"), IMMUTABLE)
+    template, template_before = spec.get("template") or {}, before.get("template") or {}
+    if begun and template != template_before:
+        yield invalid(_SPEC / "template", template, IMMUTABLE)
+    elif not begun and _fixed_parts(template) != _fixed_parts(template_before):
+        yield invalid(_SPEC / "template" / "spec", template.get("spec"), IMMUTABLE)
     for name in _FIXED:
         if spec.get(name) != before.get(name):
             yield invalid(_SPEC / name, spec.get(name), IMMUTABLE)
+
+
+def _fixed_parts(template: Mapping[str, Any]) -> dict[str, Any]:
+    """What stays of a template although its job has not begun: all but what says where its pods go."""
+    spec = {name: each for name, each in (template.get("spec") or {}).items() if name not in _PLACEMENT}
+    containers = [{**each, "resources": None} for each in spec.get("containers") or ()]
+    initial = [{**each, "resources": None} for each in spec.get("initContainers") or ()]
+    return {**spec, "containers": containers, "initContainers": initial}
 
 
 def check_cron_job(obj: Partial[CronJob]) -> Iterator[FieldError]:

@@ -26,11 +26,11 @@ _STAYS = (
 )  # fmt: skip
 
 
-def check_event(obj: Partial[Any], *, new: bool) -> Iterator[FieldError]:
-    """`new`: it came by events.k8s.io."""
+def check_event(obj: Partial[Any], *, new: bool, creates: bool = True) -> Iterator[FieldError]:
+    """`new`: it came by events.k8s.io. What an update leaves as it was is not judged again."""
     event = obj.document
     yield from _check_any(event, obj.view.metadata.namespace, "reportingController" if new else "reportingComponent")
-    if new:
+    if new and creates:
         yield from _check_series(event.get("series"))
         yield from check_present(event.get("eventTime"), Path("eventTime"))
         if event.get("type") not in ("Normal", "Warning"):

@@ -12,8 +12,10 @@ from drakit.api.objects.runtime import RuntimeClass
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from drakit.base.quantity import Quantity
-from drakit.validation.fields.documentrules import check_selector_labels
-from drakit.validation.fields.metadata import IMMUTABLE
+from drakit.validation.fields.documentrules import check_once, check_selector_labels
+from drakit.validation.fields.gonames import as_go
+from drakit.validation.fields.metadata import IMMUTABLE, check_labels
+from drakit.validation.pods.spec import check_toleration
 
 _SPEC = Path("spec")
 _PERCENT = re.compile(r"[0-9]+%")
@@ -96,6 +98,13 @@ def check_runtime_class(obj: Partial[RuntimeClass]) -> Iterator[FieldError]:
         yield required(Path("handler"))
     for message in names.check_dns_label(handler) if handler else ():
         yield invalid(Path("handler"), handler, message)
+    scheduling, where = obj.view.scheduling, Path("scheduling")
+    if scheduling is not None:
+        yield from check_labels(scheduling.node_selector, where / "nodeSelector")
+        for index, toleration in enumerate(scheduling.tolerations):
+            yield from check_toleration(toleration, (where / "tolerations")[index])
+        shown = [as_go(each) for each in scheduling.tolerations]
+        yield from check_once(((where / "tolerations")[at], each) for at, each in enumerate(shown))
 
 
 def check_runtime_class_update(new: Partial[RuntimeClass], old: Partial[RuntimeClass]) -> Iterator[FieldError]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from drakit.api import Partial
 from drakit.api.objects.plain import Plain
+from drakit.base import names
 from drakit.base.fields import FieldError, Path, invalid, required
 from drakit.validation.cluster import network, services, storage
 from drakit.validation.cluster.autoscalers import check_autoscaler
@@ -18,6 +19,7 @@ from drakit.validation.cluster.templates import (
     check_revision,
     check_stateful_set,
 )
+from drakit.validation.fields.documentrules import check_name, check_present
 
 Check = Callable[[Partial[Any]], Iterator[FieldError]]
 _SPEC = Path("spec")
@@ -39,6 +41,11 @@ def _check_address(obj: Partial[Any]) -> Iterator[FieldError]:
     parent = _spec(obj).get("parentRef")
     if parent is None:
         yield required(_SPEC / "parentRef")
+        return
+    if parent.get("group"):
+        yield from check_name(parent["group"], names.check_dns_subdomain, _SPEC / "parentRef" / "group")
+    for field in ("resource", "name"):
+        yield from check_present(parent.get(field), _SPEC / "parentRef" / field)
 
 
 def _check_api_service(obj: Partial[Any]) -> Iterator[FieldError]:

@@ -25,7 +25,13 @@ def check_node(obj: Partial[Any]) -> Iterator[FieldError]:
         for resource, amount in (status.get(name) or {}).items():
             if Quantity.parse(amount).sign < 0:
                 yield invalid(Path("status") / name / resource, amount, NOT_NEGATIVE)
-    yield from _check_ranges(spec.get("podCIDRs") or (), Path("spec") / "podCIDRs")
+    yield from _check_ranges(pod_ranges(spec), Path("spec") / "podCIDRs")
+
+
+def pod_ranges(spec: Mapping[str, Any]) -> list[str]:
+    """The ranges of a node's pods. The first has a field of its own, which is the one that counts."""
+    ranges = list(spec.get("podCIDRs") or ())
+    return [spec["podCIDR"], *ranges[1:]] if spec.get("podCIDR") else ranges
 
 
 def _check_taints(taints: Sequence[Mapping[str, Any]], path: Path) -> Iterator[FieldError]:

@@ -38,7 +38,9 @@ from drakit.validation.cluster.limits import (
 )
 from drakit.validation.cluster.neighbours import NEIGHBOUR_CHECKS
 from drakit.validation.cluster.podselectors import check_pod_selector
+from drakit.validation.cluster.quotas import check_scopes
 from drakit.validation.cluster.rbac import check_binding, check_binding_update, check_role
+from drakit.validation.cluster.secrets import check_secret_type
 from drakit.validation.cluster.updates import check_fields_that_stay
 from drakit.validation.context import Context
 from drakit.validation.fields.metadata import NameRule, check_labels, check_metadata, check_metadata_update
@@ -61,8 +63,14 @@ NAME_RULES: Mapping[str, NameRule] = {
     "ClusterRole": names.check_path_segment,
     "RoleBinding": names.check_path_segment,
     "ClusterRoleBinding": names.check_path_segment,
+    "CertificateSigningRequest": names.check_path_segment,
+    "PodDisruptionBudget": names.check_path_segment,
 }
 """How objects of a kind are named, where that is not a DNS subdomain."""
+
+
+_STAYS_FIRST = frozenset({"Secret", "IngressClass", "VolumeAttributesClass"})
+"""Kinds of which an update is told first what it may not change."""
 
 
 def check_object(kind: Kind, obj: Partial[Any], ctx: Context) -> Iterator[FieldError]:
@@ -78,11 +86,14 @@ def check_object(kind: Kind, obj: Partial[Any], ctx: Context) -> Iterator[FieldE
 
 def check_object_update(new: Partial[Any], old: Partial[Any], ctx: Context) -> Iterator[FieldError]:
     if new.document.get("kind") == "Event":
-        yield from check_event(new, new=False)
+        yield from check_event(new, new=_is_of_events(ctx), creates=False)
         if _is_of_events(ctx):
             yield from check_event_update(new, old)
     yield from check_metadata_update(new.view.metadata, old.view.metadata)
-    content = _CONTENT.get(str(new.document.get("kind")))
+    kind = str(new.document.get("kind"))
+    if kind in _STAYS_FIRST:
+        yield from check_fields_that_stay(new, old)
+    content = None if kind == "PriorityClass" else _CONTENT.get(kind)
     if content is not None:
         yield from content(new)
     if isinstance(new.view, ConfigMap | Secret):
@@ -97,7 +108,8 @@ def check_object_update(new: Partial[Any], old: Partial[Any], ctx: Context) -> I
         yield from check_binding_update(new.view, old.view)
     if new.document.get("kind") == "PriorityClass" and _value(new) != _value(old):
         yield forbidden(Path("value"), "may not be changed in an update.")
-    yield from check_fields_that_stay(new, old)
+    if kind not in _STAYS_FIRST:
+        yield from check_fields_that_stay(new, old)
 
 
 def _is_of_events(ctx: Context) -> bool:
@@ -114,6 +126,12 @@ def check_object_status_update(new: Partial[Any], old: Partial[Any], _ctx: Conte
 
 def _check_quota(obj: Partial[ResourceQuota]) -> Iterator[FieldError]:
     yield from _check_amounts(obj.view.spec.hard, _SPEC / "hard")
+    yield from check_scopes(obj.document.get("spec") or {})
+
+
+def _check_secret(obj: Partial[Secret]) -> Iterator[FieldError]:
+    yield from _check_data(obj)
+    yield from check_secret_type(obj)
 
 
 def _check_priority(obj: Partial[Any]) -> Iterator[FieldError]:
@@ -212,7 +230,7 @@ def _check_binding(obj: Partial[Any]) -> Iterator[FieldError]:
 _CONTENT: Mapping[str, Callable[[Partial[Any]], Iterator[FieldError]]] = {
     "ResourceQuota": _check_quota,
     "ConfigMap": _check_data,
-    "Secret": _check_data,
+    "Secret": _check_secret,
     "ReplicaSet": _check_replica_set,
     "Deployment": check_deployment,
     "DaemonSet": check_daemon_set,

@@ -142,13 +142,17 @@ def _check_affinity(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 def check_endpoints(obj: Partial[Any]) -> Iterator[FieldError]:
     for index, subset in enumerate(obj.document.get("subsets") or ()):
-        where = Path("subsets")[index]
+        where, ports = Path("subsets")[index], subset.get("ports") or ()
+        if not subset.get("addresses") and not subset.get("notReadyAddresses"):
+            yield required(where, "must specify `addresses` or `notReadyAddresses`")
         for part in ("addresses", "notReadyAddresses"):
             for at, address in enumerate(subset.get(part) or ()):
                 yield from _check_endpoint_address(address, (where / part)[at])
-        for at, port in enumerate(subset.get("ports") or ()):
+        for at, port in enumerate(ports):
             place = (where / "ports")[at]
-            if port.get("name"):
+            if not port.get("name") and len(ports) > 1:
+                yield required(place / "name")
+            elif port.get("name"):
                 yield from check_name(port["name"], names.check_dns_label, place / "name")
             yield from check_port(port.get("port"), place / "port")
             yield from check_protocol(port.get("protocol") or "TCP", place / "protocol")
@@ -157,7 +161,8 @@ def check_endpoints(obj: Partial[Any]) -> Iterator[FieldError]:
 
 
 def _check_endpoint_address(address: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
-    yield from check_address(address.get("ip"), path / "ip")
+    for error in check_address(address.get("ip"), path / "ip"):
+        yield from (error, invalid(path / "ip", address.get("ip") or "", "must be a valid IP address"))
     if address.get("hostname"):
         yield from check_name(address["hostname"], names.check_dns_label, path / "hostname")
     if address.get("nodeName") is not None:
@@ -177,6 +182,8 @@ def check_endpoint_slice(obj: Partial[Any]) -> Iterator[FieldError]:
             yield from check_name(port["name"], names.check_dns_label, where / "name")
         if port.get("protocol") is not None:
             yield from check_protocol(port["protocol"], where / "protocol")
+        if port.get("appProtocol") is not None:
+            yield from check_name(port["appProtocol"], names.check_label_key, where / "appProtocol")
     yield from check_once((Path("ports")[at] / "name", port.get("name") or "") for at, port in enumerate(ports))
     for index, endpoint in enumerate(obj.document.get("endpoints") or ()):
         yield from _check_slice_endpoint(endpoint, Path("endpoints")[index], numeric=kind in ("IPv4", "IPv6"))
@@ -190,8 +197,10 @@ def _check_slice_endpoint(endpoint: Mapping[str, Any], path: Path, *, numeric: b
         yield from check_address(address, (path / "addresses")[index])
     if endpoint.get("nodeName") is not None:
         yield from check_name(endpoint["nodeName"], names.check_dns_subdomain, path / "nodeName")
-    zones = (endpoint.get("hints") or {}).get("forZones") or ()
-    where = path / "hints" / "forZones"
-    for index, zone in enumerate(zones):
-        yield from check_name(zone.get("name"), names.check_label_value, where[index] / "name")
-    yield from check_once((where[at] / "name", zone.get("name")) for at, zone in enumerate(zones))
+    if endpoint.get("hostname") is not None:
+        yield from check_name(endpoint["hostname"], names.check_dns_label, path / "hostname")
+    for field, rule in (("forZones", names.check_label_value), ("forNodes", names.check_dns_subdomain)):
+        hints, where = (endpoint.get("hints") or {}).get(field) or (), path / "hints" / field
+        for index, hint in enumerate(hints):
+            yield from check_name(hint.get("name"), rule, where[index] / "name")
+        yield from check_once((where[at] / "name", hint.get("name")) for at, hint in enumerate(hints))

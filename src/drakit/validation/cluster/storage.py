@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from posixpath import normpath
 from typing import Any
 
@@ -94,11 +94,25 @@ def check_storage_class(obj: Partial[Any]) -> Iterator[FieldError]:
     yield from _check_provisioner(obj.document.get("provisioner"), Path("provisioner"))
     modes = ("Immediate", "WaitForFirstConsumer")
     for name, words in (("reclaimPolicy", ("Delete", "Retain")), ("volumeBindingMode", modes)):
-        yield from check_words(obj.document.get(name), words, Path(name))
-    for index, term in enumerate(obj.document.get("allowedTopologies") or ()):
-        where = Path("allowedTopologies")[index] / "matchLabelExpressions"
-        for at, each in enumerate(term.get("matchLabelExpressions") or ()):
+        if obj.document.get(name) or name == "volumeBindingMode":
+            yield from check_words(obj.document.get(name), words, Path(name))
+    yield from _check_topologies(obj.document.get("allowedTopologies") or ())
+
+
+def _check_topologies(terms: Sequence[Mapping[str, Any]]) -> Iterator[FieldError]:
+    seen: list[Any] = [[]]
+    for index, term in enumerate(terms):
+        where, parts = (
+            Path("allowedTopologies")[index] / "matchLabelExpressions",
+            term.get("matchLabelExpressions") or [],
+        )
+        for at, each in enumerate(parts):
             yield from _check_topology(each, where[at])
+        yield from check_once((where[at] / "key", each.get("key")) for at, each in enumerate(parts))
+        # One that says nothing counts as one that was said before.
+        if parts in seen:
+            yield duplicate(where, "")
+        seen.append(parts)
 
 
 def _check_topology(expression: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
@@ -162,6 +176,11 @@ def check_csi_driver(obj: Partial[Any]) -> Iterator[FieldError]:
         seconds = request.get("expirationSeconds")
         if seconds is not None and seconds < _SHORTEST_TOKEN:
             yield invalid(where / "expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
+    policies = ("File", "None", "ReadWriteOnceWithFSType")
+    if spec.get("fsGroupPolicy") is not None:
+        yield from check_words(spec["fsGroupPolicy"], policies, _SPEC / "fsGroupPolicy")
+    for mode in spec.get("volumeLifecycleModes") or ():
+        yield from check_words(mode, ("Persistent", "Ephemeral"), _SPEC / "volumeLifecycleModes")
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")
     if period is not None and period < _SHORTEST_UPDATE:
         at = _SPEC / "nodeAllocatableUpdatePeriodSeconds"

@@ -10,8 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from drakit.api import Partial
+from drakit.api.objects.plain import from_plain
 from drakit.base.fields import FieldError, Path, forbidden, invalid
+from drakit.base.nodeselectors import NodeSelector
 from drakit.base.quantity import Quantity
+from drakit.validation.cluster.nodes import pod_ranges
+from drakit.validation.fields.gonames import as_go
 from drakit.validation.fields.metadata import IMMUTABLE
 
 Fields = Mapping[str, Any]
@@ -30,6 +34,7 @@ _STAY: Mapping[str, Sequence[_Field]] = {
     "Secret": [_Field("type")],
     "ControllerRevision": [_Field("data")],
     "PriorityClass": [_Field("preemptionPolicy")],
+    "StorageClass": [_Field("parameters"), _Field("provisioner"), _Field("reclaimPolicy"), _Field("volumeBindingMode")],
     "EndpointSlice": [_Field("addressType")],
     "VolumeAttachment": [_Field("spec")],
     "CSIDriver": [_Field("spec.attachRequired", "spec.attachedRequired"), _Field("spec.volumeLifecycleModes")],
@@ -40,7 +45,6 @@ _STAY: Mapping[str, Sequence[_Field]] = {
     "PersistentVolumeClaim": [_Field("spec.volumeMode", "volumeMode")],
 }
 _FORBIDDEN: Mapping[str, Sequence[str]] = {
-    "StorageClass": ("parameters", "provisioner", "reclaimPolicy"),
     "VolumeAttributesClass": ("driverName", "parameters"),
 }
 _SET_CHANGEABLE = (
@@ -64,10 +68,23 @@ def check_fields_that_stay(new: Partial[Any], old: Partial[Any]) -> Iterator[Fie
     for path, shown in _STAY.get(kind, ()):
         now, before = _at(new.document, path), _at(old.document, path)
         if _full(now) != _full(before):
-            yield invalid(Path(shown or path), now, IMMUTABLE)
+            yield invalid(Path(shown or path), _shown(kind, now, before), IMMUTABLE)
     for name in _FORBIDDEN.get(kind, ()):
         if _full(new.document.get(name)) != _full(old.document.get(name)):
             yield forbidden(Path(name), f"updates to {name} are forbidden.")
+
+
+def _shown(kind: str, now: Any, before: Any) -> Any:
+    """The value with the names that the server's own types have."""
+    if kind == "VolumeAttachment":
+        source = (now or {}).get("source") or {}
+        inner = {"PersistentVolumeName": source.get("persistentVolumeName"), "InlineVolumeSpec": None}
+        return {"Attacher": now.get("attacher", ""), "Source": inner, "NodeName": now.get("nodeName", "")}
+    if kind == "IPAddress" and now is not None:
+        return {name.capitalize(): now.get(name, "") for name in ("group", "resource", "namespace", "name")}
+    if kind == "CSIStorageCapacity" and isinstance(now, Mapping):
+        return {name: now[name] for name in ("matchLabels", "matchExpressions") if now.get(name)}
+    return "" if now is None and isinstance(before, str) else now
 
 
 def _at(document: Fields, path: str) -> Any:
@@ -100,8 +117,20 @@ def _check_volume(new: Fields, old: Fields) -> Iterator[FieldError]:
     if changed := _changed(*sources):
         detail = f"spec.persistentvolumesource is immutable after creation\nchanged: {', '.join(changed)}\n"
         yield forbidden(_SPEC / "persistentvolumesource", detail)
+    affinity, before = is_now.get("nodeAffinity"), was.get("nodeAffinity")
+    if before is not None and _full(affinity) != _full(before):
+        yield invalid(
+            Path("nodeAffinity"), _spelled_affinity(affinity), f"{IMMUTABLE}, except for updating from beta label to GA"
+        )
     if is_now.get("volumeAttributesClassName") is None and was.get("volumeAttributesClassName") is not None:
         yield forbidden(_SPEC / "volumeAttributesClassName", "update from non-nil value to nil is forbidden")
+
+
+def _spelled_affinity(affinity: Fields | None) -> Any:
+    if affinity is None:
+        return None
+    wanted = affinity.get("required")
+    return {"Required": None if wanted is None else as_go(from_plain(NodeSelector, wanted))}
 
 
 def _with_secret(new: dict[str, Any], old: Fields) -> bool:
@@ -114,7 +143,7 @@ def _with_secret(new: dict[str, Any], old: Fields) -> bool:
 
 def _check_volume_claim(new: Fields, old: Fields) -> Iterator[FieldError]:
     """The spec stays, but for the volume that a claim gets once, and the size and class of one that has its volume."""
-    is_now, was = _spec(new), _spec(old)
+    is_now, was = _with_sources(_spec(new)), _with_sources(_spec(old))
     if not was.get("volumeName"):
         was["volumeName"] = is_now.get("volumeName")
     if was.get("storageClassName") is None and is_now.get("storageClassName") is not None:
@@ -136,6 +165,12 @@ def _check_volume_claim(new: Fields, old: Fields) -> Iterator[FieldError]:
         where = _SPEC / "resources" / "requests" / "storage"
         yield forbidden(where, "field can not be less than status.capacity")
     yield from _check_applied_class(old, _spec(new).get("volumeAttributesClassName"), _spec(old))
+
+
+def _with_sources(spec: dict[str, Any]) -> dict[str, Any]:
+    """What data a claim begins with has two fields; one stands for the other."""
+    source = spec.get("dataSourceRef") or spec.get("dataSource")
+    return spec if source is None else {**spec, "dataSource": source, "dataSourceRef": source}
 
 
 def _check_applied_class(old: Fields, name: str | None, was: Fields) -> Iterator[FieldError]:
@@ -179,7 +214,7 @@ def _check_service_range(new: Fields, old: Fields) -> Iterator[FieldError]:
 
 def _check_node(new: Fields, old: Fields) -> Iterator[FieldError]:
     is_now, was = _spec(new), _spec(old)
-    ranges, ranges_before = (list(spec.get("podCIDRs") or ()) for spec in (is_now, was))
+    ranges, ranges_before = pod_ranges(is_now), pod_ranges(was)
     if ranges_before and ranges != ranges_before:
         yield forbidden(_SPEC / "podCIDRs", 'node updates may not change podCIDR except from "" to valid')
     if was.get("providerID") and is_now.get("providerID") != was["providerID"]:
@@ -192,7 +227,9 @@ def _check_storage_node(new: Fields, old: Fields) -> Iterator[FieldError]:
     for driver in _spec(new).get("drivers") or ():
         was = before.get(driver.get("name"))
         if was is not None and [name for name in _changed(driver, was) if name != "allocatable"]:
-            yield invalid(_SPEC / "drivers", driver, IMMUTABLE)
+            spelled = {"Name": driver.get("name"), "NodeID": driver.get("nodeID") or ""}
+            keys = {"TopologyKeys": driver.get("topologyKeys") or None, "Allocatable": None}
+            yield invalid(_SPEC / "drivers", {**spelled, **keys}, IMMUTABLE)
 
 
 def _check_quota(new: Fields, old: Fields) -> Iterator[FieldError]:

@@ -19,7 +19,9 @@ def check_pod_details(spec: Mapping[str, Any], path: Path, *, pod: str = "") -> 
     """`pod` is the name of the pod, empty for a template."""
     volumes: set[str] = set()
     yield from check_volumes(spec.get("volumes") or (), path / "volumes", pod, volumes)
-    grace = spec.get("terminationGracePeriodSeconds") or 0
+    # One below zero stands for the shortest.
+    grace = max(spec.get("terminationGracePeriodSeconds") or 0, -1) or 0
+    grace = 1 if grace < 0 else grace
     for field in ("containers", "initContainers"):
         containers, initial = spec.get(field) or (), field == "initContainers"
         yield from check_details(containers, path / field, volumes, grace, initial=initial)

@@ -87,7 +87,7 @@ def _check_apparmor(profile: Mapping[str, Any] | None, path: Path) -> Iterator[F
         yield required(path / "type", "type is required when appArmorProfile is set")
     elif kind not in _PROFILES:
         yield not_supported(path / "type", kind, _PROFILES)
-    elif kind == "Localhost" and name is None:
+    elif kind == "Localhost" and not name:
         yield required(path / "localhostProfile", "must be set when AppArmor type is Localhost")
     elif kind != "Localhost" and name is not None:
         detail = "can only be set when AppArmor type is Localhost"

@@ -14,6 +14,7 @@ from drakit.api import Partial, Pod, PodResourceClaim, PodSpec, ResourceRequirem
 from drakit.api.codec.specs import SHARED_SIZE, SPECS
 from drakit.api.objects.plain import from_json
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from drakit.base.nodeselectors import NodeSelectorTerm
 from drakit.base.taints import EQUAL, EXISTS, NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
 from drakit.validation.context import Context
 from drakit.validation.fields.gonames import as_go
@@ -29,6 +30,7 @@ EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 _LARGEST = 2**31 - 1
 _SPEC = Path("spec")
+_TERMS = Path("spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms")
 _NO_RESOURCES = ResourceRequirements()
 _UPDATABLE = ",".join(
     (
@@ -62,6 +64,8 @@ def check_pod_update(new: Partial[Pod], old: Partial[Pod], _ctx: Context) -> Ite
     yield from _check_deadline(new.view.spec, old.view.spec, _SPEC / "activeDeadlineSeconds")
     yield from _check_added_tolerations(new.view.spec.tolerations, old.view.spec.tolerations)
     yield from _check_removed_gates(new.view.spec, old.view.spec)
+    if old.view.spec.scheduling_gates:
+        yield from _check_narrowed(new, old)
     if changed := _changed_fields(new, old):
         detail = f"pod updates may not change fields other than {_UPDATABLE}\nchanged: {', '.join(changed)}\n"
         yield forbidden(_SPEC, detail)
@@ -145,7 +149,7 @@ def _check_placement(spec: PodSpec, path: Path) -> Iterator[FieldError]:
         detail = f"must be between 1 and {_LARGEST}, inclusive"
         yield invalid(path / "activeDeadlineSeconds", spec.active_deadline_seconds, detail)
     for index, toleration in enumerate(spec.tolerations):
-        yield from _check_toleration(toleration, (path / "tolerations")[index])
+        yield from check_toleration(toleration, (path / "tolerations")[index])
     yield from _check_affinity(spec, path / "affinity" / "nodeAffinity")
     yield from _check_gates(spec, path / "schedulingGates")
     if spec.scheduling_group is not None:
@@ -159,7 +163,7 @@ def _check_group(name: str | None, path: Path) -> Iterator[FieldError]:
         yield from check_subdomain(name, path)
 
 
-def _check_toleration(toleration: Toleration, path: Path) -> Iterator[FieldError]:
+def check_toleration(toleration: Toleration, path: Path) -> Iterator[FieldError]:
     if toleration.key:
         yield from check_label_key(toleration.key, path / "key")
     elif toleration.operator != EXISTS:
@@ -233,6 +237,38 @@ def _containers(pod: Partial[Pod], name: str) -> Sequence[Mapping[str, Any]]:
     return containers
 
 
+def _beside_nodes(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The affinity of a pod but for that to nodes."""
+    return {name: each for name, each in (spec.get("affinity") or {}).items() if name != "nodeAffinity" and each}
+
+
+def _check_narrowed(new: Partial[Pod], old: Partial[Pod]) -> Iterator[FieldError]:
+    """A pod that is not to be scheduled yet may be kept to fewer nodes, not sent to others."""
+    after, before = new.document.get("spec") or {}, old.document.get("spec") or {}
+    selector, selector_before = after.get("nodeSelector") or {}, before.get("nodeSelector") or {}
+    if any(selector.get(name) != value for name, value in selector_before.items()):
+        detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        yield invalid(_SPEC / "nodeSelector", after.get("nodeSelector"), detail)
+    where, terms, terms_before = _TERMS, _terms(new.view.spec), _terms(old.view.spec)
+    if terms_before and len(terms) != len(terms_before):
+        detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        yield invalid(where, as_go(terms) if terms else None, detail)
+        return
+    for index, (term, was) in enumerate(zip(terms, terms_before, strict=False)):
+        begins = (
+            term.match_expressions[: len(was.match_expressions)] == was.match_expressions
+            and term.match_fields[: len(was.match_fields)] == was.match_fields
+        )
+        if not begins:
+            yield invalid(where[index], as_go(term), "only additions are allowed (no mutations or deletions)")
+
+
+def _terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    wanted = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    return wanted.node_selector_terms if wanted is not None else ()
+
+
 def _changed_fields(new: Partial[Pod], old: Partial[Pod]) -> list[str]:
     """The fields of the spec that changed though they may not."""
     after, before = dict(new.document.get("spec") or {}), dict(old.document.get("spec") or {})
@@ -242,7 +278,8 @@ def _changed_fields(new: Partial[Pod], old: Partial[Pod]) -> list[str]:
     free = {"activeDeadlineSeconds", "schedulingGates", "tolerations"}
     if old.view.spec.scheduling_gates:
         # A pod that is not to be scheduled yet may be told where to go.
-        free |= {"nodeSelector", "affinity"}
+        free.add("nodeSelector")
+        after["affinity"], before["affinity"] = (_beside_nodes(spec) for spec in (after, before))
     grace = (before.get("terminationGracePeriodSeconds") or 0, after.get("terminationGracePeriodSeconds"))
     if grace[0] < 0 and grace[1] == 1:
         free.add("terminationGracePeriodSeconds")

@@ -115,7 +115,17 @@ def _check_spread(constraints: Sequence[Mapping[str, Any]], path: Path) -> Itera
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if constraint.get(name) is not None:
                 yield from check_words(constraint[name], ("Honor", "Ignore"), where / name)
+        yield from _check_label_keys(constraint, where / "matchLabelKeys")
         yield from check_selector_labels(constraint.get("labelSelector"), where / "labelSelector")
+
+
+def _check_label_keys(constraint: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
+    keys = constraint.get("matchLabelKeys") or ()
+    if keys and constraint.get("labelSelector") is None:
+        yield forbidden(path, "must not be specified when labelSelector is not set")
+        return
+    for index, key in enumerate(keys):
+        yield from check_name(key, names.check_label_key, path[index])
 
 
 def _check_domains(least: int | None, action: str, path: Path) -> Iterator[FieldError]:

@@ -12,7 +12,7 @@ from drakit.api.codec.specs import SHARED_SIZE, SPECS
 from drakit.base import names
 from drakit.base.fields import FieldError, Path, duplicate, forbidden, invalid, required
 from drakit.base.quantity import Quantity
-from drakit.validation.fields.documentrules import check_name
+from drakit.validation.fields.documentrules import check_label_values, check_name, check_words
 from drakit.validation.fields.volumeclaims import check_claim_spec
 from drakit.validation.fields.volumesources import (
     SOURCES,
@@ -188,6 +188,8 @@ def _check_ephemeral(source: Mapping[str, Any], path: Path) -> Iterator[FieldErr
     if template is None:
         yield required(path / "volumeClaimTemplate")
     else:
+        labels = (template.get("metadata") or {}).get("labels")
+        yield from check_label_values(labels, path / "volumeClaimTemplate" / "metadata" / "labels")
         yield from check_claim_spec(template.get("spec") or {}, path / "volumeClaimTemplate" / "spec")
 
 
@@ -200,8 +202,18 @@ def _check_csi(source: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
             yield from check_name(secret["name"], names.check_dns_subdomain, path / "nodePublishSecretRef" / "name")
 
 
-def _passes(_source: Mapping[str, Any], _path: Path) -> Iterator[FieldError]:
-    return iter(())
+def _check_image(source: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
+    yield from check_needed("reference")(source, path)
+    if source.get("pullPolicy"):
+        yield from check_words(source["pullPolicy"], ("Always", "IfNotPresent", "Never"), path / "pullPolicy")
+
+
+def _check_storageos(source: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
+    """As of a volume of its own, but that its secret is in the pod's namespace."""
+    secret = source.get("secretRef")
+    yield from SOURCES["storageos"]({name: each for name, each in source.items() if name != "secretRef"}, path)
+    if secret is not None:
+        yield from check_needed("name")(secret, path / "secretRef")
 
 
 _CHECKS: Mapping[str, SourceCheck] = {
@@ -229,12 +241,12 @@ _CHECKS: Mapping[str, SourceCheck] = {
     "photonPersistentDisk": SOURCES["photonPersistentDisk"],
     "portworxVolume": SOURCES["portworxVolume"],
     "azureDisk": SOURCES["azureDisk"],
-    "storageos": _passes,
+    "storageos": _check_storageos,
     "projected": _check_projected,
     "scaleIO": SOURCES["scaleIO"],
     "csi": _check_csi,
     "ephemeral": _check_ephemeral,
-    "image": _passes,
+    "image": _check_image,
 }
 
 """In the order in which Kubernetes looks for them."""
