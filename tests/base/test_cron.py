@@ -48,7 +48,7 @@ def test_a_day_that_never_comes_is_none() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("* * * *", "expected exactly 5 fields"),
+        ("* * * *", r"expected exactly 5 fields, found 4: \[\* \* \* \*\]"),
         ("60 * * * *", r"above maximum \(59\)"),
         ("* * 0 * *", r"below minimum \(1\)"),
         ("5-1 * * * *", "beyond end of range"),

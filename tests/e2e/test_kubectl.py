@@ -158,6 +158,15 @@ def test_explain_in_our_own_words(kubectl: Kubectl) -> None:
 
 
 @modern
+def test_explain_events_of_their_own_group(kubectl: Kubectl) -> None:
+    text = kubectl("explain", "events", "--api-version=events.k8s.io/v1")
+    assert "events.k8s.io" in text
+    assert "regarding" in text
+    # kubectl takes the core group's events first, and the rest of the name for a field: as with kube-apiserver.
+    assert 'field "io" does not exist' in kubectl.refused("explain", "events.events.k8s.io")
+
+
+@modern
 def test_explain_by_the_second_openapi(kubectl: Kubectl) -> None:
     assert "The container image." in kubectl("explain", "pod.spec.containers", "--output=plaintext-openapiv2")
 

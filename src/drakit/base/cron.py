@@ -81,7 +81,7 @@ def parse_schedule(text: str) -> Schedule:
     if text.startswith("@") and text not in _NAMES:
         raise CronError(f"unrecognized descriptor: {text}")
     if len(words) != len(_FIELDS):
-        raise CronError(f"expected exactly 5 fields, found {len(words)}: {words}")
+        raise CronError(f"expected exactly 5 fields, found {len(words)}: [{' '.join(words)}]")
     minutes, hours, days, months, week = (_field(word, *about) for word, about in zip(words, _FIELDS, strict=True))
     open_days = any(word.startswith(("*", "?")) for word in (words[2], words[4]))
     # Sunday is 0, and 7 as well.

@@ -16,18 +16,19 @@ _PIECE = 64 * 1024
 
 
 class NodeBody(OpenBody):
-    """`on_close` is called once, when it is no longer read."""
+    """`on_close` is called once, when it is no longer read. Without an answer the body is empty."""
 
-    def __init__(self, answer: NodeResponse) -> None:
+    def __init__(self, answer: NodeResponse | None) -> None:
         self._answer = answer
         self.on_close: Callable[[], None] | None = None
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        while piece := await self._answer.read():
+        while self._answer is not None and (piece := await self._answer.read()):
             yield piece
 
     async def close(self) -> None:
-        self._answer.close()
+        if self._answer is not None:
+            self._answer.close()
         if self.on_close is not None:
             told, self.on_close = self.on_close, None
             told()

@@ -64,6 +64,10 @@ class Connector:
             raise ApiError(status.invalid("PodLogOptions", "", call.name, problems))
         pod = await self._pod(call)
         container = chosen_container(pod, options.container)
+        if not (pod.get("spec") or {}).get("nodeName"):
+            # Nobody has written anything yet: that is an empty log, and no mistake of the client.
+            empty = NodeBody(None)
+            return Response(content=empty, content_type="text/plain"), empty
         path = f"/containerLogs/{call.namespace}/{call.name}/{container}"
         answer = await self._ask_for_log(await self._node_of(pod), path, options)
         if answer.code != 200:
