@@ -10,7 +10,8 @@ from drakit.api import Partial
 from drakit.api.objects.batch import CronJob, Job, JobSpec, PodFailurePolicyRule
 from drakit.base import names
 from drakit.base.cron import CronError, parse_schedule
-from drakit.base.fields import FieldError, Path, duplicate, invalid, not_supported, required, too_long, too_many
+from drakit.base.fields import FieldError, Path, duplicate, invalid, not_supported, required, too_many
+from drakit.validation.cluster.successpolicies import check_manager, check_success_policy
 from drakit.validation.fields.metadata import IMMUTABLE, check_labels
 from drakit.validation.pods.details import check_pod_details
 from drakit.validation.pods.spec import check_pod_spec
@@ -28,6 +29,7 @@ _NUMBERS = (
     "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
     "backoffLimitPerIndex", "maxFailedIndexes",
 )  # fmt: skip
+_STATUSES = ("False", "True", "Unknown")
 _PLACEMENT = ("affinity", "nodeSelector", "schedulingGates", "tolerations")
 
 
@@ -117,15 +119,14 @@ def _check_spec(spec: JobSpec, document: dict[str, Any], path: Path) -> Iterator
             yield invalid(path / name, value, _NOT_NEGATIVE)
     if spec.max_failed_indexes is not None and spec.backoff_limit_per_index is None:
         yield required(path / "backoffLimitPerIndex", "when maxFailedIndexes is specified")
-    if spec.managed_by is not None and len(spec.managed_by) > names.LABEL_LENGTH:
-        yield too_long(path / "managedBy", names.LABEL_LENGTH)
+    yield from check_manager(spec.managed_by, path / "managedBy")
     yield from _check_mode(spec, path)
     for index, rule in enumerate(spec.pod_failure_policy.rules if spec.pod_failure_policy else ()):
         yield from _check_rule(spec, rule, (path / "podFailurePolicy" / "rules")[index])
     if spec.pod_failure_policy and len(spec.pod_failure_policy.rules) > _MOST_RULES:
         yield too_many(path / "podFailurePolicy" / "rules", len(spec.pod_failure_policy.rules), _MOST_RULES)
     yield from _check_replacement(spec, path)
-    yield from check_labels(spec.template.metadata.labels, path / "template" / "metadata" / "labels")
+    yield from check_labels(spec.template.metadata.labels, path / "template" / "labels")
     yield from check_pod_spec(spec.template.spec, path / "template" / "spec")
     yield from check_pod_details(document["template"].get("spec") or {}, path / "template" / "spec")
     yield from _check_restarts(spec, path / "template" / "spec" / "restartPolicy")
@@ -157,9 +158,8 @@ def _check_indexes(spec: JobSpec, path: Path) -> Iterator[FieldError]:
     most = spec.max_failed_indexes
     if most is not None and spec.completions is not None and most > spec.completions:
         yield invalid(path / "maxFailedIndexes", most, "must be less than or equal to completions")
-    if spec.success_policy is not None and not spec.success_policy.rules:
-        detail = "at least one rules must be specified when the successPolicy is specified"
-        yield required(path / "successPolicy" / "rules", detail)
+    if spec.success_policy is not None and spec.completions is not None:
+        yield from check_success_policy(spec.success_policy, spec.completions, path / "successPolicy")
 
 
 def _check_rule(spec: JobSpec, rule: PodFailurePolicyRule, path: Path) -> Iterator[FieldError]:
@@ -175,6 +175,11 @@ def _check_rule(spec: JobSpec, rule: PodFailurePolicyRule, path: Path) -> Iterat
         yield invalid(path, None, "specifying one of OnExitCodes and OnPodConditions is required")
     if rule.on_exit_codes is not None:
         yield from _check_codes(spec, rule, path / "onExitCodes")
+    for index, pattern in enumerate(rule.on_pod_conditions):
+        where = (path / "onPodConditions")[index]
+        yield from (invalid(where / "type", pattern.type, text) for text in names.check_label_key(pattern.type))
+        if pattern.status not in _STATUSES:
+            yield not_supported(where / "status", pattern.status, _STATUSES)
 
 
 def _check_codes(spec: JobSpec, rule: PodFailurePolicyRule, path: Path) -> Iterator[FieldError]:

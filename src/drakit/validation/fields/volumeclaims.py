@@ -48,6 +48,9 @@ def check_claim_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldError
     for field in ("dataSource", "dataSourceRef"):
         if spec.get(field) is not None:
             yield from _check_source(spec[field], path / field)
+    sources = [spec.get(field) for field in ("dataSource", "dataSourceRef")]
+    if None not in sources and sources[0] != sources[1] and not (sources[1] or {}).get("namespace"):
+        yield invalid(path, {}, "must match dataSourceRef")
     if spec.get("volumeAttributesClassName"):
         where = path / "volumeAttributesClassName"
         yield from check_name(spec["volumeAttributesClassName"], names.check_dns_subdomain, where)

@@ -25,6 +25,7 @@ _NO_SOURCE = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKey
 _MORE_THAN_ONE = "may not have more than one field specified at a time"
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RESTARTS = ("Always", "Never", "OnFailure")
+_RESIZED, _RESIZE_RESTARTS = ("cpu", "memory"), ("NotRequired", "RestartContainer")
 
 
 def check_details(
@@ -36,6 +37,8 @@ def check_details(
         policy = container.get("terminationMessagePolicy") or "File"
         if policy not in ("File", "FallbackToLogsOnError"):
             yield not_supported(where / "terminationMessagePolicy", policy, ("File", "FallbackToLogsOnError"))
+        if container.get("resizePolicy"):
+            yield from _check_resizes(container["resizePolicy"], where / "resizePolicy")
         yield from _check_ports(container.get("ports") or (), where / "ports")
         yield from _check_environment(container.get("env") or (), where / "env")
         yield from _check_environment_sources(container.get("envFrom") or (), where / "envFrom")
@@ -50,6 +53,20 @@ def check_details(
             yield from check_words(restarts, _RESTARTS, where / "restartPolicy")
     if not initial:
         yield from _check_host_ports(containers, path)
+
+
+def _check_resizes(policies: Sequence[Mapping[str, Any]], path: Path) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, policy in enumerate(policies):
+        resource = policy.get("resourceName") or ""
+        if resource in seen:
+            yield duplicate(path[index], resource)
+        seen.add(resource)
+        for value, words in ((resource, _RESIZED), (policy.get("restartPolicy") or "", _RESIZE_RESTARTS)):
+            if not value:
+                yield required(path)
+            else:
+                yield from check_words(value, words, path)
 
 
 def _check_ports(ports: Sequence[Mapping[str, Any]], path: Path) -> Iterator[FieldError]:
