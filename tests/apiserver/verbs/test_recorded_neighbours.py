@@ -19,8 +19,8 @@ from tests.apiserver.calls import on_loop, serving
 
 DATA = Path(__file__).parent / "data" / "neighbours.jsonl.gz"
 KINDS = (
-    "APIService", "CSIDriver", "CSINode", "CSIStorageCapacity", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding",
-    "ConfigMap", "ControllerRevision", "CronJob", "DaemonSet", "Deployment", "EndpointSlice", "Endpoints", "Event",
+    "APIService", "CSIDriver", "CSINode", "CSIStorageCapacity", "CertificateSigningRequest", "ClusterRole",
+    "ClusterRoleBinding", "ConfigMap", "ControllerRevision", "CronJob", "DaemonSet", "Deployment", "EndpointSlice", "Endpoints", "Event",
     "FlowSchema", "HorizontalPodAutoscaler", "IPAddress", "Ingress", "IngressClass", "Job", "Lease", "LimitRange",
     "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace",
     "NetworkPolicy", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodTemplate",

@@ -228,8 +228,8 @@ class VolumeClaimStrategy(OwnStatusStrategy):
 
 def _with_both_sources(spec: Mapping[str, Any]) -> Plain:
     older, newer = spec.get("dataSource"), spec.get("dataSourceRef")
-    if older is not None and (older.get("kind"), older.get("apiGroup") or "") not in _COPIED:
-        # The older field is for these two kinds, and was always silent about others.
+    if newer is None and older is not None and (older.get("kind"), older.get("apiGroup") or "") not in _COPIED:
+        # The older field is for these two kinds, and was always silent about others. Beside a newer one it must match.
         older = None
     kept = {name: value for name, value in spec.items() if name != "dataSource"}
     if older is not None and newer is None:

@@ -51,7 +51,8 @@ def check_event_update(new: Partial[Any], old: Partial[Any]) -> Iterator[FieldEr
         ("reportingInstance", "reportingInstance"),
     ):
         if (now.get(name) or None) != (before.get(name) or None):
-            yield invalid(Path(shown), now.get(name), IMMUTABLE)
+            empty = "" if isinstance(before.get(name), str) else None
+            yield invalid(Path(shown), now.get(name, empty), IMMUTABLE)
 
 
 def _check_any(event: Fields, namespace: str, reporter: str) -> Iterator[FieldError]:
