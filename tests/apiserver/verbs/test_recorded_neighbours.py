@@ -20,14 +20,14 @@ from tests.apiserver.calls import on_loop, serving
 DATA = Path(__file__).parent / "data" / "neighbours.jsonl.gz"
 KINDS = (
     "APIService", "CSIDriver", "CSINode", "CSIStorageCapacity", "CertificateSigningRequest", "ClusterRole",
-    "ClusterRoleBinding", "ConfigMap", "ControllerRevision", "CronJob", "DaemonSet", "Deployment", "EndpointSlice", "Endpoints", "Event",
-    "FlowSchema", "HorizontalPodAutoscaler", "IPAddress", "Ingress", "IngressClass", "Job", "Lease", "LimitRange",
-    "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace",
-    "NetworkPolicy", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodTemplate",
-    "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet", "ReplicationController", "ResourceQuota", "Role",
-    "RoleBinding", "RuntimeClass", "Secret", "Service", "ServiceAccount", "ServiceCIDR", "StatefulSet",
-    "StorageClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
-    "VolumeAttachment", "VolumeAttributesClass",
+    "ClusterRoleBinding", "ConfigMap", "ControllerRevision", "CronJob", "DaemonSet", "Deployment", "EndpointSlice",
+    "Endpoints", "Event", "FlowSchema", "HorizontalPodAutoscaler", "IPAddress", "Ingress", "IngressClass", "Job",
+    "Lease", "LimitRange", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration", "Namespace", "NetworkPolicy", "Node", "PersistentVolume", "PersistentVolumeClaim",
+    "Pod", "PodDisruptionBudget", "PodTemplate", "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet",
+    "ReplicationController", "ResourceQuota", "Role", "RoleBinding", "RuntimeClass", "Secret", "Service",
+    "ServiceAccount", "ServiceCIDR", "StatefulSet", "StorageClass", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
 )  # fmt: skip
 
 
