@@ -29,7 +29,7 @@ _STRATEGIES: dict[tuple[str, str], type[KindStrategy]] = {
     ("", "Service"): core.ServiceStrategy,
     ("coordination.k8s.io", "Lease"): core.LeaseStrategy,
     ("apps", "ReplicaSet"): core.ReplicaSetStrategy,
-    ("apps", "Deployment"): core.DeploymentStrategy,
+    ("apps", "Deployment"): core.RolloutStrategy,
     ("apps", "DaemonSet"): core.DaemonSetStrategy,
 }
 _BY_GROUP: dict[str, type[KindStrategy]] = {

@@ -169,7 +169,9 @@ class ControllerStrategy(KindStrategy):
     status_metadata = True
 
 
-class DeploymentStrategy(ControllerStrategy):
+class RolloutStrategy(ControllerStrategy):
+    """Deployments, whose labels a write of the status leaves alone."""
+
     def prepare_status(self, new: Plain, old: Mapping[str, Any]) -> None:
         super().prepare_status(new, old)
         restore(new["metadata"], old["metadata"], "labels")
