@@ -19,7 +19,7 @@ from tests.apiserver.calls import on_loop, serving
 
 DATA = Path(__file__).parent / "data" / "neighbours.jsonl.gz"
 KINDS = (
-    "APIService", "CSIDriver", "CSINode", "CSIStorageCapacity", "CertificateSigningRequest", "ClusterRole",
+    "CSIDriver", "CSINode", "CSIStorageCapacity", "CertificateSigningRequest", "ClusterRole",
     "ClusterRoleBinding", "ConfigMap", "ControllerRevision", "CronJob", "DaemonSet", "Deployment", "EndpointSlice",
     "Endpoints", "Event", "FlowSchema", "HorizontalPodAutoscaler", "IPAddress", "Ingress", "IngressClass", "Job",
     "Lease", "LimitRange", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
