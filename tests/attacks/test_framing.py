@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import MagicMock, patch
 
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 from drakit.apiserver import Settings
 from drakit.apiserver.auth.audit import AuditLog
-from drakit.apiserver.http import protocol
+from drakit.apiserver.http import listener, protocol
+from drakit.apiserver.http.asgi import Application
 from drakit.apiserver.http.protocol import URL_BYTES
-from tests.apiserver.calls import CLAIMS, on_loop
+from drakit.apiserver.http.turns import Turns
+from tests.apiserver.calls import CLAIMS, on_loop, serving
 from tests.attacks.sockets import asked, code_of, connect, get, on_socket, whole_answer
 
 HIDDEN = b"GET /version HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -98,6 +102,59 @@ async def test_requests_that_come_together_are_answered_in_their_order() -> None
         codes = [(await whole_answer(reader))[0] for _ in range(100)]
         assert codes == [404, 200] * 50
         writer.close()
+
+
+@on_loop
+async def test_requests_behind_one_that_is_not_answered_are_not_parsed() -> None:
+    """A watch never ends: the hundred requests that came with it wait as bytes, whatever ends the heads of both."""
+    begun = 0
+
+    class Counting(protocol.Protocol):
+        def on_message_begin(self) -> None:
+            nonlocal begun
+            begun += 1
+            super().on_message_begin()
+
+    with patch.object(listener, "Protocol", Counting):
+        async with on_socket() as (_, port):
+            reader, writer = await connect(port)
+            writer.write(get(f"{CLAIMS}?watch=true") + get("/version") * 100)
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(get("/version") * 100)
+            await asked(port, get("/version"))  # this one came last
+            assert begun == 2
+            writer.close()
+
+
+@on_loop
+async def test_a_request_behind_a_body_is_answered_when_its_turn_comes() -> None:
+    async with on_socket() as (_, port):
+        reader, writer = await connect(port)
+        post = f"POST {CLAIMS} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{{}}".encode()
+        sent = (post + HIDDEN + chunked(b"2\r\n{}\r\n0\r\n\r\n") + HIDDEN) * 20
+        for at in range(0, len(sent), 97):  # pieces that end anywhere
+            writer.write(sent[at : at + 97])
+            await asyncio.sleep(0)
+        codes = [(await whole_answer(reader))[0] for _ in range(80)]
+        assert codes == [422, 200] * 40
+        writer.close()
+
+
+@on_loop
+async def test_connections_that_end_together_take_turns() -> None:
+    turns, counted = Turns(1), MagicMock()
+    async with serving() as api:
+        config = uvicorn.Config(Application(api.server), lifespan="off", log_config=None)
+        for _ in range(10):
+            made = protocol.Protocol(config, ServerState(), {})
+            made.open_connections, made.turns = counted, turns
+            made.connection_made(MagicMock())
+            made.connection_lost(None)
+        assert counted.leave.call_count == 1
+        while counted.leave.call_count < 10:  # one in each turn of the loop
+            before = counted.leave.call_count
+            await asyncio.sleep(0)
+            assert counted.leave.call_count <= before + 1
 
 
 @on_loop

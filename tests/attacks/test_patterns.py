@@ -16,13 +16,13 @@ from tests.apiserver.calls import CLAIMS, on_loop, serving
 from tests.builders.documents import claim_document
 
 
-@pytest.mark.parametrize("text", ["[a-z]{1,1000}" * 10, r"\pL{1,1000}", "(a{1,500}){1,500}", "a{999999999}"])
+@pytest.mark.parametrize("text", ["[a-z]{1,1000}" * 10, r"\pL{1,100}", "(a{1,500}){1,500}", "a{999999999}"])
 def test_a_pattern_that_stands_for_a_large_program_is_refused(text: str) -> None:
     with pytest.raises(EvalError, match="error parsing regexp"):
         pattern(text)
 
 
-@pytest.mark.parametrize("text", [r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", "[a-z]{1,1000}", r"\pL{5}", "a{2,}"])
+@pytest.mark.parametrize("text", [r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", "[a-z]{1,1000}", r"\pL{1,49}", "a{2,}"])
 def test_ordinary_patterns_are_not(text: str) -> None:
     assert pattern(text) is pattern(text)
 

@@ -12,9 +12,11 @@ from drakit.api.text.yamltext import MAX_EXPANDED, parse_yaml_documents
 from drakit.apiserver import Settings
 from drakit.apiserver.requests.bodies import MAX_ELEMENTS
 from drakit.apiserver.storage.objectstore import LARGEST
+from drakit.base.status import MOST_ERRORS
 from tests.apiserver.calls import CLASSES, MERGE, PODS, on_loop, serving
 from tests.builders.documents import class_document, pod_document
 
+MAPS = "/api/v1/namespaces/default/configmaps"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 
@@ -79,23 +81,59 @@ async def test_a_body_has_so_many_elements_and_commas_in_texts_are_none() -> Non
         texts = class_document("a", annotations={"a": "," * (MAX_ELEMENTS + 1)})
         assert (await api.create(CLASSES, texts)).code == 201
         many = b'{"metadata":{"name":"b"},"x":[%b1]}' % (b"1," * (MAX_ELEMENTS + 1))
-        for method, path, content in (
-            ("POST", CLASSES, "application/json"),
-            ("POST", CLASSES, "application/yaml"),
-            ("PATCH", f"{CLASSES}/a", MERGE),
-            ("PATCH", f"{CLASSES}/a", STRATEGIC),
-            ("PATCH", f"{CLASSES}/a", "application/json-patch+json"),
+        nested = b'{"metadata":{"name":"b"},"x":[%b1]}' % (b'{"a":{"a":{}}},' * (MAX_ELEMENTS // 3 + 1))
+        lines = b"metadata: {name: b}\nx:\n" + b"- 1\n" * (MAX_ELEMENTS + 1)
+        for method, path, content, sent in (
+            ("POST", CLASSES, "application/json", many),
+            ("POST", CLASSES, "application/json", nested),
+            ("POST", CLASSES, "application/yaml", lines),
+            ("PATCH", f"{CLASSES}/a", "application/apply-patch+yaml", lines),
+            ("PATCH", f"{CLASSES}/a", MERGE, many),
+            ("PATCH", f"{CLASSES}/a", STRATEGIC, many),
+            ("PATCH", f"{CLASSES}/a", "application/json-patch+json", many),
         ):
-            refused = await api.send(method, path, many, content=content)
+            refused = await api.send(method, path, sent, content=content, fieldManager="x")
             assert (refused.code, "elements" in refused.message) == (413, True)
+
+
+@on_loop
+async def test_commas_in_yaml_are_no_elements() -> None:
+    """A long text in a block, with a line per row of a table."""
+    async with serving() as api:
+        table = b"".join(b"    %d,a,b,c,d,e\n" % number for number in range(MAX_ELEMENTS // 4))
+        sent = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: |\n" + table
+        assert (await api.send("POST", MAPS, sent, content="application/yaml")).code == 201
+        applied = await api.send("PATCH", f"{MAPS}/a", sent, content="application/apply-patch+yaml", fieldManager="x")
+        assert applied.code == 200
+
+
+@on_loop
+async def test_a_protobuf_message_has_so_many_elements_as_well() -> None:
+    async with serving() as api:
+        kind = sized(1, sized(1, b"v1") + sized(2, b"ConfigMap"))
+        finalizers = sized(1, b"\x72\x01f" * (MAX_ELEMENTS + 1))
+        refused = await api.send("POST", MAPS, b"k8s\x00" + kind + sized(2, finalizers), content=PROTOBUF)
+        assert (refused.code, "elements" in refused.message) == (413, True)
+
+
+@on_loop
+async def test_errors_are_told_up_to_a_thousand() -> None:
+    async with serving() as api:
+        wrong = pod_document("a", {"containers": [{"name": f"C{number}"} for number in range(2000)]})
+        refused = await api.create(PODS, wrong)
+        assert (refused.code, len(refused.body["details"]["causes"])) == (422, MOST_ERRORS)
+
+
+def sized(number: int, data: bytes) -> bytes:
+    """A field of a protobuf message, with its length."""
+    size = len(data)
+    return bytes((number << 3 | 2, size & 127 | 128, size >> 7 & 127 | 128, size >> 14 & 127 | 128, size >> 21)) + data
 
 
 @on_loop
 async def test_a_message_that_comes_in_very_many_pieces_is_a_bad_request() -> None:
     async with serving() as api:
-        kind = b"\x0a\x02v1\x12\x09ConfigMap"
-        pieces = b"\x0a\x00" * 10_000  # metadata, again and again
-        raw = b"\x12" + bytes((len(pieces) & 127 | 128, len(pieces) >> 7 & 127 | 128, len(pieces) >> 14)) + pieces
-        sent = b"k8s\x00\x0a" + bytes((len(kind),)) + kind + raw
-        refused = await api.send("POST", "/api/v1/namespaces/default/configmaps", sent, content=PROTOBUF)
+        kind = sized(1, sized(1, b"v1") + sized(2, b"ConfigMap"))
+        pieces = sized(2, b"\x0a\x00" * 10_000)  # metadata, again and again
+        refused = await api.send("POST", MAPS, b"k8s\x00" + kind + pieces, content=PROTOBUF)
         assert (refused.code, "pieces" in refused.message) == (400, True)

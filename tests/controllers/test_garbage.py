@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from drakit.client import CLAIMS, CONFIG_MAPS, NAMESPACES, NODES, POD_GROUPS, PODS, SLICES, Conflict
-from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController
+from drakit.controllers.garbage import FinishedPods, GarbageCollector, NamespaceController, collector
 from drakit.controllers.garbage.graph import served
 from drakit.controllers.podgroups import PodGroupProtection
 from tests.builders.cluster import Cluster, cluster, on_loop
@@ -50,6 +50,37 @@ async def test_a_dependent_lives_as_long_as_one_of_its_owners() -> None:
         await it.delete(CONFIG_MAPS, "a", grace=None)
         assert [each.name for each in (await it.find(CONFIG_MAPS, "c")).metadata.owner_references] == ["b"]
         await it.delete(CONFIG_MAPS, "b", grace=None)
+        assert await names(it) == []
+
+
+async def five(it: Cluster) -> list[object]:
+    for number in range(5):
+        await it.create(config(f"o{number}"))
+    return [await it.find(CONFIG_MAPS, f"o{number}") for number in range(5)]
+
+
+@on_loop
+async def test_thousands_of_owners_are_looked_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "_OWNERS_TOGETHER", 2)
+    async with running() as it:
+        owners = await five(it)
+        await it.create(config("a", *owners))
+        for number in range(5):
+            assert "a" in await names(it)
+            await it.delete(CONFIG_MAPS, f"o{number}", grace=None)
+        assert await names(it) == []
+
+
+@on_loop
+async def test_an_owner_in_the_foreground_hears_of_a_dependent_with_many_owners(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collector, "_OWNERS_TOGETHER", 2)
+    async with running() as it:
+        owners = await five(it)
+        await it.create(config("a", *owners, block=True))
+        for number in range(5):
+            await it.delete(CONFIG_MAPS, f"o{number}", grace=None, propagation="Foreground")
         assert await names(it) == []
 
 

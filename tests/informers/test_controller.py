@@ -223,3 +223,24 @@ async def test_cancelling_leaves_no_alarm_for_keys_that_wait_for_their_time() ->
     with pytest.raises(asyncio.CancelledError):
         await running
     assert asyncio.all_tasks() == before
+
+
+@on_loop
+async def test_thousands_of_keys_that_need_nothing_leave_others_their_turns() -> None:
+    seen: list[int] = []
+
+    async def reconcile(key: int) -> None:
+        seen.append(key)
+
+    controller = Controller("test", reconcile, clock=FakeClock())
+    for key in range(1000):
+        controller.queue.add(key)
+    running = asyncio.ensure_future(controller.run())
+    steps: list[int] = []
+    while len(seen) < 1000:
+        steps.append(len(seen))
+        await asyncio.sleep(0)
+    assert max(after - before for before, after in zip(steps, [*steps[1:], 1000], strict=True)) <= 256
+    assert seen == list(range(1000))
+    await controller.stop()
+    await running

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from drakit.store import Record, StoreClosed, StoreEvent
@@ -61,3 +63,27 @@ def test_closing_empties_the_dispatcher() -> None:
     dispatcher.close(StoreClosed())
     assert len(dispatcher) == 0
     assert not dispatcher.dispatch(event(1, "/a"))
+
+
+def test_many_readers_of_one_event_go_on_some_at_a_time() -> None:
+    """All have it in the end, and each event once; who closes while it waits for its turn holds nobody up."""
+
+    async def run() -> None:
+        dispatcher = Dispatcher(0)
+        watches = [dispatcher.add("/", (), 10) for _ in range(300)]
+        reading = [asyncio.create_task(watch.take()) for watch in watches]
+        await asyncio.sleep(0)
+        dispatcher.dispatch(event(1, "/a"))
+        dispatcher.dispatch(event(2, "/b"))
+        await watches[299].close()
+        before = 1  # the one that was closed
+        for _ in range(5):
+            await asyncio.sleep(0)
+            after = sum(each.done() for each in reading)
+            assert after - before <= 64
+            before = after
+        assert before == 300
+        got = await asyncio.gather(*reading)
+        assert [[each.revision for each in events] for events in got] == [[1, 2]] * 299 + [[]]
+
+    asyncio.run(run())

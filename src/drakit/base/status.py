@@ -7,12 +7,16 @@ Out: code, reason, message and details in the words that clients know.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 
 from drakit.base.errors import summary
 from drakit.base.fields import FieldError
 from drakit.base.structs import Model
+
+MOST_ERRORS = 1000
+"""Of one answer. An object may have 100,000 wrong fields, and nobody reads so many messages."""
 
 
 class StatusCause(Model):
@@ -87,8 +91,8 @@ def forbidden(resource: str, group: str, name: str, why: str) -> Status:
 
 
 def invalid(kind: str, group: str, name: str, errors: Iterable[FieldError]) -> Status:
-    """All field errors in one answer, in the order in which they were found, one cause each."""
-    ordered = tuple(errors)
+    """All field errors in one answer, in the order in which they were found, one cause each; the first thousand."""
+    ordered = tuple(islice(errors, MOST_ERRORS))
     causes = tuple(
         StatusCause(reason=error.kind.reason, message=error.body, field=str(error.path) or "<nil>") for error in ordered
     )

@@ -24,6 +24,9 @@ log = logging.getLogger("drakit.informers")
 
 K = TypeVar("K", bound=Hashable)
 
+_KEYS_TOGETHER = 256
+"""Keys that a worker may take without a turn for others: thousands may wait at once, and most need nothing done."""
+
 
 class Result(msgspec.Struct, frozen=True):
     """What to do with the key: nothing, or have it again after some seconds, or again with backoff."""
@@ -99,8 +102,13 @@ class Controller(Generic[K]):
                 await finished
 
     async def _work(self) -> None:
+        taken = 0
         with suppress(QueueClosed):
             while True:
+                taken = taken + 1 if len(self.queue) else 0
+                if taken == _KEYS_TOGETHER:
+                    taken = 0
+                    await asyncio.sleep(0)
                 key = await self.queue.get()
                 try:
                     await self.process(key)

@@ -39,6 +39,9 @@ TURNED_AWAY_SECONDS = 0.25
 PIECE = 16 * 1024
 """Bytes that are read of a connection at a time: so many may wait for their turn, and so many of a head are parsed
 before its size is looked at again."""
+_STEP = 1024
+"""Bytes that are parsed at a time where it cannot be told beforehand at which of them a request ends."""
+_END_OF_HEAD = b"\r\n\r\n"
 _TUNNEL_BUFFER = 64 * 1024
 _TURNED_AWAY = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
@@ -57,8 +60,12 @@ class Protocol(HttpToolsProtocol):
     _unread = 0
     _lingering: asyncio.TimerHandle | None = None
     """Fires when the client has had time to read the last answer."""
-    _reading = False
-    """Whether it is this connection's turn."""
+    _asked = False
+    """Whether a turn was asked for, and has not come."""
+    _paused = False
+    """Whether the client sends faster than its turns come."""
+    _body_left = 0
+    """Bytes of a body with a length that have not come."""
     _surplus = 0
     _chunked = False
     """Whether a body comes in chunks."""
@@ -91,14 +98,12 @@ class Protocol(HttpToolsProtocol):
         self._begin_head()
 
     def data_received(self, data: bytes) -> None:
-        if self.turns is None:
-            self._read(data)
-            return
         self._held.append(data)
-        if len(self._held) == 1:
-            self.turns.take(self._sender, self._read_held)
-        else:
+        if not self._asked and not self._is_answering():
+            self._ask()
+        elif len(self._held) > 1:
             # It sends faster than its turns come: what it sends waits in the kernel, and then with the client.
+            self._paused = True
             self.transport.pause_reading()
 
     def identify(self, user: str) -> None:
@@ -109,25 +114,56 @@ class Protocol(HttpToolsProtocol):
         """Wait until this connection may have the loop for a moment."""
         await (self.turns.wait(self._sender) if self.turns is not None else asyncio.sleep(0))
 
-    def _read_held(self) -> None:
-        data, several = b"".join(self._held), len(self._held) > 1
-        self._held.clear()
-        if not data or self.transport.is_closing():
+    def _is_answering(self) -> bool:
+        """Whether a whole request has come, and its answer is not whole. What comes behind it is not looked at.
+
+        Otherwise hundreds of requests that come together would all be parsed in the turn of the first.
+        """
+        return self.cycle is not None and not self.cycle.more_body and not self.cycle.response_complete
+
+    def _ask(self) -> None:
+        if self._asked:
             return
-        if several and not self.flow.read_paused:
+        self._asked = True
+        if self.turns is None:
+            self._read_held()
+        else:
+            self.turns.take(self._sender, self._read_held)
+
+    def _read_held(self) -> None:
+        self._asked = False
+        data = b"".join(self._held)
+        self._held.clear()
+        if data and not self.transport.is_closing():
+            self._read(data)
+        if self._paused and not self._held and not self.flow.read_paused:
+            self._paused = False
             self.transport.resume_reading()
-        self._read(data)
 
     def _read(self, data: bytes) -> None:
-        if self._refused or self.transport.is_closing():
-            return
+        """Parse up to the end of a request. The rest is held until it has been answered."""
+        at = 0
+        while at < len(data) and not self._refused and not self.transport.is_closing():
+            if self._is_answering():
+                self._held.append(data[at:])
+                return
+            end = self._end_of_step(data, at)
+            self._parse(data[at:end])
+            at = end
+
+    def _end_of_step(self, data: bytes, at: int) -> int:
+        """Where to stop parsing for a look at what came of it: no later than at the end of a request."""
+        if self._body_left:
+            return min(at + self._body_left, len(data))
+        end = -1 if self._chunked else data.find(_END_OF_HEAD, at, at + _STEP)
+        return min(at + _STEP, len(data)) if end < 0 else end + len(_END_OF_HEAD)
+
+    def _parse(self, data: bytes) -> None:
         if self._waiting is not None:
             self._head += len(data)
         elif self._chunked:
             self._framing += len(data)
-        self._reading = True
         super().data_received(data)
-        self._reading = False
         if self._waiting is not None and self.headers is not None:
             self._check_head()
         elif self._framing > BODY_FRAMING:
@@ -177,6 +213,8 @@ class Protocol(HttpToolsProtocol):
         if self._held:
             reader.feed_data(b"".join(self._held))
             self._held.clear()
+        if self._paused:
+            self.transport.resume_reading()
         self.flow.resume_reading()
         return reader, asyncio.StreamWriter(self.transport, protocol, reader, self.loop)
 
@@ -204,7 +242,7 @@ class Protocol(HttpToolsProtocol):
         """Log nothing: the application decides about upgrades, and answers other requests as if none was asked for."""
 
     def on_message_begin(self) -> None:
-        self._surplus = self._framing = 0
+        self._surplus = self._framing = self._body_left = 0
         self._chunked = False
         self._patient = False
         self._begin_head()
@@ -215,7 +253,11 @@ class Protocol(HttpToolsProtocol):
         if not self._refused and (len(self.headers) > HEADERS or len(self.url) > URL_BYTES):
             self._check_head()
             return
-        self._chunked = any(name == b"transfer-encoding" for name, _ in self.headers)
+        for name, value in self.headers:
+            if name == b"transfer-encoding":
+                self._chunked = True
+            elif name == b"content-length":
+                self._body_left = int(value)
         if self.open_connections is not None:
             self.open_connections.busy(self.address, self)
         super().on_headers_complete()
@@ -227,6 +269,8 @@ class Protocol(HttpToolsProtocol):
         self._note_idle()
         if self._leaving:
             self.shutdown()
+        if self._held:
+            self._ask()
 
     def shutdown(self) -> None:
         """End the connection after the request that it has, if it has one."""
@@ -250,16 +294,8 @@ class Protocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _note_idle(self) -> None:
-        if self.open_connections is not None and not self.pipeline and not self.transport.is_closing():
+        if self.open_connections is not None and not self._held and not self.transport.is_closing():
             self.open_connections.idle(self.address, self)
-
-    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        """Handle a request. One that came with others, and waited for the answer before it, waits for its turn."""
-        start = super()._start_asgi_task
-        if self._reading or self.turns is None:
-            start(cycle, app)
-        else:
-            self.turns.take(self._sender, lambda: None if self.transport.is_closing() else start(cycle, app))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # Trailers come after the head. Nobody reads them, so they are not kept.
@@ -272,6 +308,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._framing -= len(body)
+        self._body_left = max(self._body_left - len(body), 0)
         if self.cycle.response_complete:
             self._surplus += len(body)
             # The client ignores the 413 and goes on sending.
@@ -296,6 +333,13 @@ class Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._held.clear()
+        # Thousands of connections may end at the same moment: what that costs takes turns as well.
+        if self.turns is None:
+            self._end(exc)
+        else:
+            self.turns.take(self._sender, lambda: self._end(exc))
+
+    def _end(self, exc: Exception | None) -> None:
         if self._lingering is not None:
             self._lingering.cancel()
         self._end_head()

@@ -14,7 +14,7 @@ from drakit.api.objects.plain import Plain
 from drakit.apiserver.failures import ApiError, unsupported_media_type
 from drakit.apiserver.patching import APPLY_PATCH, PATCH_TYPES, PatchBody, apply_patch, atom_of
 from drakit.apiserver.patching.rejections import invalid_result
-from drakit.apiserver.requests.bodies import Incoming, check_elements, incoming, media_type
+from drakit.apiserver.requests.bodies import Incoming, check_elements, count_elements, incoming, media_type
 from drakit.apiserver.requests.options import WriteOptions, invalid_options, write_options
 from drakit.apiserver.storage.objects import StoredObject, encode_document
 from drakit.apiserver.storage.objectstore import not_found
@@ -52,8 +52,11 @@ async def patch(context: ServerContext, call: ApiCall) -> tuple[StoredObject, bo
 
 def _read(call: ApiCall, body: PatchBody, options: WriteOptions) -> Plain | None:
     """Decode the patch. The object, if it is one to apply."""
-    check_elements(call.request.body)
-    applied: Plain | None = body.data if body.content_type == APPLY_PATCH else None
+    applied: Plain | None = None
+    if body.content_type == APPLY_PATCH:
+        applied = count_elements(body.data, len(call.request.body))
+    else:
+        check_elements(call.request.body)
     _note_findings(call, body, options)
     return applied
 

@@ -16,8 +16,8 @@ from drakit.cel.values import Value
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
-_OPTIONS.max_mem = 512 * 1024
-"""Of one pattern, for its program and for what matching remembers: about 20,000 instructions."""
+_OPTIONS.max_mem = 1024 * 1024
+"""Of one pattern, for its program and for what matching remembers: about 60,000 instructions, which take 30 ms."""
 _REPETITIONS = 3000
 """The sum of all `{n,m}` of a pattern: compiling takes the square of it, a quarter of a second for 10,000."""
 _REPETITION = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")

@@ -8,7 +8,10 @@ Out: background: dependents are deleted once no owner is left.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -24,6 +27,8 @@ log = logging.getLogger("drakit.controllers")
 
 NAME = "garbage_collector"
 ACCOUNT = "generic-garbage-collector"
+_OWNERS_TOGETHER = 500
+"""Owners of one object that are looked at in one turn of the loop: who writes an object says how many it has."""
 
 
 class Owners(msgspec.Struct, frozen=True):
@@ -92,7 +97,9 @@ class GarbageCollector:
 
     async def _sort(self, metadata: ObjectMeta) -> Owners:
         owners = Owners([], [], [])
-        for reference in metadata.owner_references:
+        for number, reference in enumerate(metadata.owner_references, 1):
+            if not number % _OWNERS_TOGETHER:
+                await asyncio.sleep(0)
             found = await self._graph.owner(reference, metadata.namespace)
             if found is None:
                 owners.gone.append(reference)
@@ -137,13 +144,19 @@ class GarbageCollector:
         if new is None or metadata_of(new).uid != metadata_of(old).uid:
             self._add_dependents(metadata_of(old).uid)
         if new is None or metadata_of(new).owner_references != metadata_of(old).owner_references:
-            for owner in self._graph.owners(old):
-                self.loop.queue.add(owner)
+            self._add_owners(self._graph.owners(old))
 
     def _consider(self, item: OwnedObject, metadata: ObjectMeta) -> None:
         ours = is_deleting(metadata, ORPHAN_FINALIZER) or is_deleting(metadata, FOREGROUND_FINALIZER)
         if ours or (metadata.owner_references and metadata.deletion_timestamp is None):
             self.loop.queue.add(item)
+
+    def _add_owners(self, owners: Iterator[OwnedObject]) -> None:
+        some = tuple(islice(owners, _OWNERS_TOGETHER))
+        for owner in some:
+            self.loop.queue.add(owner)
+        if len(some) == _OWNERS_TOGETHER:
+            asyncio.get_running_loop().call_soon(self._add_owners, owners)
 
     def _add_dependents(self, uid: str) -> None:
         for item, _ in self._graph.dependents(uid):
