@@ -45,7 +45,7 @@ COLUMNS = (
     "largest memory",
     "seen",
 )
-_AT_MOST = 100.0
+_AT_MOST = 180.0
 """Seconds of an attack."""
 _LOW_PRIORITY = 10
 

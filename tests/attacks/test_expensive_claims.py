@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import threading
+from typing import cast
+from unittest.mock import MagicMock
 
 import pytest
+from msgspec.structs import replace
 
 from drakit.allocator import Allocator, Inventory, OutOfTime
 from drakit.allocator.inventory import selectors as evaluating
 from drakit.allocator.inventory.shapes import DeviceShape, ShapeMatch
-from drakit.api import DeviceClass, ResourceClaim, ResourceSlice, from_plain
+from drakit.api import DeviceClass, Node, Pod, ResourceClaim, ResourceSlice, from_plain
 from drakit.base.clock import FakeClock
 from drakit.scheduler.dynamicresources import PluginContext
+from drakit.scheduler.dynamicresources.points.filter import TIMED_OUT
+from drakit.scheduler.dynamicresources.sentences import told_more
 from drakit.scheduler.dynamicresources.state import budgets
 from drakit.scheduler.dynamicresources.state.budgets import AttemptBudget, BackgroundSearch
+from drakit.scheduler.dynamicresources.state.context import NAME
+from drakit.scheduler.dynamicresources.state.needs import PodNeeds, Variant
+from drakit.scheduler.framework import CycleState, NodeInfo, Nodes
 from drakit.selectors import Gates
 from tests.builders.cluster import on_loop
 from tests.builders.documents import CLASS, claim_document, class_document, request_of, slice_document
 from tests.builders.manifests import claim
-from tests.builders.podmanifests import pod
+from tests.builders.podmanifests import node, pod
 from tests.scheduler.dynamicresources.choosing import Plugins
 from tests.scheduler.dynamicresources.scenes import bare_slice, message_of, scene, user
 
@@ -111,6 +119,27 @@ def test_claims_that_had_all_their_time_are_told_so_and_get_it_again_later() -> 
     assert background.is_exhausted(key)
     clock.advance(3600.0)
     assert not background.is_exhausted(key)
+
+
+@pytest.mark.parametrize(("clock", "evaluated"), [(FakeClock(), DEVICES), (Ticking(), 1)])
+def test_why_a_pod_waits_is_told_within_a_moment(
+    clock: FakeClock, evaluated: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of claims that had all their time, no selector is evaluated again on the loop for the sake of a sentence."""
+    looked_at: list[DeviceShape] = []
+
+    def counted(text: str, shape: DeviceShape, *, gates: Gates) -> ShapeMatch:
+        looked_at.append(shape)
+        return ShapeMatch(False)
+
+    monkeypatch.setattr(evaluating, "evaluate", counted)
+    needs = PodNeeds([MagicMock()])
+    needs.variant = Variant(claims(), [0], Allocator(inventory(), claims()))
+    state = CycleState(from_plain(Pod, pod("p")))
+    state.put(NAME, needs)
+    nodes = cast("Nodes", {"n0": NodeInfo(from_plain(Node, node("n0")))})
+    told = told_more(nodes, clock, state, {"n0": replace(TIMED_OUT, plugin=NAME)})
+    assert (bool(told), len(looked_at) <= evaluated) == (clock.__class__ is FakeClock, True)
 
 
 def finish() -> None:

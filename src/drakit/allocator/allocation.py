@@ -13,6 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from drakit.allocator.inventory.contents import PoolProblem
+from drakit.allocator.inventory.deadlines import TimeOver, until
 from drakit.allocator.inventory.inventory import Inventory
 from drakit.allocator.results.builder import UnsupportedNodeSelectorError, build_results
 from drakit.allocator.results.explanation import explain as explain_failure
@@ -156,6 +157,14 @@ class Allocator:
         """
         solver = self._cache.solver(self._inventory.views(node))
         return explain_failure(self._inventory, self._claims, node, solver, fits=None, searched=searched)
+
+    def reasons_until(self, expired: HasExpired, node: str) -> Reasons | None:
+        """The same within a moment: not searched, and None when the time is over before all selectors have answered."""
+        try:
+            with until(expired):
+                return self.reasons(node, searched=False)
+        except TimeOver:
+            return None
 
     def _allocated(self, node: str, answer: SearchAnswer, new_uid: NewUid | None) -> Allocated | AllocationError:
         found = Allocated(node, partial(self._results, node, answer, new_uid), answer.steps)

@@ -110,7 +110,7 @@ class Scheduler:
             metrics=metrics,
             writers=self._writers,
             events=events,
-            tell_more=partial(told_more, self.cache) if hints else None,
+            tell_more=partial(told_more, self.cache, clock) if hints else None,
         )
         self._gated = GatedPods(self.queue, DYNAMIC_RESOURCES, clock, events) if hints else None
         self._bindings = Bindings(client, self.queue, self._failures, clock=clock, metrics=metrics, events=events)

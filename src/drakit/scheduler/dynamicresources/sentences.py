@@ -4,7 +4,8 @@ In:  an attempt that was refused.
 Out: a sentence behind kube-scheduler's, with the command that tells more. Empty where neither devices lack nor take
      too much of a node.
 
-It is worked out within a moment: a few nodes are looked at, and no search is made.
+It is worked out within a moment: a few nodes are looked at, no search is made, and selectors that take long are not
+waited for. Whoever makes claims says what a selector costs, and this is done on the loop.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from drakit.allocator import Cause, Reasons, RequestReasons
+from drakit.base.clock import Clock
 from drakit.scheduler.dynamicresources.extended.special import is_in_memory
 from drakit.scheduler.dynamicresources.nodeallocatable.charges import Taker, takers
 from drakit.scheduler.dynamicresources.nodeallocatable.fit import INSUFFICIENT
@@ -22,6 +24,8 @@ from drakit.scheduler.dynamicresources.state.needs import PodNeeds
 from drakit.scheduler.framework import CycleState, Nodes, PluginStatus, Rejections
 
 _MAX_NODES = 8
+_MOMENT = 0.01
+"""Seconds for all nodes."""
 _WORDS = {
     Cause.IN_USE: "in use",
     Cause.SELECTOR: "not selected",
@@ -33,9 +37,9 @@ _WORDS = {
 }
 
 
-def told_more(nodes: Nodes, state: CycleState, rejections: Rejections) -> str:
+def told_more(nodes: Nodes, clock: Clock, state: CycleState, rejections: Rejections) -> str:
     """The sentence, or nothing."""
-    found = list(_reasons(nodes, state, rejections))
+    found = list(_reasons(nodes, clock, state, rejections))
     lacking = _lacking(found) or _too_much(nodes, state, rejections)
     if not found and not lacking:
         return ""
@@ -44,7 +48,8 @@ def told_more(nodes: Nodes, state: CycleState, rejections: Rejections) -> str:
     return f"{lacking}: see {command}." if lacking else f"See {command}."
 
 
-def _reasons(nodes: Nodes, state: CycleState, rejections: Rejections) -> Iterator[Reasons]:
+def _reasons(nodes: Nodes, clock: Clock, state: CycleState, rejections: Rejections) -> Iterator[Reasons]:
+    ends = clock.monotonic() + _MOMENT
     needs: PodNeeds = state.get(NAME) or PodNeeds()
     refused = [name for name, status in rejections.items() if status.plugin == NAME][:_MAX_NODES]
     infos = [info for info in map(nodes.get, refused) if info is not None]
@@ -52,7 +57,10 @@ def _reasons(nodes: Nodes, state: CycleState, rejections: Rejections) -> Iterato
     for variant, alike in groups:
         if variant.allocator is not None:
             for info in alike:
-                yield variant.allocator.reasons(info.name, searched=False)
+                found = variant.allocator.reasons_until(lambda: clock.monotonic() >= ends, info.name)
+                if found is None:
+                    return
+                yield found
 
 
 def _lacking(found: list[Reasons]) -> str:

@@ -104,4 +104,6 @@ def _without(inventory: Inventory, left_out: LeftOut, variant: Variant) -> Alloc
             kept = tuple(device for device in each.spec.devices if device.name not in gone)
             if len(kept) < len(each.spec.devices):
                 fork.put_slice(replace(each, spec=replace(each.spec, devices=kept)))
-    return Allocator(fork, variant.claims, snapshot=False)
+    # In the time of the attempt: a search without some devices may take long where the first one did not.
+    timer = variant.budget.begin if variant.budget is not None else None
+    return Allocator(fork, variant.claims, timer=timer, snapshot=False)
