@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from benchmarks.attacking.scene import MAPS, Attack, Scene, started
@@ -58,6 +60,22 @@ async def cut_to_nothing(scene: Scene) -> str:
     return f"exit code {code}: {said.replace(str(copy), '…')[:80]}"
 
 
+async def full_disk(scene: Scene) -> str:
+    """The files of the server may not grow beyond 4 MB; then they may."""
+    async with scene.session() as mob, scene.session(scene.admin) as admin:
+
+        async def write(name: str) -> int:
+            data = {"metadata": {"name": name}, "data": {"a": "x" * 100_000}}
+            return (await mob.send("POST", MAPS, json=data))[0]
+
+        resource.prlimit(scene.process.pid, resource.RLIMIT_FSIZE, (4_000_000, resource.RLIM_INFINITY))
+        codes = Counter([await write(f"m{number}") for number in range(100)])
+        ready, _ = await admin.send("GET", "/readyz")
+        resource.prlimit(scene.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        later = await write("later"), (await admin.send("GET", "/readyz"))[0]
+    return f"{codes[201]} × 201, {codes[503]} × 503; /readyz {ready}; with room again {later[0]}, /readyz {later[1]}"
+
+
 async def full_audit_disk(scene: Scene) -> str:
     """Every audit line is lost."""
     async with scene.session(scene.admin) as admin:
@@ -88,6 +106,7 @@ async def odd_files(scene: Scene) -> str:
 ATTACKS = (
     Attack("a value changes on the disk", "served as it is", changed_value),
     Attack("the database is cut to nothing", "an empty cluster", cut_to_nothing),
+    Attack("the disk is full", "/readyz is ok, nothing is logged", full_disk),
     Attack(
         "the disk of the audit log is full", "lost, and nobody knows", full_audit_disk, command=("apiserver", *_LOG)
     ),

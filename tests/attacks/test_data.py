@@ -92,6 +92,38 @@ async def test_a_database_without_checksums_gets_them(tmp_path: Path) -> None:
 
 
 @on_loop
+async def test_a_full_disk_is_logged_and_told_until_it_has_room_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = FakeClock()
+    async with (
+        await SQLiteStore.open(tmp_path / "drakit.db", clock=clock) as store,
+        await build_server(store, clock=clock, settings=Settings()) as server,
+    ):
+        api = Api(server, clock)
+        limit = store._journal._connection.execute
+        pages = limit("PRAGMA page_count").fetchone()[0]
+
+        async def made(name: str) -> int:
+            return (await api.create(MAPS, {"metadata": {"name": name}, "data": {"a": "x" * 100_000}})).code
+
+        limit(f"PRAGMA max_page_count = {pages + 5}")
+        assert [await made("a"), await made("b")] == [503, 503]
+        refused = await api.get("/readyz")
+        assert (refused.code, "[-]store-writes failed: the latest write failed" in refused.body) == (500, True)
+        assert (await api.get("/livez")).body == "ok"  # to be started again would not help
+        clock.advance(3600.0)
+        assert (await api.get("/readyz")).body == "ok"  # somebody may try again
+        assert await made("a") == 503
+        assert (await api.get("/readyz")).code == 500
+        limit("PRAGMA max_page_count = 100000")
+        assert await made("a") == 201
+        assert (await api.get("/readyz")).body == "ok"
+    told = [record.getMessage() for record in caplog.records if record.name == "drakit.store"]
+    assert ["cannot be written to" in told[0], *told[1:]] == [True, "the store can be written to again"]
+
+
+@on_loop
 async def test_one_bad_value_is_named_and_leaves_the_list_whole() -> None:
     async with serving() as api:
         for name in ("a", "c"):

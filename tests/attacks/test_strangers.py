@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -11,7 +13,7 @@ import pytest
 from prometheus_client import Metric
 
 from drakit.api.exchange import User
-from drakit.apiserver import Settings
+from drakit.apiserver import Limits, Settings
 from drakit.apiserver.auth.authorization import Attributes
 from drakit.apiserver.auth.rbac.authorizer import RoleBased
 from drakit.apiserver.auth.rbac.policy import RolePolicy
@@ -135,3 +137,40 @@ async def test_a_short_body_that_is_refused_leaves_the_connection_usable() -> No
             writer.write(f"POST {CLAIMS} HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n".encode() + b"x" * 9)
             assert (await whole_answer(reader))[0] == 403
         writer.close()
+
+
+@on_loop
+async def test_a_body_counts_until_its_sender_has_gone() -> None:
+    async with on_socket() as (api, port):
+        bodies = api.server._shares.bodies
+        senders = [await connect(port) for _ in range(5)]
+        for _, writer in senders:
+            writer.write(f"POST {CLAIMS} HTTP/1.1\r\nhost: x\r\ncontent-length: 2000\r\n\r\n".encode() + b"x" * 1000)
+        while bodies.used < 5000:
+            assert await asked(port, get("/healthz")) == 200
+        for _, writer in senders:
+            writer.close()
+        while bodies.used:
+            assert await asked(port, get("/healthz")) == 200
+
+
+@on_loop
+async def test_health_is_answered_when_no_other_request_is() -> None:
+    async with on_socket(Settings(limits=Limits(reading=0, writing=0))) as (_, port):
+        assert await asked(port, get(CLAIMS)) == 429
+        for path in ("/healthz", "/livez", "/readyz", "/version"):
+            assert await asked(port, get(path)) == 200
+
+
+def test_the_process_may_open_as_many_files_as_it_is_allowed_to() -> None:
+    """In a process of its own, which is allowed 900, and begins with 300. Half of what is left is for one address."""
+    text = """
+import resource
+from drakit.apiserver.http.connections import ConnectionLimits, raise_file_limit
+resource.setrlimit(resource.RLIMIT_NOFILE, (300, 900))
+files = raise_file_limit()
+limits = ConnectionLimits().within(files)
+print(files, *resource.getrlimit(resource.RLIMIT_NOFILE), limits.total, limits.per_address)
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["900", "900", "900", "388", "194"]

@@ -82,6 +82,13 @@ class Store(ABC):
     async def revision(self) -> int:
         """The revision of the latest write; never goes back, also not over a restart."""
 
+    async def check_writes(self) -> None:
+        """Raise StoreUnavailable when the latest write failed, not long ago: a full disk. Reads may go on meanwhile.
+
+        An engine that does not keep account of that tells whether it answers.
+        """
+        await self.revision()
+
     @abstractmethod
     async def create(self, key: str, value: bytes, *, terms: WriteTerms = PLAIN) -> Record:
         """Write a key that is not there.

@@ -64,13 +64,16 @@ class GroupCommit:
         write: Callable[[Sequence[StoreEvent]], None],
         publish: Callable[[StoreEvent], bool],
         reserved: dict[str, asyncio.Future[None]],
+        note: Callable[[BaseException | None], None] = lambda _: None,
     ) -> None:
+        """`note` is told how each batch went."""
         self._loop = asyncio.get_running_loop()
         self._executor = executor
         self._number = number
         self._write = write
         self._publish = publish
         self._reserved = reserved
+        self._note = note
         self._queue: deque[Batch] = deque()
         self._current: Batch | None = None
         self._scheduled = False
@@ -124,6 +127,7 @@ class GroupCommit:
             self._loop.call_soon_threadsafe(self._settle, batch, events, outcome.exception())
 
     def _settle(self, batch: Batch, events: list[StoreEvent], error: BaseException | None) -> None:
+        self._note(error)
         if error is None:
             self._show(batch, events, 0)
         else:

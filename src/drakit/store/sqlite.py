@@ -9,6 +9,7 @@ At start the whole log is read: the file is the truth, memory a view of it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -18,7 +19,7 @@ from typing import Self
 from drakit.base.clock import Clock, RealClock
 from drakit.base.errors import DrakitError
 from drakit.store.embedded import EmbeddedStore
-from drakit.store.errors import Corrupt, StoreClosed
+from drakit.store.errors import Corrupt, StoreClosed, StoreUnavailable
 from drakit.store.groupcommit import Change, GroupCommit
 from drakit.store.history import Retention
 from drakit.store.journal import Journal
@@ -26,6 +27,10 @@ from drakit.store.records import StoreEvent, WriteTerms
 from drakit.store.replay import Unsound, rebuild
 from drakit.store.state import State
 
+log = logging.getLogger("drakit.store")
+
+_FAILURE_SECONDS = 30.0
+"""For how long a write that failed counts, if no other follows."""
 SWEEP_AT = 1024
 """Rows that nothing refers to any more are deleted this many at a time."""
 
@@ -38,8 +43,16 @@ class SQLiteStore(EmbeddedStore):
         self._journal = journal
         self._executor = executor
         self._group = GroupCommit(
-            executor, number=self._number, write=journal.append, publish=self._publish, reserved=self._reserved
+            executor,
+            number=self._number,
+            write=journal.append,
+            publish=self._publish,
+            reserved=self._reserved,
+            note=self._note,
         )
+        self._failure: BaseException | None = None
+        """Of the latest write, if it failed."""
+        self._failed_at = 0.0
         self._garbage: list[int] = []
         self._shutting = asyncio.Lock()
         self._shut = False
@@ -69,6 +82,21 @@ class SQLiteStore(EmbeddedStore):
             if not self._shut:
                 await self._shut_down()
                 self._shut = True
+
+    async def check_writes(self) -> None:
+        # Not for ever: where nobody sends writes to a server that is not ready, none could succeed.
+        if self._failure is not None and self._clock.monotonic() - self._failed_at < _FAILURE_SECONDS:
+            raise StoreUnavailable(f"the latest write failed: {self._failure}")
+
+    def _note(self, error: BaseException | None) -> None:
+        """Log that writes fail, and that they succeed again, each once."""
+        if error is not None:
+            if self._failure is None:
+                log.error("the store cannot be written to: %s", error)
+            self._failure, self._failed_at = error, self._clock.monotonic()
+        elif self._failure is not None:
+            self._failure = None
+            log.warning("the store can be written to again")
 
     async def _commit(self, key: str, value: bytes | None, terms: WriteTerms) -> StoreEvent:  # noqa: ARG002
         return await self._group.submit(key, value)

@@ -203,6 +203,7 @@ def _health(store: Store, access: AccessControl, context: ServerContext) -> Heal
     return Health(
         alive,
         {
+            "store-writes": store.check_writes,
             "informer-sync": followed,
             "poststarthook/start-system-namespaces-controller": bootstrapped,
             "poststarthook/rbac/bootstrap-roles": access.check_roles,
