@@ -1,7 +1,7 @@
 """Look up known vulnerabilities of the pinned versions: `make audit`, or `scripts/audit.py --data PATH`.
 
 In:  constraints.txt; and either pip-audit, which asks a service over the network, or records in the form of OSV: a file
-     or a folder of JSON, or a zip archive of such files, as services offer them for download.
+     or a folder of JSON or YAML, or a zip archive of such files, as services offer them for download.
 Out: the packages with a vulnerability, and exit code 1; 0 when there is none; 3 when nobody could be asked.
 """
 
@@ -18,10 +18,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import yaml
 from packaging.version import InvalidVersion, Version
 
 ROOT = Path(__file__).resolve().parents[1]
 NOBODY_ASKED = 3
+_SUFFIXES = (".json", ".yaml")
 Record = Mapping[str, Any]
 
 
@@ -36,17 +38,19 @@ def normal(name: str) -> str:
 
 
 def records(path: Path) -> Iterator[Record]:
-    """Every record in a file, a folder or an archive. What is no record of OSV is passed over."""
+    """Every record in a file, a folder or an archive. What is no record of OSV, or was withdrawn, is passed over."""
     if path.is_dir():
-        texts: Iterable[bytes] = (file.read_bytes() for file in sorted(path.rglob("*.json")))
+        texts: Iterable[bytes] = (file.read_bytes() for file in sorted(path.rglob("*")) if file.suffix in _SUFFIXES)
     elif zipfile.is_zipfile(path):
         archive = zipfile.ZipFile(path)
-        texts = (archive.read(name) for name in sorted(archive.namelist()) if name.endswith(".json"))
+        texts = (archive.read(name) for name in sorted(archive.namelist()) if name.endswith(_SUFFIXES))
     else:
         texts = [path.read_bytes()]
     for text in texts:
-        found = json.loads(text)
-        yield from (each for each in (found if isinstance(found, list) else [found]) if "affected" in each)
+        found = json.loads(text) if text[:1] in (b"{", b"[") else yaml.load(text, Loader=yaml.CSafeLoader)
+        for each in found if isinstance(found, list) else [found]:
+            if "affected" in each and not each.get("withdrawn"):
+                yield each
 
 
 def vulnerable(versions: Mapping[str, str], known: Iterable[Record]) -> Iterator[str]:

@@ -180,3 +180,16 @@ async def test_who_gives_up_waiting_for_the_thread_holds_nobody_up() -> None:
     assert (await first, await next_one) == (True, "done")
     worker.close()
     assert (worker._busy, worker._waiting) == (False, {})
+
+
+@on_loop
+async def test_who_gives_up_when_the_thread_is_free_for_it_passes_it_on() -> None:
+    worker = Worker("test")
+    worker._busy = True
+    gone, next_one = (asyncio.create_task(worker.call(lambda: "done")) for _ in range(2))
+    await settle()
+    worker._pass_on()
+    gone.cancel()
+    assert await next_one == "done"
+    worker.close()
+    assert (worker._busy, worker._waiting) == (False, {})

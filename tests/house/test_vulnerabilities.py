@@ -48,6 +48,15 @@ def test_a_pinned_version_that_is_affected_is_told(tmp_path: Path, affected: dic
     )
 
 
+def test_records_may_be_yaml_and_those_that_were_withdrawn_do_not_count(tmp_path: Path) -> None:
+    text = "id: X-1\n{}affected:\n- package: {{name: some-package, ecosystem: PyPI}}\n  versions: ['1.4']\n"
+    (tmp_path / "X-1.yaml").write_text(text.format(""))
+    (tmp_path / "X-2.yaml").write_text(text.format("withdrawn: '2023-11-08T00:54:24Z'\n").replace("X-1", "X-2"))
+    (tmp_path / "README.md").write_text("no record")
+    known = runpy.run_path(str(SCRIPT))
+    assert list(known["vulnerable"]({"some-package": "1.4"}, known["records"](tmp_path))) == ["some-package 1.4: X-1"]
+
+
 @pytest.mark.parametrize(
     ("found", "code"),
     [
