@@ -141,20 +141,21 @@ async def test_a_request_behind_a_body_is_answered_when_its_turn_comes() -> None
 
 
 @on_loop
-async def test_connections_that_end_together_take_turns() -> None:
-    turns, counted = Turns(1), MagicMock()
+async def test_connections_that_end_together_take_turns_and_give_their_places_back_at_once() -> None:
+    turns, counted, state = Turns(1), MagicMock(), ServerState()
     async with serving() as api:
         config = uvicorn.Config(Application(api.server), lifespan="off", log_config=None)
-        for _ in range(10):
-            made = protocol.Protocol(config, ServerState(), {})
-            made.open_connections, made.turns = counted, turns
-            made.connection_made(MagicMock())
-            made.connection_lost(None)
-        assert counted.leave.call_count == 1
-        while counted.leave.call_count < 10:  # one in each turn of the loop
-            before = counted.leave.call_count
+        made = [protocol.Protocol(config, state, {}) for _ in range(10)]
+        for each in made:
+            each.open_connections, each.turns = counted, turns
+            each.connection_made(MagicMock())
+        for each in made:
+            each.connection_lost(None)
+        assert (counted.leave.call_count, len(state.connections)) == (10, 9)
+        while state.connections:  # one in each turn of the loop
+            before = len(state.connections)
             await asyncio.sleep(0)
-            assert counted.leave.call_count <= before + 1
+            assert len(state.connections) == before - 1
 
 
 @on_loop

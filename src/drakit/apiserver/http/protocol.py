@@ -333,19 +333,17 @@ class Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._held.clear()
-        # Thousands of connections may end at the same moment: what that costs takes turns as well.
-        if self.turns is None:
-            self._end(exc)
-        else:
-            self.turns.take(self._sender, lambda: self._end(exc))
-
-    def _end(self, exc: Exception | None) -> None:
         if self._lingering is not None:
             self._lingering.cancel()
         self._end_head()
         self._end_stall()
-        self._leave()
-        super().connection_lost(exc)
+        self._leave()  # at once: another connection may have the place
+        end = super().connection_lost
+        if self.turns is None:
+            end(exc)
+        else:
+            # Thousands of watches may end at the same moment: what that costs takes turns as well.
+            self.turns.take(self._sender, lambda: end(exc))
 
     def _leave(self) -> None:
         """Remove the connection from the count of open ones. Idempotent."""
