@@ -21,12 +21,12 @@ from tests.apiserver.calls import on_loop, serving
 
 DATA = Path(__file__).parent / "data" / "updates.jsonl.gz"
 KINDS = (
-    "APIService", "CSIDriver", "CSINode", "CSIStorageCapacity", "CertificateSigningRequest", "ClusterRole",
+    "CSIDriver", "CSINode", "CSIStorageCapacity", "CertificateSigningRequest", "ClusterRole",
     "ClusterRoleBinding", "ConfigMap", "ControllerRevision", "CronJob", "DaemonSet", "Deployment", "EndpointSlice",
-    "Endpoints", "Event", "FlowSchema", "HorizontalPodAutoscaler", "IPAddress", "Ingress", "IngressClass", "Job",
+    "Endpoints", "Event", "HorizontalPodAutoscaler", "IPAddress", "Ingress", "IngressClass", "Job",
     "Lease", "LimitRange", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
     "MutatingWebhookConfiguration", "NetworkPolicy", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod",
-    "PodDisruptionBudget", "PodTemplate", "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet",
+    "PodDisruptionBudget", "PodTemplate", "PriorityClass", "ReplicaSet",
     "ReplicationController", "ResourceQuota", "Role", "RoleBinding", "RuntimeClass", "Secret", "Service",
     "ServiceAccount", "ServiceCIDR", "StatefulSet", "StorageClass", "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
