@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from grpc import aio
 
 from drakit.client import CLAIMS, NODES, PODS, SLICES, Client
 from drakit.nodeagent.claims.checkpoint import FILE, decode
-from drakit.pluginapi import podresources_v1_pb2, podresources_v1_pb2_grpc
 from tests.e2e.nodebench import BARE, Bench, allocate, end, place, running
 from tests.e2e.nodemachine import NODE, in_phase, node_cluster, pod_with, there, told
+from tests.e2e.podresources import pod_resources
 from tests.e2e.reached import reached, until
 
 
@@ -232,12 +231,6 @@ def test_devices_of_init_containers_and_sidecars_are_prepared_once_and_pod_resou
 
     with bench.driver():
         asyncio.run(run())
-
-
-async def pod_resources(root: Path) -> list[Any]:
-    async with aio.insecure_channel(f"unix:{root}/pod-resources/kubelet.sock") as channel:
-        stub: Any = podresources_v1_pb2_grpc.PodResourcesListerStub(channel)
-        return list((await stub.List(podresources_v1_pb2.ListPodResourcesRequest())).pod_resources)
 
 
 def test_a_node_that_shuts_down_ends_its_pods_and_lets_their_claims_go(bench: Bench) -> None:

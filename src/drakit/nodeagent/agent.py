@@ -263,6 +263,7 @@ class NodeAgent:
             node=self._node_facts,
             admit=self._admit,
             release=self.devices.release,
+            limits_with_claims=settings.limits_with_claims,
         )
         self.drivers.listeners.arrived.append(self._on_driver)
         self.drivers.listeners.absent.append(self._slices.begin)

@@ -100,3 +100,32 @@ def test_claims_count_only_behind_the_switch() -> None:
     assert (with_claims.cpu_shares, with_claims.memory_bytes, with_claims.oom_score_adj) == (2048, 2 * GIB, 750)
     assert with_claims.cpu_quota == 0  # a claim raises a limit and makes none
     assert qos_class(whole) == "Burstable"
+
+
+def test_what_the_pod_itself_names_is_raised_by_all_its_claims_behind_the_switch() -> None:
+    """Else the containers of the pod, whose limits are raised, would be held to less together."""
+    whole = stored_pod(container(), container("other"), resources={"limits": BOTH, "requests": BOTH})
+    whole["status"] = {
+        "nodeAllocatableResourceClaimStatuses": [
+            {"resourceClaimName": "a", "containers": ["main", "other"], "resources": {"cpu": "1", "memory": "1Gi"}},
+            {"resourceClaimName": "b", "containers": ["other"], "resources": {"memory": "2Gi"}},
+        ]
+    }
+    without, with_claims = pod_cgroup_limits(whole), pod_cgroup_limits(whole, with_claims=True)
+    assert with_claims.memory_bytes == without.memory_bytes + 3 * GIB
+    assert with_claims.cpu_quota == without.cpu_quota + 100_000
+    assert with_claims.cpu_shares == without.cpu_shares + 1024
+    unlimited = stored_pod(container(), resources={"requests": BOTH})
+    unlimited["status"] = whole["status"]
+    assert not pod_cgroup_limits(unlimited, with_claims=True).needs_cgroup  # a claim makes no limit
+
+
+def test_a_sidecar_is_not_killed_before_those_it_serves_whose_memory_comes_from_a_claim() -> None:
+    sidecar = limited(requests={"memory": "1Mi"}, name="proxy", restartPolicy="Always")
+    whole = stored_pod(limited(requests={"memory": "1Mi"}), initContainers=[sidecar])
+    taken = {"resourceClaimName": "a", "containers": ["main"], "resources": {"memory": "4Gi"}}
+    whole["status"] = {"nodeAllocatableResourceClaimStatuses": [taken]}
+    scores = [
+        container_limits(whole, sidecar, node_memory=8 * GIB, with_claims=on).oom_score_adj for on in (False, True)
+    ]
+    assert scores == [999, 500]

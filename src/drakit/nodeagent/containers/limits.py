@@ -9,6 +9,7 @@ The QoS class comes from the spec alone, whatever the switch says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from drakit.base.quantity import Quantity
@@ -21,6 +22,8 @@ _PERIOD = 100_000
 _LEAST_SHARES, _LEAST_QUOTA = 2, 1000
 _PROTECTED_SCORE = -997
 _COMPUTE = ("cpu", "memory")
+
+_NOTHING = Quantity.of(0)
 
 Amounts = dict[str, Quantity]
 
@@ -38,27 +41,26 @@ def container_limits(
     pod: Document, container: Document, *, node_memory: int = 0, with_claims: bool = False
 ) -> ContainerLimits:
     """`node_memory`: the node's capacity in bytes. `with_claims`: what claims take of the node is added."""
-    requests, limits = _amounts(container, "requests"), _amounts(container, "limits")
-    if with_claims:
-        for name, amount in claim_amounts(pod, container["name"]).items():
-            requests[name] = requests.get(name, Quantity.of(0)) + amount
-            if name in limits:
-                limits[name] = limits[name] + amount
-    return ContainerLimits(
-        cpu_shares=_shares(requests.get("cpu")),
-        cpu_quota=_quota(limits.get("cpu")),
-        cpu_period=_PERIOD,
-        memory_bytes=limits["memory"].value if "memory" in limits else 0,
-        oom_score_adj=oom_score(pod, container, requests.get("memory"), node_memory=node_memory),
+    added = claim_amounts(pod, container["name"]) if with_claims else {}
+    return replace(
+        _cgroup_limits(container, added),
+        oom_score_adj=oom_score(pod, container, node_memory=node_memory, with_claims=with_claims),
     )
 
 
-def pod_cgroup_limits(pod: Document) -> ContainerLimits:
+def pod_cgroup_limits(pod: Document, *, with_claims: bool = False) -> ContainerLimits:
     """What the pod itself names, for all its containers together; nothing when it names nothing."""
     own = spec_of(pod).get("resources") or NOTHING
     if not _names_any([own]):
         return NO_LIMITS
-    requests, limits = _amounts({"resources": own}, "requests"), _amounts({"resources": own}, "limits")
+    return _cgroup_limits({"resources": own}, claim_amounts(pod) if with_claims else {})
+
+
+def _cgroup_limits(part: Document, added: Amounts) -> ContainerLimits:
+    """What a container or a pod names, with what claims add: they raise a limit, and make none."""
+    requests = _sum(_amounts(part, "requests"), added)
+    limits = _amounts(part, "limits")
+    limits |= {name: limits[name] + amount for name, amount in added.items() if name in limits}
     return ContainerLimits(
         cpu_shares=_shares(requests.get("cpu")),
         cpu_quota=_quota(limits.get("cpu")),
@@ -67,7 +69,7 @@ def pod_cgroup_limits(pod: Document) -> ContainerLimits:
     )
 
 
-def oom_score(pod: Document, container: Document, memory: Quantity | None, *, node_memory: int) -> int:
+def oom_score(pod: Document, container: Document, *, node_memory: int, with_claims: bool = False) -> int:
     """The more of its node's memory a container asked for, the later it is killed; -997 comes last, 1000 first."""
     if (spec_of(pod).get("priority") or 0) >= _CRITICAL_PRIORITY:
         return _PROTECTED_SCORE
@@ -76,33 +78,39 @@ def oom_score(pod: Document, container: Document, memory: Quantity | None, *, no
         return _PROTECTED_SCORE
     if quality == BEST_EFFORT:
         return 1000
-    score = _burstable_score(0 if memory is None else memory.value, node_memory)
+    counted = [container]
     if _is_sidecar(pod, container):
         # A sidecar must not be killed before the containers that it serves.
-        score = min([score, *_main_scores(pod, node_memory)])
-    return score
+        counted += [each for each, role in all_containers(pod) if role is ContainerRole.MAIN]
+    memory = max(_memory(pod, each, with_claims=with_claims) for each in counted)
+    return _burstable_score(memory, node_memory)
 
 
-def claim_amounts(pod: Document, container: str) -> Amounts:
-    """What the claims that this container uses take of the node's own resources."""
+def _memory(pod: Document, container: Document, *, with_claims: bool) -> int:
+    """The bytes that a container asks for."""
+    added = claim_amounts(pod, container["name"]) if with_claims else {}
+    asked = _sum(_amounts(container, "requests"), added).get("memory")
+    return 0 if asked is None else asked.value
+
+
+def claim_amounts(pod: Document, container: str | None = None) -> Amounts:
+    """What claims take of the node's own resources: those that this container uses, or all of the pod, each once."""
     total: Amounts = {}
     for entry in (pod.get("status") or NOTHING).get("nodeAllocatableResourceClaimStatuses") or ():
-        if container in (entry.get("containers") or ()):
-            for name, amount in (entry.get("resources") or {}).items():
-                total[name] = total.get(name, Quantity.of(0)) + Quantity.parse(str(amount))
+        if container is None or container in (entry.get("containers") or ()):
+            amounts = {name: Quantity.parse(str(amount)) for name, amount in (entry.get("resources") or {}).items()}
+            total = _sum(total, amounts)
     return total
+
+
+def _sum(first: Amounts, second: Amounts) -> Amounts:
+    return {name: first.get(name, _NOTHING) + second.get(name, _NOTHING) for name in first | second}
 
 
 def _burstable_score(memory: int, node_memory: int) -> int:
     score = 1000 - 1000 * memory // node_memory if node_memory else 999
     # 1000 is for BestEffort alone, and nobody gets close to what is protected.
     return min(max(score, 1000 + _PROTECTED_SCORE), 999)
-
-
-def _main_scores(pod: Document, node_memory: int) -> list[int]:
-    mains = [container for container, role in all_containers(pod) if role is ContainerRole.MAIN]
-    amounts = [_amounts(container, "requests").get("memory") for container in mains]
-    return [_burstable_score(0 if amount is None else amount.value, node_memory) for amount in amounts]
 
 
 def _is_sidecar(pod: Document, container: Document) -> bool:

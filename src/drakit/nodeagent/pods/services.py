@@ -76,3 +76,5 @@ class PodServices:
     admit: Callable[[Partial[Pod]], Rejection | None]
     release: Callable[[str], None]
     """Give back what device plugins gave to a pod."""
+    limits_with_claims: bool = False
+    """Whether what claims take of the node raises cgroup limits."""

@@ -244,7 +244,7 @@ class PodWorker:
             host_network=pod.view.spec.host_network,
             labels=metadata.get("labels") or {},
             annotations=metadata.get("annotations") or {},
-            limits=pod_cgroup_limits(pod.document),
+            limits=pod_cgroup_limits(pod.document, with_claims=self._services.limits_with_claims),
         )
 
     async def _end_failed(self, failed: Any, view: RuntimeView) -> float:
