@@ -38,7 +38,7 @@ def restart(bench: Bench, *flags: str, off: tuple[str, ...] = ()) -> None:
     bench.start_agent("--feature-gates", gates, *flags)
 
 
-def without(*gates: str) -> Any:
+def without(*gates: str) -> pytest.MarkDecorator:
     """The test with every gate on, and without these."""
     return pytest.mark.parametrize("off", [(), gates], ids=["on", "off"])
 

@@ -44,6 +44,8 @@ class Call:
 
 
 def go_code(name: str) -> str:
+    if name == "CANCELLED":
+        return "Canceled"
     return "".join(part.capitalize() for part in name.split("_"))
 
 
