@@ -135,3 +135,36 @@ async def test_a_pod_does_not_go_on_a_full_disk_and_leaves_nothing_once_there_is
         await it.it.run_for(10.0)
         assert it.it.deleted == ["pod"]
         assert _on_disk(it) == []
+
+
+@on_loop
+async def test_the_file_has_the_claim_before_the_call_its_devices_after_the_answer_and_nothing_in_the_end() -> None:
+    """And the uid of each pod that uses the claim, from its start to its end."""
+
+    def on_disk() -> list[tuple[int, list[str] | None]]:
+        found = decode((it.it.paths.root / FILE).read_bytes())
+        return [
+            (len(each.pods), devices and [one.device for one in devices])
+            for each in found
+            for devices in each.drivers.values()
+        ]
+
+    async with scene() as it:
+        driver = await it.driver()
+        driver.delay = 5.0
+        await it.pod("one")
+        await it.pod("two")
+        await it.claim()
+        await it.reserve("claim", "one", "two")
+        await it.bind("one")
+        assert (it.calls(), on_disk()) == (["prepare"], [(1, None)])
+        await it.it.run_for(6.0)
+        assert on_disk() == [(1, ["gpu-0"])]
+        await it.bind("two")
+        assert on_disk() == [(2, ["gpu-0"])]
+        await it.delete("one")
+        await it.it.run_for(3.0)
+        assert (it.calls(), on_disk()) == (["prepare"], [(1, ["gpu-0"])])
+        await it.delete("two")
+        await it.it.run_for(8.0)
+        assert (it.calls(), on_disk()) == (["prepare", "unprepare"], [])

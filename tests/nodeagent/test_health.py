@@ -10,7 +10,7 @@ import pytest
 
 from drakit.base.clock import FakeClock
 from drakit.nodeagent.plugins.contract import DeviceHealthReport
-from drakit.nodeagent.plugins.health import DEFAULT_TIMEOUT, FILE, HealthReports, shortened
+from drakit.nodeagent.plugins.health import FILE, HealthReports, shortened
 from tests.nodeagent.scene import GPU, Scene, on_loop, scene
 
 HEALTHY: dict[str, Any] = {"pool": "pool", "device": "gpu-0", "health": "HEALTHY", "message": "", "timeout": 3600}
@@ -53,7 +53,7 @@ async def test_a_report_without_a_timeout_is_overdue_after_half_a_minute(said: i
         driver = await it.driver(health=True)
         await it.start()
         driver.send([{**HEALTHY, "timeout": said}])
-        await it.it.run_for(DEFAULT_TIMEOUT - 0.1)
+        await it.it.run_for(29.9)
         assert _health(it) == "Healthy"
         await it.it.run_for(0.2)
         assert _health(it) == "Unknown"
@@ -102,7 +102,7 @@ async def test_an_equal_report_is_not_written_again_and_another_message_is(tmp_p
     reports.take(GPU, [_report("a", message="fan")])
     assert len(flushed) == 2 * writes
     (known,) = json.loads((tmp_path / FILE).read_bytes())[GPU]["Devices"].values()
-    assert (known["Message"], known["HealthCheckTimeout"]) == ("fan", DEFAULT_TIMEOUT * 10**9)
+    assert (known["Message"], known["HealthCheckTimeout"]) == ("fan", 30 * 10**9)
     await reports.stop()
 
 

@@ -405,6 +405,21 @@ async def test_the_newest_connected_instance_is_called_and_the_older_one_when_it
 
 
 @on_loop
+async def test_an_older_instance_is_called_while_the_newer_one_is_registered_and_has_no_connection() -> None:
+    async with scene() as it:
+        await it.driver(instance="a")
+        new = await it.driver(instance="b")
+        new.stop_service()
+        await it.it.settle()
+        await it.start("one", "claim-1")
+        new.start_service()
+        await it.it.settle()
+        await it.start("two", "claim-2")
+        called = [each.instance for each in it.it.calls if each.method == "NodePrepareResources"]
+        assert called == ["a", "b"]
+
+
+@on_loop
 async def test_pod_resources_shows_the_devices_of_the_requests_that_a_container_names_each_with_its_own_ids() -> None:
     async with scene() as it:
         driver = await it.driver()

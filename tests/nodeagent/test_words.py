@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
+from msgspec.structs import replace
 
 from drakit.client import CLAIMS, metadata_of
+from drakit.nodeagent.claims.devices import ClaimUse, uses
 from drakit.nodeagent.plugins.contract import PluginInfo
+from tests.builders.objects import pod_of
 from tests.conformance.nodeflows.scripted import ScriptedRegistration
 from tests.conformance.nodeflows.stage import NAMESPACE
 from tests.nodeagent.scene import GPU, Scene, on_loop, scene
@@ -106,7 +110,25 @@ async def test_a_plugin_whose_first_answer_breaks_something_is_asked_again(monke
 
 
 @on_loop
-async def test_a_claim_that_is_reserved_and_not_allocated_is_refused() -> None:
+async def test_a_claim_that_is_reserved_and_not_allocated_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server of ours keeps such a claim: somebody else's may, for a moment."""
+    async with scene() as it:
+        await it.driver()
+        await it.pod()
+        await it.claim(pod="pod")
+        found = await it.it.client.get(CLAIMS, "claim", namespace=NAMESPACE)
+        lost = replace(found, status=replace(found.status, allocation=None))
+        assert [each.name for each in lost.status.reserved_for] == ["pod"]
+        assert it.it.agent is not None
+        # This is the one reader of the agent's claims.
+        monkeypatch.setattr(it.it.agent.preparation._admission, "_get", AsyncMock(return_value=lost))
+        await it.bind()
+        assert "is not allowed to use ResourceClaim claim" in await _refusal(it)
+        assert (it.calls(), it.records()) == ([], [])
+
+
+@on_loop
+async def test_a_claim_that_is_not_allocated_is_refused() -> None:
     async with scene() as it:
         await it.driver()
         await it.pod()
@@ -176,6 +198,19 @@ async def test_a_mapping_to_a_request_that_the_claim_does_not_have_gives_no_devi
         assert it.calls() == ["prepare"]
         (created,) = [each for each in it.it.cri if each.method == "CreateContainer"]
         assert created.about["CDI_devices"] == []
+
+
+def test_of_the_mappings_of_a_container_those_of_resources_that_it_asks_for_count() -> None:
+    """Names of requests say nothing. No server of ours keeps the first mapping: somebody else's may."""
+    asking = {"name": "main", "resources": {"limits": {"example.com/gpu": "1"}}}
+    mappings = [
+        {"containerName": "main", "resourceName": "example.com/nic", "requestName": "container-0-request-0"},
+        {"containerName": "main", "resourceName": "example.com/gpu", "requestName": "container-7-request-3"},
+        {"containerName": "other", "resourceName": "example.com/gpu", "requestName": "container-0-request-1"},
+    ]
+    status = {"extendedResourceClaimStatus": {"resourceClaimName": "claim", "requestMappings": mappings}}
+    pod = pod_of(asking, status=status)
+    assert list(uses(pod, pod.spec.containers[0])) == [ClaimUse("claim", "", "container-7-request-3")]
 
 
 @on_loop
