@@ -405,6 +405,26 @@ async def test_the_newest_connected_instance_is_called_and_the_older_one_when_it
 
 
 @on_loop
+async def test_after_an_unprepare_that_failed_in_part_the_next_pod_of_the_claim_calls_prepare_again() -> None:
+    """One of two drivers has let the claim go."""
+    async with scene() as it:
+        await it.driver()
+        nic = await it.driver("nic.example.com")
+        for name in ("one", "two"):
+            await it.pod(name)
+        await it.claim(drivers=(GPU, nic.name))
+        await it.reserve("claim", "one", "two")
+        await it.bind("one")
+        nic.failures = ["busy"]
+        await it.delete("one")
+        assert it.calls() == ["prepare", "prepare", "unprepare", "unprepare"]
+        await it.bind("two")
+        await it.it.run_for(3.0)
+        assert it.calls()[4:] == ["prepare", "prepare"]
+        assert it.state("two")["phase"] == "Running"
+
+
+@on_loop
 async def test_an_older_instance_is_called_while_the_newer_one_is_registered_and_has_no_connection() -> None:
     async with scene() as it:
         await it.driver(instance="a")

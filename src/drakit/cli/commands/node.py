@@ -246,15 +246,18 @@ def _cgroups(flags: RuntimeFlags, settings: AgentSettings) -> Cgroups:
 
 
 def _process(flags: RuntimeFlags, settings: AgentSettings, clock: Clock, server: str) -> Runtime:
-    from drakit.nodeagent.runtimes.process import ProcessRuntime
+    from drakit.nodeagent.runtimes.process import ProcessRuntime, refuse_remote
 
+    addresses = [urlsplit(server).hostname or "localhost"]
+    # Before that server is asked for anything, or has to answer.
+    refuse_remote(addresses, allowed=flags.allow_remote_api)
     return ProcessRuntime(
         settings.paths.root / "runtime",
         clock=clock,
         cdi=CdiRegistry(flags.cdi_dir or DEFAULT_CDI),
         host_ip=settings.machine.internal_ip,
         cgroups=_cgroups(flags, settings),
-        api_addresses=[urlsplit(server).hostname or "localhost"],
+        api_addresses=addresses,
         allow_remote=flags.allow_remote_api,
     )
 

@@ -208,7 +208,7 @@ def refuse_remote(addresses: Sequence[str], *, allowed: bool) -> None:
     if remote and not allowed:
         raise RuntimeUnsuitable(
             f"the process runtime runs pods with the rights of this user, and the API server listens on {remote[0]}, "
-            "which others may reach; use another runtime, or allow it explicitly"
+            "which others may reach; use another runtime, or allow it with --allow-remote-api"
         )
 
 
