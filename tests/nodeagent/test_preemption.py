@@ -37,6 +37,10 @@ def test_the_least_important_goes_and_nobody_without_need() -> None:
     assert names(asking_pod("small", "1")) == []
 
 
+def test_one_whose_place_is_not_enough_stays_when_a_larger_one_has_to_go() -> None:
+    assert names(asking_pod("small", "500m", priority=1), asking_pod("large", "3500m", priority=2)) == ["large"]
+
+
 def test_critical_pods_stay() -> None:
     assert names(asking_pod("other", "4", priority=2_000_000_000)) is None
 

@@ -40,10 +40,21 @@ NODE_USER = User(name="system:node:n1", groups=("system:nodes", "system:authenti
 class Host:
     """A server and an agent of one process, with real files, sockets and time."""
 
-    def __init__(self, client: Client, agent: NodeAgent, root: Path) -> None:
+    def __init__(self, client: Client, make: Callable[[], NodeAgent], root: Path) -> None:
         self.client = client
-        self.agent = agent
         self.root = root
+        self._make = make
+
+    async def start(self) -> None:
+        """An agent on what the last one has left on disk; its runtime has forgotten everything, as by a reboot."""
+        self.agent = self._make()
+        self._task = asyncio.create_task(self.agent.run())
+        ready = asyncio.create_task(self.agent.wait_ready())
+        await asyncio.wait({self._task, ready}, return_when="FIRST_COMPLETED")
+
+    async def stop(self) -> None:
+        await self.agent.stop()
+        await self._task
 
     async def until(self, holds: Callable[[], Any]) -> None:
         """Until that holds; a test that waits in vain ends with its own time limit."""
@@ -96,20 +107,22 @@ async def host(**about: Any) -> AsyncIterator[Host]:
             await build_server(store, clock=clock, settings=server_settings(FeatureGates.all_on())) as server,
         ):
             capacity = {"cpu": Quantity.of(2), "memory": Quantity.parse("1Gi"), "pods": Quantity.of(10)}
-            agent = NodeAgent(
-                Client(InProcess(server, NODE_USER), clock=clock),
-                SimulatedRuntime(clock=clock),
-                AgentSettings("n1", AgentPaths.below(root), MachineFacts(capacity), FeatureGates.all_on(), **about),
-                clock=clock,
-                registry=CollectorRegistry(),
-            )
-            task = asyncio.create_task(agent.run())
+
+            def make() -> NodeAgent:
+                return NodeAgent(
+                    Client(InProcess(server, NODE_USER), clock=clock),
+                    SimulatedRuntime(clock=clock),
+                    AgentSettings("n1", AgentPaths.below(root), MachineFacts(capacity), FeatureGates.all_on(), **about),
+                    clock=clock,
+                    registry=CollectorRegistry(),
+                )
+
+            made = Host(Client(InProcess(server), clock=clock), make, root)
+            await made.start()
             try:
-                await asyncio.wait({task, asyncio.create_task(agent.wait_ready())}, return_when="FIRST_COMPLETED")
-                yield Host(Client(InProcess(server), clock=clock), agent, root)
+                yield made
             finally:
-                await agent.stop()
-                await task
+                await made.stop()
 
 
 @on_loop
@@ -324,6 +337,32 @@ async def test_a_container_restarts_with_the_devices_of_a_plugin_that_is_away() 
 
         await it.until(lambda: _is(restarts(), 1))
         assert plugin.allocated == [["a"]]
+
+
+@on_loop
+async def test_a_plugin_that_left_while_the_agent_was_away_has_no_devices_and_a_container_waits_for_its_own() -> None:
+    resource, where = "example.com/fpga", "device-plugins"
+
+    async def amounts(it: Host) -> tuple[str, str]:
+        status = (await it.client.get(NODES, "n1")).view.status
+        return str(status.capacity.get(resource)), str(status.allocatable.get(resource))
+
+    async def waits(it: Host) -> str:
+        pod = await it.client.get(PODS, "p", namespace="default")
+        return str((pod.document["status"]["containerStatuses"][0]["state"].get("waiting") or {}).get("message"))
+
+    async with host() as it:
+        async with device_plugin(it.root / where, resource):
+            await it.until(lambda: _is(amounts(it), ("2", "2")))
+            await it.start_pod(resources={"limits": {resource: "1"}})
+            await it.until(lambda: _is(it.phase(), "Running"))
+            await it.stop()
+        await it.start()
+        await it.until(lambda: _is(amounts(it), ("0", "0")))
+        await it.until(lambda: _is(waits(it), f"the device plugin of {resource} is not there"))
+        async with device_plugin(it.root / where, resource) as plugin:
+            await it.until(lambda: _is(it.phase(), "Running"))
+            await it.until(lambda: plugin.allocated == [["a"]])
 
 
 @on_loop

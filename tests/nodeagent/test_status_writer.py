@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from drakit.api.exchange import Response, StatusContent
-from drakit.base import status
+from drakit.base import status as statuses
 from drakit.base.clock import FakeClock
 from drakit.client import PODS, Client, InProcess
 from drakit.nodeagent.pods.writer import StatusWriter
 from tests.builders.documents import pod_document
 from tests.client.servers import Flaky, a_server, on_loop
 
-CONFLICT = status.conflict("pods", "", "a", "too many writers")
+CONFLICT = statuses.conflict("pods", "", "a", "too many writers")
 SPEC = {"nodeName": "node-1", "containers": [{"name": "c", "image": "i"}]}
 
 
@@ -48,4 +50,32 @@ async def test_the_status_of_a_pod_that_is_gone_is_given_up(replaced: bool) -> N
         writer.put(pod, {"phase": "Running"})
         await clock.run_for(60.0, turns=100)
         assert sum(each.method == "PATCH" for each in line.requests) == 1
+        await writer.stop()
+
+
+@on_loop
+async def test_a_condition_has_the_time_of_its_last_change_and_not_of_its_last_write() -> None:
+    def status_with(ready: str, reason: str) -> dict[str, Any]:
+        conditions = [{"type": "Ready", "status": ready, "reason": reason}, {"type": "Initialized", "status": "True"}]
+        return {"phase": "Running", "conditions": conditions}
+
+    async def times() -> dict[str, str]:
+        pod = await client.get(PODS, "a", namespace="default")
+        return {each["type"]: each["lastTransitionTime"] for each in pod.document["status"]["conditions"]}
+
+    clock = FakeClock()
+    async with a_server(clock) as server:
+        client = Client(InProcess(server), clock=clock)
+        await client.create(pod_document("a", SPEC))
+        pod = await client.get(PODS, "a", namespace="default")
+        writer = StatusWriter(client, clock)
+        seen = []
+        for status in (status_with("False", "One"), status_with("False", "Other"), status_with("True", "")):
+            writer.put(pod, status)
+            await clock.run_for(5.0, turns=100)
+            seen.append(await times())
+        first, second, third = seen
+        assert first == second
+        assert third["Initialized"] == first["Initialized"]
+        assert third["Ready"] > first["Ready"]
         await writer.stop()

@@ -9,7 +9,7 @@ from unittest.mock import AsyncMock
 import pytest
 from msgspec.structs import replace
 
-from drakit.client import CLAIMS, metadata_of
+from drakit.client import CLAIMS, PODS, metadata_of
 from drakit.nodeagent.claims.devices import ClaimUse, uses
 from drakit.nodeagent.plugins.contract import PluginInfo
 from tests.builders.objects import pod_of
@@ -301,6 +301,21 @@ async def test_a_claim_of_the_same_name_and_another_uid_waits_until_the_old_one_
         assert it.state("second")["phase"] == "Running"
         (record,) = it.records()
         assert (record.uid != old, list(record.pods)) == (True, [await it.uid("second")])
+
+
+@on_loop
+async def test_a_change_to_another_uid_ends_the_pod_of_before() -> None:
+    """A watch that begins anew may tell of a deletion and the next pod of the name in one."""
+    async with scene() as it:
+        await it.driver()
+        await it.start()
+        await it.pod("next", claims=())
+        assert it.it.agent is not None
+        old, new = [await it.it.client.get(PODS, each, namespace=NAMESPACE) for each in ("pod", "next")]
+        it.it.agent.workers.on_pod(old, new)
+        await it.it.run_for(3.0)
+        assert it.calls() == ["prepare", "unprepare"]
+        assert {each.pod.name for each in await it.it.runtime.containers()} == {"next"}
 
 
 @on_loop

@@ -102,7 +102,7 @@ class NodeAgent:
 
         # Built from the inside out: what others are given must exist first. Nothing runs before `run`.
         self.events = EventLog(client, self.clock, settings.node)
-        self.device_plugins = DevicePlugins(settings.paths.device_plugins, on_change=self._on_devices)
+        self.device_plugins = DevicePlugins(settings.paths.device_plugins, on_change=self._on_devices, flush=flush)
         self.devices = DeviceAllocation(
             self.device_plugins, settings.paths.device_plugins, extended=self._extended, flush=flush
         )

@@ -2,12 +2,17 @@
 
 In:  Register calls on `kubelet.sock`; the ListAndWatch stream of each plugin.
 Out: devices by resource, with their health. A plugin that leaves has none: its resource stays, with zero.
+
+Names of resources are on disk: a plugin that left while the agent was away has left all the same, and a container that
+has its devices does not start without them before it is back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +23,7 @@ import grpc
 from grpc import aio
 
 from drakit.base.quantity import Quantity
+from drakit.nodeagent.files import Flush, write_atomically
 from drakit.nodeagent.plugins.channels import channel_to
 from drakit.pluginapi import deviceplugin_v1beta1_pb2 as wire
 from drakit.pluginapi import deviceplugin_v1beta1_pb2_grpc as stubs
@@ -26,6 +32,7 @@ log = logging.getLogger("drakit.nodeagent")
 
 VERSION = "v1beta1"
 SOCKET = "kubelet.sock"
+FILE = "device_plugin_resources"
 HEALTHY = "Healthy"
 DIAL_SECONDS = 10.0
 
@@ -72,11 +79,13 @@ def _problem(request: wire.RegisterRequest) -> str:
 class DevicePlugins:
     """Serves while its context is open. Invariant: one plugin per resource; a later one takes its place."""
 
-    def __init__(self, directory: Path, *, on_change: Callable[[], None]) -> None:
+    def __init__(self, directory: Path, *, on_change: Callable[[], None], flush: Flush = os.fsync) -> None:
         self._directory = directory
         self._on_change = on_change
+        self._flush = flush
         self._plugins: dict[str, RegisteredDevicePlugin] = {}
-        self._seen: set[str] = set()
+        self._seen = _load(directory / FILE)
+        """Resources that have ever had a plugin here."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._server: aio.Server | None = None
 
@@ -105,7 +114,9 @@ class DevicePlugins:
         resource = request.resource_name
         if (earlier := self._tasks.pop(resource, None)) is not None:
             earlier.cancel()
-        self._seen.add(resource)
+        if resource not in self._seen:
+            self._seen.add(resource)
+            self._save()
         self._tasks[resource] = asyncio.create_task(self._follow(request), name=f"device plugin {resource}")
 
     def find(self, resource: str) -> RegisteredDevicePlugin | None:
@@ -124,6 +135,13 @@ class DevicePlugins:
 
     def healthy(self) -> dict[str, Sequence[str]]:
         return {name: _healthy(plugin.devices) for name, plugin in self._plugins.items()}
+
+    def _save(self) -> None:
+        try:
+            data = json.dumps(sorted(self._seen), separators=(",", ":")).encode()
+            write_atomically(self._directory / FILE, data, flush=self._flush)
+        except OSError as error:  # the next agent does not know of a plugin that has left: no reason to refuse this one
+            log.warning("%s is not written: %s", FILE, error)
 
     async def _follow(self, request: wire.RegisterRequest) -> None:
         channel = channel_to(str(self._directory / request.endpoint))
@@ -146,6 +164,14 @@ class DevicePlugins:
                 del self._plugins[plugin.resource]
             await channel.close()
             self._on_change()
+
+
+def _load(file: Path) -> set[str]:
+    try:
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return set()
+    return {each for each in found if isinstance(each, str)} if isinstance(found, list) else set()
 
 
 def _healthy(devices: Mapping[str, str]) -> list[str]:
