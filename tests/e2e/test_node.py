@@ -71,7 +71,8 @@ def test_a_pod_gets_the_devices_of_three_drivers_and_its_metadata_and_its_log_co
             await client.delete(PODS, "p", namespace="default")
             await gone(client, "p")
             assert prepared(machine.root) == 0
-            await until(client, CLAIMS, lambda each: each.status.allocation is None, namespace="default")
+            for kind in CLASSES:
+                await until(client, CLAIMS, _is_free(f"p-{kind}"), namespace="default")
 
     asyncio.run(run())
 

@@ -39,6 +39,20 @@ async def test_sockets_are_found_in_subdirectories_too_and_nothing_else_is() -> 
 
 
 @on_loop
+async def test_a_socket_that_was_replaced_between_two_looks_is_another_one() -> None:
+    with TemporaryDirectory() as made:
+        root = Path(made)
+        listen(root / "a.sock")
+        async with RegistryDirectory(root, FakeClock()) as registry:
+            before = dict(registry.sockets())
+            assert registry.sockets() == before
+            listen(root / ".next")
+            (root / ".next").rename(root / "a.sock")
+            after = dict(registry.sockets())
+            assert (list(after), after == before) == (list(before), False)
+
+
+@on_loop
 async def test_a_link_to_nowhere_does_not_hide_the_sockets_after_it() -> None:
     with TemporaryDirectory() as made:
         root = Path(made)

@@ -55,7 +55,7 @@ async def find(runtime: Runtime, container_id: str) -> ContainerInfo:
 async def end(runtime: Runtime, container_id: str) -> ContainerInfo:
     """The container once it ended by itself."""
     changes = runtime.changes()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while (info := await find(runtime, container_id)).state is not ContainerState.EXITED:
             await anext(changes)
     return info
@@ -87,6 +87,6 @@ def write_cdi(base: Path, devices: Sequence[dict[str, Any]], *, kind: str = "ven
 async def written(runtime: Runtime, container: str, text: str) -> None:
     """Until the container has written it."""
     path = Path((await find(runtime, container)).log_path)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not path.exists() or text not in path.read_text():
             await asyncio.sleep(0.01)

@@ -94,7 +94,7 @@ async def test_a_container_whose_shim_was_killed_is_gone_and_said_to_be_unknown(
         os.kill(names.shim.pid, signal.SIGKILL)
         info = await end(runtime, container)
         assert (info.exit_code, info.reason) == (137, "ContainerStatusUnknown")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             while Path(f"/proc/{names.pid.pid}/exe").exists():
                 await asyncio.sleep(0.01)
         await remove_all(runtime)
@@ -110,7 +110,7 @@ async def test_a_container_of_another_user_dies_with_its_shim_too(tmp_path: Path
         container = await start(runtime, tmp_path, config)
     names = running(tmp_path, container)
     os.kill(names.shim.pid, signal.SIGKILL)  # no agent is there that would end what is left
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while start_time(names.pid.pid) == names.pid.start:
             await asyncio.sleep(0.01)
 

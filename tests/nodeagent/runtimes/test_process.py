@@ -337,7 +337,7 @@ async def test_execs_end_with_their_container(tmp_path: Path) -> None:
         streams = await runtime.exec(container, ["sh", "-c", "echo up; sleep 1000"])
         assert await streams.stdout.read() == b"up\n"
         await runtime.stop_container(container, grace=5)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             assert await streams.wait() == 137
 
 
@@ -407,7 +407,7 @@ async def test_output_waits_for_an_attached_reader_that_is_slow(tmp_path: Path) 
         streams = await runtime.attach(container, stdin=True)
         await streams.write_stdin(b"go\n")
         log = Path((await find(runtime, container)).log_path)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while log.stat().st_size < 1 << 20:
                 await asyncio.sleep(0.01)
         assert (await find(runtime, container)).state is ContainerState.RUNNING

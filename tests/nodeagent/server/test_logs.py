@@ -157,7 +157,7 @@ async def test_a_reader_that_goes_away_is_not_followed_any_more(tmp_path: Path) 
 
 @on_loop
 async def test_a_server_that_stops_ends_its_followers(tmp_path: Path) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         async with a_node(tmp_path) as node:
             node.log.write_text(record("one"))
             node.machine.add("main", ContainerState.RUNNING, node.log)

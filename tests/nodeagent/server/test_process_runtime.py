@@ -94,7 +94,7 @@ async def test_attach_to_what_a_container_reads_and_writes(tmp_path: Path) -> No
             "/attach/default/web/main", params=query, protocols=("v5.channel.k8s.io",)
         ) as socket:
             await socket.send_bytes(b"\x00hello\n")
-            channels = await asyncio.wait_for(gathered(socket), 20)
+            channels = await asyncio.wait_for(gathered(socket), 120)
     assert channels[1] == b"got hello\n"
 
 

@@ -119,7 +119,7 @@ async def test_a_client_that_goes_takes_its_command_with_it(tmp_path: Path) -> N
         query = [("output", "1"), ("command", "sh"), ("command", "-c"), ("command", "echo go; exec sleep 600")]
         async with session.ws_connect(EXEC, params=query, protocols=("v5.channel.k8s.io",)) as socket:
             assert await socket.receive_bytes() == b"\x01go\n"
-        assert await asyncio.wait_for(node.machine.started[0].wait(), 10) == -9
+        assert await asyncio.wait_for(node.machine.started[0].wait(), 120) == -9
 
 
 @on_loop
@@ -135,7 +135,7 @@ async def test_a_connection_that_breaks_takes_its_command_with_it(tmp_path: Path
         assert socket._response.connection is not None
         assert socket._response.connection.transport is not None
         socket._response.connection.transport.abort()
-        assert await asyncio.wait_for(node.machine.started[0].wait(), 10) == -9
+        assert await asyncio.wait_for(node.machine.started[0].wait(), 120) == -9
 
 
 @on_loop

@@ -99,7 +99,7 @@ async def test_a_client_that_goes_takes_its_command_with_it(tmp_path: Path) -> N
         async with upgraded(node, EXEC, asked("sleep", "600", output="1"), "v4.channel.k8s.io") as client:
             await client.streams("error", "stdout")
             await came_true(lambda: bool(node.machine.started))
-        assert await asyncio.wait_for(node.machine.started[0].wait(), 10) == -9
+        assert await asyncio.wait_for(node.machine.started[0].wait(), 120) == -9
 
 
 @on_loop
