@@ -153,7 +153,7 @@ def test_probes_by_command_page_and_port_say_when_a_container_is_ready_and_when_
     port = urlsplit(bench.machine.server.url).port
 
     async def test(client: Client) -> None:
-        probes = {
+        probes: dict[str, Plain] = {
             "by-command": {"exec": {"command": ["test", "-e", str(ready)]}},
             "by-page": {"httpGet": {"host": "127.0.0.1", "port": page, "path": "/healthz"}},
             "by-port": {"tcpSocket": {"host": "127.0.0.1", "port": port}},

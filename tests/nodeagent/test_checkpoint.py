@@ -142,12 +142,9 @@ async def test_the_file_has_the_claim_before_the_call_its_devices_after_the_answ
     """And the uid of each pod that uses the claim, from its start to its end."""
 
     def on_disk() -> list[tuple[int, list[str] | None]]:
+        """Of each claim of the one driver: how many pods, which devices."""
         found = decode((it.it.paths.root / FILE).read_bytes())
-        return [
-            (len(each.pods), devices and [one.device for one in devices])
-            for each in found
-            for devices in each.drivers.values()
-        ]
+        return [(len(each.pods), _names(each.drivers[GPU])) for each in found]
 
     async with scene() as it:
         driver = await it.driver()
@@ -168,3 +165,7 @@ async def test_the_file_has_the_claim_before_the_call_its_devices_after_the_answ
         await it.delete("two")
         await it.it.run_for(8.0)
         assert (it.calls(), on_disk()) == (["prepare", "unprepare"], [])
+
+
+def _names(devices: list[DeviceAnswer] | None) -> list[str] | None:
+    return None if devices is None else [each.device for each in devices]

@@ -424,6 +424,31 @@ async def test_after_an_unprepare_that_failed_in_part_the_next_pod_of_the_claim_
         assert it.state("two")["phase"] == "Running"
 
 
+@pytest.mark.parametrize(
+    ("policy", "code", "phase", "restarts"),
+    [
+        ("Always", 0, "Running", 1),
+        ("OnFailure", 0, "Succeeded", 0),
+        ("OnFailure", 1, "Running", 1),
+        ("Never", 1, "Failed", 0),
+        ("Never", 0, "Succeeded", 0),
+    ],
+)
+@on_loop
+async def test_a_container_that_has_ended_starts_again_by_the_restart_policy(
+    policy: str, code: int, phase: str, restarts: int
+) -> None:
+    async with scene() as it:
+        await it.driver()
+        await it.pod(restartPolicy=policy)
+        await it.claim(pod="pod")
+        await it.bind()
+        it.it.runtime.exit(code)
+        await it.it.run_for(3.0)
+        assert (it.state()["phase"], it.container()["restartCount"]) == (phase, restarts)
+        assert it.calls() == ["prepare"] + ["unprepare"] * (phase != "Running")
+
+
 @on_loop
 async def test_an_older_instance_is_called_while_the_newer_one_is_registered_and_has_no_connection() -> None:
     async with scene() as it:
