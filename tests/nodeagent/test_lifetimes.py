@@ -1,10 +1,12 @@
-"""Pods that may not be active for ever, and containers that somebody adds to look inside."""
+"""How pods end: their deadline, the order of their containers, the node's end; and containers added to look inside."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from drakit.client import PODS
+from drakit.nodeagent.node.shutdown import end_pods
 from tests.conformance.nodeflows.stage import NAMESPACE
 from tests.nodeagent.scene import Scene, on_loop, scene
 
@@ -62,6 +64,42 @@ async def debug(it: Scene, name: str, **about: Any) -> None:
 async def ephemeral(it: Scene) -> list[Plain]:
     found = await it.it.client.get(PODS, "pod", namespace=NAMESPACE)
     return list(found.document["status"].get("ephemeralContainerStatuses") or ())
+
+
+def _stops(it: Scene) -> list[tuple[str, str]]:
+    """Pods and containers, in the order in which they were stopped."""
+    return [(each.pod, each.container) for each in it.it.cri if each.method == "StopContainer"]
+
+
+@on_loop
+async def test_sidecars_are_stopped_after_the_containers_that_they_serve_the_last_one_first() -> None:
+    async with scene() as it:
+        await it.driver()
+        sidecars = [{"name": name, "image": "i", "restartPolicy": "Always"} for name in ("one", "two", "three")]
+        await it.pod(initContainers=sidecars)
+        await it.claim(pod="pod")
+        await it.bind()
+        await it.delete()
+        await it.it.run_for(5.0)
+        assert [container for _, container in _stops(it)] == ["main", "three", "two", "one"]
+        assert it.it.deleted == ["pod"]
+
+
+@on_loop
+async def test_a_node_that_goes_down_ends_critical_pods_after_all_others_have_ended() -> None:
+    async with scene() as it:
+        slow = {"env": [{"name": "STOP_AFTER", "value": "3"}]}
+        await it.pod("critical", claims=(), priorityClassName="system-node-critical")
+        await it.pod("regular", claims=(), container=slow, terminationGracePeriodSeconds=10)
+        await it.bind("critical", "regular")
+        assert it.it.agent is not None
+        ending = asyncio.create_task(end_pods(it.it.agent.workers.all(), it.it.clock, grace=30.0, critical=10.0))
+        await it.it.run_for(2.0)
+        assert _stops(it) == [("regular", "main")]
+        await it.it.run_for(10.0)
+        assert _stops(it) == [("regular", "main"), ("critical", "main")]
+        await ending
+        assert [it.state(each)["reason"] for each in ("regular", "critical")] == ["Terminated"] * 2
 
 
 @on_loop
