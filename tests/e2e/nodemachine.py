@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import msgspec
 
-from drakit.client import EVENTS, PODS, Client
+from drakit.client import EVENTS, PODS, Client, Rejected
 from tests.e2e.processes import ROOT, Running, apiserver, command, controllers, drained, following
 from tests.e2e.reached import PATIENCE, reached, until
 
@@ -194,10 +194,16 @@ def prepared(root: Path) -> int:
 async def log_of(client: Client, pod: str, wanted: str, *, container: str = "main") -> str:
     """The log of a pod's container, as soon as it has that word."""
     async with asyncio.timeout(PATIENCE):
-        path = f"/api/v1/namespaces/default/pods/{pod}/log"
-        while wanted not in (said := await client.text(path, container=container)):  # noqa: ASYNC110 - in another process
+        while wanted not in (said := await _log_so_far(client, pod, container)):  # noqa: ASYNC110 - in another process
             await asyncio.sleep(0.05)
         return said
+
+
+async def _log_so_far(client: Client, pod: str, container: str) -> str:
+    try:
+        return await client.text(f"/api/v1/namespaces/default/pods/{pod}/log", container=container)
+    except Rejected:  # it has not been started yet
+        return ""
 
 
 async def told(client: Client, name: str, reason: str) -> str:

@@ -103,6 +103,17 @@ async def test_a_node_that_goes_down_ends_critical_pods_after_all_others_have_en
 
 
 @on_loop
+async def test_a_node_that_goes_down_takes_no_more_pods() -> None:
+    async with scene() as it:
+        await it.driver()
+        assert it.it.agent is not None
+        it.it.agent.state.shutting_down = "node is shutting down"
+        await it.start()
+        assert (it.state()["phase"], it.state()["reason"]) == ("Failed", "NodeShutdown")
+        assert it.calls() == []
+
+
+@on_loop
 async def test_an_ephemeral_container_starts_in_the_running_pod_without_its_devices() -> None:
     async with scene() as it:
         await it.driver()
