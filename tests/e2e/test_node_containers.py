@@ -37,7 +37,7 @@ def run(bench: Bench, test: Callable[[Client], Any]) -> None:
     asyncio.run(reach())
 
 
-def pod(name: str, script: str, **changes: Any) -> Plain:
+def placed_pod(name: str, script: str, **changes: Any) -> Plain:
     """On the node; `container` are changes of its one container."""
     container = changes.pop("container", {})
     made = pod_with(name, script, nodeName=NODE, **changes)
@@ -62,9 +62,9 @@ def waits_as(reason: str) -> Callable[[Plain], bool]:
 
 def test_containers_end_and_start_again_by_the_restart_policy_with_their_exit_codes(bench: Bench) -> None:
     async def test(client: Client) -> None:
-        await client.create(pod("crashing", "exit 3", restartPolicy="Always"))
-        await client.create(pod("failing", "exit 7"))
-        await client.create(pod("done", "exit 0", restartPolicy="OnFailure"))
+        await client.create(placed_pod("crashing", "exit 3", restartPolicy="Always"))
+        await client.create(placed_pod("failing", "exit 7"))
+        await client.create(placed_pod("done", "exit 0", restartPolicy="OnFailure"))
         status = await status_of(client, "crashing", waits_as("CrashLoopBackOff"))
         assert (status["lastState"]["terminated"]["exitCode"], status["restartCount"] >= 1) == (3, True)
         assert "Back-off restarting failed container main" in await told(client, "crashing", "BackOff")
@@ -81,7 +81,7 @@ def test_containers_end_and_start_again_by_the_restart_policy_with_their_exit_co
 def test_a_container_above_its_memory_is_told_to_be_killed_for_it(bench: Bench) -> None:
     async def test(client: Client) -> None:
         limits = {"resources": {"limits": {"memory": "32Mi"}}}
-        await client.create(pod("greedy", "x=0123456789; while :; do x=$x$x; done", container=limits))
+        await client.create(placed_pod("greedy", "x=0123456789; while :; do x=$x$x; done", container=limits))
         status = await status_of(client, "greedy", lambda each: "terminated" in each["state"])
         assert (status["state"]["terminated"]["reason"], status["state"]["terminated"]["exitCode"]) == (
             "OOMKilled",
@@ -126,7 +126,7 @@ def furnished() -> Plain:
     """
     side = "echo side >>/drakit-data/order; sleep 1000"
     first = "until test -s /drakit-data/order; do sleep 0.05; done; echo init >>/drakit-data/order"
-    return pod(
+    return placed_pod(
         "furnished",
         script,
         initContainers=[
@@ -160,7 +160,7 @@ def test_probes_by_command_page_and_port_say_when_a_container_is_ready_and_when_
         }
         for name, handler in probes.items():
             probe = {**handler, "periodSeconds": 1}
-            await client.create(pod(name, "sleep 1000", container={"readinessProbe": probe}))
+            await client.create(placed_pod(name, "sleep 1000", container={"readinessProbe": probe}))
         for name in ("by-page", "by-port"):
             await status_of(client, name, lambda each: each["ready"])
         assert "Readiness probe failed" in await told(client, "by-command", "Unhealthy")
@@ -168,7 +168,9 @@ def test_probes_by_command_page_and_port_say_when_a_container_is_ready_and_when_
         ready.touch()
         await status_of(client, "by-command", lambda each: each["ready"])
         alive = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}
-        await client.create(pod("dead", "sleep 1000", restartPolicy="Always", container={"livenessProbe": alive}))
+        await client.create(
+            placed_pod("dead", "sleep 1000", restartPolicy="Always", container={"livenessProbe": alive})
+        )
         await status_of(client, "dead", lambda each: each["restartCount"] >= 1)
         assert "Liveness probe failed" in await told(client, "dead", "Unhealthy")
         await end(client, "dead", *probes)
@@ -185,7 +187,7 @@ def test_a_hook_comes_before_the_signal_and_the_grace_period_before_the_kill(ben
         for name, body in (("polite", script), ("deaf", "trap '' TERM; echo up; while :; do sleep 0.05; done")):
             changes = {"lifecycle": hook} if name == "polite" else {}
             grace = 60 if name == "polite" else 1
-            await client.create(pod(name, body, container=changes, terminationGracePeriodSeconds=grace))
+            await client.create(placed_pod(name, body, container=changes, terminationGracePeriodSeconds=grace))
         await there(lambda: notes.exists() and "up" in notes.read_text())
         await log_of(client, "deaf", "up")
         for name in ("polite", "deaf"):
@@ -199,12 +201,12 @@ def test_a_hook_comes_before_the_signal_and_the_grace_period_before_the_kill(ben
 
 def test_what_the_runtime_cannot_do_is_refused_with_an_event_that_says_so(bench: Bench) -> None:
     async def test(client: Client) -> None:
-        bare = pod("bare", "")
+        bare = placed_pod("bare", "")
         del bare["spec"]["containers"][0]["command"]
         await client.create(bare)
         assert "command" in await told(client, "bare", "Failed")
         volume = {"name": "disk", "nfs": {"server": "nobody", "path": "/"}}
-        await client.create(pod("attached", "sleep 1000", volumes=[volume]))
+        await client.create(placed_pod("attached", "sleep 1000", volumes=[volume]))
         assert "disk" in await told(client, "attached", "FailedMount")
         for name in ("bare", "attached"):
             assert (await client.get(PODS, name, namespace="default")).view.status.phase == "Pending"
