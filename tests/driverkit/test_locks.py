@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
 
 from drakit.base.clock import RealClock
 from drakit.base.errors import Unavailable
+from drakit.driverkit.state.files import RealFileSystem
 from drakit.driverkit.state.locks import ClaimLocks, held_in_file, try_hold
 from tests.driverkit.node import on_loop, short_directory
 
 
 def locks(path: Path, *, serialize: bool) -> ClaimLocks:
     """As another process has them: of its own, over the same file."""
-    return ClaimLocks(serialize=serialize, path=path, clock=RealClock())
+    return ClaimLocks(serialize=serialize, path=path, files=RealFileSystem(), clock=RealClock())
 
 
 async def is_taken(wanted: ClaimLocks, *uids: str) -> bool:
@@ -54,22 +54,24 @@ async def test_without_serialization_only_the_same_claim_waits() -> None:
 
 @on_loop
 async def test_claims_that_are_wanted_in_another_order_never_wait_in_a_ring() -> None:
-    shared = ClaimLocks(serialize=False, path=None, clock=RealClock())
-    await asyncio.gather(*(take(shared, *uids) for uids in (("a", "b"), ("b", "a"), ("c", "a", "b"))))
+    with short_directory() as root:
+        shared = locks(root / "lock", serialize=False)
+        await asyncio.gather(*(take(shared, *uids) for uids in (("a", "b"), ("b", "a"), ("c", "a", "b"))))
 
 
 def test_a_whole_file_is_held_by_one(tmp_path: Path) -> None:
-    held = try_hold(tmp_path / "lock")
+    files, path = RealFileSystem(), tmp_path / "lock"
+    held = try_hold(files, path)
     assert held is not None
-    assert try_hold(tmp_path / "lock") is None
-    os.close(held)
-    again = try_hold(tmp_path / "lock")
+    assert try_hold(files, path) is None
+    held.close()
+    again = try_hold(files, path)
     assert again is not None
-    os.close(again)
+    again.close()
 
 
 @on_loop
 async def test_a_lock_that_cannot_be_made_is_told() -> None:
     with pytest.raises(Unavailable, match="the lock /proc/nowhere/lock cannot be used"):
-        async with held_in_file(Path("/proc/nowhere/lock"), [(0, 0)], RealClock()):
+        async with held_in_file(RealFileSystem(), Path("/proc/nowhere/lock"), [(0, 0)], RealClock()):
             pass

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from drakit.driverkit import ClaimRef, KubeletPlugin
+from drakit.driverkit.state.files import LockFile
+from drakit.simulate.disks.files import DiskFiles
 from tests.driverkit.node import LedNode, Leds, led_node, on_loop
 
 CDI = "cdi"
@@ -24,12 +26,14 @@ class MemoryFiles:
         self._now: dict[Path, bytes] = {}
         self._on_disk: dict[Path, bytes] = {}
         self._cut_at = cut_at
+        self._locks = DiskFiles()
         self.steps = 0
 
     def cut(self) -> None:
         """The machine boots: what was on disk is there."""
         self._now = {path: content for path, content in self._on_disk.items() if path.parent.name != CDI}
         self._on_disk = dict(self._now)
+        self._locks = DiskFiles()
         self._cut_at = 0
 
     def step(self) -> None:
@@ -67,6 +71,9 @@ class MemoryFiles:
 
     async def make_directory(self, _: Path) -> None:
         return
+
+    def open_lock(self, path: Path) -> LockFile:
+        return self._locks.open_lock(path)
 
     def left(self) -> list[str]:
         return sorted(path.name for path in self._now)

@@ -105,7 +105,7 @@ class KubeletPlugin:
             random=random,
             files=self._files,
             remembered=self.paths.shared_pools,
-            lock=self.paths.publishing_lock if isinstance(self._files, RealFileSystem) else None,
+            lock=self.paths.publishing_lock,
         )
         self.registration = RegistrationService(
             driver.name, self.paths.service, offered(self.board), self.publisher.trigger
@@ -127,9 +127,7 @@ class KubeletPlugin:
             files=self._files,
             with_metadata=driver.metadata,
         )
-        # Files of a simulation are no files that a kernel could lock.
-        shared = paths.calls_lock if isinstance(self._files, RealFileSystem) else None
-        locks = ClaimLocks(serialize=driver.serialize, path=shared, clock=self.clock)
+        locks = ClaimLocks(serialize=driver.serialize, path=paths.calls_lock, files=self._files, clock=self.clock)
         self._statuses = DeviceStatusWriter(client, driver.name, records, self.clock)
         self.calls = ClaimCalls(
             driver,

@@ -33,8 +33,12 @@ _GATES = (
     ("DRAExtendedResource",),
     ("DRASchedulerFilterTimeout",),
     ("ResourceHealthStatus", "ResourceHealthStatusMessage"),
+    ("DRADeviceTaints", "DRADeviceTaintRules"),
+    ("DRADeviceBindingConditions",),
+    ("DRAPartitionableDevices",),
 )
-"""Gates that go off together."""
+"""Gates that go off together. With the last three, slices lose what they say, and must get it back."""
+_NEXT = "/next"
 
 
 def _of(world: World, kind: str, random: Random) -> str:
@@ -60,7 +64,7 @@ def _pause(kind: str) -> Action:
         process = world.processes[_of(world, kind, random)]
         world.note(f"pause {process.id}")
         process.pause()
-        world.loop.call_later(random.choice((5.0, 70.0, 150.0)), _resume, world, process.id, context=world.context)
+        world.loop.call_later(random.choice((5.0, 30.0, 150.0)), _resume, world, process.id, context=world.context)
 
     return happen
 
@@ -154,7 +158,7 @@ def _reboot(world: World, random: Random) -> None:
     """Power goes and comes: agent, drivers and containers of a machine end together."""
     name = random.choice(sorted(world.machines))
     machine = world.machines[name]
-    here = [f"agent/{name}", *(f"driver/{name}/{driver}" for driver in machine.hardware)]
+    here = [f"agent/{name}", *sorted(each for each in world.processes if each.startswith(f"driver/{name}/"))]
     for each in here:
         world.kill(each)
     world.note(f"reboot {name}")
@@ -169,6 +173,16 @@ def _upgrade(world: World, random: Random) -> None:
     world.note(f"upgrade {name}")
     world.kill(name)
     world.start_later(name, random.choice((0.0, 0.5, 3.0)))
+
+
+def _roll(world: World, random: Random) -> None:
+    """A rolling update: two instances of a driver serve at the same time for a while, then the older one goes."""
+    old = _of(world, "driver/", random)
+    new = old.removesuffix(_NEXT) if old.endswith(_NEXT) else f"{old}{_NEXT}"
+    world.note(f"{new} is to follow {old}")
+    world.add_instance(new)
+    grace = random.choice((None, 12.0))
+    world.loop.call_later(random.choice((1.0, 10.0, 40.0)), world.retire, old, grace, context=world.context)
 
 
 def _shrink(world: World, random: Random) -> None:
@@ -228,15 +242,16 @@ ACTIONS: dict[str, Action] = {
     "compaction": _compaction,
     "reboot": _reboot,
     "driver-upgrade": _upgrade,
+    "driver-rolls": _roll,
     "slices-shrink": _shrink,
     "device-breaks": _break,
 }
 FAULTS: tuple[str, ...] = (*WEATHER, *ACTIONS)
 
 
-def draw(random: Random, allowed: Sequence[str]) -> list[str]:
+def draw(random: Random, allowed: Sequence[str], chance: float) -> list[str]:
     """The faults of a run: each of those that are allowed is in it or not."""
-    return [each for each in allowed if random.random() < 0.35]
+    return [each for each in allowed if random.random() < chance]
 
 
 def heal(world: World) -> None:
@@ -253,3 +268,8 @@ def heal(world: World) -> None:
         process.clock.set_right()
         world.let_up(name)
     world.change_gates((), 1.0)
+    there = {each["metadata"]["name"] for each in world.judge.objects["nodes"].values()}
+    for name in sorted(world.machines.keys() - there):
+        # Somebody deleted the node: a kubelet makes it again when it is started again.
+        world.kill(f"agent/{name}")
+        world.start(f"agent/{name}")

@@ -43,7 +43,8 @@ class Hardware:
         self.sick: dict[str, str] = {}
         self.taints: dict[str, tuple[DeviceTaint, ...]] = {}
         self.effect = "NoExecute"
-        self.listeners: list[Callable[[], None]] = []
+        self.listeners: dict[str, Callable[[], None]] = {}
+        """Of each instance of the driver, its latest life."""
 
     def publish(self, *pools: DevicePool) -> None:
         """Replace pools of the same names, add others."""
@@ -89,18 +90,18 @@ class Hardware:
         return msgspec.structs.replace(device, taints=(*device.taints, *added)) if added else device
 
     def _tell(self) -> None:
-        for listener in self.listeners:
+        for listener in list(self.listeners.values()):
             listener()
 
 
 class HardwareDriver(Driver):
     """The driver of one life of a process; the hardware stays."""
 
-    def __init__(self, hardware: Hardware) -> None:
+    def __init__(self, hardware: Hardware, instance: str = "") -> None:
         self.name = hardware.driver
         self._hardware = hardware
         self._moved = asyncio.Event()
-        hardware.listeners[:] = [self._hardware_changed]
+        hardware.listeners[instance] = self._hardware_changed
 
     def devices(self) -> Sequence[DevicePool]:
         return self._hardware.published()

@@ -256,15 +256,15 @@ class SeededLoop(_InlineExecution, asyncio.BaseEventLoop):  # type: ignore[misc]
         lane.append(handle)
 
     def _run_once(self) -> None:
-        handle = self._next()
-        if handle is None:
-            self._wait()
-            return
-        if not handle._cancelled:
-            handle._run()
-            self.steps += 1
-            if self.steps > self.most_steps:
-                raise Deadlock(f"{self.steps} steps, and no end at {self._elapsed:g} s")
+        while (handle := self._next()) is not None:
+            if not handle._cancelled:
+                handle._run()
+                self.steps += 1
+                if self.steps > self.most_steps:
+                    raise Deadlock(f"{self.steps} steps, and no end at {self._elapsed:g} s")
+                if self._stopping:  # type: ignore[attr-defined]
+                    return
+        self._wait()
 
     def _next(self) -> asyncio.Handle | None:
         """The first callback of a process that is drawn among those that have one and may run."""

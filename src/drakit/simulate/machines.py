@@ -159,7 +159,7 @@ class Machine:
             instance=instance,
         )
         return KubeletPlugin(
-            made or HardwareDriver(self.hardware[driver]),
+            made or HardwareDriver(self.hardware[driver], instance),
             client,
             settings,
             clock=self.clock,

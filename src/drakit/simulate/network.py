@@ -60,6 +60,8 @@ class Network:
         self.context = wire.context
         self.server: tuple[Process, Server] | None = None
         self.processes: dict[str, Process] = {}
+        self.keeps_events = True
+        """Whether the server takes Event objects: nothing but people depends on them."""
         self.acknowledged = 0
         """The highest revision that anybody was told of as the result of a write."""
         self.met: Callable[[str], None] = lambda _: None
@@ -189,6 +191,8 @@ class ServerLine:
 
     def _refused(self, request: Request) -> Response | None:
         network = self._network
+        if not network.keeps_events and request.path.endswith("/events") and request.method == "POST":
+            return failure_of(403)
         if request.method in _CHANGES and network.happens("conflicts"):
             return failure_of(409)
         if network.happens("refusals"):

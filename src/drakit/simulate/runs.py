@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
 import tempfile
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,14 +29,34 @@ from drakit.simulate.rules.liveness import unfinished
 from drakit.simulate.users import Hands
 from drakit.simulate.world import World
 
-TROUBLED = 150.0
-"""Seconds of faults."""
 QUIET = 900.0
 """Seconds after the faults within which everything must be as it should."""
 BASES = 100
 """How many different beginnings there are: a cluster starts once for all seeds of the same remainder."""
-_LOOK = 15.0
-_DELETED = ("pods", "pods", "pods", "claims", "slices", "templates", "groups", "leases", "accounts")
+_LOOK = 5.0
+_MEMORY = "/dev/shm"  # noqa: S108 - a directory of our own is made in it
+_DELETED = (
+    "pods", "pods", "pods", "claims", "slices", "templates", "groups", "leases", "accounts", "nodes", "classes",
+)  # fmt: skip
+
+
+class RunSize(msgspec.Struct, frozen=True):
+    """How much happens in a run: seconds of faults, the chance of each fault, and how often things are done at most."""
+
+    troubled: float
+    chance: float
+    repeats: int
+    creations: tuple[int, int]
+    deletions: tuple[int, int]
+    events: bool
+    """Whether the server keeps Event objects, which are a third of all writes."""
+
+
+SMALL = RunSize(30.0, 0.12, 1, (2, 3), (0, 1), events=False)
+MIDDLE = RunSize(75.0, 0.25, 2, (3, 6), (0, 3), events=False)
+LARGE = RunSize(150.0, 0.35, 3, (4, 9), (0, 5), events=True)
+_SIZES = (*[SMALL] * 94, *[MIDDLE] * 5, LARGE)
+"""Most bugs need few things to come together: many small runs meet more such than few large ones."""
 
 
 class RunStep(msgspec.Struct, frozen=True):
@@ -57,8 +78,9 @@ class RunPlan(msgspec.Struct, frozen=True):
     quota: int | None
     weather: tuple[str, ...]
     steps: tuple[RunStep, ...]
-    troubled: float = TROUBLED
+    troubled: float = LARGE.troubled
     quiet: float = QUIET
+    events: bool = True
 
     def brief(self) -> RunPlan:
         """The same on one node in a sixth of the time, without the quiet time: enough to compare two runs."""
@@ -82,37 +104,45 @@ class RunResult(msgspec.Struct, frozen=True):
 def plan_of(seed: int, allowed: Sequence[str] = FAULTS) -> RunPlan:
     """What the seed says."""
     random = Random(f"{seed}/plan")
-    chosen = draw(random, allowed)
+    size = random.choice(_SIZES)
+    chosen = draw(random, allowed, size.chance)
     actions = [each for each in chosen if each in ACTIONS]
-    steps = [RunStep(random.uniform(0.0, TROUBLED), f"fault {name}", random.getrandbits(32))
-             for name in actions for _ in range(random.randint(1, 3))]  # fmt: skip
-    for _ in range(random.randint(4, 9)):
-        kind = random.choice(workload.KINDS)
-        steps.append(RunStep(random.uniform(0.0, TROUBLED * 0.9), f"create {kind}", random.getrandbits(32)))
-    for _ in range(random.randint(0, 5)):
-        what = random.choice(_DELETED)
-        steps.append(RunStep(random.uniform(TROUBLED * 0.2, TROUBLED), f"delete {what}", random.getrandbits(32)))
+    steps = [RunStep(random.uniform(0.0, size.troubled), f"fault {name}", random.getrandbits(32))
+             for name in actions for _ in range(random.randint(1, size.repeats))]  # fmt: skip
+    for _ in range(random.randint(*size.creations)):
+        at = random.uniform(0.0, size.troubled * 0.9)
+        steps.append(RunStep(at, f"create {random.choice(workload.KINDS)}", random.getrandbits(32)))
+    for _ in range(random.randint(*size.deletions)):
+        at = random.uniform(size.troubled * 0.2, size.troubled)
+        steps.append(RunStep(at, f"delete {random.choice(_DELETED)}", random.getrandbits(32)))
     return RunPlan(
         seed,
         nodes=nodes_of(seed),
         quota=random.choice((None, None, 5)),
         weather=tuple(each for each in chosen if each in WEATHER),
         steps=tuple(sorted(steps, key=lambda step: (step.at, step.name))),
+        troubled=size.troubled,
+        events=size.events,
     )
 
 
 def nodes_of(seed: int) -> int:
-    return Random(f"{seed % BASES}/size").randint(1, 3)
+    return Random(f"{seed % BASES}/size").choice((1, 1, 1, 1, 2, 2, 3))
 
 
 def run(plan: RunPlan) -> RunResult:
     """Play the plan from the start of its cluster."""
-    with quietly(), undisturbed(), tempfile.TemporaryDirectory(prefix="drakit-sim-") as directory:
+    with quietly(), undisturbed(), temporary_directory() as directory:
         beginning = Beginning(plan.seed, plan.nodes, Path(directory))
         try:
             return beginning.play(plan)
         finally:
             beginning.close()
+
+
+def temporary_directory() -> tempfile.TemporaryDirectory[str]:
+    """For the files of agents: in memory where the system offers that, as no run outlives its process."""
+    return tempfile.TemporaryDirectory(prefix="drakit-sim-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
 
 
 @contextmanager
@@ -174,6 +204,7 @@ class Beginning:
         if plan.quota is not None:
             await self._user.spawn(self._hands.create([workload.quota(plan.quota)]))
             world.judge.quota = plan.quota
+        world.network.keeps_events = plan.events
         for name in plan.weather:
             setattr(world.network.weather, name, WEATHER[name])
         for step in plan.steps:

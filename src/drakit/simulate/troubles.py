@@ -15,7 +15,7 @@ from drakit.base.status import StatusDetails, failure
 from drakit.client import ConnectionFailed
 
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
-_REASONS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
+_REASONS = {403: "Forbidden", 409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
 
 
 @dataclass(slots=True)

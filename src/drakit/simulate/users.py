@@ -15,7 +15,9 @@ from drakit.api.objects.plain import Plain
 from drakit.base.errors import DrakitError
 from drakit.client import (
     CLAIMS,
+    CLASSES,
     LEASES,
+    NODES,
     POD_GROUPS,
     PODS,
     SERVICE_ACCOUNTS,
@@ -32,7 +34,7 @@ from drakit.simulate.world import World
 _WARM_UP = 12.0
 _KINDS: dict[str, Resource[Any]] = {
     "pods": PODS, "claims": CLAIMS, "slices": SLICES, "templates": TEMPLATES, "groups": POD_GROUPS, "leases": LEASES,
-    "accounts": SERVICE_ACCOUNTS,
+    "accounts": SERVICE_ACCOUNTS, "nodes": NODES, "classes": CLASSES,
 }  # fmt: skip
 
 
@@ -65,6 +67,11 @@ class Hands:
                 else:
                     break
 
+    async def _put_back(self, name: str, random: Random) -> None:
+        """Whoever deleted the class has understood what it was for."""
+        await asyncio.sleep(random.choice((1.0, 10.0, 30.0)))
+        await self.create([each for each in workload.classes() if each["metadata"]["name"] == name])
+
     async def delete(self, what: str, random: Random) -> None:
         kind = _KINDS[what]
         try:
@@ -74,5 +81,7 @@ class Hands:
             chosen = found[random.randrange(len(found))]
             metadata = getattr(chosen, "view", chosen).metadata
             await self._client.delete(kind, metadata.name, namespace=metadata.namespace)
+            if what == "classes":
+                await self._put_back(metadata.name, random)
         except DrakitError as error:
             self._world.note(f"user: {error}")

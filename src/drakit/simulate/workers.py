@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +21,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from drakit.simulate.processes import undisturbed
-from drakit.simulate.runs import BASES, Beginning, RunPlan, RunResult, nodes_of, quietly
+from drakit.simulate.runs import BASES, Beginning, RunPlan, RunResult, nodes_of, quietly, run, temporary_directory
 
 PlanOf = Callable[[int], RunPlan]
 
@@ -95,8 +94,10 @@ def _work(
 ) -> None:
     for end in inherited:  # only the starter reads: without it nobody does
         end.close()
+    # Modules and selectors that the first pods need are then there for every fork.
+    run(plan_of(share[0][0]).brief())
     for seeds in share:
-        with quietly(), undisturbed(), tempfile.TemporaryDirectory(prefix="drakit-sim-") as directory:
+        with quietly(), undisturbed(), temporary_directory() as directory:
             beginning = Beginning(seeds[0], nodes_of(seeds[0]), Path(directory))
             for seed in seeds:
                 if os.getppid() != starter:  # it was killed, and nobody waits for the rest

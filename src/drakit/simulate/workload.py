@@ -62,7 +62,7 @@ def _socket() -> Device:
     """Processors of the node, which pods can also have without a claim."""
     policy = {"validRange": {"min": "1", "step": "1"}, "default": "1"}
     capacity = {"cpu": {"value": str(CPUS), "requestPolicy": policy}}
-    mappings = {"cpu": {"capacityKey": f"{CPU}/cpu"}}
+    mappings = {"cpu": {"capacityKey": "cpu"}}
     return from_plain(
         Device,
         {"name": "socket-0", "allowMultipleAllocations": True, "capacity": capacity,

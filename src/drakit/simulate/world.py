@@ -36,7 +36,7 @@ from drakit.simulate.rules.judge import Judge
 from drakit.simulate.rules.watchers import ShadowWatch
 from drakit.simulate.workload import devices_of
 
-TIMING = Timing(lease_duration=60.0, renew_deadline=40.0, retry_period=10.0)
+TIMING = Timing(lease_duration=12.0, renew_deadline=8.0, retry_period=4.0)
 _UNUSED = (
     "admissionregistration.k8s.io/v1", "apiregistration.k8s.io/v1", "autoscaling/v1", "autoscaling/v2", "batch/v1",
     "certificates.k8s.io/v1", "discovery.k8s.io/v1", "events.k8s.io/v1", "flowcontrol.apiserver.k8s.io/v1",
@@ -115,7 +115,7 @@ class World:
 
     def start(self, name: str) -> None:
         """A new life of a component."""
-        if name in self._down or (name in self.processes and self.processes[name].alive):
+        if name in self._down or name not in self._mains or (name in self.processes and self.processes[name].alive):
             return
         self._lives[name] += 1
         process = Process(name, self._lives[name], self.loop)
@@ -150,8 +150,9 @@ class World:
         if kind == "agent":
             self.machines[rest].sockets.hang_up()
         if kind == "driver":
-            node, _, driver = rest.partition("/")
-            self.machines[node].sockets.break_off(driver)
+            node, _, path = rest.partition("/")
+            self.machines[node].sockets.break_off(path)
+            self.machines[node].files.unlock(process.id)
 
     def keep_down(self, name: str) -> None:
         self._down.add(name)
@@ -161,6 +162,29 @@ class World:
         self._down.discard(name)
         self.start(name)
 
+    def add_instance(self, name: str) -> None:
+        """Another instance of a driver starts beside the first."""
+        self._mains[name] = self._driver
+        self.start(name)
+
+    def retire(self, name: str, grace: float | None) -> None:
+        """An instance of a driver goes for good: told to end, with so much time for it, or killed."""
+        process = self.processes.get(name)
+        if process is None or name not in self._mains:
+            return
+        del self._mains[name]
+        if grace is not None and process.alive and process.main is not None:
+            self.note(f"stop {process.id}")
+            process.main.cancel()
+            self.loop.call_later(grace, self._forget, name, context=self.context)
+        else:
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        if name not in self._mains and name in self.processes:
+            self.kill(name)
+            del self.processes[name]
+
     def change_gates(self, off: Sequence[str], pause: float) -> None:
         """Every component but the drivers is started again, one after the other, with all gates but these."""
         gates = FeatureGates.of({**FeatureGates.all_on().as_mapping, **dict.fromkeys(off, False)})
@@ -168,6 +192,7 @@ class World:
             return
         self.note(f"gates that are off: {', '.join(off) or 'none'}")
         self.gates = gates
+        self.judge.loose.update(off)
         for machine in self.machines.values():
             machine.gates = gates
         components = [each for each in self._mains if not each.startswith(("driver/", "watcher"))]
@@ -271,7 +296,7 @@ class World:
         await agent.run()
 
     async def _driver(self, process: Process) -> None:
-        _, node, driver = process.name.split("/")
+        _, node, driver, *instance = process.name.split("/")
         machine = self.machines[node]
-        plugin = machine.make_plugin(driver, self.client(process, ADMIN))
-        await run_plugin(driver, plugin, machine.sockets, process.id)
+        plugin = machine.make_plugin(driver, self.client(process, ADMIN), instance="".join(instance))
+        await run_plugin("/".join((driver, *instance)), plugin, machine.sockets, process.id)

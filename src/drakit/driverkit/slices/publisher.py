@@ -8,7 +8,6 @@ Out: slices. What others edit or delete is put back at once, with growing pauses
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -28,7 +27,7 @@ from drakit.driverkit.calls.inventory import PublishedDevices
 from drakit.driverkit.pools import DevicePool
 from drakit.driverkit.slices.dropped import dropped_fields
 from drakit.driverkit.slices.plan import Publication, SlicePlan, desired_slices, plan_pool
-from drakit.driverkit.state.files import FileSystem
+from drakit.driverkit.state.files import FileSystem, LockFile
 from drakit.driverkit.state.locks import try_hold
 from drakit.informers import Backoff, Controller, Informers, ListScope, Result
 from drakit.validation import validate_create
@@ -57,7 +56,7 @@ class SlicePublisher:
         random: Random | None = None,
         files: FileSystem,
         remembered: Path,
-        lock: Path | None = None,
+        lock: Path,
     ) -> None:
         """`remembered` is a file with the names of shared pools; `lock` one by which instances agree who publishes."""
         self._client = client
@@ -254,20 +253,17 @@ class SlicePublisher:
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         """Until another instance on this node, if there is one, has ended."""
-        if self._lock is None:
-            yield
-            return
         held = await self._hold(self._lock)
         try:
             yield
         finally:
-            os.close(held)
+            held.close()
 
-    async def _hold(self, lock: Path) -> int:
+    async def _hold(self, lock: Path) -> LockFile:
         told = ""
         while True:
             try:
-                held = try_hold(lock)
+                held = try_hold(self._files, lock)
             except OSError as error:
                 held, why = None, f"the lock {lock} cannot be used: {error.strerror}"
             else:

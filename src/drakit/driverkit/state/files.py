@@ -8,13 +8,26 @@ Out: files that are there whole or not at all. `RealFileSystem` works beside the
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import struct
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+_FLOCK = "hhqqi4x"  # l_type, l_whence, l_start, l_len, l_pid
+
+
+class LockFile(Protocol):
+    """An open file that others lock too. The locks go with `close`, or with the end of the process."""
+
+    def try_lock(self, start: int, length: int) -> bool:
+        """Whether this range is ours now; a length of 0 reaches to the end. Raise OSError."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class FileSystem(Protocol):
@@ -50,6 +63,10 @@ class FileSystem(Protocol):
         """Make a directory and those above it; nothing when it is there."""
         ...
 
+    def open_lock(self, path: Path) -> LockFile:
+        """The file by which processes agree; made when it is not there."""
+        ...
+
 
 class RealFileSystem:
     async def read(self, path: Path) -> bytes | None:
@@ -75,6 +92,28 @@ class RealFileSystem:
 
     async def make_directory(self, path: Path) -> None:
         await _beside(lambda: path.mkdir(parents=True, exist_ok=True))
+
+    def open_lock(self, path: Path) -> LockFile:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return _LockDescriptor(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+
+
+class _LockDescriptor:
+    """Locks of the open file, not of the process: two of them in one process exclude each other as well."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def try_lock(self, start: int, length: int) -> bool:
+        wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+        try:
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, wanted)
+        except (BlockingIOError, PermissionError):  # EAGAIN or EACCES: somebody else has it
+            return False
+        return True
+
+    def close(self) -> None:
+        os.close(self._descriptor)
 
 
 async def _beside(work: Callable[[], T]) -> T:

@@ -8,9 +8,6 @@ Out: the right to do so. Within the process it comes in the order of asking; bet
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
-import struct
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,21 +16,22 @@ from typing import TypeVar
 
 from drakit.base.clock import Clock
 from drakit.base.errors import Unavailable
+from drakit.driverkit.state.files import FileSystem, LockFile
 
 T = TypeVar("T")
 
 _PAUSE = 0.02
 _WHOLE = (0, 0)
-_FLOCK = "hhqqi4x"  # l_type, l_whence, l_start, l_len, l_pid
 
 
 class ClaimLocks:
     """Invariant: locks are taken in one order (driver, claims by uid, file), so nobody waits in a ring."""
 
-    def __init__(self, *, serialize: bool, path: Path | None, clock: Clock) -> None:
-        """`path` is the file that instances of the driver share; none when there can be no other."""
+    def __init__(self, *, serialize: bool, path: Path, files: FileSystem, clock: Clock) -> None:
+        """`path` is the file that instances of the driver share."""
         self._serialize = serialize
         self._path = path
+        self._files = files
         self._clock = clock
         self._driver = asyncio.Lock()
         self._claims: dict[str, _Counted] = {}
@@ -46,9 +44,8 @@ class ClaimLocks:
                 await stack.enter_async_context(self._driver)
             for uid in wanted:
                 await stack.enter_async_context(self._claim(uid))
-            if self._path is not None:
-                ranges = [_WHOLE] if self._serialize else sorted({(_place(uid), 1) for uid in wanted})
-                await stack.enter_async_context(held_in_file(self._path, ranges, self._clock))
+            ranges = [_WHOLE] if self._serialize else sorted({(_place(uid), 1) for uid in wanted})
+            await stack.enter_async_context(held_in_file(self._files, self._path, ranges, self._clock))
             yield
 
     @asynccontextmanager
@@ -76,41 +73,28 @@ def _place(uid: str) -> int:
 
 
 @asynccontextmanager
-async def held_in_file(path: Path, ranges: Sequence[tuple[int, int]], clock: Clock) -> AsyncIterator[None]:
+async def held_in_file(
+    files: FileSystem, path: Path, ranges: Sequence[tuple[int, int]], clock: Clock
+) -> AsyncIterator[None]:
     """Hold ranges of a file against other processes. Raise Unavailable when the file cannot be used."""
-    descriptor = _explained(path, lambda: _opened(path))
+    opened = _explained(path, lambda: files.open_lock(path))
     try:
         for start, length in ranges:
-            while not _explained(path, lambda: _try_lock(descriptor, start, length)):  # noqa: B023 - called at once
+            while not _explained(path, lambda: opened.try_lock(start, length)):  # noqa: B023 - called at once
                 # Polled: a lock call that waits would hold a thread, and could not be cancelled.
                 await clock.sleep(_PAUSE)
         yield
     finally:
-        os.close(descriptor)  # gives every range back
+        opened.close()  # gives every range back
 
 
-def try_hold(path: Path) -> int | None:
-    """Hold a whole file until the descriptor is closed; none when another process does. Raise OSError."""
-    descriptor = _opened(path)
-    if _try_lock(descriptor, *_WHOLE):
-        return descriptor
-    os.close(descriptor)
+def try_hold(files: FileSystem, path: Path) -> LockFile | None:
+    """Hold a whole file until it is closed; none when another process does. Raise OSError."""
+    opened = files.open_lock(path)
+    if opened.try_lock(*_WHOLE):
+        return opened
+    opened.close()
     return None
-
-
-def _opened(path: Path) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-
-
-def _try_lock(descriptor: int, start: int, length: int) -> bool:
-    """Locks of the open file, not of the process: two of them in one process exclude each other as well."""
-    wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)
-    except (BlockingIOError, PermissionError):  # EAGAIN or EACCES: somebody else has it
-        return False
-    return True
 
 
 def _explained(path: Path, work: Callable[[], T]) -> T:

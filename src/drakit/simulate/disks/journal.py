@@ -88,6 +88,11 @@ class _Flushes(Executor):
         return outcome
 
 
+class _JournalCommit(GroupCommit):
+    def _step_aside(self, outcome: Future[None]) -> None:
+        """There is no thread that waits for the interpreter; to wait for one would take real time."""
+
+
 class JournalStore(EmbeddedStore):
     """The real state, watches and group commit of the store, on a simulated disk."""
 
@@ -96,7 +101,7 @@ class JournalStore(EmbeddedStore):
         super().__init__(state, clock)
         self._disk = disk
         self._observe = observe
-        self._group = GroupCommit(
+        self._group = _JournalCommit(
             _Flushes(disk, loop), number=self._number, write=disk.finish, publish=self._shown, reserved=self._reserved
         )
 

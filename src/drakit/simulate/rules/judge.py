@@ -37,6 +37,8 @@ class Judge:
         """Uses of devices that were not published at some time since: nobody could know what they take of counters."""
         self.scattered: set[str] = set()
         """Gangs that a user has deleted from: what is left of them may be too few."""
+        self.loose: set[str] = set()
+        """Gates that were off at some time: what they are for was not promised to everybody all the time."""
         self.revision = 0
         self.quota: int | None = None
 
@@ -109,7 +111,7 @@ class Judge:
             self._check_devices()
             self._check_quota()
             if after is not None and _allocation(after) and not _allocation(before or {}):
-                self._tell(choices.wrong_devices(after, self.devices))
+                self._tell(choices.wrong_devices(after, self))
         if resource == "pods" and after is not None and after["spec"].get("nodeName"):
             if before is not None and not before["spec"].get("nodeName"):
                 self._tell(choices.bound_too_early(after, self))
@@ -155,7 +157,7 @@ class Judge:
             room = sum(int(each["value"]) for each in self.devices.get(place, {}).get("capacity", {}).values())
             if amount > room:
                 self._violate(f"{amount} of {room} of the capacity of {'/'.join(place)} are taken")
-        for key, amount in counters.items():
+        for key, amount in counters.items() if "DRAPartitionableDevices" not in self.loose else ():
             if amount > self.counters.get(key, 0):
                 self._violate(f"{amount} of {self.counters.get(key)} of counter {'/'.join(key)} are taken")
 

@@ -17,10 +17,16 @@ from drakit.simulate.rules.choices import cpus_taken, gangs, members
 from drakit.simulate.rules.judge import ENDED, Judge, Place, group_of
 from drakit.simulate.workload import CPUS, EXTENDED, GPU, NEEDS
 
+_TOLD = {
+    "taints": "taints", "consumes_counters": "consumesCounters", "binding_conditions": "bindingConditions",
+    "capacity": "capacity",
+}  # fmt: skip
+"""Fields of a device that come and go with gates and faults, here and in JSON."""
+
 
 def unfinished(judge: Judge) -> list[str]:
     """Empty when all is well."""
-    return [*_pods(judge), *_claims(judge), *_devices(judge)]
+    return [*_pods(judge), *_torn_gangs(judge), *_claims(judge), *_devices(judge), *_slices(judge)]
 
 
 def _pods(judge: Judge) -> Iterator[str]:
@@ -52,6 +58,15 @@ def _gang_fits(judge: Judge, group: str) -> bool:
     need = {"driver": GPU}
     free = [place for place, device in devices if place[0] == GPU and place not in held and _suits(device, need)]
     return len(free) >= len(pending)
+
+
+def _torn_gangs(judge: Judge) -> Iterator[str]:
+    """Gangs of which some pods have a node and others none; not those that a user has deleted from."""
+    for group, least in gangs(judge).items():
+        there = members(judge, group)
+        bound = sum(1 for each in there if each["spec"].get("nodeName"))
+        if group not in judge.scattered and len(there) >= least and 0 < bound < least:
+            yield f"{bound} pods of gang {group} are bound, and it needs {least}"
 
 
 def _waits_for_restart(status: Plain) -> bool:
@@ -90,6 +105,20 @@ def _devices(judge: Judge) -> Iterator[str]:
             for (_, device), users in hardware.in_use.items():
                 for uid in users.keys() - reserved:
                     yield f"device {device} of {name} is prepared for claim {uid}, which nobody has"
+
+
+def _slices(judge: Judge) -> Iterator[str]:
+    """The slices say what is there: every device, with its taints, counters and binding conditions."""
+    for name, machine in judge.machines.items():
+        published = dict(_published(judge, name))
+        for hardware in machine.hardware.values():
+            for pool in hardware.published():
+                for device in pool.devices:
+                    said = published.get((hardware.driver, pool.name, device.name))
+                    if said is None:
+                        yield f"{device.name} of {name} is not published"
+                    elif any(bool(getattr(device, own)) != bool(said.get(wire)) for own, wire in _TOLD.items()):
+                        yield f"{device.name} of {name} is not published as it is"
 
 
 # The naive search
