@@ -30,6 +30,42 @@ async def test_a_claim_without_its_annotation_is_still_the_one_that_the_pod_name
         assert await recorded(it, "p") == [made.metadata.name]
 
 
+@on_loop
+async def test_a_claim_that_another_leader_has_recorded_meanwhile_is_not_exchanged() -> None:
+    async with running() as it:
+        inner = it.server.handle
+        others: list[str] = []
+
+        async def handle(request: Request) -> Response:
+            answer = await inner(request)
+            if request.method == "POST" and request.path.endswith("/resourceclaims") and not others:
+                others.append("of-the-other-leader")
+                asked = await it.client.get(PODS, "p", namespace="default")
+                ours = claim(others[0])
+                ours["metadata"] |= {
+                    "annotations": {POD_CLAIM_ANNOTATION: "g"},
+                    "ownerReferences": [
+                        {
+                            "apiVersion": "v1",
+                            "kind": "Pod",
+                            "name": "p",
+                            "uid": asked.view.metadata.uid,
+                            "controller": True,
+                        }
+                    ],
+                }
+                await it.client.create(ours)
+                status = {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": others[0]}]}
+                await it.client.patch_status(asked, status)
+            return answer
+
+        it.server.handle = handle  # type: ignore[method-assign]
+        await it.create(template(), pod("p", claims=[by_template()]))
+        await it.run_for(5)
+        assert others
+        assert await recorded(it, "p") == others
+
+
 @pytest.mark.parametrize("dot", range(45, 56))
 @on_loop
 async def test_a_long_name_may_have_a_dot_where_it_is_cut(dot: int) -> None:

@@ -179,6 +179,7 @@ def no_comparison(patch: pytest.MonkeyPatch) -> None:
             raise KeyNotFound(key)
         return state.records[key]
 
+    no_guard(patch)
     patch.setattr(embedded, "_expect", expect)
 
 

@@ -104,7 +104,9 @@ class ClaimGenerator:
         ]
         if news:
             patch = {"status": {"resourceClaimStatuses": news}}
-            await self._client.patch(obj, patch, kind=STRATEGIC, subresource="status")
+            # Bound to the version: after a change of leaders the last one may still be at it, with a claim of its own,
+            # and a pod whose claim is exchanged while it is being scheduled never runs.
+            await self._client.patch(obj, patch, kind=STRATEGIC, subresource="status", versioned=True)
 
     async def _claim(self, owner: Pod | PodGroup, entry: PodResourceClaim | PodGroupResourceClaim) -> ResourceClaim:
         found = await self._find(owner, entry.name)
@@ -130,7 +132,11 @@ class ClaimGenerator:
             if found is not None:
                 self._made[known] = found
             return found
-        recorded = self._claims.cache.named(self._recorded(owner, entry) or "", owner.metadata.namespace)
+        name, namespace = self._recorded(owner, entry), owner.metadata.namespace
+        recorded = self._claims.cache.named(name or "", namespace)
+        if recorded is None and name:
+            # Recorded by another leader, before our cache has the claim; or somebody has deleted it.
+            recorded = await self._client.find(CLAIMS, name, namespace=namespace)
         if recorded is not None and is_controlled_by(recorded, owner.metadata.uid):
             return recorded
         cached = made_for(self._claims.by("controller", owner.metadata.uid), *known)
