@@ -48,13 +48,16 @@ class RunSize(msgspec.Struct, frozen=True):
     repeats: int
     creations: tuple[int, int]
     deletions: tuple[int, int]
+    kinds: int
+    """How many kinds of pods there are: few, so that those of a small run want the same devices."""
+    quota: int
     events: bool
     """Whether the server keeps Event objects, which are a third of all writes."""
 
 
-SMALL = RunSize(30.0, 0.12, 1, (2, 3), (0, 1), events=False)
-MIDDLE = RunSize(75.0, 0.25, 2, (3, 6), (0, 3), events=False)
-LARGE = RunSize(150.0, 0.35, 3, (4, 9), (0, 5), events=True)
+SMALL = RunSize(30.0, 0.12, 1, (2, 4), (0, 1), kinds=2, quota=2, events=False)
+MIDDLE = RunSize(75.0, 0.25, 2, (3, 6), (0, 3), kinds=4, quota=3, events=False)
+LARGE = RunSize(150.0, 0.35, 3, (4, 9), (0, 5), kinds=len(workload.KINDS), quota=5, events=True)
 _SIZES = (*[SMALL] * 94, *[MIDDLE] * 5, LARGE)
 """Most bugs need few things to come together: many small runs meet more such than few large ones."""
 
@@ -109,16 +112,17 @@ def plan_of(seed: int, allowed: Sequence[str] = FAULTS) -> RunPlan:
     actions = [each for each in chosen if each in ACTIONS]
     steps = [RunStep(random.uniform(0.0, size.troubled), f"fault {name}", random.getrandbits(32))
              for name in actions for _ in range(random.randint(1, size.repeats))]  # fmt: skip
+    kinds = random.sample(workload.KINDS, size.kinds)
     for _ in range(random.randint(*size.creations)):
         at = random.uniform(0.0, size.troubled * 0.9)
-        steps.append(RunStep(at, f"create {random.choice(workload.KINDS)}", random.getrandbits(32)))
+        steps.append(RunStep(at, f"create {random.choice(kinds)}", random.getrandbits(32)))
     for _ in range(random.randint(*size.deletions)):
         at = random.uniform(size.troubled * 0.2, size.troubled)
         steps.append(RunStep(at, f"delete {random.choice(_DELETED)}", random.getrandbits(32)))
     return RunPlan(
         seed,
         nodes=nodes_of(seed),
-        quota=random.choice((None, None, 5)),
+        quota=random.choice((None, None, size.quota)),
         weather=tuple(each for each in chosen if each in WEATHER),
         steps=tuple(sorted(steps, key=lambda step: (step.at, step.name))),
         troubled=size.troubled,
