@@ -7,7 +7,6 @@ Out: a running cluster on a SteppedLoop. Components talk to the server without s
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from drakit.informers import Informers
 from drakit.nodeagent.agent import NodeAgent
 from drakit.scheduler import Scheduler
 from drakit.scheduler.config import SchedulerConfiguration
+from drakit.simulate.disks.scratch import scratch_directory
 from drakit.simulate.loops import LoopClock, SteppedLoop
 from drakit.simulate.machines import Machine, run_node
 from drakit.simulate.registries import OpenSockets
@@ -247,7 +247,7 @@ async def running_cluster(
         raise TypeError("a simulated cluster runs on a SteppedLoop")
     clock = LoopClock(loop)
     async with AsyncExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drakit-")))
+        directory = Path(stack.enter_context(scratch_directory()))
         if store is None:
             store = await stack.enter_async_context(MemoryStore(clock=clock))
         checks = not plan.server_only if accounts is None else accounts

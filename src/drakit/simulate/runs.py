@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import os
-import tempfile
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +20,7 @@ import msgspec
 from drakit.apiserver.auth.identities import ADMIN
 from drakit.base.errors import DrakitError
 from drakit.simulate import workload
+from drakit.simulate.disks.scratch import scratch_directory
 from drakit.simulate.faults import ACTIONS, FAULTS, WEATHER, draw, heal
 from drakit.simulate.loops import Deadlock
 from drakit.simulate.processes import Process, undisturbed
@@ -34,7 +33,6 @@ QUIET = 900.0
 BASES = 100
 """How many different beginnings there are: a cluster starts once for all seeds of the same remainder."""
 _LOOK = 5.0
-_MEMORY = "/dev/shm"  # noqa: S108 - a directory of our own is made in it
 _DELETED = (
     "pods", "pods", "pods", "claims", "slices", "templates", "groups", "leases", "accounts", "nodes", "classes",
 )  # fmt: skip
@@ -136,17 +134,12 @@ def nodes_of(seed: int) -> int:
 
 def run(plan: RunPlan) -> RunResult:
     """Play the plan from the start of its cluster."""
-    with quietly(), undisturbed(), temporary_directory() as directory:
+    with quietly(), undisturbed(), scratch_directory() as directory:
         beginning = Beginning(plan.seed, plan.nodes, Path(directory))
         try:
             return beginning.play(plan)
         finally:
             beginning.close()
-
-
-def temporary_directory() -> tempfile.TemporaryDirectory[str]:
-    """For the files of agents: in memory where the system offers that, as no run outlives its process."""
-    return tempfile.TemporaryDirectory(prefix="drakit-sim-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
 
 
 @contextmanager

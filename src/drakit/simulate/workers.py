@@ -20,8 +20,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from drakit.simulate.disks.scratch import scratch_directory
 from drakit.simulate.processes import undisturbed
-from drakit.simulate.runs import BASES, Beginning, RunPlan, RunResult, nodes_of, quietly, run, temporary_directory
+from drakit.simulate.runs import BASES, Beginning, RunPlan, RunResult, nodes_of, quietly, run
 
 PlanOf = Callable[[int], RunPlan]
 
@@ -97,7 +98,7 @@ def _work(
     # Modules and selectors that the first pods need are then there for every fork.
     run(plan_of(share[0][0]).brief())
     for seeds in share:
-        with quietly(), undisturbed(), temporary_directory() as directory:
+        with quietly(), undisturbed(), scratch_directory() as directory:
             beginning = Beginning(seeds[0], nodes_of(seeds[0]), Path(directory))
             for seed in seeds:
                 if os.getppid() != starter:  # it was killed, and nobody waits for the rest

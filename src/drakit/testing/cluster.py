@@ -12,7 +12,6 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
@@ -44,6 +43,7 @@ from drakit.driverkit import DevicePool, Driver
 from drakit.explain import ClusterObjects, explain_pod
 from drakit.explain.lines import explanation_lines
 from drakit.simulate.cluster import ClusterPlan, Devices, MachinePlan, RunningNode, SimulatedCluster, running_cluster
+from drakit.simulate.disks.scratch import scratch_directory
 from drakit.simulate.hardware import Hardware
 from drakit.simulate.loops import SteppedLoop
 from drakit.testing.drivers import DriverProcesses
@@ -401,7 +401,7 @@ class AsyncCluster:
 async def running(plan: ClusterPlan) -> AsyncIterator[AsyncCluster]:
     """A cluster on the running loop, which is a SteppedLoop. Whatever it started ends with it."""
     async with AsyncExitStack() as outer:
-        directory = Path(outer.enter_context(TemporaryDirectory(prefix="drakit-")))
+        directory = Path(outer.enter_context(scratch_directory()))
         stack = AsyncExitStack()
         made = AsyncCluster(await stack.enter_async_context(running_cluster(plan)), stack, directory)
         outer.push_async_callback(made.close)

@@ -10,6 +10,7 @@ import yaml
 
 from drakit.api import DeviceTaint
 from drakit.base.structs import Model
+from drakit.drivers.profiles import YAML_LOADER
 
 Applied = str | Path | Mapping[str, Any] | Model
 _EFFECTS = ("NoSchedule", "NoExecute", "None")
@@ -25,7 +26,7 @@ def objects_of(source: Applied) -> Iterable[Model | Mapping[str, Any]]:
 
 
 def _documents(text: str, source: str) -> list[Mapping[str, Any]]:
-    found = [each for each in yaml.safe_load_all(text) if each]
+    found = [each for each in yaml.load_all(text, YAML_LOADER) if each]
     for each in found:
         if not isinstance(each, Mapping):
             raise ValueError(f"{source} has no Kubernetes object but {each!r}")
