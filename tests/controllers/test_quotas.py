@@ -9,6 +9,7 @@ import pytest
 
 from drakit.client import CLAIMS, PODS, QUOTAS, Forbidden
 from drakit.controllers.quotas import QuotaController
+from drakit.informers.cache import ObjectCache
 from tests.builders.cluster import Cluster, cluster, on_loop
 from tests.builders.manifests import claim, device_class, pod
 from tests.controllers.quotas import COUNT, DEVICES, quota
@@ -72,3 +73,21 @@ async def test_a_changed_limit_is_taken_over() -> None:
         status = (await it.find(QUOTAS, "q")).status
         assert {name: str(amount) for name, amount in status.hard.items()} == {COUNT: "7"}
         assert await used(it) == {COUNT: "0"}
+
+
+@on_loop
+async def test_a_cache_that_lags_behind_gives_nothing_back() -> None:
+    async with running() as it:
+        await it.create(quota(**{COUNT: "2"}))
+        await it.create(claim("a"), claim("b"))
+        await it.run_for(2)
+        assert it.running is not None
+        late, seen = it.running.informers.of(CLAIMS).cache, ObjectCache.all
+        with pytest.MonkeyPatch.context() as patch:
+            # A watch that is late: the cache has seen neither claim.
+            patch.setattr(ObjectCache, "all", lambda cache, *of: [] if cache is late else seen(cache, *of))
+            await it.client.patch_named(QUOTAS, "q", {"metadata": {"labels": {"a": "b"}}}, namespace="default")
+            await it.run_for(5)
+            assert await used(it) == {COUNT: "2"}
+            with pytest.raises(Forbidden):
+                await it.create(claim("c"))

@@ -3,12 +3,15 @@
 In:  ResourceQuotas, and every object that may count, as they come and go.
 Out: `status.hard` as the spec says, `status.used` as counted. Admission charges what is created; this corrects what was
      charged and never stored, and gives back what is gone.
+
+Usage goes down only by what the server itself lists, and only once the last charge is so old that its object is
+stored: a cache that lags behind would give back what was charged for objects that it has not seen.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -37,6 +40,9 @@ class QuotaController:
         self._classes: Informer[DeviceClass] = context.informers.of(CLASSES)
         self._pods: Informer[Partial[Pod]] = context.informers.of(PODS)
         self._counted: dict[Resource[Any], Informer[Any]] = {}
+        self._clock = context.clock
+        self._changed: dict[Key, float] = {}
+        """When each quota was last seen to change."""
         self.loop = context.loop(NAME, self.reconcile, workers=workers)
         self.loops = (self.loop,)
         self._quotas.subscribe(self._quota_changed)
@@ -51,25 +57,47 @@ class QuotaController:
         quota = self._quotas.cache.get(key)
         if quota is None or quota.view.metadata.deletion_timestamp is not None:
             return Result.done()
-        used = self._count(quota.view)
-        hard = quota.view.spec.hard
-        if hard == quota.view.status.hard and used == quota.view.status.used:
+        used = self._count(quota.view, self._cached(quota.view))
+        hard, charged = quota.view.spec.hard, quota.view.status.used
+        if hard == quota.view.status.hard and used == charged:
             return Result.done()
+        if any(name not in charged or amount < charged[name] for name, amount in used.items()):
+            soon = self._changed.get(key, 0.0) + DELAY - self._clock.monotonic()
+            if soon > 0 and charged:
+                return Result.after(soon)
+            used = self._count(quota.view, await self._listed(quota.view))
         status = {"hard": _texts(hard), "used": _texts(used)}
         await self._client.update({**quota.document, "status": status}, subresource="status")
         log.log(V[4], "quota %s: counted anew", key)
         return Result.done()
 
-    def _count(self, quota: ResourceQuota) -> dict[str, Quantity]:
+    def _names(self, quota: ResourceQuota, resource: Resource[Any]) -> list[str]:
+        """The limits of a quota that objects of a kind count against."""
+        kind, classes = resource.kind, list(self._classes.cache)
+        return [name for name in quota.spec.hard if tracked(name, kind.plural, kind.group, classes)]
+
+    def _cached(self, quota: ResourceQuota) -> dict[Resource[Any], Iterable[Any]]:
+        """What counts, as far as the caches have it."""
+        return {
+            resource: informer.cache.all(quota.metadata.namespace)
+            for resource, informer in self._counted.items()
+            if self._names(quota, resource)
+        }
+
+    async def _listed(self, quota: ResourceQuota) -> dict[Resource[Any], Iterable[Any]]:
+        """What counts, as the server has it now."""
+        return {
+            resource: await self._client.list(resource, namespace=quota.metadata.namespace)
+            for resource in self._counted
+            if self._names(quota, resource)
+        }
+
+    def _count(self, quota: ResourceQuota, there: Mapping[Resource[Any], Iterable[Any]]) -> dict[str, Quantity]:
         used: dict[str, Quantity] = {}
-        classes = list(self._classes.cache)
-        for resource, informer in self._counted.items():
-            kind = resource.kind
-            names = [name for name in quota.spec.hard if tracked(name, kind.plural, kind.group, classes)]
-            if not names:
-                continue
+        for resource, objects in there.items():
+            names = self._names(quota, resource)
             used |= {name: used.get(name, ZERO) for name in names}
-            for amounts in self._amounts(resource, quota, informer.cache.all(quota.metadata.namespace)):
+            for amounts in self._amounts(resource, quota, objects):
                 used |= {name: used[name] + amounts[name] for name in names if name in amounts}
         return used
 
@@ -93,7 +121,10 @@ class QuotaController:
 
     def _quota_changed(self, old: Partial[ResourceQuota] | None, new: Partial[ResourceQuota] | None) -> None:
         if new is None:
+            if old is not None:
+                self._changed.pop(key_of(old), None)
             return
+        self._changed[key_of(new)] = self._clock.monotonic()
         if old is None or old.view.spec != new.view.spec:
             self.loop.queue.add(key_of(new))
         else:
