@@ -6,8 +6,11 @@ import logging
 
 import pytest
 
+from drakit.api import Device, from_plain
+from drakit.api.exchange import Raw, Request, Response
 from drakit.base.errors import UsageError
 from drakit.client import V, set_verbosity
+from drakit.client.transport.sender import _tell
 
 
 def test_each_step_lets_one_more_level_through() -> None:
@@ -27,3 +30,12 @@ def test_levels_have_names() -> None:
 def test_other_numbers_make_no_sense(wrong: int) -> None:
     with pytest.raises(UsageError, match="-v"):
         set_verbosity(wrong, logging.getLogger("drakit.test-verbosity"))
+
+
+def test_a_body_with_a_quantity_can_be_shown(caplog: pytest.LogCaptureFixture) -> None:
+    """In process, bodies are objects."""
+    device = from_plain(Device, {"name": "d", "capacity": {"memory": {"value": "4Gi"}}})
+    request = Request(method="POST", path="/apis/resource.k8s.io/v1/resourceslices", document=device)
+    with caplog.at_level(V[7], logger="drakit.client"):
+        _tell(request, Response(code=201, content=Raw(b"")))
+    assert "4Gi" in caplog.text

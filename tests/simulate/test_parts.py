@@ -6,9 +6,10 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from contextvars import copy_context
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,9 +17,10 @@ import drakit.simulate.__main__ as command
 from drakit.api import ObjectMeta, ResourceClaim
 from drakit.client import CLAIMS
 from drakit.simulate.__main__ import main
-from drakit.simulate.disks.files import DiskFiles
+from drakit.simulate.disks.files import DiskFiles, SimulatedLock
 from drakit.simulate.disks.journal import JournalDisk
-from drakit.simulate.loops import START, Deadlock, LoopClock, SeededLoop, SteppedLoop
+from drakit.simulate.links import NodeSockets
+from drakit.simulate.loops import PROCESS, START, Deadlock, LoopClock, SeededLoop, SteppedLoop
 from drakit.simulate.processes import Graveyard, Process, undisturbed
 from drakit.simulate.rules.watchers import HistoryEntry, ShadowWatch, WriteHistory
 from drakit.simulate.runs import RunPlan, RunResult, RunStep, plan_of, run
@@ -156,6 +158,43 @@ def test_files_that_were_not_flushed_are_gone_with_the_power() -> None:
         files.full = True
         with pytest.raises(OSError, match="No space left"):
             await files.write(Path("/a/more"), b"1")
+
+    asyncio.run(play())
+
+
+def test_a_lock_of_a_simulated_file_goes_with_its_process() -> None:
+    files, path = DiskFiles(), Path("/a/lock")
+
+    def opened_by(process: str) -> SimulatedLock:
+        context = copy_context()
+        context.run(PROCESS.set, process)
+        return context.run(files.open_lock, path)
+
+    old, new = opened_by("old"), opened_by("new")
+    assert old.try_lock(1, 1)
+    assert not new.try_lock(0, 0)
+    assert new.try_lock(2, 1)
+    files.unlock("old")
+    assert new.try_lock(0, 0)
+    new.close()
+    assert opened_by("next").try_lock(0, 0)
+
+
+@pytest.mark.timeout(60)
+def test_a_socket_that_comes_while_the_agent_looks_is_seen() -> None:
+    async def play() -> None:
+        sockets = NodeSockets()
+        sockets.sockets()
+        sockets.break_off("nobody")
+        sockets.remove("nobody")
+        sockets.serve("gpu", cast("Any", None))
+        async with asyncio.timeout(30):
+            await sockets.changed()
+        assert list(sockets.sockets()) == ["gpu"]
+        waiting = asyncio.ensure_future(sockets.changed())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        waiting.cancel()
 
     asyncio.run(play())
 

@@ -62,6 +62,9 @@ class NodeSockets:
         self._stamps = 0
         self._moved: list[Callable[[], None]] = []
         self._changed: list[asyncio.Future[None]] = []
+        self._changes = 0
+        self._looked = 0
+        """As many changes there had been when the agent last looked."""
 
     def serve(self, path: str, plugin: KubeletPlugin, process: str = "") -> None:
         self._stamps += 1
@@ -95,9 +98,12 @@ class NodeSockets:
     # SocketDirectory
 
     def sockets(self) -> Mapping[str, tuple[int, int]]:
+        self._looked = self._changes
         return {path: (served.stamp, 0) for path, served in self._served.items()}
 
     async def changed(self) -> None:
+        if self._looked != self._changes:  # since the agent looked; a real directory has kept the event
+            return
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._changed.append(waiting)
         await waiting
@@ -125,6 +131,7 @@ class NodeSockets:
             self._moved.remove(call)
 
     def _tell(self) -> None:
+        self._changes += 1
         waiting, self._changed = self._changed, []
         for each in waiting:
             if not each.done():

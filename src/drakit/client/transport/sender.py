@@ -71,7 +71,7 @@ def _tell(request: Request, response: Response) -> None:
     if not log.isEnabledFor(V[7]) or not (request.body or request.document is not None):
         return
     secret = "/secrets" in request.path or request.path.endswith("/token")
-    body = request.body or msgspec.json.encode(request.document)
+    body = request.body or msgspec.json.encode(request.document, enc_hook=str)
     shown = "of a secret" if secret else body[:_SHOWN].decode(errors="replace")
     log.log(V[7], "%s %s: body %s", request.method, request.path, shown)
 
