@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -38,8 +37,7 @@ from drakit.controllers import (
     QuotaController,
     ReplicaSetController,
 )
-from tests.builders.cluster import Cluster, run_stepped
-from tests.builders.loop import on_loop
+from tests.builders.cluster import Cluster, on_loop, run_stepped
 from tests.builders.manifests import node, pod
 from tests.conformance import flows
 from tests.conformance.flows_cases import WITHOUT_SCHEDULER
@@ -89,7 +87,7 @@ def test_the_scenario_ends_as_in_process(
     scenario: Scenario, makers: Sequence[Make], kinds: Sequence[Resource[Any]], apart: Sequence[str]
 ) -> None:
     del apart
-    wired = asyncio.run(play(scenario, makers, kinds, stage=over_sockets))
+    wired = run_stepped(play(scenario, makers, kinds, stage=over_sockets))
     direct = run_stepped(play(scenario, makers, kinds))
     assert wired.objects == direct.objects
     assert wired.events == direct.events
@@ -101,7 +99,7 @@ def test_controllers_that_die_after_any_write_end_there_too(
     scenario: Scenario, makers: Sequence[Make], kinds: Sequence[Resource[Any]], apart: Sequence[str]
 ) -> None:
     assert (
-        check_every_crash(scenario, makers, kinds, apart=apart, stage=over_sockets, run=asyncio.run, exact=False) >= 2
+        check_every_crash(scenario, makers, kinds, apart=apart, stage=over_sockets, run=run_stepped, exact=False) >= 2
     )
 
 

@@ -151,4 +151,4 @@ def test_a_leader_that_dies_in_the_middle(dies_after: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("dies_after", [5, 17, 29, 41])
 def test_over_sockets_too(dies_after: int) -> None:
-    assert asyncio.run(play(over_sockets, dies_after))[1]
+    assert run_stepped(play(over_sockets, dies_after))[1]

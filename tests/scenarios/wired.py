@@ -47,7 +47,7 @@ class Acting:
 
 
 class Wired(Mortal):
-    """A cluster behind sockets, on a plain loop: only the clock of its components stands still."""
+    """A cluster behind sockets: the time of its loop flows, and only the clock of its components stands still."""
 
     def __init__(self, server: Server, store: MemoryStore, clock: FakeClock, url: str) -> None:
         # Nothing of the simulated cluster is started: the server that listens is the only part that runs.

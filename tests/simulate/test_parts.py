@@ -124,6 +124,22 @@ def event(revision: int) -> StoreEvent:
     return StoreEvent(revision, f"/k{revision}", Record(f"/k{revision}", b"v", revision, revision), None)
 
 
+@pytest.mark.timeout(60)
+def test_time_flows_for_who_listens() -> None:
+    """A server that looks every now and then whether it should end would never end where time stands still."""
+
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SteppedLoop)
+        assert not loop.flows
+        async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0):
+            assert loop.flows
+            await asyncio.sleep(0.05)
+
+    with asyncio.Runner(loop_factory=SteppedLoop) as runner:
+        runner.run(play())
+
+
 def test_a_disk_keeps_what_was_flushed_and_a_batch_whole_or_not_at_all() -> None:
     kept = set()
     for seed in range(20):

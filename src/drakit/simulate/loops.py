@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import selectors
+import socket
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, ContextVar, copy_context
@@ -96,7 +97,10 @@ class _PatientSelector(selectors.DefaultSelector):
 
 
 class SteppedLoop(_InlineExecution, asyncio.SelectorEventLoop):  # type: ignore[misc]
-    """Time stands still between calls of `advance`; once it `flows`, it goes on by itself too."""
+    """Time stands still between calls of `advance`; once it `flows`, it goes on by itself too.
+
+    It flows as soon as somebody listens on a socket of this loop.
+    """
 
     def __init__(self) -> None:
         self._elapsed = 0.0
@@ -125,6 +129,17 @@ class SteppedLoop(_InlineExecution, asyncio.SelectorEventLoop):  # type: ignore[
     @property
     def flows(self) -> bool:
         return self._patient.flows
+
+    # Whoever listens is for those outside, and looks every now and then whether it should end: with time that stands
+    # still it never would.
+
+    async def sock_accept(self, sock: socket.socket) -> tuple[socket.socket, Any]:
+        self.flow()
+        return await super().sock_accept(sock)
+
+    def _start_serving(self, *args: Any, **options: Any) -> None:
+        self.flow()
+        super()._start_serving(*args, **options)  # type: ignore[misc]
 
     async def settle(self) -> None:
         """Until nothing is left to do without time going on."""
