@@ -18,6 +18,8 @@ from drakit.allocator.search.constraints import Constraint
 from drakit.api.objects.pods import Pod
 from drakit.apiserver.admission.plugins.device_ownership import DeviceOwnership
 from drakit.apiserver.admission.plugins.quota import ResourceQuotas
+from drakit.apiserver.verbs import patch as patching
+from drakit.apiserver.verbs import update
 from drakit.apiserver.verbs.watch import ObjectStream
 from drakit.controllers.claims.release import ClaimReleaser
 from drakit.informers import LeaderElector, Result
@@ -29,9 +31,8 @@ from drakit.scheduler.dynamicresources.points import binding
 from drakit.scheduler.gangs import attempts
 from drakit.scheduler.podgroups import groups
 from drakit.simulate.disks import journal
-from drakit.store import embedded, replay
+from drakit.store import replay
 from drakit.store.embedded import EmbeddedStore
-from drakit.store.errors import KeyNotFound
 from drakit.store.groupcommit import GroupCommit
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -172,15 +173,9 @@ def early_bookmark(patch: pytest.MonkeyPatch) -> None:
 
 def no_comparison(patch: pytest.MonkeyPatch) -> None:
     """An update is stored whatever has been written since its author read the object."""
-
-    def expect(state: Any, key: str, expected: int) -> Any:
-        del expected
-        if key not in state.records:
-            raise KeyNotFound(key)
-        return state.records[key]
-
     no_guard(patch)
-    patch.setattr(embedded, "_expect", expect)
+    for module in (patching, update):
+        patch.setattr(module, "check_revision", lambda *_: False)
 
 
 def early_finalizer(patch: pytest.MonkeyPatch) -> None:
@@ -225,29 +220,27 @@ def stale_cache(patch: pytest.MonkeyPatch) -> None:
 
 
 PLANTS = (
-    Plant("the ledger forgets stored claims", ledger_forgets_stored, 2, "is held by"),
-    Plant("everybody leads", everybody_leads, 4, "is held by"),
+    Plant("the ledger forgets stored claims", ledger_forgets_stored, 9, "is held by"),
+    Plant("everybody leads", everybody_leads, 54, "is held by"),
     Plant("claims are used without being prepared", no_prepare, 0, "does not run"),
     Plant("a container that runs is started again", double_start, 0, "is started while it runs"),
-    Plant("reservations of living pods are dropped", released_in_use, 1, "allocated and reserved for it"),
+    Plant("reservations of living pods are dropped", released_in_use, 3, "allocated and reserved for it"),
     Plant("claims of ended pods are never released", never_released, 0, "reserved for a pod that has ended"),
-    Plant("the last rows of the journal are not read", lost_batch, 0, "was acknowledged; the disk has"),
-    Plant("writes are acknowledged before they are flushed", early_acknowledgement, 0, "server died of Unsound"),
-    Plant("the quota is not looked at", no_quota, 3, "and the quota is"),
-    Plant("what admission lets in is counted later", quota_race, 3, "and the quota is"),
+    Plant("the last rows of the journal are not read", lost_batch, 3, "was acknowledged; the disk has"),
+    Plant("writes are acknowledged before they are flushed", early_acknowledgement, 3, "server died of Unsound"),
+    Plant("the quota is not looked at", no_quota, 0, "and the quota is"),
+    Plant("what admission lets in is counted later", quota_race, 0, "and the quota is"),
     Plant("taints are ignored", no_taints, 1, "which is tainted"),
-    Plant("constraints are ignored", no_constraints, 2, "is pending and fits"),
-    Plant("binding conditions are not waited for", no_binding_conditions, 1, "is not ready"),
-    Plant("an expired cache is kept", stale_cache, 4, "is pending and fits"),
-    Plant("counters are not charged", counters_are_free, 107, "of counter"),
-    Plant("shares take nothing of a capacity", shares_are_free, 155, "of the capacity of"),
-    Plant("a finalizer is removed too early", early_finalizer, 107, "changed while it was reserved"),
-    Plant("a resumed watch skips an event", watch_skips, 0, "missed"),
-    Plant("a bookmark comes too early", early_bookmark, 3, "is told of"),
+    Plant("constraints are ignored", no_constraints, 1, "is pending and fits"),
+    Plant("binding conditions are not waited for", no_binding_conditions, 24, "is not ready"),
+    Plant("an expired cache is kept", stale_cache, 26, "is pending and fits"),
+    Plant("counters are not charged", counters_are_free, 68, "of counter"),
+    Plant("shares take nothing of a capacity", shares_are_free, 28, "of the capacity of"),
+    Plant("a finalizer is removed too early", early_finalizer, 178, "changed while it was reserved"),
+    Plant("a resumed watch skips an event", watch_skips, 1, "missed"),
+    Plant("a bookmark comes too early", early_bookmark, 651, "is told of"),
+    Plant("a gang is bound in part", torn_gangs, 21, "of gang"),
+    Plant("devices take nothing of their node", overcommitted_nodes, 30, "processors of"),
 )
-SOUGHT = (
-    Plant("a gang is bound in part", torn_gangs, -1, "of gang"),
-    Plant("an update does not compare versions", no_comparison, -1, ""),
-    Plant("devices take nothing of their node", overcommitted_nodes, -1, "processors of"),
-)
+SOUGHT = (Plant("an update does not compare versions", no_comparison, -1, ""),)
 """Bugs that no seed is known for yet: `python -m tests.simulate.search` looks for one."""

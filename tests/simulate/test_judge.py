@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from drakit.api import Device, DeviceTaint
+from drakit.driverkit import DevicePool
+from drakit.simulate.hardware import Hardware
 from drakit.simulate.rules.judge import Judge
 from drakit.simulate.rules.liveness import unfinished
 from drakit.simulate.workload import CPU, LASTING
@@ -177,6 +180,43 @@ def test_a_gang_of_which_too_few_are_there_is_seen() -> None:
     bench.pod("p", group="g")
     bench.pod("p", group="g", node="n")
     assert bench.said == ["a pod of gang g is bound, and only 1 of 2 are there"]
+
+
+def test_a_gang_that_stays_bound_in_part_is_seen() -> None:
+    bench = Bench()
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    bench.put("/registry/scheduling.k8s.io/podgroups/default/g", {"metadata": {"name": "g"}, "spec": spec})
+    for name in "pq":
+        bench.pod(name, group="g")
+    bench.pod("p", group="g", node="n")
+    assert "1 pods of gang g are bound, and it needs 2" in unfinished(bench.judge)
+    bench.pod("q", group="g", node="n")
+    assert not any("gang" in each for each in unfinished(bench.judge))
+
+
+@pytest.mark.parametrize(
+    ("published", "said"),
+    [
+        ([{"name": "x", "taints": [{"key": "k"}]}], []),
+        ([{"name": "x"}], ["x of n is not published as it is"]),
+        ([{"name": "y"}], ["x of n is not published"]),
+    ],
+)
+def test_slices_that_do_not_say_what_is_there_are_seen(published: list[dict[str, Any]], said: list[str]) -> None:
+    bench, machine = Bench(), Empty()
+    taint = DeviceTaint(key="k", effect="NoSchedule")
+    machine.hardware["d"] = Hardware("d", [DevicePool(name="n", devices=(Device(name="x", taints=(taint,)),))])
+    bench.judge.machines["n"] = machine  # type: ignore[assignment]
+    bench.publish(published, [])
+    assert unfinished(bench.judge) == said
+
+
+def test_what_a_gate_is_for_is_not_asked_of_a_run_in_which_it_was_off() -> None:
+    bench = Bench()
+    bench.judge.loose.add("DRADeviceTaints")
+    bench.publish([{"name": "x", "taints": [{"key": LASTING, "effect": "NoSchedule"}]}], [])
+    bench.claim("a", held("x"), users=("p",))
+    assert bench.said == []
 
 
 def test_processors_that_are_given_away_twice_are_seen() -> None:

@@ -19,6 +19,7 @@ from drakit.simulate.loops import PROCESS, LoopClock, SeededLoop
 
 _MANY = 4096
 _STUBBORN = 100
+_PASSES = 5
 
 
 T = TypeVar("T")
@@ -104,7 +105,9 @@ def undisturbed() -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-            gc.collect()
+            for _ in range(_PASSES):  # what is closed may leave more behind
+                if not gc.collect():
+                    break
     finally:
         gc.unfreeze()
         if enabled:
