@@ -131,9 +131,9 @@ def test_time_flows_for_who_listens() -> None:
     async def play() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SteppedLoop)
-        assert not loop.flows
+        before = loop.flows
         async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0):
-            assert loop.flows
+            assert (before, loop.flows) == (False, True)
             await asyncio.sleep(0.05)
 
     with asyncio.Runner(loop_factory=SteppedLoop) as runner:
