@@ -56,12 +56,16 @@ class Client:
         field_manager: str = "",
         namespace: str = "default",
         on_warning: Callable[[str], None] | None = None,
+        versions: Versions | None = None,
     ) -> None:
-        """`namespace` is where objects are created that do not say; `field_manager` is who owns what is written."""
+        """`namespace` is where objects are created that do not say; `field_manager` is who owns what is written.
+
+        `versions` is what another client of the same server has found out.
+        """
         self.transport = transport
         self.namespace = namespace
         self.clock: Clock = clock or RealClock()
-        self._versions = Versions(self.document)
+        self.versions = versions or Versions(self.document)
         self._readers: dict[tuple[Resource[Any], str], Reader[Any]] = {}
         self._sender = Sender(transport, self.clock, on_warning)
         self._headers = {"user-agent": user_agent, "accept": JSON}
@@ -80,7 +84,7 @@ class Client:
 
     async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
         """One object, as it is now. Raise NotFound."""
-        version = self._versions.known(resource) or await self._versions.choose(resource)
+        version = self.versions.known(resource) or await self.versions.choose(resource)
         path = resource.path(version, self._place(resource, namespace), name)
         response = await self._send(resource, "GET", path)
         return self._reader(resource, version).one(response.content)
@@ -116,7 +120,7 @@ class Client:
             return await self._pages(resource, namespace, query, 0)
 
     async def _pages(self, resource: Resource[T], namespace: str, query: Query, size: int) -> Listed[T]:
-        version = self._versions.known(resource) or await self._versions.choose(resource)
+        version = self.versions.known(resource) or await self.versions.choose(resource)
         reader: Reader[T] = self._reader(resource, version)
         path = resource.path(version, namespace)
         limit: Query = (("limit", str(size)),) if size else _NO_QUERY
@@ -134,7 +138,7 @@ class Client:
         self, resource: Resource[Any], *, namespace: str = "", labels: Selector = "", fields: Selector = ""
     ) -> str:
         """How far the server has come, at the price of reading one object. Who may read only some names those."""
-        version = self._versions.known(resource) or await self._versions.choose(resource)
+        version = self.versions.known(resource) or await self.versions.choose(resource)
         query = (*selected(labels, fields), ("limit", "1"))
         response = await self._send(resource, "GET", resource.path(version, namespace), query)
         return self._reader(resource, version).many(response.content).metadata.resource_version
@@ -166,7 +170,7 @@ class Client:
             query += (("timeoutSeconds", str(seconds)),)
 
         async def open_() -> tuple[EventStream, Reader[T]]:
-            version = self._versions.known(resource) or await self._versions.choose(resource)
+            version = self.versions.known(resource) or await self.versions.choose(resource)
             response = await self._send(resource, "GET", resource.path(version, namespace), query)
             if not isinstance(response.content, EventStream):
                 raise TypeError(f"watch of {resource.name}: the answer is no stream")
@@ -289,7 +293,7 @@ class Client:
         query: Query,
         version: str = "",
     ) -> T:
-        version = version or self._versions.known(resource) or await self._versions.choose(resource)
+        version = version or self.versions.known(resource) or await self.versions.choose(resource)
         path = resource.path(version, namespace, name, subresource)
         handed_over = self.transport.in_process and isinstance(patch, dict)
         body = {"document": patch} if handed_over else {"body": patches.encode_patch(patch)}
@@ -343,7 +347,7 @@ class Client:
 
         Return the object as the server answers with it; none when it is gone and the answer says no more.
         """
-        version = self._versions.known(resource) or await self._versions.choose(resource)
+        version = self.versions.known(resource) or await self.versions.choose(resource)
         path = resource.path(version, self._place(resource, namespace), name)
         options = delete_options(uid, resource_version, grace, propagation, dry_run)
         response = await self._send(resource, "DELETE", path, **self._body(options, version))
@@ -372,7 +376,7 @@ class Client:
         propagation: str = "",
     ) -> None:
         """Delete all that match."""
-        version = self._versions.known(resource) or await self._versions.choose(resource)
+        version = self.versions.known(resource) or await self.versions.choose(resource)
         options = delete_options("", "", grace, propagation, False)
         path = resource.path(version, namespace)
         await self._send(resource, "DELETE", path, selected(labels, fields), **self._body(options, version))
@@ -391,7 +395,7 @@ class Client:
         query: Query = _NO_QUERY,
     ) -> dict[str, Any]:
         """Call a subresource whose kind is not that of its parent: binding, eviction, scale, token."""
-        version = self._versions.known(resource) or await self._versions.choose(resource)
+        version = self.versions.known(resource) or await self.versions.choose(resource)
         path = resource.path(version, self._place(resource, namespace), name, subresource)
         sent = self._body(body, version) if body is not None else {}
         asked = query if method == "GET" else (*self._manager, *query)
@@ -401,7 +405,7 @@ class Client:
         self, resource: Resource[Any], name: str, subresource: str, *, namespace: str = "", query: Query = _NO_QUERY
     ) -> OpenBody:
         """A subresource whose content comes piece by piece: a log. It must be closed."""
-        version = self._versions.known(resource) or await self._versions.choose(resource)
+        version = self.versions.known(resource) or await self.versions.choose(resource)
         path = resource.path(version, self._place(resource, namespace), name, subresource)
         headers = {**self._headers, "accept": "*/*"}
         request = Request(method="GET", path=path, query=query, headers=headers, open_body=True)
@@ -427,11 +431,11 @@ class Client:
 
     async def serves(self, resource: Resource[Any]) -> bool:
         """Whether the server has this kind."""
-        return await self._versions.serves(resource)
+        return await self.versions.serves(resource)
 
     async def version_of(self, resource: Resource[Any]) -> str:
         """The version that the client speaks for this kind: the newest that the server offers."""
-        return await self._versions.choose(resource)
+        return await self.versions.choose(resource)
 
     def _reader(self, resource: Resource[T], version: str) -> Reader[T]:
         reader = self._readers.get((resource, version))
@@ -452,7 +456,7 @@ class Client:
             resource = resource_of_model(obj)
             metadata = metadata_of(obj)
             namespace, name = metadata.namespace, metadata.name
-            version = self._versions.known(resource) or await self._versions.choose(resource)
+            version = self.versions.known(resource) or await self.versions.choose(resource)
         else:
             document = obj.document if type(obj) is Partial else obj
             resource, version = resource_of_document(document)
@@ -497,6 +501,6 @@ class Client:
             try:
                 raise_for(response.code, response.content, retry_after=retry_after(response))
             except NotServed:
-                self._versions.forget(resource)  # the server may have changed: look again before the next request
+                self.versions.forget(resource)  # the server may have changed: look again before the next request
                 raise
         return response

@@ -121,7 +121,8 @@ class SimulatedCluster:
 
     def client_as(self, user: User) -> Client:
         """For a component. What the server warns it of would stand in the output of every test that fails."""
-        return Client(InProcess(self.line, user), clock=self.clock, on_warning=lambda _: None)
+        line = InProcess(self.line, user)
+        return Client(line, clock=self.clock, on_warning=lambda _: None, versions=self.client.versions)
 
     async def start(self) -> None:
         """Everything that the plan has."""
