@@ -135,11 +135,16 @@ def nodes_of(seed: int) -> int:
 def run(plan: RunPlan) -> RunResult:
     """Play the plan from the start of its cluster."""
     with quietly(), undisturbed(), scratch_directory() as directory:
-        beginning = Beginning(plan.seed, plan.nodes, Path(directory))
-        try:
-            return beginning.play(plan)
-        finally:
-            beginning.close()
+        # In a function of its own: nothing refers to the cluster any more when what it left is collected in silence.
+        return _run_from_start(plan, Path(directory))
+
+
+def _run_from_start(plan: RunPlan, directory: Path) -> RunResult:
+    beginning = Beginning(plan.seed, plan.nodes, directory)
+    try:
+        return beginning.play(plan)
+    finally:
+        beginning.close()
 
 
 @contextmanager
