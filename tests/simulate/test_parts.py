@@ -290,6 +290,14 @@ def test_a_run_in_a_fork_is_the_run_of_its_seed() -> None:
     assert found == {each: run(plan_of(each, ("crash-scheduler", "late")).without_quiet()).digest for each in (8, 108)}
 
 
+def test_a_run_in_a_fork_finds_no_files_of_the_one_before() -> None:
+    """Agents that start again read what is in their directories."""
+    seeds = (23, 123, 6323)
+    with played(seeds, 1, plan_of) as results:
+        found = {each.plan.seed: each.digest for each in results}
+    assert found[6323] == run(plan_of(6323)).digest
+
+
 def test_a_clock_that_goes_fast_waits_less_and_does_not_jump() -> None:
     loop, said = SeededLoop(Random(1)), list[float]()
 

@@ -8,6 +8,7 @@ Out: results as they come. A fork ends without cleaning up, so no run pays for c
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import traceback
@@ -98,12 +99,16 @@ def _work(
     # Modules and selectors that the first pods need are then there for every fork.
     run(plan_of(share[0][0]).brief())
     for seeds in share:
-        with quietly(), undisturbed(), scratch_directory() as directory:
+        with quietly(), undisturbed(), scratch_directory() as directory, scratch_directory() as aside:
             beginning = Beginning(seeds[0], nodes_of(seeds[0]), Path(directory))
+            shutil.copytree(directory, aside, dirs_exist_ok=True)
             for seed in seeds:
                 if os.getppid() != starter:  # it was killed, and nobody waits for the rest
                     return
                 _play_in_fork(beginning, plan_of(seed), results)
+                # A fork has memory of its own, but not files: checkpoints that it wrote are not for the next one.
+                shutil.rmtree(directory)
+                shutil.copytree(aside, directory)
             beginning.close()
 
 
