@@ -35,11 +35,12 @@ def played(seeds: Iterable[int], jobs: int, plan_of: PlanOf) -> Iterator[Iterato
     pids: list[int] = []
     ends: list[Connection] = []
     try:
-        for share in shares:
-            mine, theirs = Pipe(duplex=False)
-            ends.append(mine)
-            pids.append(_fork(partial(_work, share, theirs, plan_of, ends, os.getpid())))
-            theirs.close()
+        with _interrupts_held():
+            for share in shares:
+                mine, theirs = Pipe(duplex=False)
+                ends.append(mine)
+                pids.append(_fork(partial(_work, share, theirs, plan_of, ends, os.getpid())))
+                theirs.close()
         yield _results(ends)
     finally:
         for end in ends:
@@ -48,6 +49,16 @@ def played(seeds: Iterable[int], jobs: int, plan_of: PlanOf) -> Iterator[Iterato
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
             os.waitpid(pid, 0)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C comes after the block: Python loses it while it forks, and a worker that nobody knows would go on."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _results(ends: Sequence[Connection]) -> Iterator[RunResult]:
