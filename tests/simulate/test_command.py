@@ -15,7 +15,16 @@ _MANY = [sys.executable, "-m", "drakit.simulate", "--seeds", "0..99", "--jobs", 
 
 
 def children(pid: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """Workers; not what an import may start for a moment."""
+    found = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [each for each in found if "drakit.simulate" in command_of(each)]
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def runs(pid: int) -> bool:
