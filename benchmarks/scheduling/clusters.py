@@ -189,7 +189,8 @@ async def cluster(
         store: Store
         if sqlite:
             directory = stack.enter_context(tempfile.TemporaryDirectory())
-            store = await stack.enter_async_context(await SQLiteStore.open(Path(directory) / "drakit.db"))
+            path = Path(directory) / "drakit.db"
+            store = await stack.enter_async_context(await SQLiteStore.open(path, own_process=True))
         else:
             store = await stack.enter_async_context(MemoryStore())
         if prepare is not None:

@@ -101,7 +101,7 @@ async def test_a_full_disk_is_logged_and_told_until_it_has_room_again(
         await build_server(store, clock=clock, settings=Settings()) as server,
     ):
         api = Api(server, clock)
-        limit = store._journal._connection.execute
+        limit = store._journal._journal._connection.execute
         pages = limit("PRAGMA page_count").fetchone()[0]
 
         async def made(name: str) -> int:

@@ -78,7 +78,7 @@ def early_acknowledgement(patch: pytest.MonkeyPatch) -> None:
         self._scheduled = False
         self._current = batch = self._queue.popleft()
         events = self._number(batch.changes)
-        self._executor.submit(self._write, events)
+        self._append(events, lambda _: None)
         self._settle(batch, events, None)
 
     patch.setattr(GroupCommit, "_start", start)

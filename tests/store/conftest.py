@@ -22,7 +22,7 @@ def etcd_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield member.client
 
 
-@pytest.fixture(params=["memory", "sqlite", "etcd"])
+@pytest.fixture(params=["memory", "sqlite", "sqlite-process", "etcd"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     address = ""
     if request.param == "etcd":

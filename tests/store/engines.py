@@ -26,7 +26,8 @@ class Engine:
         if self.name == "etcd":
             access = EtcdAccess(endpoints=(self.address,), prefix=self.prefix)
             return await EtcdStore.open(access, clock=clock, retention=retention)
-        return await SQLiteStore.open(self.path, clock=clock, retention=retention)
+        own_process = self.name == "sqlite-process"
+        return await SQLiteStore.open(self.path, clock=clock, retention=retention, own_process=own_process)
 
 
 async def read(watch: StoreWatch, count: int) -> list[StoreEvent]:

@@ -146,7 +146,7 @@ async def test_a_closed_store_leaves_one_file(path: Path) -> None:
 @on_loop
 async def test_every_commit_is_flushed_to_disk(path: Path) -> None:
     async with await SQLiteStore.open(path) as store:
-        connection = store._journal._connection
+        connection = store._journal._journal._connection
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, wait
-from contextlib import suppress
 from functools import partial
 
 from drakit.base.errors import DrakitError
@@ -22,8 +20,8 @@ from drakit.store.errors import StoreUnavailable
 from drakit.store.records import StoreEvent
 
 Change = tuple[str, bytes | None]
-PATIENCE = 0.003
-STEP_ASIDE = 0.0005
+Settle = Callable[[BaseException | None], None]
+"""Called once, on the loop: with nothing when all events are durable, with the error when none is."""
 MAX_CHANGES = 512
 MAX_BYTES = 8 * 1024 * 1024
 
@@ -58,19 +56,17 @@ class GroupCommit:
 
     def __init__(
         self,
-        executor: Executor,
         *,
         number: Callable[[Sequence[Change]], list[StoreEvent]],
-        write: Callable[[Sequence[StoreEvent]], None],
+        append: Callable[[Sequence[StoreEvent], Settle], None],
         publish: Callable[[StoreEvent], bool],
         reserved: dict[str, asyncio.Future[None]],
         note: Callable[[BaseException | None], None] = lambda _: None,
     ) -> None:
-        """`note` is told how each batch went."""
+        """`append` starts a write of the journal; `note` is told how each batch went."""
         self._loop = asyncio.get_running_loop()
-        self._executor = executor
         self._number = number
-        self._write = write
+        self._append = append
         self._publish = publish
         self._reserved = reserved
         self._note = note
@@ -106,25 +102,7 @@ class GroupCommit:
         self._scheduled = False
         self._current = batch = self._queue.popleft()
         events = self._number(batch.changes)
-        outcome = self._executor.submit(self._write, events)
-        outcome.add_done_callback(partial(self._written, batch, events))
-        self._loop.call_later(PATIENCE, self._step_aside, outcome)
-
-    def _step_aside(self, outcome: Future[None]) -> None:
-        """Let the journal's thread have the interpreter when a write takes longer than a disk usually does.
-
-        A loop that is never idle gives the interpreter lock up at each poll, and has it back before a thread that
-        waits for it has woken: that thread, its flush long done, then starves for seconds. Waiting here, for at most
-        STEP_ASIDE, lets it through. If it is the disk that is slow, that costs a part of the loop's time, no more.
-        """
-        if not outcome.done():
-            wait((outcome,), timeout=STEP_ASIDE)
-            self._loop.call_later(PATIENCE, self._step_aside, outcome)
-
-    def _written(self, batch: Batch, events: list[StoreEvent], outcome: Future[None]) -> None:
-        """In the journal's thread: hand the outcome to the loop; if that is gone, nobody is left to be told."""
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._settle, batch, events, outcome.exception())
+        self._append(events, partial(self._settle, batch, events))
 
     def _settle(self, batch: Batch, events: list[StoreEvent], error: BaseException | None) -> None:
         self._note(error)

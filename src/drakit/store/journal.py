@@ -113,20 +113,30 @@ class Journal:
                 raise Corrupt(f"{self._path} is damaged: {error}") from error
             raise translate(error, self._path) from error
 
+    def last_revision(self) -> int:
+        """Of the newest write, whether its row is still there or was compacted."""
+        try:
+            [(last,)] = self._connection.execute("SELECT max(revision) FROM log").fetchall()
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from error
+        return max(int(last or 0), self.compacted())
+
     def append(self, events: Sequence[StoreEvent]) -> None:
-        """Write all events, or none; they are on disk when this returns.
+        """Write all events, or none; they are on disk when this returns."""
+        self.append_rows([row_of(each) for each in events])
+
+    def append_rows(self, rows: Sequence[Row]) -> None:
+        """Write all rows, or none; they are on disk when this returns.
 
         One statement, which is its own transaction: the thread gives up the interpreter lock once per call into
         SQLite, and waits a whole switch interval to get it back from a busy event loop. With a statement per row a
         busy loop makes this ten times slower.
         """
         parameters: list[int | str | bytes | None] = []
-        for event in events:
-            created = event.record.created if event.record is not None else 0
-            row = (event.revision, event.key, event.value, created)
+        for row in rows:
             parameters += (*row, _checksum(*row))
         try:
-            self._connection.execute(_insert(len(events)), parameters)
+            self._connection.execute(_insert(len(rows)), parameters)
         except sqlite3.Error as error:
             self._recover(error)
             raise translate(error, self._path) from error
@@ -192,6 +202,10 @@ class Journal:
                 self._connection.execute("ROLLBACK")
             if _primary_code(error) == sqlite3.SQLITE_IOERR:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def row_of(event: StoreEvent) -> Row:
+    return event.revision, event.key, event.value, event.record.created if event.record is not None else 0
 
 
 def translate(error: sqlite3.Error, path: Path) -> DrakitError:

@@ -1,7 +1,7 @@
 """The durable engine: state in memory for readers; every write is in one SQLite file before anybody sees it.
 
 In:  changes that the state allows.
-Out: the same changes, in groups, to the journal's thread; events to readers once the disk has them.
+Out: the same changes, in groups, to the journal's thread or process; events to readers once the disk has them.
 
 At start the whole log is read: the file is the truth, memory a view of it.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Self
@@ -23,6 +23,8 @@ from drakit.store.errors import Corrupt, StoreClosed, StoreUnavailable
 from drakit.store.groupcommit import Change, GroupCommit
 from drakit.store.history import Retention
 from drakit.store.journal import Journal
+from drakit.store.journalprocess import JournalProcess
+from drakit.store.journalthread import JournalThread
 from drakit.store.records import StoreEvent, WriteTerms
 from drakit.store.replay import Unsound, rebuild
 from drakit.store.state import State
@@ -36,16 +38,14 @@ SWEEP_AT = 1024
 
 
 class SQLiteStore(EmbeddedStore):
-    """Use `open`. Invariant: only `_executor`'s one thread touches the journal."""
+    """Use `open`."""
 
-    def __init__(self, journal: Journal, state: State, clock: Clock, executor: ThreadPoolExecutor) -> None:
+    def __init__(self, journal: JournalThread | JournalProcess, state: State, clock: Clock) -> None:
         super().__init__(state, clock)
         self._journal = journal
-        self._executor = executor
         self._group = GroupCommit(
-            executor,
             number=self._number,
-            write=journal.append,
+            append=journal.append,
             publish=self._publish,
             reserved=self._reserved,
             note=self._note,
@@ -58,8 +58,15 @@ class SQLiteStore(EmbeddedStore):
         self._shut = False
 
     @classmethod
-    async def open(cls, path: Path | str, *, clock: Clock | None = None, retention: Retention | None = None) -> Self:
-        """Open a file, or make it; its directory must exist.
+    async def open(
+        cls,
+        path: Path | str,
+        *,
+        clock: Clock | None = None,
+        retention: Retention | None = None,
+        own_process: bool = False,
+    ) -> Self:
+        """Open a file, or make it; its directory must exist. `own_process`: the file is written by one, for servers.
 
         Raises StoreLocked, SchemaTooNew, Corrupt, and StoreUnavailable when the file cannot be made, read or
         written; it is then as it was.
@@ -68,11 +75,15 @@ class SQLiteStore(EmbeddedStore):
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="drakit-store")
         loading = executor.submit(_load, Path(path), retention or Retention(), clock.monotonic())
         try:
-            journal, state, dead = await asyncio.wrap_future(loading)
+            opened, state, dead = await asyncio.wrap_future(loading)
         except BaseException:
             executor.shutdown(wait=False)
             raise
-        store = cls(journal, state, clock, executor)
+        journal: JournalThread | JournalProcess = JournalThread(opened, executor)
+        if own_process:
+            await journal.close()
+            journal = await JournalProcess.start(Path(path), state.revision)
+        store = cls(journal, state, clock)
         store._forget(dead)
         return store
 
@@ -107,17 +118,16 @@ class SQLiteStore(EmbeddedStore):
             self._discard()  # nobody waits for it: what cannot be deleted now is deleted with the next lot
 
     async def _sweep(self) -> None:
-        await asyncio.wrap_future(self._discard())
+        await self._discard()
 
-    def _discard(self) -> Future[None]:
+    def _discard(self) -> asyncio.Future[None]:
         dead, self._garbage = self._garbage, []
-        return self._executor.submit(self._journal.discard, self._state.history.compacted, dead)
+        return self._journal.discard(self._state.history.compacted, dead)
 
     async def _shut_down(self) -> None:
         # In this order: writes under way end and reach the watches, then the file is closed, then the watches end.
         await self._group.drain()
-        await asyncio.wrap_future(self._executor.submit(self._journal.close))
-        self._executor.shutdown(wait=False)
+        await self._journal.close()
         self._watches.close(StoreClosed())
 
     def _number(self, changes: Sequence[Change]) -> list[StoreEvent]:

@@ -53,7 +53,7 @@ async def open_file(database: Path, clock: Clock) -> Store:
     told = False
     while True:
         try:
-            return await SQLiteStore.open(database)
+            return await SQLiteStore.open(database, own_process=True)
         except StoreLocked:
             if clock.monotonic() >= end:
                 raise

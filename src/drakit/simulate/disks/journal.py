@@ -7,16 +7,14 @@ Out: rows that survive a crash; a store that begins with them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
 from random import Random
-from typing import Any
 
 from drakit.base.clock import Clock
 from drakit.simulate.loops import SeededLoop
 from drakit.store.contract import EMPTY_REVISION
 from drakit.store.embedded import EmbeddedStore
 from drakit.store.errors import StoreClosed, StoreUnavailable
-from drakit.store.groupcommit import Change, GroupCommit
+from drakit.store.groupcommit import Change, GroupCommit, Settle
 from drakit.store.history import Retention
 from drakit.store.records import StoreEvent, WriteTerms
 from drakit.store.replay import Row, rebuild
@@ -68,29 +66,24 @@ def _row(event: StoreEvent) -> Row:
     )  # fmt: skip
 
 
-class _Flushes(Executor):
-    """Runs the journal's writes on the loop, after the time that the disk takes."""
+class _Flushes:
+    """The journal's writes, on the loop, after the time that the disk takes."""
 
     def __init__(self, disk: JournalDisk, loop: SeededLoop) -> None:
         self._disk = disk
         self._loop = loop
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
-        outcome: Future[Any] = Future()
+    def append(self, events: Sequence[StoreEvent], settle: Settle) -> None:
+        self._loop.call_later(self._disk.begin(events), self._end, events, settle)
 
-        def end() -> None:
-            try:
-                outcome.set_result(fn(*args))
-            except Exception as error:
-                outcome.set_exception(error)
-
-        self._loop.call_later(self._disk.begin(args[0]), end)
-        return outcome
-
-
-class _JournalCommit(GroupCommit):
-    def _step_aside(self, outcome: Future[None]) -> None:
-        """There is no thread that waits for the interpreter; to wait for one would take real time."""
+    def _end(self, events: Sequence[StoreEvent], settle: Settle) -> None:
+        error: BaseException | None = None
+        try:
+            self._disk.finish(events)
+        except Exception as failure:
+            error = failure
+        # As a real disk: the outcome comes from outside, in a turn of its own.
+        self._loop.call_soon(settle, error)
 
 
 class JournalStore(EmbeddedStore):
@@ -101,8 +94,11 @@ class JournalStore(EmbeddedStore):
         super().__init__(state, clock)
         self._disk = disk
         self._observe = observe
-        self._group = _JournalCommit(
-            _Flushes(disk, loop), number=self._number, write=disk.finish, publish=self._shown, reserved=self._reserved
+        self._group = GroupCommit(
+            number=self._number,
+            append=_Flushes(disk, loop).append,
+            publish=self._shown,
+            reserved=self._reserved,
         )
 
     @property
