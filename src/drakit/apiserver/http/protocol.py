@@ -89,6 +89,7 @@ class Protocol(HttpToolsProtocol):
         self._held: list[bytes] = []
         self._sender = self.address
         super().connection_made(transport)
+        self._answers = _Answers(transport, self.loop)
         self._note_idle()
         connection = transport.get_extra_info("ssl_object")
         self.app_state = {**self.app_state, TAKE_OVER: self.take_over, PATIENT: self.be_patient}
@@ -261,6 +262,8 @@ class Protocol(HttpToolsProtocol):
         if self.open_connections is not None:
             self.open_connections.busy(self.address, self)
         super().on_headers_complete()
+        self._answers.begin()
+        self.cycle.transport = self._answers
 
     def on_response_complete(self) -> None:
         if self._lingering is not None:
@@ -393,6 +396,53 @@ class _Tunnelled(asyncio.StreamReaderProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended()
         super().connection_lost(exc)
+
+
+class _Answers(asyncio.Transport):
+    """A connection to write answers to. A head goes out together with the body that is written right behind it.
+
+    uvicorn writes both apart, and each write is encrypted and sent by itself. Together, a get takes 0.9 of the CPU time
+    (0.75 to 0.94, four rounds).
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+        """What was written, and waits for more in this turn of the loop."""
+        self._begins = False
+        """Whether the next that is written is a head."""
+        self.is_closing = transport.is_closing  # type: ignore[method-assign]
+
+    def begin(self) -> None:
+        """A request has come: its answer is next."""
+        self._begins = True
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        if self._head:
+            head, self._head = self._head, b""
+            if len(data) < PIECE:
+                self._transport.write(head + bytes(data))
+            else:
+                self._transport.writelines((head, data))
+        elif self._begins:
+            self._begins = False
+            self._head = bytes(data)
+            self._loop.call_soon(self._flush)
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        """The turn is over: the head goes alone."""
+        if self._head:
+            head, self._head = self._head, b""
+            if not self._transport.is_closing():
+                self._transport.write(head)
 
 
 class _Lingering(asyncio.Transport):
