@@ -109,6 +109,7 @@ def memory() -> Row:
             await _create_claims(client, "last", 2)
             gc.collect()
             grown = tracemalloc.get_traced_memory()[0]
+            tracemalloc.stop()
             records = (await store.list("/registry/resource.k8s.io/resourceclaims/")).records
             await server.close()
             return grown, sum(len(each.value) for each in records) / len(records)
