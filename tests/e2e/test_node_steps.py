@@ -1,4 +1,4 @@
-"""The agent's process is killed while it replaces its checkpoint, and the next one goes on."""
+"""The agent's process is killed at every step of prepare, start, stop and unprepare, and the next one goes on."""
 
 from __future__ import annotations
 
@@ -8,15 +8,36 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from drakit.client import PODS
 from drakit.nodeagent.claims.checkpoint import FILE, decode
-from tests.e2e.nodebench import Bench, allocate, running
-from tests.e2e.nodemachine import NODE, gone, node_cluster, pod_with
+from tests.e2e.nodebench import BARE, Bench, allocate, running
+from tests.e2e.nodemachine import NODE, gone, node_cluster, pod_with, there
 from tests.e2e.processes import ROOT
 from tests.e2e.reached import PATIENCE, reached
+
+# Where one step ends the next one begins: each moment between two of them is there once.
+UNTIL_IT_RUNS = (
+    "before rename",  # of the checkpoint, which has the claim before a driver hears of it
+    "after rename",
+    "after prepare, before rename",
+    "after prepare, after rename",
+    "after run_sandbox",
+    "after create_container",
+    "after start_container",
+)
+UNTIL_IT_IS_GONE = (
+    "before stop_container",
+    "after stop_container",
+    "after stop_sandbox",
+    "after unprepare, before rename",
+    "after unprepare, after rename",
+    "before delete",
+    "after delete",
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,19 +50,67 @@ def bench() -> Iterator[Bench]:
 
 
 def die_at_each(bench: Bench, steps: Sequence[str]) -> None:
-    """One agent after the other, each killed at its step."""
+    """One agent after the other, each killed at its step; what it said is told if it is not."""
     argv = (sys.executable, "-m", "tests.e2e.mortalagent", str(bench.root), "node", "--port", "0")
+    said = bench.root / "mortal.log"
     for step in steps:
         (bench.root / "die-at").write_text(step)
-        agent = subprocess.Popen(
-            [*argv, *bench.machine.agent()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT
-        )
+        with said.open("wb") as file:
+            agent = subprocess.Popen([*argv, *bench.machine.agent()], stdout=file, stderr=file, cwd=ROOT)
         try:
-            assert agent.wait(PATIENCE) == -signal.SIGKILL, step
+            agent.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            pass  # told below
         finally:
             agent.kill()
             agent.wait()
-        assert not (bench.root / "die-at").exists(), step
+        assert not (bench.root / "die-at").exists(), f"it did not come to {step}: {said.read_text()}"
+        assert agent.returncode == -signal.SIGKILL, f"{step}: {said.read_text()}"
+
+
+def test_an_agent_that_is_killed_at_every_step_starts_a_pod_once_and_lets_all_of_it_go(bench: Bench) -> None:
+    async def begin() -> None:
+        async with reached(bench.machine.server.kubeconfig) as client:
+            await allocate(client, "mortal")
+            pod = pod_with("mortal", "echo begun; exec sleep 1000", "bare", nodeName=NODE)
+            pod["spec"]["resourceClaims"] = [{"name": "bare", "resourceClaimName": "mortal"}]
+            await client.create(pod)
+
+    async def runs() -> None:
+        async with reached(bench.machine.server.kubeconfig) as client:
+            (status,) = (await running(client, "mortal"))["containerStatuses"]
+            assert status["restartCount"] == 0
+            await there(lambda: logs(bench.root))
+            assert [text.count("begun") for text in logs(bench.root)] == [1]
+            assert {each[0] for each in bench.calls()} == {"prepare"}
+            (record,) = decode((bench.root / FILE).read_bytes())
+            assert [device.device for device in record.drivers[BARE] or ()] == ["dev-mortal"]
+            await client.delete(PODS, "mortal", namespace="default")
+
+    async def is_gone() -> None:
+        async with reached(bench.machine.server.kubeconfig) as client:
+            await gone(client, "mortal")
+        await there(lambda: not list(bench.root.glob("runtime/containers/*")))
+        assert bench.calls()[-1] == ["unprepare", ["mortal"]]
+        calls = [each[0] for each in bench.calls()]
+        assert calls == sorted(calls), "prepare, and then unprepare alone"
+        assert decode((bench.root / FILE).read_bytes()) == []
+        assert logs(bench.root) == []
+
+    bench.kill_agent()
+    asyncio.run(begin())
+    die_at_each(bench, UNTIL_IT_RUNS)
+    bench.start_agent()
+    asyncio.run(runs())
+    bench.kill_agent()
+    die_at_each(bench, UNTIL_IT_IS_GONE)
+    bench.start_agent()
+    asyncio.run(is_gone())
+
+
+def logs(root: Path) -> list[str]:
+    """What each run of the pod's container has written."""
+    return [each.read_text() for each in root.glob("logs/default_mortal_*/main/*.log") if each.stat().st_size]
 
 
 def test_an_agent_that_is_killed_while_it_replaces_its_checkpoint_leaves_a_whole_one(bench: Bench) -> None:

@@ -36,6 +36,7 @@ class WillingDriver(ScriptedDriver):
         }
         super().__init__(name, instance, about, [], it.drivers)
         self.failures: list[str] = []
+        self._answered = it.answered
         self.revision = 0
 
     def log(self, method: str, **about: Any) -> None:
@@ -46,6 +47,7 @@ class WillingDriver(ScriptedDriver):
         del row, late
         request = self.last
         await self._wait(self.delay, limit)
+        await self._answered()
         if self.failures:
             raise PluginCallFailed("Unavailable", self.failures.pop(0))
         return {"claims": {claim["uid"]: self._one(claim) for claim in request["claims"]}}

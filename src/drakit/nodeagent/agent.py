@@ -31,6 +31,7 @@ from drakit.nodeagent.claims.rebuild import rebuild
 from drakit.nodeagent.claims.records import ClaimRecords
 from drakit.nodeagent.claims.waits import ClaimWaits
 from drakit.nodeagent.containers.backoff import RestartBackoff
+from drakit.nodeagent.containers.config import drop_logs
 from drakit.nodeagent.containers.fieldrefs import NodeFacts
 from drakit.nodeagent.containers.handlers import HandlerRunner
 from drakit.nodeagent.containers.limits import BEST_EFFORT, qos_class
@@ -219,6 +220,7 @@ class NodeAgent:
         about = await self.runtime.version()
         self.state.runtime = f"{about.name}://{about.version}"
         runner = HandlerRunner(self.runtime, session, clock=self.clock)
+        self._volumes = VolumeStore(settings.paths.pods, objects=objects, clock=self.clock)
         memory = settings.machine.capacity.get("memory")
         self.preparation = ClaimPreparation(
             self.records,
@@ -257,7 +259,7 @@ class NodeAgent:
             events=self.events,
             starts=starts,
             runner=runner,
-            volumes=VolumeStore(settings.paths.pods, objects=objects, clock=self.clock),
+            volumes=self._volumes,
             backoff=RestartBackoff(clock=self.clock),
             log_root=settings.paths.logs,
             node=self._node_facts,
@@ -343,7 +345,13 @@ class NodeAgent:
             if uid not in left
         ]
         self.workers.adopt([*left.values(), *ghosts])
-        self.devices.keep_only({each.identity.uid for each in self.workers.all()})
+        self._drop_all_but({each.identity.uid for each in self.workers.all()})
+
+    def _drop_all_but(self, uids: set[str]) -> None:
+        """Of a pod that ended while no agent was there, or whose agent was killed at the very end, nothing stays."""
+        self.devices.keep_only(uids)
+        self._volumes.keep_only(uids)
+        drop_logs(self.settings.paths.logs, uids)
 
     async def _follow_runtime(self) -> None:
         async for uid in self.runtime.changes():

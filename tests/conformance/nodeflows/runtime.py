@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Self
 
@@ -35,8 +35,15 @@ class CriCall:
 class ScriptedRuntime:
     """Outlives the agent. `failure` says why a container cannot be made now; empty when it can."""
 
-    def __init__(self, clock: FakeClock, log: Callable[[CriCall], None], failure: Callable[[str, str], str]) -> None:
+    def __init__(
+        self,
+        clock: FakeClock,
+        log: Callable[[CriCall], None],
+        failure: Callable[[str, str], str],
+        answered: Callable[[], Awaitable[None]],
+    ) -> None:
         self._clock = clock
+        self._answered = answered
         self._log = log
         self._failure = failure
         self._sandboxes: dict[str, SandboxInfo] = {}
@@ -76,12 +83,14 @@ class ScriptedRuntime:
         self._sandboxes[sandbox_id] = SandboxInfo(
             sandbox_id, sandbox.pod, sandbox.attempt, SandboxState.READY, self._clock.now()
         )
+        await self._answered()
         return sandbox_id
 
     async def stop_sandbox(self, sandbox_id: str) -> None:
         sandbox = self._sandboxes[sandbox_id]
         self._log(CriCall("StopPodSandbox", sandbox.pod.name))
         self._sandboxes[sandbox_id] = replace(sandbox, state=SandboxState.NOT_READY)
+        await self._answered()
 
     async def remove_sandbox(self, sandbox_id: str) -> None:
         self._sandboxes.pop(sandbox_id, None)
@@ -108,6 +117,7 @@ class ScriptedRuntime:
             created=self._clock.now(),
             image=config.image,
         )
+        await self._answered()
         return container_id
 
     async def start_container(self, container_id: str) -> None:
@@ -119,6 +129,7 @@ class ScriptedRuntime:
             end = asyncio.create_task(self._exit_later(container_id, after, int(config.env["EXIT_CODE"])))
             self._ends.add(end)
             end.add_done_callback(self._ends.discard)
+        await self._answered()
 
     async def _exit_later(self, container_id: str, after: float, code: int) -> None:
         await self._clock.sleep(after)
@@ -131,6 +142,7 @@ class ScriptedRuntime:
         if slow:
             await self._clock.sleep(min(slow, grace))
         self._exit(container_id, 137 if slow > grace else 0, tell=False)
+        await self._answered()
 
     async def remove_container(self, container_id: str) -> None:
         self._containers.pop(container_id, None)
@@ -152,6 +164,9 @@ class ScriptedRuntime:
             if info.pod.name == pod and info.state is ContainerState.RUNNING and name in ("", info.name):
                 return info
         return None
+
+    def config(self, container_id: str) -> ContainerConfig:
+        return self._configs[container_id]
 
     def ends(self, container_id: str) -> bool:
         """Whether the container was made to end by itself."""

@@ -96,7 +96,7 @@ class Stage:
         self.agent: NodeAgent | None = None
         self.drivers = DriverStage(clock, self.uids, self._log_call)
         self.directory = ScriptedDirectory()
-        self.runtime = ScriptedRuntime(clock, self._log_cri, self._creation_failure)
+        self.runtime = ScriptedRuntime(clock, self._log_cri, self._creation_failure, self.answered)
         rows = [step["status"] for step in flow["steps"] if step.get("saw") == "pod status"]
         self._tells_reasons = not rows or any("reason" in row or "message" in row for row in rows)
         self.changes: Plain = {}
@@ -121,6 +121,11 @@ class Stage:
         self.merged.append(call)
         if len(self.merged) == self.dies_after and self._task is not None:
             self._task.cancel()  # the call is made, and its answer never heard
+
+    async def answered(self) -> None:
+        """A call was made and is answered now: whoever died in it makes no other one."""
+        if len(self.merged) == self.dies_after:
+            await asyncio.Event().wait()
 
     # The agent
 

@@ -70,6 +70,15 @@ def test_nothing_of_a_pod_is_left_after_its_end(scene: Scene, tmp_path: Path) ->
     assert list((tmp_path / "pods").iterdir()) == []
 
 
+def test_of_pods_that_are_gone_nothing_is_kept_on_disk_or_in_memory(scene: Scene, tmp_path: Path) -> None:
+    for root in (tmp_path / "pods", tmp_path / "memory"):
+        for uid in ("here", "gone"):
+            (root / uid / "volumes").mkdir(parents=True)
+    scene.store.keep_only({"here"})
+    assert [each.name for each in (tmp_path / "pods").iterdir()] == ["here"]
+    assert [each.name for each in (tmp_path / "memory").iterdir()] == ["here"]
+
+
 def test_memory_is_shared_memory_by_default_and_apart_for_each_store(tmp_path: Path) -> None:
     if not os.access("/dev/shm", os.W_OK):
         pytest.skip("this machine has no /dev/shm")

@@ -39,11 +39,16 @@ def shell(script: str, **changes: Any) -> ContainerConfig:
     return ContainerConfig(**(settings | changes))
 
 
-async def start(runtime: Runtime, base: Path, config: ContainerConfig) -> str:
-    """A container in a sandbox of its own."""
+async def create(runtime: Runtime, base: Path, config: ContainerConfig) -> str:
+    """A container in a sandbox of its own, not started."""
     known = await runtime.sandboxes()
     sandbox = SandboxConfig(pod=POD, attempt=len(known), log_directory=str(base / "logs"), hostname="web")
-    container = await runtime.create_container(await runtime.run_sandbox(sandbox), config)
+    return await runtime.create_container(await runtime.run_sandbox(sandbox), config)
+
+
+async def start(runtime: Runtime, base: Path, config: ContainerConfig) -> str:
+    """A container in a sandbox of its own."""
+    container = await create(runtime, base, config)
     await runtime.start_container(container)
     return container
 

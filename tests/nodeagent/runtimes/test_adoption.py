@@ -17,7 +17,7 @@ from drakit.nodeagent.runtimes.shim.kernel import start_time
 from drakit.nodeagent.runtimes.supervised import records
 from drakit.nodeagent.runtimes.supervised.records import ExitFile, ProcessPart, RunningFile
 from tests.builders.powercut import power_cut
-from tests.nodeagent.runtimes.scene import end, find, on_loop, output, process_runtime, remove_all, shell, start
+from tests.nodeagent.runtimes.scene import create, end, find, on_loop, output, process_runtime, remove_all, shell, start
 
 ROOT = Path(__file__).parents[3]
 
@@ -83,6 +83,53 @@ async def test_an_agent_killed_at_the_start_of_a_container_leaves_a_whole_one_or
             await runtime.start_container(container)
         await runtime.stop_container(container, grace=5)
         assert (await find(runtime, container)).state is ContainerState.EXITED
+        await remove_all(runtime)
+
+
+@on_loop
+async def test_a_container_whose_agent_was_killed_before_its_shim_ran_was_never_started(tmp_path: Path) -> None:
+    async with process_runtime(tmp_path) as runtime:
+        container = await create(runtime, tmp_path, shell("echo once"))
+    (running_file(tmp_path, container).parent / "lock").touch()  # the first thing that a start leaves
+    async with process_runtime(tmp_path) as runtime:
+        assert (await find(runtime, container)).state is ContainerState.CREATED
+        await runtime.start_container(container)
+        assert output(await end(runtime, container)) == "once\n"
+        await remove_all(runtime)
+
+
+@on_loop
+async def test_a_container_whose_program_may_have_run_is_not_run_again(tmp_path: Path) -> None:
+    async with process_runtime(tmp_path) as runtime:
+        container = await start(runtime, tmp_path, shell("exit 0"))
+        await end(runtime, container)
+    for name in ("running.json", "exit.json"):  # as if its shim had been killed right before it wrote them
+        running_file(tmp_path, container).with_name(name).unlink()
+    async with process_runtime(tmp_path) as runtime:
+        info = await find(runtime, container)
+        assert (info.state, info.reason) == (ContainerState.EXITED, "ContainerStatusUnknown")
+        await remove_all(runtime)
+
+
+@on_loop
+async def test_a_container_that_never_ran_is_removed_without_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else an agent that is killed meanwhile would leave a run that has failed."""
+    async with process_runtime(tmp_path) as runtime:
+        container = await create(runtime, tmp_path, shell("true"))
+        seen: list[bool] = []
+
+        async def die(_: object) -> None:
+            seen.append(running_file(tmp_path, container).with_name("exit.json").exists())
+            raise ConnectionError
+
+        monkeypatch.setattr(runtime, "_clean_up", die)
+        with pytest.raises(ConnectionError):
+            await runtime.remove_container(container)
+    assert seen == [False]
+    async with process_runtime(tmp_path) as runtime:
+        assert (await find(runtime, container)).state is ContainerState.CREATED
         await remove_all(runtime)
 
 

@@ -6,6 +6,7 @@ Out: a ContainerConfig. Raises ConfigUnavailable (try again) or RuntimeRefusal (
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,6 +102,13 @@ async def container_config(
 def log_directory(root: Path, pod: PodIdentity) -> Path:
     """As a kubelet names it below /var/log/pods."""
     return root / f"{pod.namespace}_{pod.name}_{pod.uid}"
+
+
+def drop_logs(root: Path, keep: set[str]) -> None:
+    """Remove the log directories of all pods but those, by their uids."""
+    for directory in root.iterdir():
+        if directory.name.rpartition("_")[2] not in keep:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def log_path(container: str, attempt: int) -> str:

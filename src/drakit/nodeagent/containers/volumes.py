@@ -69,6 +69,13 @@ class VolumeStore:
             with contextlib.suppress(OSError):  # not there, or other pods' volumes are in it
                 self._memory_root.rmdir()
 
+    def keep_only(self, pod_uids: set[str]) -> None:
+        """Remove what an agent that was killed has left of other pods: there may be Secrets in it."""
+        for root in (self._root, self._memory_root):
+            for directory in root.iterdir() if root is not None and root.is_dir() else ():
+                if directory.name not in pod_uids:
+                    self.tear_down(directory.name)
+
     def _projector(self, pod: Document, node: NodeFacts) -> Projector:
         """One per pod, so that tokens outlive a refresh; labels and addresses are those of now."""
         uid = identity(pod).uid

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from drakit.nodeagent.runtimes.contract import ContainerInfo, ContainerState, SandboxInfo, SandboxState
 
@@ -21,7 +22,8 @@ class RuntimeView:
     def of(uid: str, sandboxes: Iterable[SandboxInfo], containers: Iterable[ContainerInfo]) -> RuntimeView:
         return RuntimeView(
             tuple(sorted((s for s in sandboxes if s.pod.uid == uid), key=lambda s: s.attempt, reverse=True)),
-            tuple(sorted((c for c in containers if c.pod.uid == uid), key=lambda c: c.attempt, reverse=True)),
+            # By time too: an agent of an earlier version may have left two of one attempt.
+            tuple(sorted((c for c in containers if c.pod.uid == uid), key=_age, reverse=True)),
         )
 
     @property
@@ -46,3 +48,7 @@ class RuntimeView:
     def is_running(self, name: str) -> bool:
         latest = self.latest(name)
         return latest is not None and latest.state is ContainerState.RUNNING
+
+
+def _age(container: ContainerInfo) -> tuple[int, datetime]:
+    return container.attempt, container.created

@@ -74,6 +74,7 @@ class StartRound:
             replace(self._services.node(), pod_ips=(sandbox.ip,) if sandbox.ip else ()),
             view,
         )
+        await self._drop_unstarted(container.name, view)
         try:
             await self._services.starts.start(start)
         except StartFailed as failure:
@@ -105,6 +106,15 @@ class StartRound:
                 if status["name"] == name:
                     return int(status["restartCount"])
         return 0
+
+    async def _drop_unstarted(self, name: str, view: RuntimeView) -> None:
+        """Remove what was made and never started: by an agent that was killed in between, or by a start that failed.
+
+        The next one gets the same attempt, as no run has been: beside it, this one would look like the newest.
+        """
+        for left in view.attempts(name):
+            if left.state is ContainerState.CREATED:
+                await self._services.runtime.remove_container(left.id)
 
     async def _drop_old(self, name: str) -> None:
         """Of the ended runs of a container, the last one stays for `kubectl logs --previous`."""

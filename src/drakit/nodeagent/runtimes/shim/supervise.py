@@ -56,6 +56,8 @@ class Supervisor:
         # Before the first process is started, so that no orphan escapes.
         kernel.become_subreaper()
         self._log = LogFile(self._launch["log"])
+        with open(f"{self._directory}/launching", "w", encoding="utf-8"):
+            pass  # from here on nobody may start it a second time
         try:
             self._pid, self._streams = start(self._launch)
         except LaunchFailed as error:

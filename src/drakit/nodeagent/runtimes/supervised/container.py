@@ -71,6 +71,11 @@ class Supervised:
             await self.clock.sleep(_LOOK_AGAIN)
             waited += _LOOK_AGAIN
 
+    @property
+    def may_have_run(self) -> bool:
+        """Whether a shim has come to start the program, or may still do so."""
+        return (self.directory / "launching").exists() or _is_locked(self.directory / "lock")
+
     def finish(self, end: ExitFile) -> None:
         """An end that no shim has written."""
         records.write(self.directory / "exit.json", end)

@@ -5,6 +5,7 @@ containers/<id>/              one container
     container.json            ContainerRecord: written last when it is made; without it the directory is half-made
     launch.json               what its shim starts
     lock                      locked for as long as its shim lives
+    launching                 by the shim, before the program may run: without it, it never did
     running.json              by the shim: pids and start times
     exit.json                 by the shim: how it ended
     work/                     the container's own directory

@@ -147,7 +147,7 @@ class SupervisedRuntime(ABC):
         container.read()
         if container.state is ContainerState.RUNNING:
             self._watch(container)
-        elif container.exit is None and (directory / "lock").exists():  # its shim died before it could say anything
+        elif container.exit is None and container.may_have_run:  # its shim died before it could say anything
             container.lose()
 
     # -- sandboxes
@@ -257,7 +257,9 @@ class SupervisedRuntime(ABC):
         container = self._containers.get(container_id)
         if container is None:
             return
-        await container.kill()
+        # One that never ran gets no end: an agent that dies right here would leave a pod that has failed.
+        if container.state is not ContainerState.CREATED:
+            await container.kill()
         await self._clean_up(container)
         # First the record: a directory without it is removed by whoever finds it.
         (container.directory / "container.json").unlink(missing_ok=True)
