@@ -14,7 +14,7 @@ import pytest
 
 from drakit.client import PODS
 from drakit.nodeagent.claims.checkpoint import FILE, decode
-from tests.e2e.nodebench import BARE, Bench, allocate, running
+from tests.e2e.nodebench import BARE, Bench, allocate, end, running
 from tests.e2e.nodemachine import NODE, gone, node_cluster, pod_with, there
 from tests.e2e.processes import ROOT
 from tests.e2e.reached import PATIENCE, reached
@@ -68,76 +68,88 @@ def die_at_each(bench: Bench, steps: Sequence[str]) -> None:
         assert agent.returncode == -signal.SIGKILL, f"{step}: {said.read_text()}"
 
 
-def test_an_agent_that_is_killed_at_every_step_starts_a_pod_once_and_lets_all_of_it_go(bench: Bench) -> None:
-    async def begin() -> None:
-        async with reached(bench.machine.server.kubeconfig) as client:
-            await allocate(client, "mortal")
-            pod = pod_with("mortal", "echo begun; exec sleep 1000", "bare", nodeName=NODE)
-            pod["spec"]["resourceClaims"] = [{"name": "bare", "resourceClaimName": "mortal"}]
-            await client.create(pod)
+async def begin(bench: Bench, name: str, script: str = "exec sleep 1000") -> None:
+    """A pod on the node, with a claim of its name."""
+    async with reached(bench.machine.server.kubeconfig) as client:
+        await allocate(client, name)
+        pod = pod_with(name, script, "bare", nodeName=NODE)
+        pod["spec"]["resourceClaims"] = [{"name": "bare", "resourceClaimName": name}]
+        await client.create(pod)
 
+
+def test_an_agent_that_is_killed_at_every_step_until_a_pod_runs_starts_it_once(bench: Bench) -> None:
     async def runs() -> None:
         async with reached(bench.machine.server.kubeconfig) as client:
-            (status,) = (await running(client, "mortal"))["containerStatuses"]
+            (status,) = (await running(client, "born"))["containerStatuses"]
             assert status["restartCount"] == 0
-            await there(lambda: logs(bench.root))
-            assert [text.count("begun") for text in logs(bench.root)] == [1]
+            await there(lambda: logs(bench.root, "born"))
+            assert [text.count("begun") for text in logs(bench.root, "born")] == [1]
+            assert len(list(bench.root.glob("runtime/containers/*"))) == 1
             assert {each[0] for each in bench.calls()} == {"prepare"}
             (record,) = decode((bench.root / FILE).read_bytes())
-            assert [device.device for device in record.drivers[BARE] or ()] == ["dev-mortal"]
+            assert [device.device for device in record.drivers[BARE] or ()] == ["dev-born"]
+            await end(client, "born")
+
+    bench.kill_agent()
+    bench.forget()
+    asyncio.run(begin(bench, "born", "echo begun; exec sleep 1000"))
+    die_at_each(bench, UNTIL_IT_RUNS)
+    bench.start_agent()
+    asyncio.run(runs())
+
+
+def test_an_agent_that_is_killed_at_every_step_of_a_pods_end_lets_all_of_it_go(bench: Bench) -> None:
+    async def runs() -> None:
+        await begin(bench, "mortal")
+        async with reached(bench.machine.server.kubeconfig) as client:
+            await running(client, "mortal")
+
+    async def delete() -> None:
+        async with reached(bench.machine.server.kubeconfig) as client:
             await client.delete(PODS, "mortal", namespace="default")
 
     async def is_gone() -> None:
         async with reached(bench.machine.server.kubeconfig) as client:
             await gone(client, "mortal")
         await there(lambda: not list(bench.root.glob("runtime/containers/*")))
-        assert bench.calls()[-1] == ["unprepare", ["mortal"]]
+        await there(lambda: not list(bench.root.glob("logs/*")))
         calls = [each[0] for each in bench.calls()]
-        assert calls == sorted(calls), "prepare, and then unprepare alone"
+        assert calls == ["prepare", *["unprepare"] * (len(calls) - 1)]
+        assert bench.calls()[-1] == ["unprepare", ["mortal"]]
         assert decode((bench.root / FILE).read_bytes()) == []
-        assert logs(bench.root) == []
+        assert not list(bench.root.glob("pods/*"))
 
-    bench.kill_agent()
-    asyncio.run(begin())
-    die_at_each(bench, UNTIL_IT_RUNS)
-    bench.start_agent()
+    bench.forget()
     asyncio.run(runs())
-    bench.kill_agent()
+    bench.kill_agent()  # before the deletion: it would begin with the end
+    asyncio.run(delete())
     die_at_each(bench, UNTIL_IT_IS_GONE)
     bench.start_agent()
     asyncio.run(is_gone())
 
 
-def logs(root: Path) -> list[str]:
+def logs(root: Path, pod: str) -> list[str]:
     """What each run of the pod's container has written."""
-    return [each.read_text() for each in root.glob("logs/default_mortal_*/main/*.log") if each.stat().st_size]
+    return [each.read_text() for each in root.glob(f"logs/default_{pod}_*/main/*.log") if each.stat().st_size]
 
 
 def test_an_agent_that_is_killed_while_it_replaces_its_checkpoint_leaves_a_whole_one(bench: Bench) -> None:
     """The one of before the rename, and beside it what was to come."""
 
-    async def begin() -> None:
-        async with reached(bench.machine.server.kubeconfig) as client:
-            await allocate(client, "torn")
-            pod = pod_with("torn", "sleep 1000", "bare", nodeName=NODE)
-            pod["spec"]["resourceClaims"] = [{"name": "bare", "resourceClaimName": "torn"}]
-            await client.create(pod)
-
-    async def end() -> None:
+    async def goes_on() -> None:
         async with reached(bench.machine.server.kubeconfig) as client:
             await running(client, "torn")
             assert not beside.exists()
-            await client.delete(PODS, "torn", namespace="default")
-            await gone(client, "torn")
+            await end(client, "torn")
 
     beside = bench.root / f".{FILE}.tmp"
     bench.kill_agent()
-    asyncio.run(begin())
+    asyncio.run(begin(bench, "torn"))
     before = (bench.root / FILE).read_bytes()
     die_at_each(bench, ["before rename"])
     assert (bench.root / FILE).read_bytes() == before
     assert [record.name for record in decode(beside.read_bytes())] == ["torn"]
     beside.write_bytes(beside.read_bytes()[:-7])  # as if the kill had come in the middle of the write
     bench.start_agent()
-    asyncio.run(end())
+    asyncio.run(goes_on())
     assert not list(bench.root.glob(f"{FILE}.damaged-*"))
