@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from drakit.api.codec.protobuf import encode_envelope, encode_frame, encode_message
+from drakit.api.codec.protobuf import encode_envelope, encode_frame, encode_message, encode_stored
 from drakit.api.codec.specs import SPECS
 from drakit.api.exchange import OneObject
 from drakit.api.objects.meta import ObjectMeta
@@ -244,8 +244,11 @@ class StoredObject:
         """The object in the protobuf form, with its length before it: as it stands in a list."""
         made = self._messages.get(version)
         if made is None:
-            group_version = self.kind.group_version(version)
-            made = encode_message(group_version, self.kind.kind, self.document_in(version))
+            group_version, kind = self.kind.group_version(version), self.kind.kind
+            if version == self.kind.internal:
+                made = encode_stored(group_version, kind, b"{" + self._spliced(), lambda: self.document)
+            else:
+                made = encode_message(group_version, kind, self.document_in(version))
             self._messages[version] = made
         return made
 

@@ -10,6 +10,7 @@ from drakit.api.codec.protobuf.envelope import (
     encode_list,
     encode_message,
     encode_protobuf,
+    encode_stored,
     has_message,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "encode_list",
     "encode_message",
     "encode_protobuf",
+    "encode_stored",
     "has_message",
 ]

@@ -8,13 +8,14 @@ In a watch (`;stream=watch`) each event is a frame: four bytes of length, then a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from drakit.api.codec.protobuf.patterns import Patterns
 from drakit.api.codec.protobuf.readers import reader_of
 from drakit.api.codec.protobuf.scalarreaders import end_of_message, fields_of, read_text
-from drakit.api.codec.protobuf.scalarwriters import TEXTS, sized
+from drakit.api.codec.protobuf.scalarwriters import TEXTS, sized, varint
 from drakit.api.codec.protobuf.table import message_of
 from drakit.api.codec.protobuf.writers import WriteMessage, writer_of
 from drakit.api.text.jsontext import parse_json
@@ -25,6 +26,8 @@ MAGIC = b"k8s\x00"
 _FRAME = 4
 # Every list kind has its metadata as field 1 and its items as field 2.
 _ITEMS = b"\x12"
+# contentEncoding and contentType are empty, and are written all the same, as by Go.
+_NO_CONTENT_TYPE = b"\x1a\x00\x22\x00"
 
 
 @cache
@@ -54,17 +57,29 @@ def encode_message(api_version: str, kind: str, document: Mapping[str, Any]) -> 
     return _writer(api_version, kind)(document)
 
 
+def encode_stored(api_version: str, kind: str, text: bytes, document: Callable[[], Mapping[str, Any]]) -> bytes:
+    """The same of an object whose JSON is at hand. It is decoded only if it is unlike the objects before it."""
+    patterns = _patterns(api_version, kind)
+    made = patterns.write(text)
+    if made is None:
+        made = encode_message(api_version, kind, document())
+        patterns.learn(text, made)
+    return made
+
+
 def encode_envelope(api_version: str, kind: str, message: bytes) -> bytes:
     """`message` has its length before it."""
-    # contentEncoding and contentType are empty, and are written all the same, as by Go.
-    return b"%b%b%b\x1a\x00\x22\x00" % (MAGIC, _types(api_version, kind), message)
+    return b"%b%b%b%b" % (MAGIC, _types(api_version, kind), message, _NO_CONTENT_TYPE)
 
 
-def encode_list(api_version: str, kind: str, metadata: Mapping[str, Any], items: Iterable[bytes]) -> bytes:
+def encode_list(api_version: str, kind: str, metadata: Mapping[str, Any], items: Sequence[bytes]) -> bytes:
     """A list of messages that have their length before them."""
     head = b"\x0a" + writer_of("meta.v1.ListMeta")(metadata)
-    body = b"".join([head, *[part for item in items for part in (_ITEMS, item)]])
-    return encode_envelope(api_version, kind, sized(body))
+    size = len(head) + sum(map(len, items)) + len(items)
+    # Megabytes, so they are put together once, and not once more for each part around them.
+    start = MAGIC + _types(api_version, kind) + varint(size) + head
+    parts = [start, *[part for item in items for part in (_ITEMS, item)], _NO_CONTENT_TYPE]
+    return b"".join(parts)
 
 
 def encode_frame(type_: str, envelope: bytes) -> bytes:
@@ -106,6 +121,11 @@ def _types(api_version: str, kind: str) -> bytes:
 def _writer(api_version: str, kind: str) -> WriteMessage:
     """Cached without a limit: only what the server shows is written."""
     return writer_of(_message(api_version, kind))
+
+
+@cache
+def _patterns(api_version: str, kind: str) -> Patterns:
+    return Patterns(_message(api_version, kind))
 
 
 def _message(api_version: str, kind: str) -> str:

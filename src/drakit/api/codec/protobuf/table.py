@@ -12,11 +12,12 @@ quantity, intorstring, raw (JSON in bytes) and texts (a message that is a list o
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 VALUE, POINTER, LIST, MAP, INLINE = "one", "pointer", "list", "map", "inline"
 META = "meta.v1."
@@ -30,23 +31,29 @@ _META_KINDS = frozenset(
 """Kinds that are of every group: an envelope may name any version with them."""
 
 
-class MessageField(NamedTuple):
+class MessageField(msgspec.Struct, frozen=True, array_like=True):
     number: int
     name: str
     form: str
     type: str
-    shown: bool = False
-    """JSON shows the field even when it is empty."""
-    omits_zero: bool = False
-    """JSON leaves out a value that is zero although the field is a struct in Go."""
+    mark: str = ""
+
+    @property
+    def shown(self) -> bool:
+        """JSON shows the field even when it is empty."""
+        return self.mark == "shown"
+
+    @property
+    def omits_zero(self) -> bool:
+        """JSON leaves out a value that is zero although the field is a struct in Go."""
+        return self.mark == "omitzero"
 
 
 @cache
 def messages() -> Mapping[str, Sequence[MessageField]]:
     """The fields of every message, in the order of their numbers."""
     packed = resources.files(__package__).joinpath("messages.json.gz").read_bytes()
-    rows = json.loads(gzip.decompress(packed))
-    found = {name: tuple(_field(row) for row in each) for name, each in rows.items()}
+    found = msgspec.json.decode(gzip.decompress(packed), type=dict[str, tuple[MessageField, ...]])
     return found | _own(found)
 
 
@@ -59,14 +66,7 @@ def message_of(api_version: str, kind: str) -> str | None:
     return META + kind if kind in _META_KINDS else None
 
 
-def _field(row: Sequence[object]) -> MessageField:
-    number, name, form, type_, *marks = row
-    return MessageField(
-        int(str(number)), str(name), str(form), str(type_), shown="shown" in marks, omits_zero="omitzero" in marks
-    )
-
-
-def _own(found: Mapping[str, Sequence[MessageField]]) -> dict[str, Sequence[MessageField]]:
+def _own(found: Mapping[str, tuple[MessageField, ...]]) -> dict[str, Sequence[MessageField]]:
     """What drakit serves beyond Kubernetes: see `drakit.api.schemas`. The numbers are those of older versions."""
     own: dict[str, Sequence[MessageField]] = {}
     for version in ("v1alpha3", "v1beta2"):
@@ -77,11 +77,11 @@ def _own(found: Mapping[str, Sequence[MessageField]]) -> dict[str, Sequence[Mess
         own[package + "DeviceTaintSelector"] = (by_class, *selector, by_expression)
         for name in ("DeviceSelector", "CELDeviceSelector"):
             rows = found["resource.v1." + name]
-            own[package + name] = tuple(each._replace(type=_moved(each.type, package)) for each in rows)
+            own[package + name] = tuple(replace(each, type=_moved(each.type, package)) for each in rows)
     for name, rows in found.items():
         if name.startswith(("resource.v1alpha3.ResourcePoolStatusRequest", "resource.v1alpha3.PoolStatus")):
             moved = "resource.v1beta2."
-            own[_moved(name, moved)] = tuple(each._replace(type=_moved(each.type, moved)) for each in rows)
+            own[_moved(name, moved)] = tuple(replace(each, type=_moved(each.type, moved)) for each in rows)
     return own
 
 
