@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from ipaddress import ip_address
 from typing import Any
+from unittest import mock
 
+from drakit.api.exchange import Request
+from drakit.apiserver import build_server
 from drakit.apiserver.admission.plugins.service_addresses import NODE_PORTS, RANGE
+from drakit.apiserver.admission.plugins.serviceledger import ServiceLedger
+from drakit.apiserver.kinds.served import known_kind
 from tests.apiserver.calls import Api, on_loop, serving
 
+SERVICE = known_kind("v1", "Service")
 SERVICES = "/api/v1/namespaces/default/services"
 
 
@@ -101,3 +109,56 @@ async def test_a_dry_run_shows_an_address_and_takes_none() -> None:
         shown = await api.create(SERVICES, service("s"), dryRun="All")
         assert ip_address(shown.body["spec"]["clusterIP"]) in RANGE
         assert (await api.get(f"{SERVICES}/s")).code == 404
+
+
+@on_loop
+async def test_a_write_of_a_service_reads_no_other_services() -> None:
+    async with serving() as api:
+        for number in range(30):
+            await made(api, f"s{number}", type="NodePort")
+        store, read = api.server.context.objects.store, []
+        listed = store.list
+
+        async def counted(prefix: str, **options: Any) -> Any:
+            read.append(prefix)
+            return await listed(prefix, **options)
+
+        with mock.patch.object(store, "list", counted):
+            before = await made(api, "one-more", type="NodePort")
+            changed = {**service("one-more", type="NodePort"), "metadata": {"name": "one-more", "labels": {"a": "b"}}}
+            assert (await api.send("PUT", f"{SERVICES}/one-more", changed)).body["spec"] == before
+        assert [prefix for prefix in read if "services" in prefix] == []
+
+
+@on_loop
+async def test_addresses_of_services_that_were_there_before_the_server_are_known() -> None:
+    async with serving() as api:
+        taken = await made(api, "old", clusterIP="10.96.0.20", type="NodePort")
+        other = await build_server(api.server.context.objects.store)
+        refused = await other.handle(
+            Request(method="POST", path=SERVICES, body=json.dumps(service("b", clusterIP="10.96.0.20")).encode())
+        )
+        assert refused.code == 422
+        # What this server writes, the other one knows by its watch.
+        await made(api, "new", clusterIP="10.96.0.21")
+        await asyncio.sleep(0)
+        refused = await other.handle(
+            Request(method="POST", path=SERVICES, body=json.dumps(service("b", clusterIP="10.96.0.21")).encode())
+        )
+        assert refused.code == 422
+        await other.close()
+        assert node_ports(taken)
+
+
+def test_the_ledger_knows_whose_an_address_and_a_port_is() -> None:
+    ledger = ServiceLedger()
+    for number, port in enumerate(NODE_PORTS):
+        spec = {"ports": [{"nodePort": port}], "clusterIP": f"10.97.{number // 250}.{number % 250}"}
+        ledger.put(SERVICE, {"metadata": {"name": f"s{number}", "namespace": "default"}, "spec": spec})
+    assert all(ledger.is_used(port, ("default", "other")) for port in NODE_PORTS)
+    assert not ledger.is_used(NODE_PORTS[5], ("default", "s5"))
+    ledger.put(SERVICE, {"metadata": {"name": "s5", "namespace": "default"}, "spec": {}})
+    assert not ledger.is_used(NODE_PORTS[5], ("default", "other"))
+    ledger.remove(SERVICE, "default", "s6")
+    ledger.remove(SERVICE, "default", "s6")
+    assert not ledger.is_used("10.97.0.6", ("default", "other"))

@@ -246,7 +246,7 @@ class StoredObject:
         if made is None:
             group_version, kind = self.kind.group_version(version), self.kind.kind
             if version == self.kind.internal:
-                made = encode_stored(group_version, kind, b"{" + self._spliced(), lambda: self.document)
+                made = encode_stored(group_version, kind, self._text(), lambda: self.document)
             else:
                 made = encode_message(group_version, kind, self.document_in(version))
             self._messages[version] = made
@@ -258,6 +258,15 @@ class StoredObject:
     def frame(self, version: str, event: str) -> bytes:
         """The object as an event of a watch in the protobuf form."""
         return encode_frame(event, self.encode_protobuf(version))
+
+    def _text(self) -> bytes:
+        """The object's JSON without kind and apiVersion."""
+        head = head_of(self.kind, self.kind.internal) + _METADATA
+        if not self.revision or not self._value.startswith(head):
+            return b"{" + self._spliced()
+        # The same as above in one copy: lists ask this of every object.
+        start = b'{%b"resourceVersion":"%d",' % (_METADATA, self.revision)
+        return b"".join((start, memoryview(self._value)[len(head) :]))
 
     def _spliced(self) -> bytes:
         head = head_of(self.kind, self.kind.internal) + _METADATA

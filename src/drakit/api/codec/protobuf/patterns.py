@@ -27,6 +27,7 @@ from drakit.api.codec.protobuf.scalarwriters import LENGTHS, WRITERS, encode_jso
 from drakit.api.codec.protobuf.table import INLINE, LIST, MAP, messages
 
 _OPEN, _CLOSE = "\ue000", "\ue001"  # of private use: around the number of a gap in the outline of a pattern
+_MARK = _OPEN.encode()
 _GAP = re.compile(f"{_OPEN}([0-9]+){_CLOSE}".encode())
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _MOST_PATTERNS = 8
@@ -196,7 +197,7 @@ def _value(type_: str, data: bytes, at: int, end: int, value: Any) -> Part:
         return _folded([b"\x0a", _folded(list(_raw(encode_json(value))))])
     if isinstance(value, str) and value.startswith(_OPEN):
         return _Gap(int(value[1:-1]), type_)
-    if type_ in WRITERS or value is None:
+    if type_ in WRITERS or value is None or _MARK not in encode_json(value):
         return sized(data[at:end])
     return _folded(list(_parts(type_, data, at, end, value)))
 
@@ -244,7 +245,7 @@ class Patterns:
         if len(text) > _LONGEST or self._lessons >= _FIRST_LESSONS + self._matched // _MATCHED_PER_LESSON:
             return
         self._lessons += 1
-        if _OPEN.encode() in text:
+        if _MARK in text:
             return
         document, patterns = msgspec.json.decode(text), self._patterns
         for pattern in patterns:
@@ -297,7 +298,8 @@ class _Gaps:
             return one
         before = _common(one, other)
         after = _common(one[len(before) :][::-1], other[len(before) :][::-1])[::-1]
-        return before + self._gap() + after
+        # The whole value is a gap, from quote to quote: the next one may differ in another part of it.
+        return before[: before.rfind('"') + 1] + self._gap() + after[after.find('"') :] * ('"' in after)
 
     def _gap(self) -> str:
         self._count += 1

@@ -12,7 +12,7 @@ quantity, intorstring, raw (JSON in bytes) and texts (a message that is a list o
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 
@@ -49,12 +49,38 @@ class MessageField(msgspec.Struct, frozen=True, array_like=True):
         return self.mark == "omitzero"
 
 
+Fields = tuple[MessageField, ...]
+
+
+class _Messages(Mapping[str, Fields]):
+    """Messages by name. There are some 730 and a process needs a few dozen: each is read when it is asked for."""
+
+    def __init__(self, rows: dict[str, msgspec.Raw]) -> None:
+        self._rows = rows
+        self._read: dict[str, Fields] = {}
+        self._read |= _own(self)
+
+    def __getitem__(self, name: str) -> Fields:
+        found = self._read.get(name)
+        if found is None:
+            found = self._read[name] = msgspec.json.decode(self._rows[name], type=Fields)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows or name in self._read
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._rows, **self._read})
+
+    def __len__(self) -> int:
+        return len(self._rows.keys() | self._read.keys())
+
+
 @cache
-def messages() -> Mapping[str, Sequence[MessageField]]:
+def messages() -> Mapping[str, Fields]:
     """The fields of every message, in the order of their numbers."""
     packed = resources.files(__package__).joinpath("messages.json.gz").read_bytes()
-    found = msgspec.json.decode(gzip.decompress(packed), type=dict[str, tuple[MessageField, ...]])
-    return found | _own(found)
+    return _Messages(msgspec.json.decode(gzip.decompress(packed), type=dict[str, msgspec.Raw]))
 
 
 def message_of(api_version: str, kind: str) -> str | None:
@@ -66,9 +92,9 @@ def message_of(api_version: str, kind: str) -> str | None:
     return META + kind if kind in _META_KINDS else None
 
 
-def _own(found: Mapping[str, tuple[MessageField, ...]]) -> dict[str, Sequence[MessageField]]:
+def _own(found: Mapping[str, Fields]) -> dict[str, Fields]:
     """What drakit serves beyond Kubernetes: see `drakit.api.schemas`. The numbers are those of older versions."""
-    own: dict[str, Sequence[MessageField]] = {}
+    own: dict[str, Fields] = {}
     for version in ("v1alpha3", "v1beta2"):
         package = f"resource.{version}."
         selector = found[package + "DeviceTaintSelector"]
@@ -78,10 +104,10 @@ def _own(found: Mapping[str, tuple[MessageField, ...]]) -> dict[str, Sequence[Me
         for name in ("DeviceSelector", "CELDeviceSelector"):
             rows = found["resource.v1." + name]
             own[package + name] = tuple(replace(each, type=_moved(each.type, package)) for each in rows)
-    for name, rows in found.items():
+    for name in found:
         if name.startswith(("resource.v1alpha3.ResourcePoolStatusRequest", "resource.v1alpha3.PoolStatus")):
             moved = "resource.v1beta2."
-            own[_moved(name, moved)] = tuple(replace(each, type=_moved(each.type, moved)) for each in rows)
+            own[_moved(name, moved)] = tuple(replace(each, type=_moved(each.type, moved)) for each in found[name])
     return own
 
 

@@ -3,14 +3,15 @@
 In:  services that are created or changed.
 Out: services with an address and node ports, where their type has them; what was given to a service stays with it.
 
-What is in use is read off the services themselves, and nothing else is written: an address is free as soon as its
-service is gone. What was given out and is not stored yet is remembered, so that no two services in flight get the same.
+What is in use is read off the services, once and from then on by following them, and nothing else is written:
+an address is free as soon as its service is gone. What was given out and is not stored yet is remembered, so that no
+two services in flight get the same.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
 from random import Random
 from typing import Any
@@ -18,9 +19,11 @@ from typing import Any
 from drakit.api.objects.plain import Plain
 from drakit.api.registry import Kind
 from drakit.apiserver.admission.chain import CREATE, UPDATE, AdmissionPlugin, ObjectChange
+from drakit.apiserver.admission.plugins.serviceledger import Service, ServiceLedger, node_ports
 from drakit.apiserver.failures import ApiError, internal
 from drakit.apiserver.kinds.served import known_kind
-from drakit.apiserver.storage.objectstore import ObjectStore, prefix_of
+from drakit.apiserver.storage.follower import Follower
+from drakit.apiserver.storage.objectstore import ObjectStore
 from drakit.base import fields, status
 from drakit.base.fields import Path
 
@@ -47,7 +50,15 @@ class ServiceAddresses(AdmissionPlugin):
     def __init__(self, objects: ObjectStore, random: Random) -> None:
         self._objects = objects
         self._random = random
-        self._given: deque[str | int] = deque(maxlen=_REMEMBERED)
+        self._ledger = ServiceLedger()
+        self._follower: Follower | None = None
+        self._starting = asyncio.Lock()
+        self._given: dict[str | int, None] = {}
+        """What was given out last, the oldest first."""
+
+    async def stop(self) -> None:
+        if self._follower is not None:
+            await self._follower.stop()
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
         return kind is _SERVICE and operation in (CREATE, UPDATE) and not subresource
@@ -60,16 +71,26 @@ class ServiceAddresses(AdmissionPlugin):
             _keep(spec, change.old.document["spec"])
         if (spec.get("type") or "ClusterIP") not in _ADDRESSED:
             return
-        others = [each for each in await self._services() if each["metadata"].get("uid") != _uid(change)]
-        self._give_address(change, spec, {each["spec"].get("clusterIP") for each in others})
+        await self._follow()
+        self._give_address(change, spec)
         if needs_node_ports(spec) or _needs_health_port(spec):
-            self._give_ports(spec, others)
+            self._give_ports(change, spec)
 
-    async def _services(self) -> list[Mapping[str, Any]]:
-        page = await self._objects.store.list(prefix_of(_SERVICE))
-        return [self._objects.from_record(_SERVICE, record).document for record in page.records]
+    async def _follow(self) -> None:
+        """Know all services. The first to be written waits until they are read; most servers never have one."""
+        async with self._starting:
+            if self._follower is None:
+                follower = Follower(self._objects, (_SERVICE,), self._ledger)
+                try:
+                    await follower.start()
+                except BaseException:
+                    await follower.stop()
+                    raise
+                self._follower = follower
+        if self._objects.store.shared:
+            await self._follower.catch_up()
 
-    def _give_address(self, change: ObjectChange, spec: Plain, taken: set[Any]) -> None:
+    def _give_address(self, change: ObjectChange, spec: Plain) -> None:
         given = spec.get("clusterIP") or ""
         if not given and spec.get("clusterIPs"):
             return  # validation says what is wrong with that
@@ -80,44 +101,50 @@ class ServiceAddresses(AdmissionPlugin):
             spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
             spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
             return
-        if given and given in taken:
+        if given and self._ledger.is_used(given, _service(change)):
             why = f"failed to allocate IP {given}: provided IP is already allocated"
             error = fields.invalid(Path("spec") / "clusterIPs", [given], why)
             raise ApiError(status.invalid("Service", "", change.name, [error]))
-        address = given or self._free_address(taken)
+        address = given or self._free_address(_service(change))
         spec["clusterIP"] = address
         spec["clusterIPs"] = spec.get("clusterIPs") or [address]
         spec.setdefault("ipFamilies", [_family(address)])
         spec.setdefault("ipFamilyPolicy", "SingleStack")
 
-    def _free_address(self, taken: set[Any]) -> str:
+    def _free_address(self, service: Service) -> str:
         """The first 256 are left to those who ask for one, as upstream leaves them."""
         size = RANGE.num_addresses
         for _ in range(_TRIES):
             address = str(RANGE[self._random.randrange(256, size - 1)])
-            if address not in taken and address not in self._given:
-                self._given.append(address)
+            if address not in self._given and not self._ledger.is_used(address, service):
+                self._remember(address)
                 return address
         raise internal("failed to allocate a serviceIP: range is full")
 
-    def _give_ports(self, spec: Plain, others: Iterable[Mapping[str, Any]]) -> None:
-        taken = {number for each in [*(other["spec"] for other in others), spec] for number in _node_ports(each)}
+    def _give_ports(self, change: ObjectChange, spec: Plain) -> None:
         wanted = [dict(port) for port in spec.get("ports") or ()]
+        own = set(node_ports(spec))
         for port in wanted if needs_node_ports(spec) else ():
             if not port.get("nodePort"):
-                port["nodePort"] = self._free_port(taken)
+                port["nodePort"] = self._free_port(_service(change), own)
         spec["ports"] = wanted
         if _needs_health_port(spec) and not spec.get("healthCheckNodePort"):
-            spec["healthCheckNodePort"] = self._free_port(taken)
+            spec["healthCheckNodePort"] = self._free_port(_service(change), own)
 
-    def _free_port(self, taken: set[int]) -> int:
-        free = [port for port in NODE_PORTS if port not in taken and port not in self._given]
+    def _free_port(self, service: Service, own: set[int]) -> int:
+        taken = {*own, *self._given}
+        free = [port for port in NODE_PORTS if port not in taken and not self._ledger.is_used(port, service)]
         if not free:
             raise internal("failed to allocate a nodePort: range is full")
         port = self._random.choice(free)
-        self._given.append(port)
-        taken.add(port)
+        self._remember(port)
+        own.add(port)
         return port
+
+    def _remember(self, value: str | int) -> None:
+        self._given[value] = None
+        if len(self._given) > _REMEMBERED:
+            del self._given[next(iter(self._given))]
 
 
 def needs_node_ports(spec: Mapping[str, Any]) -> bool:
@@ -158,11 +185,6 @@ def _keep(spec: Plain, before: Mapping[str, Any]) -> None:
         spec["ports"] = ports
 
 
-def _node_ports(spec: Mapping[str, Any]) -> list[int]:
-    found = [port.get("nodePort") for port in spec.get("ports") or ()] + [spec.get("healthCheckNodePort")]
-    return [number for number in found if number]
-
-
 def _family(address: str) -> str:
     try:
         return f"IPv{ip_address(address).version}"
@@ -170,5 +192,5 @@ def _family(address: str) -> str:
         return "IPv4"
 
 
-def _uid(change: ObjectChange) -> str:
-    return change.old.uid if change.old is not None else ""
+def _service(change: ObjectChange) -> Service:
+    return change.namespace, change.name
