@@ -98,7 +98,7 @@ def test_neighbours_of_any_kind_are_written_the_same(kind: Any, data: st.DataObj
         through_patterns(name, [first, *neighbours])
 
 
-def pod(number: int, **changes: Any) -> dict[str, Any]:
+def running_pod(number: int, **changes: Any) -> dict[str, Any]:
     made = {**pod_document(f"p{number}"), **changes}
     time = f"2026-01-01T00:00:{number % 60:02}Z"
     condition = {"type": "Ready", "status": "True", "lastTransitionTime": time}
@@ -120,21 +120,21 @@ def decoded_pods(pods: list[dict[str, Any]]) -> int:
 
 
 def test_the_pods_of_a_list_are_not_read_but_for_the_first_ones() -> None:
-    assert decoded_pods([pod(number) for number in range(100)]) <= 3
+    assert decoded_pods([running_pod(number) for number in range(100)]) <= 3
 
 
 def test_pods_of_several_sorts_each_have_a_pattern() -> None:
-    sorts = [
+    sorts: list[dict[str, Any]] = [
         {},
         {"spec": {"nodeName": "n", "containers": []}},
         {"spec": {"priority": 7, "containers": [{"name": "a"}]}},
     ]
-    pods = [pod(number, **sorts[number // 100]) for number in range(300)]
+    pods = [running_pod(number, **sorts[number // 100]) for number in range(300)]
     assert decoded_pods(pods) <= 9
 
 
 def test_pods_that_are_all_unlike_are_soon_not_studied_any_more() -> None:
-    patterns, pods = Patterns("core.v1.Pod"), [pod(number, spec={"priority": number}) for number in range(50)]
+    patterns, pods = Patterns("core.v1.Pod"), [running_pod(number, spec={"priority": number}) for number in range(50)]
     for each in pods:
         assert patterns.write(msgspec.json.encode(each)) is None
         patterns.learn(msgspec.json.encode(each), encode_message("v1", "Pod", each))
@@ -143,8 +143,8 @@ def test_pods_that_are_all_unlike_are_soon_not_studied_any_more() -> None:
 
 @pytest.mark.parametrize("name", ['say "no"', "back\\slash", "\u0007", "zwölf", "%b", ""])
 def test_texts_with_escapes_are_read_as_what_they_stand_for(name: str) -> None:
-    before = [pod(number) for number in range(5)]
-    odd = {**pod(6), "metadata": {**pod(6)["metadata"], "name": name}}
+    before = [running_pod(number) for number in range(5)]
+    odd = {**running_pod(6), "metadata": {**running_pod(6)["metadata"], "name": name}}
     decoded_pods([*before, odd, *before])
 
 

@@ -35,6 +35,7 @@ from drakit.apiserver.storage.objectstore import Conflict, KeyExists, conflict
 from drakit.apiserver.strategies.base import restore
 from drakit.apiserver.verbs.context import ApiCall, ServerContext
 from drakit.apiserver.verbs.managedfields import manager_of, precomputed_of, track
+from drakit.apiserver.verbs.ownerreferences import drop_admitted_duplicates, drop_sent_duplicates
 from drakit.base import fields, names, status
 from drakit.base.fields import Path
 from drakit.base.status import StatusDetails
@@ -157,10 +158,12 @@ async def _write_new_once(
         metadata.pop(name, None)
     # Each attempt is another object, with a uid of its own.
     metadata.update(uid=context.new_uid(), creationTimestamp=now)
+    drop_sent_duplicates(call, metadata)
     if not applied:  # an apply has tracked its fields already
         await context.beside(call.size, track, call, None, new, manager_of(call.request, options), now)
     change = call.change(CREATE, metadata.get("name", ""), new=new, old=None, dry_run=options.dry_run, sent=sent)
     await context.admission.admit(change)
+    drop_admitted_duplicates(call, change.document["metadata"])
     # After admission: no plugin can set what only the server sets.
     await context.beside(call.size, _prepare_new, call, new)
     await context.beside(call.size, context.rules.drop_disabled, change)
@@ -233,11 +236,13 @@ async def write_over(
 ) -> StoredObject:
     """Store `new` in the place of `old`. Raise store.Conflict when somebody else wrote since `old` was read."""
     now = context.timestamp()
+    drop_sent_duplicates(call, new["metadata"])
     if not applied:  # an apply has tracked its fields already
         await context.beside(call.size, track, call, old, new, manager_of(call.request, options), now)
     _carry_over(call, new, old.document)
     change = call.change(UPDATE, call.name, new=new, old=old, dry_run=options.dry_run, sent=sent)
     await context.admission.admit(change)
+    drop_admitted_duplicates(call, change.document["metadata"])
     await context.beside(call.size, _prepare_update, context, call, change, old, now)
     await rules.require(context.rules, change)
     try:
