@@ -195,3 +195,18 @@ async def test_an_object_of_another_uid_is_told_by_the_key_that_upstream_keeps_i
         body["metadata"]["uid"] = "other"
         answer = await api.send("PUT", f"{CLAIMS}/it", body)
         assert (answer.code, "Key: /registry/resourceclaims/default/it," in answer.message) == (409, True)
+
+
+@on_loop
+async def test_an_empty_list_in_a_spec_that_may_not_change_is_shown_as_one_and_a_missing_one_as_null() -> None:
+    # As recorded in patch-0024; a spec without the list is shown with null in its place.
+    async with serving() as api:
+        await api.create(CLAIMS, _claim())
+        for requests, shown in (({"requests": []}, "[]"), ({"requests": None}, "null"), ({"constraints": []}, None)):
+            answer = await api.patch(f"{CLAIMS}/it", {"spec": {"devices": requests}})
+            if shown is None:
+                assert answer.code == 200
+                continue
+            value = f'{{"Devices":{{"Requests":{shown},"Constraints":null,"Config":null}}}}'
+            assert answer.code == 422
+            assert answer.message.endswith(f"is invalid: spec: Invalid value: {value}: field is immutable")

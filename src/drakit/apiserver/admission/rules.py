@@ -115,7 +115,10 @@ def _validate(change: ObjectChange, new: Object, context: Context) -> Sequence[F
 
 
 def _empty_lists(change: ObjectChange) -> frozenset[str]:
-    """Paths of empty lists that the client sent. Slices, templates and claim status have rules that need them."""
+    """Paths of empty lists that the client sent. Slices, templates and claim status have rules that need them.
+
+    Of a claim they are shown where its spec was changed.
+    """
     if not isinstance(change.sent, dict):
         return _NONE
     match change.kind.kind, change.subresource:
@@ -123,6 +126,8 @@ def _empty_lists(change: ObjectChange) -> frozenset[str]:
             return empty_lists(change.sent)
         case "ResourceClaim", "status":
             return empty_lists({"status": change.sent.get("status")})
+        case "ResourceClaim", "" if change.old is not None and change.document["spec"] != change.old.document["spec"]:
+            return empty_lists({"spec": change.sent.get("spec")})
     return _NONE
 
 

@@ -7,7 +7,7 @@ Out: plain data with the names that the server's own types have (`DeviceClassNam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import cache
 from typing import Any
 
@@ -37,35 +37,37 @@ _ATTRIBUTE_NAMES = {
 }
 
 
-def as_go(value: Any) -> Any:
-    """Plain data for an error text."""
+def as_go(value: Any, path: str = "", empty: Set[str] = frozenset()) -> Any:
+    """Plain data for an error text. `empty` are the paths at which a client sent `[]`: these are no nulls."""
     if isinstance(value, Model):
-        return _struct(value)
+        return _struct(value, path, empty)
     if isinstance(value, Quantity):
         return str(value)
     if isinstance(value, tuple | list):
-        return [as_go(item) for item in value] or None
+        items = [as_go(item, f"{path}[{index}]", empty) for index, item in enumerate(value)]
+        return items or ([] if path in empty else None)
     if isinstance(value, Mapping):
-        return {key: as_go(inner) for key, inner in sorted(value.items())} or None
+        return {key: as_go(inner, f"{path}.{key}", empty) for key, inner in sorted(value.items())} or None
     return value
 
 
-def _struct(value: Model) -> Any:
+def _struct(value: Model, path: str, empty: Set[str]) -> Any:
     if isinstance(value, _WIRE_TYPES):
         return to_plain(value)
     if isinstance(value, OpaqueDeviceConfiguration):
         return {"Driver": value.driver, "Parameters": value.parameters}
     if isinstance(value, ResourceClaimTemplateSpec):
-        return {**to_plain(value.metadata), "Spec": as_go(value.spec)}
-    return {shown: as_go(getattr(value, name)) for name, shown in _fields(type(value))}
+        return {**to_plain(value.metadata), "Spec": as_go(value.spec, f"{path}.spec", empty)}
+    return {shown: as_go(getattr(value, name), f"{path}.{sent}", empty) for name, sent, shown in _fields(type(value))}
 
 
 @cache
-def _fields(model: type[Model]) -> tuple[tuple[str, str], ...]:
+def _fields(model: type[Model]) -> tuple[tuple[str, str, str], ...]:
+    """The name in Python, the one of the wire, and Go's."""
     special = _ATTRIBUTE_NAMES if model is DeviceAttribute else _NAMES
     return tuple(
-        (field, special.get(field) or "".join(part.title() for part in field.split("_")))
-        for field in model.__struct_fields__
+        (field, sent, special.get(field) or "".join(part.title() for part in field.split("_")))
+        for field, sent in zip(model.__struct_fields__, model.__struct_encode_fields__, strict=True)
     )
 
 

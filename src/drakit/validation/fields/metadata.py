@@ -144,10 +144,10 @@ def check_template_metadata(meta: ObjectMeta, path: Path, empty: Set[str] = froz
     yield from check_labels(meta.labels, path / "labels")
 
 
-def immutable(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
-    """An error when a value that stays as it was made has changed."""
+def immutable(new: Any, old: Any, path: Path, empty: Set[str] = frozenset()) -> Iterator[FieldError]:
+    """An error when a value that stays as it was made has changed. `empty` as for `as_go`."""
     if new != old:
-        yield invalid(path, as_go(new), IMMUTABLE)
+        yield invalid(path, as_go(new, str(path), empty), IMMUTABLE)
 
 
 def check_labels(labels: Mapping[str, str], path: Path) -> Iterator[FieldError]:

@@ -110,7 +110,7 @@ def _check_transition(new: ResourceClaim, old: ResourceClaimStatus, ctx: Context
     if allocation is None:
         return
     if old.allocation is not None:
-        yield from immutable(allocation, old.allocation, path)
+        yield from immutable(allocation, old.allocation, path, ctx.empty_lists)
         return
     yield from _check_given(allocation.devices, path / "devices", request_names(new.spec.devices), ctx)
     if allocation.node_selector is not None:

@@ -67,11 +67,11 @@ def _are_good(devices: bytes, gates: FeatureGates) -> bool:
     return next(check_devices(from_json(DeviceClaim, devices), Path(), Context(gates=gates)), None) is None
 
 
-def check_claim_update(new: ResourceClaim, old: ResourceClaim, _ctx: Context) -> Iterator[FieldError]:
+def check_claim_update(new: ResourceClaim, old: ResourceClaim, ctx: Context) -> Iterator[FieldError]:
     """The spec is immutable. If it changed, that is the only error about it."""
     yield from check_form(new.metadata, namespaced=True)
     yield from check_metadata_update(new.metadata, old.metadata)
-    yield from immutable(new.spec, old.spec, Path("spec"))
+    yield from immutable(new.spec, old.spec, Path("spec"), ctx.empty_lists)
 
 
 def check_template(template: ResourceClaimTemplate, ctx: Context) -> Iterator[FieldError]:
@@ -89,7 +89,7 @@ def check_template_update(new: ResourceClaimTemplate, old: ResourceClaimTemplate
         yield from check_template_metadata(new.spec.metadata, Path("spec.metadata"), ctx.empty_lists)
         yield from check_devices(new.spec.spec.devices, Path("spec.spec.devices"), ctx)
     yield from check_metadata_update(new.metadata, old.metadata)
-    yield from immutable(new.spec, old.spec, Path("spec"))
+    yield from immutable(new.spec, old.spec, Path("spec"), ctx.empty_lists)
 
 
 def request_names(claim: DeviceClaim) -> RequestNames:
