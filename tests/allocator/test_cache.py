@@ -126,6 +126,20 @@ def test_nodes_that_see_the_same_pools_share_one_state_and_one_search() -> None:
     assert len({id(allocator.answer(each)) for each in NODES}) == 1
 
 
+def test_nodes_whose_views_a_fork_has_made_get_their_next_state_in_one_step() -> None:
+    inventory = Inventory(ALL_ON)
+    inventory.put_slice(slice_of(device("w"), name="wide", pool="wide", allNodes=True))
+    fork = inventory.fork()
+    for each in NODES:
+        fork.views(each)
+    for each in NODES:
+        inventory.state(each)
+    inventory.put_claim(held("w", "w", pool="wide"))
+    assert not inventory.states
+    first = inventory.state(NODES[0])
+    assert [inventory.states.get(each) for each in NODES] == [first] * len(NODES)
+
+
 def test_what_a_fork_changes_is_not_seen_by_its_origin_nor_the_other_way_round() -> None:
     inventory = Inventory(ALL_ON)
     inventory.put_class(class_of())

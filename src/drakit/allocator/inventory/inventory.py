@@ -234,16 +234,18 @@ class Inventory:
             # Interned: nodes with the same views then share states, answers and searches.
             found = self._alike.setdefault(found, found)
             self._views.rows[node] = found
-            if self._wide:
-                # The tuple is kept, so its id stays its own.
-                self._sharing.setdefault(id(found), (found, {}))[1][node] = None
         return found
 
     def state(self, node: str) -> NodeDevices:
         """The pools that the node sees and what is in use of them, as one object until something of it changes."""
         found = self._states.rows.get(node)
         if found is None:
-            found = self._states.rows[node] = self._state_of(self.views(node))
+            views = self.views(node)
+            if self._wide:
+                # Here, not where views are made: a fork may have made them, and both have them then. The tuple is
+                # kept, so its id stays its own.
+                self._sharing.setdefault(id(views), (views, {}))[1][node] = None
+            found = self._states.rows[node] = self._state_of(views)
         return found
 
     def _state_of(self, views: Views) -> NodeDevices:
