@@ -28,6 +28,7 @@ COLUMNS = (
     "p99",
     "attempt p50",
     "p99",
+    "longest",
 )
 Row = tuple[str, ...]
 
@@ -44,8 +45,9 @@ def row(workload: Workload, where: str, measured: Measured) -> Row:
         for each, form in ((measured.latencies, ".0f"), (measured.attempts, ".2f"))
         for share in (0.5, 0.99)
     )
+    longest = f"{max(measured.attempts) * 1e3:.0f} ms" if measured.attempts else ""
     cpu = f"{measured.cpu / measured.pods * 1e3:.2f} ms"
-    return workload.name, workload.size, where, f"{measured.rate:.0f}", target, workload.upstream, cpu, *times
+    return workload.name, workload.size, where, f"{measured.rate:.0f}", target, workload.upstream, cpu, *times, longest
 
 
 def main() -> None:

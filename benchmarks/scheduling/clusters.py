@@ -21,7 +21,7 @@ from drakit.api.objects.pods import Pod
 from drakit.apiserver import Settings, build_server
 from drakit.base.errors import DrakitError
 from drakit.base.gates import FeatureGates
-from drakit.cli.processes.collector import spare_the_collector
+from drakit.cli.processes.collector import share_the_interpreter, spare_the_collector
 from drakit.client import PODS, Client, InProcess
 from drakit.controllers import ALL, ClaimController, Controllers
 from drakit.informers import Informers
@@ -209,6 +209,7 @@ async def cluster(
         tasks = [asyncio.create_task(controllers.run()), asyncio.create_task(scheduler.run())]
         await asyncio.gather(controllers.wait_ready(), scheduler.wait_ready())
         spare_the_collector()
+        share_the_interpreter()
         try:
             yield made
         finally:

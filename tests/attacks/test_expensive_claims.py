@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from typing import cast
+from typing import Any, cast
 from unittest.mock import MagicMock
 
 import pytest
@@ -11,9 +12,11 @@ from msgspec.structs import replace
 
 from drakit.allocator import Allocator, Inventory, OutOfTime
 from drakit.allocator.inventory import selectors as evaluating
+from drakit.allocator.inventory.nodes import NodeDevices
+from drakit.allocator.inventory.pools import Pool, PoolView
 from drakit.allocator.inventory.shapes import DeviceShape, ShapeMatch
 from drakit.api import DeviceClass, Node, Pod, ResourceClaim, ResourceSlice, from_plain
-from drakit.base.clock import FakeClock
+from drakit.base.clock import FakeClock, RealClock
 from drakit.scheduler.dynamicresources import PluginContext
 from drakit.scheduler.dynamicresources.points.filter import TIMED_OUT
 from drakit.scheduler.dynamicresources.sentences import told_more
@@ -82,6 +85,21 @@ def test_what_was_evaluated_is_not_evaluated_again(monkeypatch: pytest.MonkeyPat
     assert len(evaluated) == len(set(evaluated)) == DEVICES
 
 
+class StuckInventory(Inventory):
+    """Nobody learns what a node sees before `go` is set."""
+
+    def __init__(self, go: threading.Event) -> None:
+        super().__init__()
+        self._go = go
+
+    def fork(self) -> Inventory:
+        return self
+
+    def state(self, node: str) -> NodeDevices:
+        self._go.wait(30)
+        return super().state(node)
+
+
 class Ticking(FakeClock):
     """A look at the clock takes a hundredth of a second."""
 
@@ -148,8 +166,74 @@ def finish() -> None:
             thread.join(30)
 
 
+def test_attempts_wait_for_the_thread_that_finds_what_the_loop_had_no_time_for() -> None:
+    go = threading.Event()
+    there, background = StuckInventory(go), BackgroundSearch(RealClock(), 10.0)
+    background.begin(there, claims(), ["n0", "n1", "n2"])
+    key = Allocator(there, claims(), snapshot=False).cost_key
+    assert background.is_under_way(key)
+
+    async def wait() -> bool:
+        asyncio.get_running_loop().call_later(0.02, go.set)
+        return await background.finished()
+
+    assert asyncio.run(wait())
+    assert not background.is_under_way(key)
+
+
 @on_loop
-async def test_an_expensive_pod_is_told_so_and_placed_later_while_others_go_on() -> None:
+async def test_attempts_do_not_wait_for_one_expensive_set_of_claims_after_the_other() -> None:
+    clock, go = Ticking(), threading.Event()
+    background = BackgroundSearch(clock, 10.0)
+    background.begin(StuckInventory(go), claims(), ["n0"])
+    try:
+        waiting = asyncio.ensure_future(background.finished())
+        while not waiting.done():
+            clock.advance(0.5)
+            await asyncio.sleep(0)
+        assert not await waiting
+        before = clock.monotonic()
+        assert not await background.finished()
+        assert clock.monotonic() - before < budgets.PATIENCE
+    finally:
+        go.set()
+        finish()
+
+
+@pytest.mark.parametrize("looks", [1, 30])
+def test_the_time_of_a_node_covers_its_views_and_a_later_attempt_goes_on_there(
+    looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of pools that all nodes reach, a few are looked at before the time is over; none of them twice."""
+    there, built = Inventory(), list[str]()
+    there.put(from_plain(DeviceClass, class_document(CLASS, "device.driver != ''")))
+    for number in range(50):
+        document = slice_document(f"s{number}", {"name": "d"}, pool=f"p{number}")
+        document["spec"].pop("nodeName", None)
+        there.put(from_plain(ResourceSlice, {**document, "spec": {**document["spec"], "allNodes": True}}))
+    build = Pool._build
+
+    def counted(pool: Pool, *args: Any) -> PoolView | None:
+        built.append(pool.key[1])
+        return build(pool, *args)
+
+    monkeypatch.setattr(Pool, "_build", counted)
+    assert isinstance(Allocator(there, claims(), expired=Countdown(60 + looks)).allocate("n0"), OutOfTime)
+    assert len(built) <= looks + 10
+    assert not isinstance(Allocator(there, claims()).allocate("n0"), OutOfTime)
+    assert len(built) == len(set(built)) == 50
+
+
+@on_loop
+async def test_an_expensive_pod_is_told_so_and_placed_later_while_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    go, work = threading.Event(), BackgroundSearch._work
+
+    def later(background: BackgroundSearch, *args: Any) -> None:
+        go.wait(30)
+        work(background, *args)
+
+    monkeypatch.setattr(budgets, "PATIENCE", 0.0)
+    monkeypatch.setattr(BackgroundSearch, "_work", later)
     plugins = Plugins()
     async with scene(makers=plugins.makers) as it:
         devices = [{"name": f"d{each}", "attributes": {"id": {"string": str(each)}}} for each in range(DEVICES)]
@@ -160,6 +244,7 @@ async def test_an_expensive_pod_is_told_so_and_placed_later_while_others_go_on()
         await it.create(claim("c"), user("p"), pod("other"))
         assert "takes long" in await message_of(it, "p")
         assert await it.node_of("other") == "node-1"
+        go.set()
         finish()
         await it.run_for(2.0)
         assert await it.node_of("p") == "node-1"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from drakit.client import EVENTS, PODS, bind
+from drakit.scheduler.framework import PluginStatus, Unfinished
 from tests.builders.podmanifests import node, pod
 from tests.builders.schedulercluster import on_loop, scheduling
+from tests.scheduler.stubborn import Stubborn
 
 
 @on_loop
@@ -41,6 +43,32 @@ async def test_a_pod_that_fits_nowhere_is_told_why_in_one_sentence() -> None:
             "2 node(s) didn't match Pod's node affinity/selector."
         )
         assert await it.told("p", "FailedScheduling") == [condition.message]
+
+
+@on_loop
+async def test_a_pod_is_tried_again_at_once_when_a_plugin_has_finished_beside_the_loop() -> None:
+    async def finished() -> bool:
+        return True
+
+    plugin = Stubborn(filter=PluginStatus.failed(Unfinished("takes long", finished)))
+    async with scheduling(controllers=(), **plugin.options) as it:
+        await it.create(node("a"), pod("p"))
+        assert await it.node_of("p") == "a"
+        assert await it.told("p", "FailedScheduling") == []
+        assert plugin.asked.count("filter p") == 2
+
+
+@on_loop
+async def test_a_pod_is_told_when_a_plugin_has_not_finished_beside_the_loop() -> None:
+    async def finished() -> bool:
+        return False
+
+    plugin = Stubborn(filter=PluginStatus.failed(Unfinished("takes long", finished)))
+    async with scheduling(controllers=(), **plugin.options) as it:
+        await it.create(node("a"), pod("p"))
+        (told,) = await it.told("p", "FailedScheduling")
+        assert "takes long" in told
+        assert plugin.asked.count("filter p") == 1
 
 
 @on_loop

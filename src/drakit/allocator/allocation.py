@@ -15,6 +15,7 @@ from typing import NamedTuple
 from drakit.allocator.inventory.contents import PoolProblem
 from drakit.allocator.inventory.deadlines import TimeOver, until
 from drakit.allocator.inventory.inventory import Inventory
+from drakit.allocator.inventory.nodes import NodeDevices
 from drakit.allocator.results.builder import UnsupportedNodeSelectorError, build_results
 from drakit.allocator.results.explanation import explain as explain_failure
 from drakit.allocator.results.messages import failure_message, invalid_pools_message
@@ -28,7 +29,7 @@ from drakit.allocator.results.outcomes import (
 )
 from drakit.allocator.results.reasons import Reasons
 from drakit.allocator.search.answer import HasExpired, SearchAnswer, SearchResult
-from drakit.allocator.search.cache import KnownAnswer, PlanCache, Timer
+from drakit.allocator.search.cache import OUT_OF_TIME, KnownAnswer, PlanCache, Timer
 from drakit.api import AllocationResult, ResourceClaim
 
 NewUid = Callable[[], str]
@@ -131,7 +132,20 @@ class Allocator:
                 yield node, self._find(node)
 
     def _find(self, node: str) -> KnownAnswer:
-        return self._cache.find(self._inventory.state(node), self._timer)
+        state = self._inventory.states.get(node)
+        if state is None:
+            # The first node that sees thousands of pools takes long before any selector is evaluated.
+            try:
+                state = self._state(node, self._timer())
+            except TimeOver:
+                return OUT_OF_TIME
+        return self._cache.find(state, self._timer)
+
+    def _state(self, node: str, expired: HasExpired | None) -> NodeDevices:
+        if expired is None:
+            return self._inventory.state(node)
+        with until(expired):
+            return self._inventory.state(node)
 
     def ranks(self, answer: SearchAnswer) -> tuple[tuple[int, str], ...]:
         """Of an answer that was found: for each prioritized list the claim and the alternative that was chosen."""

@@ -36,7 +36,7 @@ from drakit.scheduler.cycles.gatedpods import GatedPods
 from drakit.scheduler.dynamicresources import NAME as DYNAMIC_RESOURCES
 from drakit.scheduler.dynamicresources.sentences import told_more
 from drakit.scheduler.eventhandlers import POD_GONE, EventHandlers
-from drakit.scheduler.framework import CycleState, Handle
+from drakit.scheduler.framework import CycleState, Handle, Unfinished
 from drakit.scheduler.gangs.attempts import GroupAttempts
 from drakit.scheduler.gangs.conditions import GroupConditions
 from drakit.scheduler.metrics.attempts import SchedulerMetrics
@@ -206,7 +206,7 @@ class Scheduler:
                     self.queue.put_back(queued, error=True)
                 await asyncio.sleep(0)  # bindings and informers have their turn
 
-    async def _attempt(self, queued: QueuedPod) -> None:
+    async def _attempt(self, queued: QueuedPod, *, patient: bool = True) -> None:
         pod = queued.pod.view
         profile = self._profiles.get(pod.spec.scheduler_name, measured=self._random.random() < MEASURED)
         if profile is None or self._is_done_with(pod):
@@ -220,6 +220,9 @@ class Scheduler:
         outcome = self._cycle.run(profile, state)
         if isinstance(outcome, Placement):
             self._bindings.start(BindingJob(profile, queued, state, outcome.node, began))
+        elif patient and isinstance(outcome.status.error, Unfinished) and await outcome.status.error.finished():
+            # Others wait with it, but only they: meanwhile the loop is free for everything else.
+            await self._attempt(queued, patient=False)
         else:
             await self._failures.handle(profile, queued, state, outcome, began)
 

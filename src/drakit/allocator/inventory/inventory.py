@@ -14,14 +14,15 @@ from dataclasses import replace
 from typing import Any
 
 from drakit.allocator.inventory.contents import DeviceLists
+from drakit.allocator.inventory.deadlines import check_time
 from drakit.allocator.inventory.ledger import Ledger
 from drakit.allocator.inventory.nodes import NodeDevices
-from drakit.allocator.inventory.pools import NodeLabels, Pool, PoolKey, PoolSettings, Views
+from drakit.allocator.inventory.pools import NodeLabels, Pool, PoolKey, PoolSettings, PoolView, Views
 from drakit.allocator.inventory.selectors import selector_gates
 from drakit.allocator.inventory.shapes import DeviceShapes
 from drakit.allocator.inventory.tables import SharedCache, Table
 from drakit.allocator.inventory.taintrules import TaintRules, read_rule
-from drakit.allocator.inventory.usage import Usages
+from drakit.allocator.inventory.usage import Usage, Usages
 from drakit.allocator.inventory.wideviews import WideViews, ordered
 from drakit.api import AllocationResult, DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceSlice
 from drakit.base.errors import UsageError
@@ -254,7 +255,7 @@ class Inventory:
         # The state keeps its views, so their id stays theirs.
         found = self._latest.get(id(views))
         if found is None:
-            state = NodeDevices(views, Usages.of([usage(view) for view in views]))
+            state = NodeDevices(views, Usages.of([self._usage(view) for view in views]))
         elif found[1] == read:
             return found[0]
         else:
@@ -265,6 +266,10 @@ class Inventory:
             # by what `Usages` knows (CPU time, medians of three runs in turn).
             self._states.rows.update(dict.fromkeys(sharing[1], state))
         return state
+
+    def _usage(self, view: PoolView) -> Usage:
+        check_time()
+        return self.ledger.usage(view)
 
     @property
     def states(self) -> Mapping[str, NodeDevices]:

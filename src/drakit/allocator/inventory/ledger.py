@@ -77,12 +77,17 @@ class PoolUse:
         return found
 
     def _measure(self, view: PoolView) -> Usage:
-        index = view.index
-        busy = 0
-        for name in self.dedicated:
-            if (position := index.get(name)) is not None:
-                busy |= 1 << position
-        shares = {index[name]: amounts for name, amounts in self.shares.items() if name in index}
+        index, busy = view.index, 0
+        shares: dict[int, Mapping[str, int]] = {}
+        for name, held in self.devices.items():
+            position = index.get(name)
+            if position is None:
+                continue
+            for each in held:
+                if each.share is None:
+                    busy |= 1 << position
+                elif position not in shares:
+                    shares[position] = self.shares[name]
         return Usage(busy, shares, self._left(view))
 
     def _left(self, view: PoolView) -> Mapping[CounterKey, int]:

@@ -18,6 +18,7 @@ from drakit.selectors import BoundDevice, bind
 CounterKey = tuple[str, str]
 """(counter set, counter)"""
 _MAX_RESULTS = 512
+_ENCODER = msgspec.json.Encoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +87,22 @@ class DeviceShapes:
     def of(self, driver: str, device: Device) -> DeviceShape:
         # Without what selectors cannot see: thousands of devices then share a few shapes.
         plain = msgspec.structs.replace(
-            device, name="", node_name=None, node_selector=None, all_nodes=None, taints=(), binds_to_node=None
+            device,
+            name="",
+            node_name=None,
+            node_selector=None,
+            all_nodes=None,
+            taints=(),
+            binds_to_node=None,
+            attributes={},
         )
-        made = to_json(msgspec.structs.replace(plain, attributes={}))
-        key = (driver, made, to_json(Device(name="", attributes=plain.attributes)))
+        made = to_json(plain)
+        key = (driver, made, _ENCODER.encode(device.attributes) if device.attributes else b"")
         shape = self._known.get(key)
         if shape is None:
-            shape = self._known[key] = DeviceShape(driver, plain, self._resources_of(driver, made, plain))
+            resources = self._resources_of(driver, made, plain)
+            plain = msgspec.structs.replace(plain, attributes=device.attributes)
+            shape = self._known[key] = DeviceShape(driver, plain, resources)
         return shape
 
     def _resources_of(self, driver: str, made: bytes, plain: Device) -> DeviceResources:

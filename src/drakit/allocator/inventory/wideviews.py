@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from drakit.allocator.inventory.deadlines import check_time
 from drakit.allocator.inventory.pools import NodeLabels, Pool, PoolKey, PoolView, Views
 from drakit.base.nodeselectors import NodeSelector, matches
 
@@ -21,9 +22,13 @@ class WideViews:
 
     def __init__(self, pools: Iterable[Pool]) -> None:
         self._pools = tuple(pools)
-        self._selectors = tuple(frozenset[NodeSelector]().union(*(pool.selectors for pool in self._pools)))
+        self._selectors = tuple(frozenset[NodeSelector]().union(*(self._read(pool) for pool in self._pools)))
         self._named = frozenset[str]().union(*(pool.named for pool in self._pools))
         self._known: dict[object, Views] = {}
+
+    def _read(self, pool: Pool) -> frozenset[NodeSelector]:
+        check_time()
+        return pool.selectors
 
     def of(self, node: NodeLabels) -> Views:
         matched = tuple([matches(each, name=node.name, labels=node.labels) for each in self._selectors])
@@ -32,8 +37,13 @@ class WideViews:
         if found is None:
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
-            found = self._known[key] = ordered(pool.view(node) for pool in self._pools)
+            found = self._known[key] = ordered([self._view(pool, node) for pool in self._pools])
         return found
+
+    def _view(self, pool: Pool, node: NodeLabels) -> PoolView | None:
+        """A view is made once and kept by its pool, so whoever runs out of time goes on there."""
+        check_time()
+        return pool.view(node)
 
 
 def ordered(views: Iterable[PoolView | None]) -> Views:

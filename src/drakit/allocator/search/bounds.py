@@ -42,11 +42,11 @@ class Outlook:
         self.claim_starts = frozenset(
             index for index in range(1, len(self.claims)) if self.claims[index] != self.claims[index - 1]
         )
-        # In this order: `may_prune` reads `can_exceed`, and `exact` reads `symmetry`.
+        # In this order: `may_prune` reads `can_exceed`.
         self.can_exceed = self._can_exceed()
         self.may_prune = self._may_prune()
-        self.symmetry = Symmetry(layout)
-        self.exact = self._needs_exact_keys()
+        self._symmetry: Symmetry | None = None
+        self._exact: bool | None = None
         self.future = [self._future(request) for request in range(len(self.options))]
 
     # Soundness
@@ -82,6 +82,20 @@ class Outlook:
             most[claim] += max(option.count for option in options)
         return max(most, default=0) > MAX_RESULTS
 
+    # Both are worked out when the first search fails somewhere: with thousands of devices they are the dearest part.
+
+    @property
+    def symmetry(self) -> Symmetry:
+        if self._symmetry is None:
+            self._symmetry = Symmetry(self.layout)
+        return self._symmetry
+
+    @property
+    def exact(self) -> bool:
+        if self._exact is None:
+            self._exact = self._needs_exact_keys()
+        return self._exact
+
     def _needs_exact_keys(self) -> bool:
         """Whether keys must name each device, instead of counting interchangeable ones.
 
@@ -107,7 +121,9 @@ class Outlook:
         live = {each.index for option in here for each in option.constraints}
         linked = [later for later in range(request + 1, len(self.options)) if self._affects(request, later)]
         needs = sum(min(option.count for option in options) for options in self.options[request:])
-        drains = [(budget, self._drain(request, budget)) for budget in self.layout.budgets]
+        # A request takes something of a budget when each of its options does: those of the first one will do.
+        budgets = dict.fromkeys(budget for options in self.options[request:] for budget in options[0].drains)
+        drains = [(budget, self._drain(request, budget)) for budget in budgets]
         # Admin access and shares can use a device that others use: then counting free devices proves nothing.
         mergeable = not any(option.admin for option in rest) and not wanted & self.layout.shared
         return _Future(

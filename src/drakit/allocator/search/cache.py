@@ -33,7 +33,6 @@ _MOST_ALIKE = 64
 
 Timer = Callable[[], HasExpired | None]
 """Starts the time limit of one node: for its selectors and the search."""
-_NO_TIME = SearchAnswer(SearchResult.DEADLINE)
 
 
 class KnownAnswer:
@@ -47,6 +46,9 @@ class KnownAnswer:
         self.plain = answer.result is SearchResult.NONE and not any(view.problem for view in views)
         self.left: int | None = None if self.suitable else 0
         """How many devices that the claims could use stay free; None before anybody asked."""
+
+
+OUT_OF_TIME = KnownAnswer(SearchAnswer(SearchResult.DEADLINE), ())
 
 
 class PlanAnswers:
@@ -108,7 +110,7 @@ class PlanAnswers:
             with until(expired):
                 return self._by_look_of(state, expired)
         except TimeOver:
-            return KnownAnswer(_NO_TIME, ())
+            return OUT_OF_TIME
 
     def _by_look_of(self, state: NodeDevices, expired: HasExpired | None) -> KnownAnswer:
         views, usages = state.views, state.usages

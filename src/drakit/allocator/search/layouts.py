@@ -15,8 +15,9 @@ from itertools import accumulate
 from drakit.allocator.inventory.attributes import Values
 from drakit.allocator.inventory.capacity import consumption, short_name
 from drakit.allocator.inventory.contents import DeviceList, PoolProblem, QueryResult
+from drakit.allocator.inventory.deadlines import check_time
 from drakit.allocator.inventory.pools import Views
-from drakit.allocator.inventory.shapes import CounterKey, DeviceResources, DeviceShape
+from drakit.allocator.inventory.shapes import CounterKey, DeviceResources
 from drakit.allocator.inventory.usage import Amounts
 from drakit.allocator.search.plans import Alternative, Plan
 from drakit.api import DeviceTaint
@@ -58,36 +59,54 @@ class PoolTraits:
     problem: PoolProblem | None
 
 
-def _traits_of(
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """DeviceTraits without the values: the same for thousands of devices."""
+
+    selected: int
+    failing: int
+    usable: int
+    consumes: tuple[tuple[CounterKey, int], ...]
+    shared: bool
+    capacity: Amounts
+    takes: tuple[Amounts | None, ...]
+
+    def with_values(self, values: tuple[Values | None, ...]) -> DeviceTraits:
+        return DeviceTraits(
+            self.selected, self.failing, self.usable, values, self.consumes, self.shared, self.capacity, self.takes
+        )
+
+
+def _common_of(
     plan: Plan,
-    shape: DeviceShape,
-    values: tuple[Values | None, ...],
+    resources: DeviceResources,
+    matching: int,
+    failing: int,
     taints: tuple[DeviceTaint, ...],
     *,
     reachable: bool,
-) -> DeviceTraits:
-    features, resources = plan.features, shape.resources
+) -> _Common:
+    """`matching` and `failing` are the alternatives whose selectors match the device, or fail on it."""
+    features = plan.features
     shared = resources.shared and features.consumable
-    selected = failing = usable = 0
+    selected = fails = usable = 0
     takes: list[Amounts | None] = []
     for each in plan.alternatives if features.binding or not resources.binding else ():
-        result = each.selectors.check(shape)
         taken = _taken(each, resources) if features.consumable else ()
         takes.append(taken)
         bit = 1 << each.index
-        if result.fails:
-            failing |= bit
+        if failing & bit:
+            fails |= bit
         # In the order of upstream: a selector error counts even on a device that the node cannot reach.
-        elif result.matches and reachable and taken is not None:
+        elif matching & bit and reachable and taken is not None:
             selected |= bit
             tainted = features.taints and untolerated(taints, each.tolerations) is not None
             if not tainted and (features.partitions or not resources.consumes):
                 usable |= bit
-    return DeviceTraits(
+    return _Common(
         selected,
-        failing,
+        fails,
         usable,
-        values,
         tuple(resources.consumes.items()) if features.partitions else (),
         shared,
         tuple((short_name(resources.driver, name), each.value.nanos) for name, each in resources.capacity.items())
@@ -119,6 +138,12 @@ class Layout:
         for number, pool in enumerate(pools):
             self.offsets.append(len(self.pool_of))
             self.pool_of += [number] * len(pool.devices)
+
+    def prepare(self) -> None:
+        """Work out now what every search needs, in steps between which the time may be over."""
+        for name in _NEEDED:
+            check_time()
+            getattr(self, name)
 
     def _by_alternative(self, bits: Sequence[int]) -> tuple[int, ...]:
         """From the alternatives of each device, the devices of each alternative."""
@@ -263,13 +288,19 @@ class Layout:
         return tuple(tuple(each) for each in found)
 
 
+_NEEDED = tuple(name for name, each in vars(Layout).items() if isinstance(each, cached_property))
+
+
 class Layouts:
     """The layouts of one plan. Traits and layouts are interned: what is equal is one object."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._traits: dict[DeviceTraits, DeviceTraits] = {}
+        # By what they depend on, and by themselves: resources that differ may come to the same for this plan.
+        self._common: dict[object, _Common] = {}
+        self._traits: dict[tuple[int, tuple[Values | None, ...]], DeviceTraits] = {}
         self._pools: dict[object, PoolTraits] = {}
+        self._by_result: dict[QueryResult, PoolTraits] = {}
         self._by_results: dict[tuple[QueryResult, ...], Layout] = {}
         self._by_pools: dict[tuple[PoolTraits, ...], Layout] = {}
         # The inventory gives nodes that see the same pools the same tuple, which is kept here so that its id stays its.
@@ -288,36 +319,53 @@ class Layouts:
         results = tuple([view.content.result(query) for view in views])
         found = self._by_results.get(results)
         if found is None:
-            pools = tuple(self._pool(view.content) for view in views)
+            pools = tuple([self._pool(view.content, result) for view, result in zip(views, results, strict=True)])
             # Query results that differ may come to the same for this plan.
             found = self._by_results[results] = self._by_pools.get(pools) or Layout(self._plan, pools)
             self._by_pools[pools] = found
         return found
 
     def __len__(self) -> int:
-        return max(len(self._traits), len(self._pools), len(self._by_results))
+        return max(len(self._traits), len(self._by_result), len(self._by_results))
 
     def clear(self) -> None:
-        for each in (self._traits, self._pools, self._by_results, self._by_pools, self._by_identity):
+        for each in (self._common, self._traits, self._pools, self._by_result, self._by_results, self._by_pools):
             each.clear()
+        self._by_identity.clear()
 
-    def _pool(self, content: DeviceList) -> PoolTraits:
-        traits = tuple(self._device(content, position) for position in range(len(content.shapes)))
-        key = (tuple(map(id, traits)), content.resources.counters, content.problem)
-        found = self._pools.get(key)
+    def _pool(self, content: DeviceList, result: QueryResult) -> PoolTraits:
+        """Lists with the same result are the same to a plan."""
+        found = self._by_result.get(result)
         if found is None:
-            found = self._pools[key] = PoolTraits(traits, content.resources.counters, content.problem)
+            check_time()
+            traits = tuple(self._devices(content))
+            key = (tuple(map(id, traits)), content.resources.counters, content.problem)
+            found = self._pools.get(key)
+            if found is None:
+                found = self._pools[key] = PoolTraits(traits, content.resources.counters, content.problem)
+            self._by_result[result] = found
         return found
 
-    def _device(self, content: DeviceList, position: int) -> DeviceTraits:
-        made = _traits_of(
-            self._plan,
-            content.shapes[position],
-            tuple(content.values(each.attribute, lists=each.lists)[position] for each in self._plan.constraints),
-            content.taints[position],
-            reachable=bool(content.reachable >> position & 1),
-        )
-        return self._traits.setdefault(made, made)
+    def _devices(self, content: DeviceList) -> Iterator[DeviceTraits]:
+        plan, taints, reachable = self._plan, content.taints, content.reachable
+        checked = [(each.index, *content.matches(each.selectors)) for each in plan.alternatives]
+        rows = [content.values(each.attribute, lists=each.lists) for each in plan.constraints]
+        for position, shape in enumerate(content.shapes):
+            matching = failing = 0
+            for index, matches, fails in checked:
+                matching |= (matches >> position & 1) << index
+                failing |= (fails >> position & 1) << index
+            reached = bool(reachable >> position & 1)
+            key = (shape.resources, matching, failing, taints[position], reached)
+            common = self._common.get(key)
+            if common is None:
+                made = _common_of(plan, shape.resources, matching, failing, taints[position], reachable=reached)
+                common = self._common[key] = self._common.setdefault(made, made)
+            values = tuple([row[position] for row in rows])
+            found = self._traits.get((id(common), values))
+            if found is None:
+                found = self._traits[id(common), values] = common.with_values(values)
+            yield found
 
 
 def bits_of(mask: int) -> Iterator[int]:

@@ -84,13 +84,16 @@ def _drains(layout: Layout, devices: int, count: int) -> Iterator[tuple[tuple[in
 
     Shared devices count as free: their counters may be charged already.
     """
+    total = devices.bit_count()
+    # A budget is of one pool. Where there are devices enough in the others, none bounds anything.
+    if total - max((len(pool.devices) for pool in layout.pools), default=0) >= count:
+        return
     takers: dict[tuple[int, ...], dict[int, int]] = {}
     for device in bits_of(devices):
         for counter, amount in () if layout.traits[device].shared else layout.consumes[device]:
             for budget in layout.budgets_of[counter]:
                 amounts = takers.setdefault(budget, {})
                 amounts[device] = amounts.get(device, 0) + amount
-    total = devices.bit_count()
     for budget, amounts in takers.items():
         # Devices that take nothing of the budget come first. Where they suffice, the budget bounds nothing.
         free = total - len(amounts)

@@ -58,7 +58,11 @@ class Solver:
 
     def _occupancy(self, usages: Usages) -> Occupancy:
         """Little changes between two pods, so the latest occupancy is reused as far as it still holds."""
-        self._latest = self._latest.after(usages) if self._latest else Occupancy(self.layout, usages)
+        if self._latest is None:
+            self.layout.prepare()
+            self._latest = Occupancy(self.layout, usages)
+        else:
+            self._latest = self._latest.after(usages)
         return self._latest
 
     def _outlook(self, occupancy: Occupancy, *, admin_room: bool) -> Outlook:

@@ -35,7 +35,7 @@ from drakit.scheduler.framework.plugins import (
     WaitsBeforeBind,
 )
 from drakit.scheduler.framework.profile import Profile
-from drakit.scheduler.framework.statuses import SKIP, SUCCESS, Code, PluginStatus
+from drakit.scheduler.framework.statuses import SKIP, SUCCESS, Code, PluginStatus, Unfinished
 
 __all__ = [
     "SKIP",
@@ -70,6 +70,7 @@ __all__ = [
     "RemovePods",
     "Reserve",
     "Score",
+    "Unfinished",
     "WaitsBeforeBind",
     "on_node",
 ]

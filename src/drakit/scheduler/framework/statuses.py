@@ -11,9 +11,21 @@ ERROR           something failed                            backoff, then again
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from enum import IntEnum
 
 import msgspec
+
+
+class Unfinished(Exception):
+    """A plugin has no answer yet and goes on beside the loop.
+
+    `finished` waits for that, not for long, and says whether another attempt is worth it now.
+    """
+
+    def __init__(self, message: str, finished: Callable[[], Awaitable[bool]]) -> None:
+        super().__init__(message)
+        self.finished = finished
 
 
 class Code(IntEnum):

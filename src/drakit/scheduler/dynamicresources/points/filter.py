@@ -13,10 +13,10 @@ from drakit.scheduler.dynamicresources.nodeallocatable.charges import refuse_ove
 from drakit.scheduler.dynamicresources.points.preparation import NOT_AVAILABLE
 from drakit.scheduler.dynamicresources.state.context import PluginContext
 from drakit.scheduler.dynamicresources.state.needs import PodNeeds, UsableNodes, Variant
-from drakit.scheduler.framework import NodeInfo, PluginStatus
+from drakit.scheduler.framework import NodeInfo, PluginStatus, Unfinished
 
 TIMED_OUT = PluginStatus.unresolvable("timed out trying to allocate devices")
-EXPENSIVE = PluginStatus.failed(
+EXPENSIVE = (
     "allocating devices for the pod's claims takes long: it goes on in the background, and the pod is tried again"
 )
 Refused = dict[str, PluginStatus]
@@ -83,7 +83,7 @@ def _out_of_time(context: PluginContext, variant: Variant, allocator: Allocator)
         return TIMED_OUT
     nodes = [node.name for node in context.handle.nodes.all()]
     context.background.begin(context.inventory, variant.claims, nodes)
-    return EXPENSIVE
+    return PluginStatus.failed(Unfinished(EXPENSIVE, context.background.finished))
 
 
 def _refuse_unavailable(state: PodNeeds, nodes: Sequence[NodeInfo], refused: Refused) -> None:

@@ -51,6 +51,8 @@ def make_variant(context: PluginContext, claims: Sequence[ResourceClaim], positi
     # An attempt never gives up control, so the inventory stays as it is until its node is chosen.
     budget = context.budget()
     allocator = Allocator(context.inventory, claims, timer=budget.begin if budget else None, snapshot=False)
+    if budget is not None and context.background.is_under_way(allocator.cost_key):
+        budget.spend()
     return Variant(claims, positions, allocator, budget=budget)
 
 

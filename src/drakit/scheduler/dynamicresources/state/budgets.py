@@ -21,8 +21,13 @@ from drakit.base.clock import Clock
 
 log = logging.getLogger("drakit.scheduler")
 
-ON_LOOP = 0.05
+ON_LOOP = 0.015
 """Seconds of one attempt on the loop."""
+PATIENCE = 3.0
+"""Seconds that attempts wait for a thread. Then they go on with other pods."""
+_SHARE = 4
+"""Attempts do not wait again before this many times as long has passed: nobody's claims hold up all pods for long."""
+_POLL = 0.005
 _ROUNDS = 3
 """Timeouts of a node that all nodes together may take, beside the loop."""
 _AGAIN = 60.0
@@ -39,6 +44,10 @@ class AttemptBudget:
         self._ends: float | None = None
         self.interrupted = False
         """Whether the last node was left because the attempt had no time left, not because it had all of its own."""
+
+    def spend(self) -> None:
+        """Leave nothing of it: nodes whose answers are known still get them."""
+        self._on_loop = 0.0
 
     def begin(self) -> Callable[[], bool]:
         now = self._clock.monotonic
@@ -62,12 +71,28 @@ class BackgroundSearch:
         self._clock = clock
         self._per_node = per_node
         self._under_way: object | None = None
+        self._rests_until = 0.0
         self._exhausted: WeakKeyDictionary[object, float] = WeakKeyDictionary()
 
     def is_exhausted(self, key: object) -> bool:
         """Whether the claims had their time lately, and it did not suffice."""
         since = self._exhausted.get(key)
         return since is not None and self._clock.monotonic() - since < _AGAIN
+
+    def is_under_way(self, key: object) -> bool:
+        """Whether the thread works for these claims."""
+        return self._under_way is key
+
+    async def finished(self) -> bool:
+        """Wait for the thread, and say whether it is done; at once when attempts have waited too much already."""
+        began = self._clock.monotonic()
+        if began < self._rests_until:
+            return False
+        while self._under_way is not None and self._clock.monotonic() - began < PATIENCE:
+            await self._clock.sleep(_POLL)
+        waited = self._clock.monotonic() - began
+        self._rests_until = began + waited * (1 + _SHARE)
+        return self._under_way is None
 
     def begin(self, inventory: Inventory, claims: Sequence[ResourceClaim], nodes: Sequence[str]) -> None:
         """Look at all nodes, beside the loop; if a thread does that for other claims, these have to wait."""
