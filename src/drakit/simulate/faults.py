@@ -36,8 +36,9 @@ _GATES = (
     ("DRADeviceTaints", "DRADeviceTaintRules"),
     ("DRADeviceBindingConditions",),
     ("DRAPartitionableDevices",),
+    ("DRAConsumableCapacity",),
 )
-"""Gates that go off together. With the last three, slices lose what they say, and must get it back."""
+"""Gates that go off together. With the last four, slices lose what they say, and must get it back."""
 _NEXT = "/next"
 
 
@@ -144,7 +145,7 @@ def _torn_checkpoint(world: World, random: Random) -> None:
 def _change_gates(world: World, random: Random) -> None:
     """An upgrade that is taken back: components come up one by one with other gates, and later with the first again."""
     world.change_gates(random.choice(_GATES), random.choice((1.0, 5.0)))
-    world.loop.call_later(random.choice((30.0, 80.0)), world.change_gates, (), 1.0, context=world.context)
+    world.loop.call_later(random.choice((10.0, 30.0, 80.0)), world.change_gates, (), 1.0, context=world.context)
 
 
 def _compaction(world: World, random: Random) -> None:

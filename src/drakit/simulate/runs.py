@@ -35,7 +35,11 @@ BASES = 100
 _LOOK = 5.0
 _DELETED = (
     "pods", "pods", "pods", "claims", "slices", "templates", "groups", "leases", "accounts", "nodes", "classes",
+    "namespaces",
 )  # fmt: skip
+
+
+_ANNOTATED = ("pods", "pods", "claims", "claims", "groups", "nodes")
 
 
 class RunSize(msgspec.Struct, frozen=True):
@@ -111,12 +115,18 @@ def plan_of(seed: int, allowed: Sequence[str] = FAULTS) -> RunPlan:
     steps = [RunStep(random.uniform(0.0, size.troubled), f"fault {name}", random.getrandbits(32))
              for name in actions for _ in range(random.randint(1, size.repeats))]  # fmt: skip
     kinds = random.sample(workload.KINDS, size.kinds)
+    deletions = [random.choice(_DELETED) for _ in range(random.randint(*size.deletions))]
+    in_team = 0.6 if "namespaces" in deletions else 0.15
     for _ in range(random.randint(*size.creations)):
         at = random.uniform(0.0, size.troubled * 0.9)
-        steps.append(RunStep(at, f"create {random.choice(kinds)}", random.getrandbits(32)))
-    for _ in range(random.randint(*size.deletions)):
+        where = f" in {workload.TEAM}" if random.random() < in_team else ""
+        steps.append(RunStep(at, f"create {random.choice(kinds)}{where}", random.getrandbits(32)))
+    for what in deletions:
         at = random.uniform(size.troubled * 0.2, size.troubled)
-        steps.append(RunStep(at, f"delete {random.choice(_DELETED)}", random.getrandbits(32)))
+        steps.append(RunStep(at, f"delete {what}", random.getrandbits(32)))
+    for _ in range(random.randint(0, size.repeats)):
+        at = random.uniform(size.troubled * 0.1, size.troubled)
+        steps.append(RunStep(at, f"annotate {random.choice(_ANNOTATED)}", random.getrandbits(32)))
     return RunPlan(
         seed,
         nodes=nodes_of(seed),
@@ -171,8 +181,8 @@ class Beginning:
         world.begin(nodes, Random(f"{world.seed}/nodes"))
         self._user = Process("user", 1, world.loop)
         world.network.processes[self._user.id] = self._user
-        self._hands = Hands(world, world.client(self._user, ADMIN))
-        self._go(self._user.spawn(self._hands.prepare()))
+        self._hands = Hands(world, world.client(self._user, ADMIN), self._user)
+        self._go(self._hands.do(self._hands.prepare()))
 
     def play(self, plan: RunPlan) -> RunResult:
         world = self.world
@@ -204,19 +214,19 @@ class Beginning:
         world = self.world
         begun = world.loop.time()
         if plan.quota is not None:
-            await self._user.spawn(self._hands.create([workload.quota(plan.quota)]))
+            await self._hands.do(self._hands.create([workload.quota(plan.quota)]))
             world.judge.quota = plan.quota
         world.network.keeps_events = plan.events
         for name in plan.weather:
             setattr(world.network.weather, name, WEATHER[name])
         for step in plan.steps:
             await asyncio.sleep(max(begun + step.at - world.loop.time(), 0.0))
-            _do(world, self._hands, self._user, step)
+            _do(world, self._hands, step)
             if world.violations:
                 return
         await asyncio.sleep(max(begun + plan.troubled - world.loop.time(), 0.0))
         if plan.quiet:
-            await _calm_down(world, plan.quiet)
+            await _calm_down(world, self._hands, plan.quiet)
 
 
 def _unhandled(world: World, context: dict[str, Any]) -> None:
@@ -226,7 +236,7 @@ def _unhandled(world: World, context: dict[str, Any]) -> None:
         world.violate(f"nobody handles {type(error).__name__}: {error}")
 
 
-def _do(world: World, hands: Hands, user: Process, step: RunStep) -> None:
+def _do(world: World, hands: Hands, step: RunStep) -> None:
     world.note(f"-- {step.name}")
     kind, _, what = step.name.partition(" ")
     random = Random(step.seed)
@@ -234,19 +244,24 @@ def _do(world: World, hands: Hands, user: Process, step: RunStep) -> None:
         world.note_fault(what)
         ACTIONS[what](world, random)
     elif kind == "create":
-        user.spawn(hands.create(workload.pod_objects(step.seed % 100_000, what, random)))
+        sort, _, where = what.partition(" in ")
+        objects = workload.pod_objects(step.seed % 100_000, sort, random, where or "default")
+        hands.do(hands.create(objects))
+    elif kind == "annotate":
+        hands.do(hands.annotate(what, random))
     else:
-        user.spawn(hands.delete(what, random))
+        hands.do(hands.delete(what, random))
 
 
-async def _calm_down(world: World, quiet: float) -> None:
+async def _calm_down(world: World, hands: Hands, quiet: float) -> None:
     """Faults stop; then everything must come right within bounded time."""
     heal(world)
+    world.judge.gates.calm()
     world.note("-- quiet")
     end = world.loop.time() + quiet
     left: list[str] = ["nothing was looked at"]
     while left and world.loop.time() < end and not world.violations:
         await asyncio.sleep(_LOOK)
-        left = unfinished(world.judge)
+        left = [*unfinished(world.judge), *(["users have not done what they wanted"] if hands.busy else [])]
     for each in left if not world.violations else ():
         world.violate(f"after {quiet:g} quiet seconds: {each}")

@@ -26,9 +26,13 @@ BANDWIDTH = 10
 CARD = 4
 CPUS = 32
 """Processors of a node."""
+TEAM = "team"
+"""A namespace that users delete and make again."""
+NOTES = "sim.drakit.dev/note-"
+"""Annotations that users add, each with a name of its own."""
 KINDS = (
     "one", "two", "model", "first", "match", "match", "shared", "part", "part", "capacity", "capacity", "binding",
-    "extended", "tolerant", "gang", "gang", "cpu", "cpu",
+    "extended", "tolerant", "gang", "gang", "cpu", "cpu", "group", "group",
 )  # fmt: skip
 
 Need = Mapping[str, Any]
@@ -130,9 +134,19 @@ def priority_class(name: str, value: int) -> Plain:
     }
 
 
-def pod_objects(number: int, kind: str, random: Random) -> list[Plain]:
-    """A pod with what it needs: its claim or template first."""
-    name = f"pod-{number}"
+def namespace(name: str) -> Plain:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def pod_objects(number: int, kind: str, random: Random, where: str = "default") -> list[Plain]:
+    """A pod in a namespace with what it needs: its claim or template first."""
+    objects = _pod_objects(f"pod-{number}", kind, random)
+    for each in objects:
+        each["metadata"]["namespace"] = where
+    return objects
+
+
+def _pod_objects(name: str, kind: str, random: Random) -> list[Plain]:
     if kind == "extended":
         return [_pod(name, [], random, extended=True)]
     spec, needs = _request(kind, random)
@@ -141,8 +155,20 @@ def pod_objects(number: int, kind: str, random: Random) -> list[Plain]:
                 _pod(f"{name}-b", needs, random, claim=name)]  # fmt: skip
     if kind == "gang":
         pods = [_pod(f"{name}-{each}", needs, random, template=name, group=name) for each in range(_GANG)]
-        return [_template(name, spec), _pod_group(name, _GANG), *pods]
+        return [_template(name, spec), _pod_group(name, {"gang": {"minCount": _GANG}}), *pods]
+    if kind == "group":
+        return _sharing_group(name, spec, needs, random)
     return [_template(name, spec), _pod(name, needs, random, template=name, cpus=_PER_POD if kind == "cpu" else 0)]
+
+
+def _sharing_group(name: str, spec: Plain, needs: Sequence[Need], random: Random) -> list[Plain]:
+    """A group whose pods share one claim, which is the group's: of a template, or by its name."""
+    policy: Plain = random.choice(({"basic": {}}, {"gang": {"minCount": _GANG}}))
+    named = random.random() < 0.3
+    claim, template = (name, "") if named else ("", name)
+    pods = [_pod(f"{name}-{each}", needs, random, claim=claim, template=template, group=name) for each in range(_GANG)]
+    made = _claim(name, spec) if named else _template(name, spec)
+    return [made, _pod_group(name, policy, pods[0]["spec"]["resourceClaims"]), *pods]
 
 
 def _request(kind: str, random: Random) -> tuple[Plain, list[Need]]:
@@ -195,12 +221,12 @@ def _claim(name: str, spec: Plain) -> Plain:
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata, "spec": spec}
 
 
-def _pod_group(name: str, least: int) -> Plain:
+def _pod_group(name: str, policy: Plain, claims: Sequence[Plain] = ()) -> Plain:
     return {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": least}}},
+        "spec": {"schedulingPolicy": policy, **({"resourceClaims": list(claims)} if claims else {})},
     }
 
 

@@ -47,6 +47,7 @@ _CONTROLLERS = (
     "resourceclaim-controller", "podgroup-protection-controller", "garbage-collector-controller",
     "pod-garbage-collector-controller", "device-taint-eviction-controller", "resourcequota-controller",
     "serviceaccount-controller", "node-lifecycle-controller", "taint-eviction-controller", "node-remains-controller",
+    "namespace-controller",
 )  # fmt: skip
 """Those that have something to do."""
 _RESTART = 5.0
@@ -65,7 +66,7 @@ class World:
         self.network.met = self.note_fault
         self.random = self._draws("components")
         self.gates = FeatureGates.all_on()
-        self.judge = Judge(self.violate)
+        self.judge = Judge(self.violate, self.loop.time)
         self.disk = JournalDisk(self._draws("disk"))
         self.machines: dict[str, Machine] = {}
         self.built: dict[str, dict[str, tuple[DevicePool, ...]]] = {}
@@ -121,6 +122,7 @@ class World:
         process = Process(name, self._lives[name], self.loop)
         self.processes[name] = self.network.processes[process.id] = process
         self.note(f"start {process.id}")
+        self.judge.gates.started(name)
         process.main = process.spawn(self._live(process, self._mains[name]))
 
     async def _live(self, process: Process, main: Main) -> None:
@@ -192,10 +194,10 @@ class World:
             return
         self.note(f"gates that are off: {', '.join(off) or 'none'}")
         self.gates = gates
-        self.judge.loose.update(off)
+        components = [each for each in self._mains if not each.startswith(("driver/", "watcher"))]
+        self.judge.gates.change(off, components)
         for machine in self.machines.values():
             machine.gates = gates
-        components = [each for each in self._mains if not each.startswith(("driver/", "watcher"))]
         for number, name in enumerate(components):
             self.loop.call_later(number * pause, self._replace, name, context=self.context)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from drakit.api.objects.plain import Plain
+from drakit.simulate.rules.promises import BINDING, TAINTS
 from drakit.simulate.workload import CPU, CPUS, LASTING
 
 if TYPE_CHECKING:
@@ -25,18 +26,39 @@ def wrong_devices(claim: Plain, judge: Judge) -> Iterator[str]:
         attribute = constraint.get("matchAttribute", "").partition("/")[2]
         if attribute and len({str(each.get("attributes", {}).get(attribute)) for each in found}) > 1:
             yield f"the devices of claim {name} do not have the same {attribute}"
-    if "DRADeviceTaints" in judge.loose:
-        return
     for result, device in zip(results, found, strict=True):
+        place = result["driver"], result["pool"], result["device"]
         lasting = any(each["key"] == LASTING for each in device.get("taints") or ())
-        if lasting and not result.get("tolerations") and not result.get("adminAccess"):
+        tolerated = result.get("tolerations") or result.get("adminAccess")
+        if lasting and not tolerated and judge.gates.asked(TAINTS, place):
             yield f"claim {name} got {result['device']}, which is tainted"
+
+
+def wrong_users(claim: Plain, judge: Judge) -> Iterator[str]:
+    """A claim of a group that is reserved for one of its pods."""
+    users = {each["uid"] for each in (claim.get("status") or {}).get("reservedFor") or () if each["resource"] == "pods"}
+    name = claim["metadata"]["name"]
+    for pod in judge.objects["pods"].values() if users else ():
+        if pod["metadata"]["uid"] in users and name in group_claims(pod, judge).values():
+            yield f"claim {name} is its group's, and is reserved for pod {pod['metadata']['name']}"
+
+
+def group_claims(pod: Plain, judge: Judge) -> dict[str, str]:
+    """The claims that a pod shares with its group, by entry; none for an entry whose claim is not made yet."""
+    group = judge.group(pod)
+    if group is None:
+        return {}
+    statuses = (group.get("status") or {}).get("resourceClaimStatuses") or ()
+    made = {each["name"]: each.get("resourceClaimName") for each in statuses}
+    mine = pod["spec"].get("resourceClaims") or ()
+    shared = [each for each in group["spec"].get("resourceClaims") or () if each in mine]
+    return {each["name"]: each.get("resourceClaimName") or made.get(each["name"]) or "" for each in shared}
 
 
 def bound_too_early(pod: Plain, judge: Judge) -> Iterator[str]:
     """A pod whose devices are not ready to be bound, or whose gang is not complete."""
     name = pod["metadata"]["name"]
-    for claim in judge.claims_of(pod) if "DRADeviceBindingConditions" not in judge.loose else ():
+    for claim in judge.claims_of(pod) if judge.gates.asked(BINDING) else ():
         status = (claim or {}).get("status") or {}
         for result in ((status.get("allocation") or {}).get("devices") or {}).get("results") or ():
             said = [each for each in status.get("devices") or () if each["device"] == result["device"]]
@@ -97,4 +119,9 @@ def _cpus_of(claim: Plain, pods: set[str]) -> int:
     if not pods & {each["uid"] for each in status.get("reservedFor") or ()}:
         return 0
     results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
-    return sum(int((each.get("consumedCapacity") or {}).get("cpu", 0)) for each in results if each["driver"] == CPU)
+    return sum(_cpus_in(each) for each in results if each["driver"] == CPU)
+
+
+def _cpus_in(result: Plain) -> int:
+    """What a claim has of a node's processors: its share, or all of them where there are no shares."""
+    return int((result.get("consumedCapacity") or {}).get("cpu", 0)) if result.get("shareID") else CPUS

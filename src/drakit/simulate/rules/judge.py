@@ -7,26 +7,28 @@ Out: violations, in words. Nothing of drakit's own bookkeeping is used: claims, 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from drakit.api.objects.plain import Plain
 from drakit.simulate.machines import Machine
 from drakit.simulate.rules import choices
+from drakit.simulate.rules.devices import given_twice
+from drakit.simulate.rules.namespaces import NAMESPACES, NamespaceLives
+from drakit.simulate.rules.promises import GatePromises, Place
 from drakit.simulate.rules.watchers import HistoryEntry, WriteHistory
 from drakit.store.records import Record, StoreEvent
 from drakit.store.replay import Row
 
 ENDED = ("Succeeded", "Failed")
 _WATCHED = ("pods", "resourceclaims", "resourceslices")
-Place = tuple[str, str, str]
-"""Driver, pool, device."""
+_READ = ("pods", "podgroups", "resourceclaims", "resourceslices", "nodes", "resourcequotas")
 
 
 class Judge:
     """`objects` are the stored ones by resource and key. `devices` is every device as it was ever published."""
 
-    def __init__(self, violate: Callable[[str], None]) -> None:
+    def __init__(self, violate: Callable[[str], None], now: Callable[[], float] = lambda: 0.0) -> None:
         self._violate = violate
         self.machines: dict[str, Machine] = {}
         self.objects: dict[str, dict[str, Plain]] = defaultdict(dict)
@@ -37,8 +39,10 @@ class Judge:
         """Uses of devices that were not published at some time since: nobody could know what they take of counters."""
         self.scattered: set[str] = set()
         """Gangs that a user has deleted from: what is left of them may be too few."""
-        self.loose: set[str] = set()
-        """Gates that were off at some time: what they are for was not promised to everybody all the time."""
+        self.gates = GatePromises(now)
+        self.namespaces = NamespaceLives()
+        self._notes: dict[str, set[str]] = defaultdict(set)
+        """By uid, annotations that their authors were told are stored."""
         self.revision = 0
         self.quota: int | None = None
 
@@ -49,10 +53,11 @@ class Judge:
         for revision, key, value, _ in rows:
             if revision > self.revision:  # written before the last crash, and nobody was told
                 self._note(revision, key, gone=value is None)
-                self._replace(key, value)
+                self._tell(self._replace(key, value))
         self.objects.clear()
+        self.namespaces.forget()
         for key, record in records.items():
-            self._put(key, record.value)
+            list(self._put(key, record.value))
 
     def stored(self, event: StoreEvent) -> None:
         if event.revision <= self.revision:
@@ -60,7 +65,7 @@ class Judge:
         resource = _resource(event.key)
         before = self.objects[resource].get(event.key)
         self._note(event.revision, event.key, gone=event.record is None)
-        self._replace(event.key, event.record.value if event.record is not None else None)
+        self._tell(self._replace(event.key, event.record.value if event.record is not None else None))
         self._check(resource, before, self.objects[resource].get(event.key))
 
     def _note(self, revision: int, key: str, *, gone: bool) -> None:
@@ -71,12 +76,29 @@ class Judge:
             kind = "DELETED" if gone else "MODIFIED" if known else "ADDED"
             self.history.add(resource, HistoryEntry(revision, "/".join(key.split("/")[4:]), kind))
 
-    def _replace(self, key: str, value: bytes | None) -> None:
+    def note_taken(self, uid: str, note: str) -> None:
+        """Whoever wrote the annotation was told that it is stored: it stays as long as the object does."""
+        self._notes[uid].add(note)
+        for documents in self.objects.values():
+            for each in documents.values():
+                if each["metadata"].get("uid") == uid:
+                    self._tell(self._lost_notes(each))
+
+    def _lost_notes(self, document: Plain) -> Iterator[str]:
+        metadata = document["metadata"]
+        for note in sorted(self._notes.get(metadata.get("uid", ""), ())):
+            if note not in (metadata.get("annotations") or {}):
+                yield f"{note} of {_name(document)} was acknowledged, and somebody has overwritten it"
+
+    def _replace(self, key: str, value: bytes | None) -> Iterator[str]:
         resource = _resource(key)
         if value is not None:
-            self._put(key, value)
-        elif (gone := self.objects[resource].pop(key, None)) is not None and resource == "pods":
-            self.scattered.add(group_of(gone))
+            yield from self._put(key, value)
+        else:
+            yield from self.namespaces.remove(key)
+            gone = self.objects[resource].pop(key, None)
+            if gone is not None and resource == "pods":
+                self.scattered.add(group_of(gone))
         if resource in ("resourceslices", "resourceclaims"):
             published = {place for place, _ in self.published()}
             self.withdrawn |= {(claim, place) for claim, place, _ in self.uses() if place not in published}
@@ -88,30 +110,37 @@ class Judge:
             for device in spec.get("devices") or ():
                 yield (spec["driver"], spec["pool"]["name"], device["name"]), device
 
-    def _put(self, key: str, value: bytes) -> None:
+    def _put(self, key: str, value: bytes) -> Iterator[str]:
         resource = _resource(key)
-        if resource not in ("pods", "podgroups", "resourceclaims", "resourceslices", "nodes", "resourcequotas"):
+        yield from self.namespaces.put(key, json.loads(value) if key.startswith(NAMESPACES) else None)
+        if resource not in _READ:
             return
         document = json.loads(value)
         self.objects[resource][key] = document
+        yield from self._lost_notes(document)
         if resource == "resourceslices":
             self._note_devices(document)
 
     def _note_devices(self, document: Plain) -> None:
         spec = document["spec"]
         for each in spec.get("devices", ()):
-            self.devices[spec["driver"], spec["pool"]["name"], each["name"]] = each
+            place = spec["driver"], spec["pool"]["name"], each["name"]
+            self.gates.published(place, self.devices.get(place), each)
+            self.devices[place] = each
         for each in spec.get("sharedCounters", ()):
             for name, counter in each["counters"].items():
                 self.counters[spec["driver"], spec["pool"]["name"], each["name"], name] = int(counter["value"])
 
     def _check(self, resource: str, before: Plain | None, after: Plain | None) -> None:
         if resource == "resourceclaims":
+            fresh = after if after is not None and _allocation(after) and not _allocation(before or {}) else None
             self._check_change(before, after)
-            self._check_devices()
+            self._tell(given_twice(self, _name(fresh) if fresh is not None else ""))
             self._check_quota()
-            if after is not None and _allocation(after) and not _allocation(before or {}):
-                self._tell(choices.wrong_devices(after, self))
+            if fresh is not None:
+                self._tell(choices.wrong_devices(fresh, self))
+            if after is not None:
+                self._tell(choices.wrong_users(after, self))
         if resource == "pods" and after is not None and after["spec"].get("nodeName"):
             if before is not None and not before["spec"].get("nodeName"):
                 self._tell(choices.bound_too_early(after, self))
@@ -137,30 +166,6 @@ class Judge:
             if users & left or after is None:
                 self._violate(f"the allocation of {_name(before)} changed while it was reserved")
 
-    def _check_devices(self) -> None:
-        """No device is held twice, no counter and no capacity overdrawn."""
-        exclusive: dict[Place, str] = {}
-        consumed: Counter[tuple[str, str, str]] = Counter()
-        counters: Counter[tuple[str, str, str, str]] = Counter()
-        for claim, place, result in self.uses():
-            if result.get("shareID"):
-                amounts = result.get("consumedCapacity") or {}
-                consumed[place] += sum(int(each) for each in amounts.values())
-            elif exclusive.setdefault(place, claim) != claim:
-                self._violate(f"device {'/'.join(place)} is held by {exclusive[place]} and {claim}")
-            if (claim, place) in self.withdrawn:
-                continue
-            for each in self.devices.get(place, {}).get("consumesCounters", ()):
-                for name, counter in each["counters"].items():
-                    counters[place[0], place[1], each["counterSet"], name] += int(counter["value"])
-        for place, amount in consumed.items():
-            room = sum(int(each["value"]) for each in self.devices.get(place, {}).get("capacity", {}).values())
-            if amount > room:
-                self._violate(f"{amount} of {room} of the capacity of {'/'.join(place)} are taken")
-        for key, amount in counters.items() if "DRAPartitionableDevices" not in self.loose else ():
-            if amount > self.counters.get(key, 0):
-                self._violate(f"{amount} of {self.counters.get(key)} of counter {'/'.join(key)} are taken")
-
     def uses(self) -> Iterator[tuple[str, Place, Plain]]:
         """Every device that a claim holds; those with admin access are no use."""
         for claim in self.objects["resourceclaims"].values():
@@ -170,19 +175,31 @@ class Judge:
                     yield _name(claim), (each["driver"], each["pool"], each["device"]), each
 
     def _check_quota(self) -> None:
-        if self.quota is not None and len(self.objects["resourceclaims"]) > self.quota:
-            self._violate(f"{len(self.objects['resourceclaims'])} claims, and the quota is {self.quota}")
+        if self.quota is not None and self.claims_in("default") > self.quota:
+            self._violate(f"{self.claims_in('default')} claims, and the quota is {self.quota}")
+
+    def claims_in(self, namespace: str) -> int:
+        return sum(each["metadata"]["namespace"] == namespace for each in self.objects["resourceclaims"].values())
 
     def _check_pods(self) -> None:
-        """A pod that runs has claims that are allocated and reserved for it."""
+        """A pod that runs has claims that are allocated and reserved for it or its group."""
         for pod in self.objects["pods"].values():
             if (pod.get("status") or {}).get("phase") != "Running":
                 continue
             for claim in self.claims_of(pod):
                 status = claim.get("status") or {} if claim is not None else {}
                 users = {each["uid"] for each in status.get("reservedFor") or ()}
-                if claim is None or not status.get("allocation") or pod["metadata"]["uid"] not in users:
+                mine = {pod["metadata"]["uid"], (self.group(pod) or pod)["metadata"]["uid"]}
+                if claim is None or not status.get("allocation") or not mine & users:
                     self._violate(f"pod {_name(pod)} runs, and its claim is not allocated and reserved for it")
+
+    def group(self, pod: Plain) -> Plain | None:
+        """The PodGroup of a pod, if it has one that is there."""
+        wanted = (pod["metadata"]["namespace"], group_of(pod))
+        for each in self.objects["podgroups"].values() if wanted[1] else ():
+            if (each["metadata"]["namespace"], each["metadata"]["name"]) == wanted:
+                return each
+        return None
 
     def claims_of(self, pod: Plain) -> Iterator[Plain | None]:
         """The claims of a pod as the store has them; none for one that is not there."""

@@ -13,20 +13,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from drakit.api.objects.plain import Plain
-from drakit.simulate.rules.choices import cpus_taken, gangs, members
-from drakit.simulate.rules.judge import ENDED, Judge, Place, group_of
+from drakit.simulate.rules.choices import cpus_taken, gangs, group_claims, members
+from drakit.simulate.rules.devices import CounterKey, counters_of
+from drakit.simulate.rules.judge import ENDED, Judge, group_of
+from drakit.simulate.rules.promises import Place
 from drakit.simulate.workload import CPUS, EXTENDED, GPU, NEEDS
 
 _TOLD = {
     "taints": "taints", "consumes_counters": "consumesCounters", "binding_conditions": "bindingConditions",
-    "capacity": "capacity",
+    "capacity": "capacity", "allow_multiple_allocations": "allowMultipleAllocations",
 }  # fmt: skip
 """Fields of a device that come and go with gates and faults, here and in JSON."""
 
 
 def unfinished(judge: Judge) -> list[str]:
     """Empty when all is well."""
-    return [*_pods(judge), *_torn_gangs(judge), *_claims(judge), *_devices(judge), *_slices(judge)]
+    return [
+        *_pods(judge), *_torn_gangs(judge), *_claims(judge), *_owned_claims(judge), *_devices(judge), *_slices(judge),
+        *(f"namespace {each} is being deleted and does not go" for each in judge.namespaces.ending()),
+    ]  # fmt: skip
 
 
 def _pods(judge: Judge) -> Iterator[str]:
@@ -40,7 +45,7 @@ def _pods(judge: Judge) -> Iterator[str]:
         elif pod["spec"].get("nodeName"):
             if not _waits_for_restart(status):
                 yield f"pod {name} is on {pod['spec']['nodeName']} and does not run"
-        elif group := group_of(pod):
+        elif (group := group_of(pod)) and group in gangs(judge):
             if _gang_fits(judge, group):
                 yield f"gang {group} is pending and fits"
         elif (node := _place(judge, pod)) is not None:
@@ -51,13 +56,25 @@ def _gang_fits(judge: Judge, group: str) -> bool:
     """Whether there is a device for each pod of a gang that waits, and the gang is complete."""
     there = members(judge, group)
     pending = [each for each in there if not each["spec"].get("nodeName")]
-    if len(there) < gangs(judge).get(group, len(there) + 1) or any(None in judge.claims_of(each) for each in pending):
+    claims = [claim for each in pending for claim in judge.claims_of(each)]
+    if len(there) < gangs(judge)[group] or not all(map(_is_usable, claims)):
         return False
+    wanted = {claim["metadata"]["name"] for claim in claims if claim is not None and not _results(claim)}
     held = {place for _, place, _ in judge.uses()}
     devices = [each for node in sorted(judge.machines) for each in _published(judge, node)]
     need = {"driver": GPU}
     free = [place for place, device in devices if place[0] == GPU and place not in held and _suits(device, need)]
-    return len(free) >= len(pending)
+    return len(free) >= len(wanted)
+
+
+def _is_usable(claim: Plain | None) -> bool:
+    return claim is not None and not claim["metadata"].get("deletionTimestamp")
+
+
+def _results(claim: Plain) -> Sequence[Plain]:
+    """The devices that a claim has."""
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    return (allocation.get("devices") or {}).get("results") or ()
 
 
 def _torn_gangs(judge: Judge) -> Iterator[str]:
@@ -77,34 +94,49 @@ def _waits_for_restart(status: Plain) -> bool:
 
 
 def _claims(judge: Judge) -> Iterator[str]:
-    living = {
-        each["metadata"]["uid"]
-        for each in judge.objects["pods"].values()
-        if (each.get("status") or {}).get("phase") not in ENDED
-    }
+    living = {each["metadata"]["uid"] for each in (*_living(judge), *judge.objects["podgroups"].values())}
     for claim in judge.objects["resourceclaims"].values():
         status, name = claim.get("status") or {}, claim["metadata"]["name"]
         users = {each["uid"] for each in status.get("reservedFor") or ()}
         if users - living:
-            yield f"claim {name} is reserved for a pod that has ended"
+            yield f"claim {name} is reserved for a pod that has ended, or a group that is gone"
         if status.get("allocation") and not users:
             yield f"claim {name} is allocated and nobody has reserved it"
         if claim["metadata"].get("deletionTimestamp") and not users & living:
             yield f"claim {name} is being deleted and does not go"
 
 
+def _living(judge: Judge) -> list[Plain]:
+    """Pods that have not ended."""
+    pods = judge.objects["pods"].values()
+    return [each for each in pods if (each.get("status") or {}).get("phase") not in ENDED]
+
+
+def _owned_claims(judge: Judge) -> Iterator[str]:
+    """Claims that were made for a pod or a group go with it; pods of a group use the group's."""
+    living = {each["metadata"]["uid"] for each in (*_living(judge), *judge.objects["podgroups"].values())}
+    for claim in judge.objects["resourceclaims"].values():
+        owners = [each for each in claim["metadata"].get("ownerReferences") or () if each.get("controller")]
+        if any(each["kind"] in ("Pod", "PodGroup") and each["uid"] not in living for each in owners):
+            yield f"claim {claim['metadata']['name']} was made for {owners[0]['name']}, which has ended or is gone"
+    for pod in _living(judge):
+        made = {
+            each["name"]: each.get("resourceClaimName") for each in pod["status"].get("resourceClaimStatuses") or ()
+        }
+        for entry, name in group_claims(pod, judge).items():
+            if name and made.get(entry, name) != name:
+                yield f"pod {pod['metadata']['name']} has claim {made[entry]}, and its group has {name}"
+
+
 def _devices(judge: Judge) -> Iterator[str]:
     """Devices are prepared for claims that living pods of their node have, and for no others."""
-    reserved = {
-        each["metadata"]["uid"]
-        for each in judge.objects["resourceclaims"].values()
-        if (each.get("status") or {}).get("reservedFor")
-    }
     for name, machine in judge.machines.items():
+        pods = [each for each in _living(judge) if each["spec"].get("nodeName") == name]
+        used = {claim["metadata"]["uid"] for each in pods for claim in judge.claims_of(each) if claim is not None}
         for hardware in machine.hardware.values():
             for (_, device), users in hardware.in_use.items():
-                for uid in users.keys() - reserved:
-                    yield f"device {device} of {name} is prepared for claim {uid}, which nobody has"
+                for uid in sorted(users.keys() - used):
+                    yield f"device {device} of {name} is prepared for claim {uid}, which no pod there has"
 
 
 def _slices(judge: Judge) -> Iterator[str]:
@@ -126,22 +158,33 @@ def _slices(judge: Judge) -> Iterator[str]:
 
 def _place(judge: Judge, pod: Plain) -> str | None:
     """A node on which the pod fits, tried device by device; None when there is none, or its claims are not there."""
-    if pod["spec"].get("schedulingGates"):
+    if pod["spec"].get("schedulingGates") or (group_of(pod) and judge.group(pod) is None):
         return None
     claims = list(judge.claims_of(pod))
-    if any(each is None or (each.get("status") or {}).get("allocation") for each in claims):
+    if not all(map(_is_usable, claims)):
         return None
     needs = json.loads(pod["metadata"]["annotations"][NEEDS])
+    if any(_results(each) for each in claims if each is not None):
+        return _node_of(judge, claims, needs)
     if not claims:
         if EXTENDED not in json.dumps(pod["spec"]["containers"]):
             return None
-        if judge.quota is not None and len(judge.objects["resourceclaims"]) >= judge.quota:
+        limited = judge.quota is not None and pod["metadata"]["namespace"] == "default"
+        if limited and judge.claims_in("default") >= (judge.quota or 0):
             return None  # the claim that the scheduler would make for it may not be made
         needs = [{"driver": GPU, "count": 1}]
     for node in sorted(judge.machines):
         if _fits(judge, node, needs):
             return node
     return None
+
+
+def _node_of(judge: Judge, claims: Sequence[Plain | None], needs: Sequence[Mapping[str, Any]]) -> str | None:
+    """The node where a pod's claim has its devices already, if there are processors for the pod."""
+    pools = {each["pool"] for claim in claims if claim is not None for each in _results(claim)}
+    there = [node for node in sorted(judge.machines) if pools == {node}]
+    asked = sum(each.get("cpus", 0) for each in needs)
+    return next((node for node in there if not asked or asked + cpus_taken(judge, node) <= CPUS), None)
 
 
 def _fits(judge: Judge, node: str, needs: Sequence[Mapping[str, Any]]) -> bool:
@@ -184,15 +227,17 @@ def _suits(device: Plain, need: Mapping[str, Any]) -> bool:
 def _together(judge: Judge, chosen: Sequence[Place], free: Mapping[Place, Plain], need: Mapping[str, Any]) -> bool:
     if need.get("same") and len({free[each]["attributes"][need["same"]]["string"] for each in chosen}) > 1:
         return False
-    taken: Counter[tuple[str, str, str, str]] = Counter()
+    taken: Counter[CounterKey] = Counter()
     for place in [*chosen, *(place for _, place, _ in judge.uses())]:
-        for each in judge.devices.get(place, {}).get("consumesCounters", ()):
-            for name, counter in each["counters"].items():
-                taken[place[0], place[1], each["counterSet"], name] += int(counter["value"])
+        for key, amount in counters_of(place, judge.devices.get(place, {})):
+            taken[key] += amount
     return all(amount <= judge.counters.get(key, 0) for key, amount in taken.items())
 
 
 def _room(judge: Judge, place: Place, device: Plain) -> int:
+    """What is left of a device: nothing where somebody has it whole."""
+    used = [each for _, where, each in judge.uses() if where == place]
+    if not all(each.get("shareID") for each in used):
+        return 0
     total = sum(int(each["value"]) for each in (device.get("capacity") or {}).values())
-    used = [each.get("consumedCapacity") or {} for _, where, each in judge.uses() if where == place]
-    return total - sum(int(amount) for each in used for amount in each.values())
+    return total - sum(int(amount) for each in used for amount in (each.get("consumedCapacity") or {}).values())

@@ -111,6 +111,8 @@ def completed(wanted: Document, found: Document) -> Document | None:
 
 
 def _with_missing(wanted: list[Document], found: list[Document]) -> list[Document]:
+    if wanted == found:  # as at every start but the first
+        return found
     held = [from_plain(PolicyRule, rule) for rule in found]
     lacking = [rule for rule in wanted if missing_rights(held, [from_plain(PolicyRule, rule)])]
     return [*found, *lacking] if lacking else found
