@@ -334,6 +334,19 @@ def test_a_device_that_one_has_alone_and_another_has_a_share_of_is_seen() -> Non
     assert bench.said == ["device d/n/x is held by default/b alone, and default/a has a share"]
 
 
+def test_a_share_that_a_server_without_the_gate_made_the_whole_is_seen_where_the_server_has_a_guard() -> None:
+    bench = Bench()
+    bench.judge.guarded = False
+    bench.claim("a", held("x", shareID="a"), users=("p",))
+    for name in gates_go_off_and_come_back(bench, "DRAConsumableCapacity"):
+        bench.claim(name, held("x"), users=("q",))
+        bench.claim(name, users=())
+    assert bench.said == []
+    bench.time += 11
+    bench.claim("b", held("x"), users=("q",))
+    assert bench.said == ["device d/n/x is held by default/b alone, and default/a has a share"]
+
+
 def test_a_note_that_is_overwritten_is_seen() -> None:
     bench = Bench()
     document: dict[str, Any] = {"metadata": {"name": "n", "uid": "u", "annotations": {"mine": ""}}}

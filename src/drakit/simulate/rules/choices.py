@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from drakit.api.objects.plain import Plain
-from drakit.simulate.rules.promises import BINDING, TAINTS
+from drakit.simulate.rules.promises import BINDING, SHARES, TAINTS
 from drakit.simulate.workload import CPU, CPUS, LASTING
 
 if TYPE_CHECKING:
@@ -94,34 +94,40 @@ def members(judge: Judge, group: str) -> list[Plain]:
     return [each for each in pods if (each["spec"].get("schedulingGroup") or {}).get("podGroupName") == group]
 
 
-def overcommitted(node: str, judge: Judge) -> Iterator[str]:
-    """A node whose processors are given away twice: by pods, and by devices that are parts of the node."""
-    taken = cpus_taken(judge, node)
+def overcommitted(pod: Plain, judge: Judge, *, bound: bool) -> Iterator[str]:
+    """A node whose processors are given away twice: by pods, and by devices that are parts of the node.
+
+    A scheduler may give a share that a server without the gate of shares makes the whole. Where that could be, wholes
+    count for a pod that has just been bound, once everybody has the gate again.
+    """
+    node = pod["spec"]["nodeName"]
+    whole = judge.gates.always(SHARES) or (bound and _cpus_asked(pod) > 0 and judge.gates.asked(SHARES))
+    taken = cpus_taken(judge, node, whole=CPUS if whole else 0)
     if taken > CPUS:
         yield f"{taken} of the {CPUS} processors of {node} are taken"
 
 
-def cpus_taken(judge: Judge, node: str) -> int:
+def cpus_taken(judge: Judge, node: str, *, whole: int = CPUS) -> int:
+    """`whole` is what a claim counts for that has all processors."""
     pods = [each for each in judge.objects["pods"].values() if each["spec"].get("nodeName") == node]
     living = [each for each in pods if (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed")]
-    asked = sum(
-        int((container.get("resources") or {}).get("requests", {}).get("cpu", 0))
-        for each in living
-        for container in each["spec"].get("containers") or ()
-    )
     uids = {each["metadata"]["uid"] for each in living}
-    return asked + sum(_cpus_of(claim, uids) for claim in judge.objects["resourceclaims"].values())
+    given = sum(_cpus_of(claim, uids, whole) for claim in judge.objects["resourceclaims"].values())
+    return given + sum(map(_cpus_asked, living))
 
 
-def _cpus_of(claim: Plain, pods: set[str]) -> int:
+def _cpus_asked(pod: Plain) -> int:
+    containers = pod["spec"].get("containers") or ()
+    return sum(int((each.get("resources") or {}).get("requests", {}).get("cpu", 0)) for each in containers)
+
+
+def _cpus_of(claim: Plain, pods: set[str], whole: int) -> int:
     """What a claim takes of the node of these pods, if they have it."""
     status = claim.get("status") or {}
     if not pods & {each["uid"] for each in status.get("reservedFor") or ()}:
         return 0
     results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
-    return sum(_cpus_in(each) for each in results if each["driver"] == CPU)
-
-
-def _cpus_in(result: Plain) -> int:
-    """What a claim has of a node's processors: its share, or all of them where there are no shares."""
-    return int((result.get("consumedCapacity") or {}).get("cpu", 0)) if result.get("shareID") else CPUS
+    shares = [each for each in results if each["driver"] == CPU]
+    return sum(
+        int((each.get("consumedCapacity") or {}).get("cpu", 0)) if each.get("shareID") else whole for each in shares
+    )

@@ -25,13 +25,14 @@ CounterKey = tuple[str, str, str, str]
 
 def given_twice(judge: Judge, fresh: str = "") -> Iterator[str]:
     """`fresh` is the name of the claim that has just got its devices."""
-    yield from _held_twice(judge)
     mine = [place for claim, place, _ in judge.uses() if claim == fresh]
+    yield from _held_twice(judge, mine)
     yield from _overdrawn_capacity(judge, mine)
     yield from _overdrawn_counters(judge, mine)
 
 
-def _held_twice(judge: Judge) -> Iterator[str]:
+def _held_twice(judge: Judge, mine: list[Place]) -> Iterator[str]:
+    """Without its guard, a server without the gate of shares may make the share that it is sent the whole device."""
     alone: dict[Place, str] = {}
     shared: dict[Place, str] = {}
     for claim, place, result in judge.uses():
@@ -39,7 +40,8 @@ def _held_twice(judge: Judge) -> Iterator[str]:
         if holders.setdefault(place, claim) != claim and holders is alone:
             yield f"device {'/'.join(place)} is held by {alone[place]} and {claim}"
     for place in sorted(alone.keys() & shared.keys()):
-        if alone[place] != shared[place]:
+        asked = judge.guarded or _is_asked(judge, SHARES, [place] if place in mine else [])
+        if alone[place] != shared[place] and asked:
             yield f"device {'/'.join(place)} is held by {alone[place]} alone, and {shared[place]} has a share"
 
 

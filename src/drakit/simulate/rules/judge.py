@@ -39,6 +39,8 @@ class Judge:
         """Uses of devices that were not published at some time since: nobody could know what they take of counters."""
         self.scattered: set[str] = set()
         """Gangs that a user has deleted from: what is left of them may be too few."""
+        self.guarded = True
+        """Whether the server refuses to give a device twice, whoever asks."""
         self.gates = GatePromises(now)
         self.namespaces = NamespaceLives()
         self._notes: dict[str, set[str]] = defaultdict(set)
@@ -142,9 +144,10 @@ class Judge:
             if after is not None:
                 self._tell(choices.wrong_users(after, self))
         if resource == "pods" and after is not None and after["spec"].get("nodeName"):
-            if before is not None and not before["spec"].get("nodeName"):
+            bound = before is not None and not before["spec"].get("nodeName")
+            if bound:
                 self._tell(choices.bound_too_early(after, self))
-            self._tell(choices.overcommitted(after["spec"]["nodeName"], self))
+            self._tell(choices.overcommitted(after, self, bound=bound))
         if resource in ("resourceclaims", "pods"):
             self._check_pods()
 
