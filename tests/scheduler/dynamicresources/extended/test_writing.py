@@ -135,7 +135,19 @@ async def test_a_claim_that_was_only_created_is_only_deleted() -> None:
         assert it.line.writes == ["DELETE resourceclaims"]
 
 
-@pytest.mark.parametrize("failing", UNDONE)
+@on_loop
+async def test_a_claim_that_could_not_be_deallocated_is_not_deleted() -> None:
+    """Found by the simulator, seed 4100: a claim vanished with its devices while it was reserved."""
+    async with desk() as it:
+        made = await it.write_all()
+        it.line.refuse = only("PUT resourceclaims/status")
+        assert not await it.writing.take_back(it.pod, made, recorded=True)
+        assert it.line.writes == ["PATCH pods/status"]
+        (left,) = await it.claims()
+        assert (left.status.allocation, left.metadata.finalizers) == (ALLOCATION, (CLAIM_FINALIZER,))
+
+
+@pytest.mark.parametrize("failing", [each for each in UNDONE if each != "PUT resourceclaims/status"])
 def test_taking_back_goes_on_when_a_step_fails(failing: str, caplog: pytest.LogCaptureFixture) -> None:
     @on_loop
     async def run() -> None:

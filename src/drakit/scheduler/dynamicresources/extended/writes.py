@@ -71,24 +71,27 @@ class Writing:
     async def take_back(self, pod: Pod, claim: ResourceClaim | None, *, recorded: bool) -> bool:
         """Undo whatever was written, `recorded` when the pod's status may tell of it. Never fails: it logs and goes on.
 
-        Tell whether the claim is gone, as far as can be told.
+        A claim that could not be deallocated stays, for the next attempt: one that has devices must not vanish. Tell
+        whether the claim is gone, as far as can be told.
         """
         name, gone = Key(pod.metadata.namespace, pod.metadata.name), True
         try:
             await self._settle_doubt(pod)
         except DrakitError as error:
             log.warning("pod %s: failed to look for its claim of extended resources: %s", name, error)
-        for what, step in self._steps(pod, claim, recorded=recorded):
+        for what, step, needed in self._steps(pod, claim, recorded=recorded):
             try:
                 await step()
             except DrakitError as error:
                 log.warning("pod %s: failed to %s: %s", name, what, error)
                 gone = False
+                if needed:
+                    break
         return gone
 
     async def remove(self, pod: Pod, claim: ResourceClaim, *, recorded: bool) -> None:
         """The same, but raise DrakitError when something fails."""
-        for _, step in self._steps(pod, claim, recorded=recorded):
+        for _, step, _ in self._steps(pod, claim, recorded=recorded):
             await step()
 
     async def _settle_doubt(self, pod: Pod) -> None:
@@ -99,15 +102,16 @@ class Writing:
                 await self.remove(pod, found, recorded=False)
             self._in_doubt.discard(pod.metadata.uid)
 
-    def _steps(self, pod: Pod, claim: ResourceClaim | None, *, recorded: bool) -> Iterator[tuple[str, UndoStep]]:
+    def _steps(self, pod: Pod, claim: ResourceClaim | None, *, recorded: bool) -> Iterator[tuple[str, UndoStep, bool]]:
+        """What to do, how, and whether the rest may only be done after it."""
         # The pod first: at no time may its status name a claim that is gone.
         if recorded:
-            yield f"clear status.{FIELD}", lambda: self.clear(pod)
+            yield f"clear status.{FIELD}", lambda: self.clear(pod), False
         if claim is not None:
             name = claim.metadata.name
-            yield f"deallocate claim {name}", lambda: self._change(claim, _deallocated, "status")
-            yield f"remove the finalizer of claim {name}", lambda: self._change(claim, _unprotected, "")
-            yield f"delete claim {name}", lambda: self._client.delete_object(claim)
+            yield f"deallocate claim {name}", lambda: self._change(claim, _deallocated, "status"), True
+            yield f"remove the finalizer of claim {name}", lambda: self._change(claim, _unprotected, ""), False
+            yield f"delete claim {name}", lambda: self._client.delete_object(claim), False
 
     async def _change(self, claim: ResourceClaim, change: ClaimChange, subresource: str) -> None:
         """Change that claim as it is now: a write whose answer never came may have been done."""
