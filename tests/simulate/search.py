@@ -12,7 +12,7 @@ import pytest
 
 from drakit.simulate.runs import plan_of
 from drakit.simulate.workers import played
-from tests.simulate.plants import PLANTS, SOUGHT, Plant
+from tests.simulate.plants import PLANTS, Plant
 
 
 def first_seed(plant: Plant, seeds: range) -> int | None:
@@ -29,7 +29,7 @@ def first_seed(plant: Plant, seeds: range) -> int | None:
 
 
 def main(first: str = "0", last: str = "30") -> None:
-    for plant in (*PLANTS, *SOUGHT):
+    for plant in PLANTS:
         print(f"{plant.name}: {first_seed(plant, range(int(first), int(last) + 1))}", flush=True)
 
 
