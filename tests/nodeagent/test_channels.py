@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -178,6 +179,30 @@ async def test_a_socket_at_which_nobody_speaks_costs_a_call_its_deadline_and_no_
             with pytest.raises(PluginCallFailed, match="code = DeadlineExceeded desc = context deadline exceeded"):
                 await peer.prepare(V1, CLAIMS, limit=0.5)
         await peer.close()
+
+
+class SlowToConnect(GrpcDriver):
+    async def _until_connected(self) -> None:
+        await asyncio.sleep(1.0)
+        await super()._until_connected()
+
+
+class DriverOnAClock(GrpcTestDriver):
+    left = 0.0
+
+    async def _called(self, what: str, request: Any, context: Any) -> None:
+        self.left = context.time_remaining()
+        await super()._called(what, request, context)
+
+
+@on_loop
+async def test_the_wait_for_a_connection_counts_as_part_of_the_call() -> None:
+    with tempfile.TemporaryDirectory(prefix="dn") as directory:
+        async with DriverOnAClock("gpu.example.com", Path(directory)).running() as driver:
+            assert isinstance(driver, DriverOnAClock)
+            async with connected(driver, SlowToConnect) as peer:
+                await peer.prepare(V1, CLAIMS, limit=45.0)
+            assert driver.left <= 44.0
 
 
 @on_loop

@@ -296,6 +296,8 @@ class CriServer(RuntimeServiceServicer, ImageServiceServicer):
         self.calls.append(("GetContainerEvents", request))
         if not self.script.has_events:
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, "unknown method GetContainerEvents")
+        if refusal := self.script.refusals.get("GetContainerEvents"):
+            await context.abort(*refusal)
         queue: asyncio.Queue[str] = asyncio.Queue()
         self._events.add(queue)
         while True:

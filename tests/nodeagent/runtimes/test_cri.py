@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,32 @@ async def test_without_events_all_containers_are_looked_at_again(tmp_path: Path)
                 await asyncio.sleep(0.02)
         assert next_change.result() == POD.uid
         assert (await find(runtime, container)).id == container
+
+
+@on_loop
+async def test_what_ends_while_the_stream_of_events_is_down_is_heard_of_at_the_next_look(tmp_path: Path) -> None:
+    clock = FakeClock()
+    script = Script(refusals={"GetContainerEvents": (grpc.StatusCode.UNAVAILABLE, "too many streams")})
+    async with CriServer(tmp_path, script) as server, CriRuntime(str(server.socket), clock=clock) as runtime:
+        await advance_until(clock, lambda: bool(server.requests("ListPodSandbox")))
+        container = await start(runtime, tmp_path, tool("sleep 1000"))
+        server.script.refusals["ListContainers"] = (grpc.StatusCode.DEADLINE_EXCEEDED, "busy")
+        await advance_until(clock, lambda: len(server.requests("ListContainers")) > 2)
+        del server.script.refusals["ListContainers"]
+        await advance_until(clock, lambda: len(server.requests("ListContainers")) > 4)
+        told = asyncio.create_task(anext(runtime.changes()))
+        await advance_until(clock, told.done)
+        await server._runtime.stop_container(container, grace=0)
+        told = asyncio.create_task(anext(runtime.changes()))
+        await advance_until(clock, told.done)
+        assert told.result() == POD.uid
+
+
+async def advance_until(clock: FakeClock, holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(120):
+        while not holds():
+            clock.advance(1)
+            await asyncio.sleep(0.02)
 
 
 @on_loop

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
+import signal
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,6 +29,7 @@ from drakit.nodeagent.runtimes.contract import (
     SandboxConfig,
 )
 from drakit.nodeagent.runtimes.process import ProcessRuntime
+from drakit.nodeagent.runtimes.supervised.container import start_shim
 from tests.nodeagent.runtimes.scene import (
     POD,
     end,
@@ -301,6 +304,30 @@ async def test_an_exec_that_takes_too_long_is_killed(tmp_path: Path) -> None:
         container = await start(runtime, tmp_path, shell("sleep 1000"))
         with pytest.raises(DeadlineExceeded):
             await runtime.exec_sync(container, ["sleep", "1000"], limit=0.3)
+
+
+@on_loop
+async def test_an_exec_that_leaves_a_daemon_with_its_output_still_keeps_to_its_limit(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    async with runtime_in(tmp_path) as runtime:
+        container = await start(runtime, tmp_path, shell("sleep 1000"))
+        async with asyncio.timeout(120):
+            with pytest.raises(DeadlineExceeded):
+                await runtime.exec_sync(container, ["setsid", "sh", "-c", f"echo $$ > {pid}; exec sleep 1000"], limit=2)
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+def test_a_shim_that_is_slow_to_let_go_of_its_output_is_not_waited_for_and_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = tmp_path / "pid"
+    slow = ["sh", "-c", f"sleep 1000 & echo $! > {pid}; echo ok"]
+    monkeypatch.setattr("drakit.nodeagent.runtimes.supervised.container.shim_argv", lambda *_: slow)
+    try:
+        assert asyncio.run(asyncio.wait_for(start_shim(tmp_path), 60)) == "ok"
+        gc.collect()  # what is not closed warns, and warnings fail
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
 @on_loop

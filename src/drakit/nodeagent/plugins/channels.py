@@ -190,6 +190,8 @@ class GrpcDriver:
             except TimeoutError:
                 break
             try:
+                # What is left after the wait: the driver must not take longer than its caller has.
+                left = end - asyncio.get_running_loop().time()
                 return await translated(getattr(stub, method), request, timeout=left)
             except PluginCallFailed as failure:
                 # A broken pipe counts once: a driver may tell of its own, and would be called for ever.

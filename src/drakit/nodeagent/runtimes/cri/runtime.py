@@ -3,8 +3,8 @@
 In:  the contract's calls.
 Out: CRI calls, with the CDI ids in their field of CreateContainer.
 
-A runtime without CDI support is refused at the start (see `support`). Changes come from the runtime's events, or,
-where it has none, from a look at all containers every second.
+A runtime without CDI support is refused at the start (see `support`). Changes come from the runtime's events, and from
+a look at all containers: every 10 s, as a stream that breaks off loses some; every second where there are no events.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import aiohttp
 import grpc
 
 from drakit.base.clock import Clock
-from drakit.base.errors import DeadlineExceeded
+from drakit.base.errors import DeadlineExceeded, DrakitError
 from drakit.nodeagent.runtimes.changes import PodChanges
 from drakit.nodeagent.runtimes.contract import (
     ByteStream,
@@ -39,7 +39,6 @@ from drakit.nodeagent.runtimes.contract import (
     RuntimeVersion,
     SandboxConfig,
     SandboxInfo,
-    SandboxState,
 )
 from drakit.nodeagent.runtimes.cri.messages import (
     HOST_NETWORK,
@@ -64,6 +63,7 @@ T = TypeVar("T")
 _CALL_SECONDS = 120.0
 _PULL_SECONDS = 3600.0
 _RELIST_SECONDS = 1.0
+_RESYNC_SECONDS = 10.0
 _RECONNECT_SECONDS = 5.0
 _MOST_MESSAGE = 16 << 20
 
@@ -91,7 +91,7 @@ class CriRuntime:
         except BaseException:
             await self._close()
             raise
-        self._tasks = [asyncio.create_task(self._follow())]
+        self._tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._relist(_RESYNC_SECONDS))]
         return self
 
     async def __aexit__(
@@ -153,9 +153,11 @@ class CriRuntime:
         self._sandbox_configs.pop(sandbox_id, None)
 
     async def sandboxes(self) -> list[SandboxInfo]:
+        return [sandbox_info(sandbox, await self._ip(sandbox)) for sandbox in await self._list_sandboxes()]
+
+    async def _list_sandboxes(self) -> list[cri.PodSandbox]:
         request = cri.ListPodSandboxRequest(filter=cri.PodSandboxFilter(label_selector=OURS))
-        found = (await self._call(self._runtime.ListPodSandbox, request)).items
-        return [sandbox_info(sandbox, await self._ip(sandbox)) for sandbox in found]
+        return list((await self._call(self._runtime.ListPodSandbox, request)).items)
 
     async def _ip(self, sandbox: cri.PodSandbox) -> str:
         if sandbox.state != cri.SANDBOX_READY:
@@ -295,27 +297,28 @@ class CriRuntime:
                         self._changes.tell(uid)
             except grpc.aio.AioRpcError as error:
                 if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-                    await self._relist()
-            # Events that the runtime sends while the stream is down are lost: it does not repeat them.
+                    await self._relist(_RELIST_SECONDS)
+            # Events that the runtime sends while the stream is down are lost: the next look at all makes up for them.
             await self._clock.sleep(_RECONNECT_SECONDS)
 
-    async def _relist(self) -> None:
+    async def _relist(self, seconds: float) -> None:
         before: dict[str, tuple[str, int]] | None = None
         while True:
-            with contextlib.suppress(RuntimeFailure):
+            # Whatever goes wrong: without these looks, nobody would hear of a container's end.
+            with contextlib.suppress(DrakitError):
                 now = await self._states()
                 for uid in _changed(before, now):
                     self._changes.tell(uid)
                 before = now
-            await self._clock.sleep(_RELIST_SECONDS)
+            await self._clock.sleep(seconds)
 
     async def _states(self) -> dict[str, tuple[str, int]]:
         """Pod uid and state of every container and sandbox."""
         states: dict[str, tuple[str, int]] = {
             container.id: (container.labels[POD_UID], container.state) for container in await self._list()
         }
-        for sandbox in await self.sandboxes():
-            states[sandbox.id] = (sandbox.pod.uid, int(sandbox.state is SandboxState.NOT_READY))
+        for sandbox in await self._list_sandboxes():
+            states[sandbox.id] = (sandbox.metadata.uid, sandbox.state)
         return states
 
     async def _call(

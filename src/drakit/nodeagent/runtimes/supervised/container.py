@@ -22,6 +22,7 @@ from drakit.nodeagent.runtimes.contract import ContainerInfo, ContainerState, Ru
 from drakit.nodeagent.runtimes.lastwords import last_words
 from drakit.nodeagent.runtimes.supervised import records
 from drakit.nodeagent.runtimes.supervised.execs import ExecSession, TerminalSession
+from drakit.nodeagent.runtimes.supervised.pipes import ReadPipe
 from drakit.nodeagent.runtimes.supervised.processes import ProcessName
 from drakit.nodeagent.runtimes.supervised.records import ContainerRecord, ExitFile, RunningFile
 
@@ -157,14 +158,25 @@ class Supervised:
 
 async def start_shim(directory: Path) -> str:
     """Returns its answer. The lock goes with the shim: whoever can take it knows that the shim is gone."""
+    # A pipe of our own: the shim lets go of it a moment after its answer, and nobody waits for that.
+    async with ReadPipe() as output:
+        process = await _start_shim(directory, output)
+        # One line, not all: the shim goes on. One that failed leaves nobody behind.
+        answer = await output.reader.readline()
+        if await process.wait():
+            answer += await output.reader.read()
+    return answer.decode("utf-8", "replace").strip()
+
+
+async def _start_shim(directory: Path, output: ReadPipe) -> asyncio.subprocess.Process:
     lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         # Taken here and inherited by the shim: there is no moment in which a started shim does not hold it.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        process = await asyncio.create_subprocess_exec(
+        return await asyncio.create_subprocess_exec(
             *shim_argv("supervise", str(directory), str(lock)),
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
+            stdout=output.theirs,
             stderr=asyncio.subprocess.STDOUT,
             pass_fds=(lock,),
             start_new_session=True,
@@ -173,13 +185,7 @@ async def start_shim(directory: Path) -> str:
         raise RuntimeFailure(f"the container's shim cannot be started: {error}") from None
     finally:
         os.close(lock)
-    if process.stdout is None:
-        raise RuntimeFailure("the container's shim has no output")
-    # One line, not all: with uvloop the shim keeps a copy of the pipe open. A shim that failed leaves nobody behind.
-    answer = await process.stdout.readline()
-    if await process.wait():
-        answer += await process.stdout.read()
-    return answer.decode("utf-8", "replace").strip()
+        output.started()
 
 
 def shim_argv(*arguments: str) -> list[str]:

@@ -15,9 +15,11 @@ import signal
 import struct
 import termios
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import Self
 
 from drakit.nodeagent.runtimes.contract import ByteReader, RuntimeFailure
+from drakit.nodeagent.runtimes.supervised.pipes import ReadPipe
 
 _CHUNK = 64 * 1024
 
@@ -40,21 +42,25 @@ class PipeReader:
 class ExecSession:
     """Keeps the ExecStreams contract."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, pipes: AsyncExitStack, *readers: ReadPipe) -> None:
         self._process = process
-        self._stdout = PipeReader(process.stdout)
-        self._stderr = PipeReader(process.stderr)
+        self._pipes = pipes
+        self._stdout, self._stderr = (PipeReader(each.reader) for each in readers)
 
     @classmethod
     async def start(cls, argv: Sequence[str], *, stdin: bool) -> Self:
-        pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *argv, stdin=pipe if stdin else nothing, stdout=pipe, stderr=pipe, start_new_session=True
-            )
-        except OSError as error:
-            raise RuntimeFailure(f"exec: {error}") from None
-        return cls(process)
+        given = asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL
+        async with AsyncExitStack() as pipes:
+            out, err = [await pipes.enter_async_context(ReadPipe()) for _ in range(2)]
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *argv, stdin=given, stdout=out.theirs, stderr=err.theirs, start_new_session=True
+                )
+            except OSError as error:
+                raise RuntimeFailure(f"exec: {error}") from None
+            for each in (out, err):
+                each.started()
+            return cls(process, pipes.pop_all(), out, err)
 
     @property
     def stdout(self) -> ByteReader:
@@ -86,10 +92,8 @@ class ExecSession:
             os.killpg(self._process.pid, signal.SIGKILL)
         await self.close_stdin()
         await self._process.wait()
-        # Read what is left, so that the transports of the pipes are closed.
-        for reader in (self._stdout, self._stderr):
-            while await reader.read():
-                pass
+        # A daemon that the program has left may hold them open for ever.
+        await self._pipes.aclose()
 
 
 class TerminalSession:
