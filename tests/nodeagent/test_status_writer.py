@@ -79,3 +79,27 @@ async def test_a_condition_has_the_time_of_its_last_change_and_not_of_its_last_w
         assert third["Initialized"] == first["Initialized"]
         assert third["Ready"] > first["Ready"]
         await writer.stop()
+
+
+@on_loop
+async def test_a_status_drops_nothing_that_others_wrote_since_the_agent_saw_the_pod() -> None:
+    """The scheduler's conditions and claims, and a condition of somebody else: the agent has not heard of them yet."""
+    others = {
+        "conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "example.com/ready", "status": "True"}],
+        "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "a-gpu"}],
+    }
+    claims = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]}
+    clock = FakeClock()
+    async with a_server(clock) as server:
+        client = Client(InProcess(server), clock=clock)
+        await client.create(pod_document("a", SPEC | claims))
+        pod = await client.get(PODS, "a", namespace="default")
+        await client.patch_status(pod, others)
+        writer = StatusWriter(client, clock)
+        writer.put(pod, {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
+        await clock.run_for(5.0, turns=100)
+        await writer.stop()
+        status = (await client.get(PODS, "a", namespace="default")).document["status"]
+    assert status["phase"] == "Running"
+    assert {each["type"] for each in status["conditions"]} == {"PodScheduled", "example.com/ready", "Ready"}
+    assert status["resourceClaimStatuses"] == others["resourceClaimStatuses"]
