@@ -34,6 +34,7 @@ _MOST_PATTERNS = 8
 _MOST_GAPS = 200
 _LONGEST = 32 * 1024
 """Bytes of an object that is compared with patterns: those of longer ones would take much memory."""
+_OF_ONE_SIZE = frozenset({"time", "microtime"})
 _MOST_WRITTEN, _LONGEST_WRITTEN = 4096, 40
 _FIRST_LESSONS = 8
 _MATCHED_PER_LESSON = 20
@@ -45,14 +46,15 @@ class _Unlike(Exception):
 
 
 class _Gap(NamedTuple):
-    """A text that differs, in a field of this type."""
+    """A text that differs, in a field of this type. Times take the same `size` in all objects; 0 if it may differ."""
 
     number: int
     type: str
+    size: int = 0
 
 
 class _Node(NamedTuple):
-    """A message with its length before it: literal bytes, gaps, and messages with gaps in them."""
+    """A message whose length differs, with that length before it."""
 
     parts: Sequence[Part]
 
@@ -68,10 +70,10 @@ class Pattern:
         self._first, *rest = _GAP.split(encode_json(outline))
         # A gap ends where the next byte of the outline comes for the first time: it has no quotes in it.
         self._between = [(literal[:1], literal, len(literal)) for literal in rest[1::2]]
-        self._typed: list[tuple[int, Callable[[bytes], bytes]]] = []
-        """Gaps whose content does not stand in the message as it is, and what makes the bytes of it."""
+        self._typed: list[tuple[int, Callable[[bytes], bytes], int]] = []
+        """Gaps whose content does not stand in the message as it is, what makes the bytes of it, and their number."""
         self._steps: list[tuple[bytes, Callable[[list[bytes]], Any]]] = []
-        """For each message with gaps, inner ones first: its bytes, and the values that belong into them."""
+        """For each node, inner ones first: its bytes, and the values that belong into them."""
         _, start = read_varint(written, 0)
         used = self._add_steps(_Node(list(_parts(message, written, start, len(written), outline))))
         # A text that the message does not have, or has in a place that was not found, must not differ.
@@ -95,11 +97,13 @@ class Pattern:
             return None
         # The contents of the gaps, their lengths, and the messages made so far: steps choose from them.
         values = [*contents, *map(_length, map(len, contents))]
-        for number, write in self._typed:
+        for number, write, size in self._typed:
             # Nothing is not the same as an empty text in every place where such a value may stand.
             if not values[number]:
                 return None
-            values[number] = write(values[number])
+            made = values[number] = write(values[number])
+            if size and len(made) != size:
+                return None
         for template, chosen in self._steps:
             made = template % chosen(values)
             values.append(LENGTHS[len(made)] + made)
@@ -122,12 +126,12 @@ class Pattern:
                     used.append(number)
                     template.append(b"%b%b")
                     chosen += (count + number, number)
-                case _Gap(number, type_):
+                case _Gap(number, type_, size):
                     used.append(number)
                     template.append(b"%b")
                     chosen.append(number)
                     if type_ != "raw":
-                        self._typed.append((number, _written(type_).__getitem__))
+                        self._typed.append((number, _written(type_).__getitem__, size))
         if not chosen:
             raise _Unlike
         self._steps.append((b"".join(template), itemgetter(*chosen)))
@@ -174,11 +178,11 @@ def _parts(message: str, data: bytes, at: int, end: int, outline: Mapping[str, A
             index = seen[tag] = seen.get(tag, -1) + 1
             value = value[index] if value else None
         yield varint(tag)
-        yield (_entry if field.form == MAP else _value)(field.type, data, at, stop, value)
+        yield from (_entry if field.form == MAP else _value)(field.type, data, at, stop, value)
         at = stop
 
 
-def _entry(type_: str, data: bytes, at: int, end: int, outline: Any) -> Part:
+def _entry(type_: str, data: bytes, at: int, end: int, outline: Any) -> Sequence[Part]:
     """Key and value of a map. A key that is a gap is not found: it would change the order of the map."""
     _, at = read_varint(data, at)
     size, at = read_varint(data, at)
@@ -188,18 +192,18 @@ def _entry(type_: str, data: bytes, at: int, end: int, outline: Any) -> Part:
     if at + size < end:
         tag, at = read_varint(data, at + size)
         _, at = read_varint(data, at)
-        parts += (varint(tag), _value(type_, data, at, end, value))
-    return _folded(parts)
+        parts += (varint(tag), *_value(type_, data, at, end, value))
+    return _with_length(parts)
 
 
-def _value(type_: str, data: bytes, at: int, end: int, value: Any) -> Part:
+def _value(type_: str, data: bytes, at: int, end: int, value: Any) -> Sequence[Part]:
     if type_ == "raw" and value is not None:
-        return _folded([b"\x0a", _folded(list(_raw(encode_json(value))))])
+        return _with_length([b"\x0a", *_with_length(list(_raw(encode_json(value))))])
     if isinstance(value, str) and value.startswith(_OPEN):
-        return _Gap(int(value[1:-1]), type_)
+        return [_Gap(int(value[1:-1]), type_, len(sized(data[at:end])) if type_ in _OF_ONE_SIZE else 0)]
     if type_ in WRITERS or value is None or _MARK not in encode_json(value):
-        return sized(data[at:end])
-    return _folded(list(_parts(type_, data, at, end, value)))
+        return [sized(data[at:end])]
+    return _with_length(list(_parts(type_, data, at, end, value)))
 
 
 def _raw(text: bytes) -> Iterator[Part]:
@@ -208,10 +212,10 @@ def _raw(text: bytes) -> Iterator[Part]:
         yield _Gap(int(part), "raw") if index % 2 else part
 
 
-def _folded(parts: Sequence[Part]) -> Part:
-    """A message without gaps is literal bytes."""
-    literal = [part for part in parts if isinstance(part, bytes)]
-    return sized(b"".join(literal)) if len(literal) == len(parts) else _Node(parts)
+def _with_length(parts: Sequence[Part]) -> Sequence[Part]:
+    """A message with its length before it. If that is the same in all objects, it is part of what is around it."""
+    sizes = [len(part) if isinstance(part, bytes) else part.size if isinstance(part, _Gap) else 0 for part in parts]
+    return [varint(sum(sizes)), *parts] if all(sizes) else [_Node(parts)]
 
 
 class Patterns:
