@@ -180,3 +180,42 @@ def test_what_the_message_does_not_have_does_not_begin_a_pattern() -> None:
     assert (
         through_patterns("core.v1.ObjectReference", [{"name": "a", "unknown": f"{number}"} for number in range(6)]) == 0
     )
+
+
+@pytest.mark.parametrize("swapped", [("10.0.0.1", "100"), ("100", "10.0.0.1")])
+def test_texts_of_other_lengths_in_an_object_of_the_same_length_are_found(swapped: tuple[str, str]) -> None:
+    """Objects whose JSON has the same length are cut in the same places: two texts may have changed places."""
+    alike = [{"kind": f"{number:03}", "name": f"10.0.0.{number}", "uid": "u"} for number in range(9)]
+    first, second = swapped
+    odd = {"kind": first, "name": second, "uid": "u"}
+    assert through_patterns("core.v1.ObjectReference", [*alike, odd, *alike]) >= 16
+
+
+def test_a_time_that_takes_more_bytes_than_others_is_written_right() -> None:
+    alike = [running_pod(number) for number in range(10, 20)]
+    late = running_pod(15)
+    late["status"]["conditions"][0]["lastTransitionTime"] = "9999-12-31T23:59:59Z"
+    early = running_pod(15)
+    early["status"]["conditions"][0]["lastTransitionTime"] = "1969-12-31T23:59:59Z"
+    decoded_pods([*alike, late, early, *alike])
+
+
+@pytest.mark.parametrize("name", ['p"5', "p\\5", "pö", "%%", "p%b"])
+def test_texts_with_escapes_in_an_object_of_a_known_length_are_read(name: str) -> None:
+    alike = [running_pod(number) for number in range(100, 110)]
+    length = len(msgspec.json.encode(alike[0]))
+    odd = {**alike[5], "metadata": {**alike[5]["metadata"], "name": name}}
+    while len(msgspec.json.encode(odd)) < length:
+        odd["metadata"]["name"] += "x"
+    decoded_pods([*alike, odd, *alike])
+
+
+def test_another_number_in_an_object_of_the_same_length_is_seen() -> None:
+    alike = [running_pod(number, spec={"priority": 7}) for number in range(10, 20)]
+    decoded_pods([*alike, running_pod(15, spec={"priority": 8}), *alike])
+
+
+@pytest.mark.parametrize("size", [33, 35, 36, 37, 38, 127, 128, 300])
+def test_lengths_that_look_like_a_percent_sign_are_lengths(size: int) -> None:
+    alike = [{"name": f"{number:0{size}}", "uid": "u"} for number in range(6)]
+    assert through_patterns("core.v1.ObjectReference", alike) == 4

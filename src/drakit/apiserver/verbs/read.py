@@ -37,7 +37,7 @@ _CHUNK = 2_000
 _MADE_TOGETHER = 512
 """Objects that are put into a list without a pause: a few microseconds each. Most lists are shorter."""
 _ENCODED_TOGETHER = 50
-"""Messages encoded without a pause: a pod takes about 10 µs if it is like those before it, and 50 if not."""
+"""Messages encoded without a pause: a pod takes about 5 µs if it is like those before it, and 50 if not."""
 _TOO_OLD = "The resourceVersion for the provided list is too old."
 _CONTINUE_TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "

@@ -8,7 +8,7 @@ gaps. The JSON of a third object is compared with what is between the gaps, byte
 message is what is between the gaps of the message, with the lengths around them. An object that does not fit is
 written as usual, and widens the pattern or begins another one.
 
-A pod of 5 KB takes a quarter of the time of reading and writing it. No pattern is trusted: one that does not make the
+A pod of 5 KB takes a tenth of the time of reading and writing it. No pattern is trusted: one that does not make the
 message of the object that it was learned from, byte by byte, is not kept.
 """
 
@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
+from struct import Struct
 from typing import Any, NamedTuple
 
 import msgspec
@@ -32,6 +33,7 @@ _GAP = re.compile(f"{_OPEN}([0-9]+){_CLOSE}".encode())
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _MOST_PATTERNS = 8
 _MOST_GAPS = 200
+_MOST_LAYOUTS = 32
 _LONGEST = 32 * 1024
 """Bytes of an object that is compared with patterns: those of longer ones would take much memory."""
 _OF_ONE_SIZE = frozenset({"time", "microtime"})
@@ -74,14 +76,23 @@ class Pattern:
         """Gaps whose content does not stand in the message as it is, what makes the bytes of it, and their number."""
         self._steps: list[tuple[bytes, Callable[[list[bytes]], Any]]] = []
         """For each node, inner ones first: its bytes, and the values that belong into them."""
+        self._layouts: dict[int, _Layout] = {}
+        """By the length of the object's JSON, for lengths that came twice in a row."""
+        self._last_length = 0
         _, start = read_varint(written, 0)
-        used = self._add_steps(_Node(list(_parts(message, written, start, len(written), outline))))
+        self._root = _Node(list(_parts(message, written, start, len(written), outline)))
+        used = self._add_steps(self._root)
         # A text that the message does not have, or has in a place that was not found, must not differ.
         if len(used) > _MOST_GAPS or sorted(used) != list(range(len(self._between))) or self.write(text) != written:
             raise _Unlike
 
     def write(self, text: bytes) -> bytes | None:
         """The message with its length before it; None if the object has another pattern."""
+        layout = self._layouts.get(len(text))
+        made = layout.write(text) if layout is not None else None
+        return self._compare(text) if made is None else made
+
+    def _compare(self, text: bytes) -> bytes | None:
         if not text.startswith(self._first):
             return None
         at, contents = len(self._first), []
@@ -91,9 +102,7 @@ class Pattern:
                 return None
             contents.append(text[at:stop])
             at = stop + size
-        joined = b"".join(contents)
-        # A text with escapes is not what it stands for, and one with quotes has ended before.
-        if at != len(text) or b"\\" in joined or b'"' in joined:
+        if at != len(text) or not _is_plain(contents):
             return None
         # The contents of the gaps, their lengths, and the messages made so far: steps choose from them.
         values = [*contents, *map(_length, map(len, contents))]
@@ -104,10 +113,20 @@ class Pattern:
             made = values[number] = write(values[number])
             if size and len(made) != size:
                 return None
+        if len(text) == self._last_length:
+            self._add_layout(text, contents, [len(each) for each in values[: len(contents)]])
+        self._last_length = len(text)
         for template, chosen in self._steps:
             made = template % chosen(values)
             values.append(LENGTHS[len(made)] + made)
         return values[-1]
+
+    def _add_layout(self, text: bytes, contents: Sequence[bytes], sizes: Sequence[int]) -> None:
+        if len(self._layouts) >= _MOST_LAYOUTS:
+            self._layouts.clear()
+        literals = [literal for _, literal, _ in self._between]
+        typed = [(number, write, sizes[number]) for number, write, _ in self._typed]
+        self._layouts[len(text)] = _Layout(self._first, literals, contents, typed, _flat(self._root, sizes))
 
     def _add_steps(self, node: _Node) -> list[int]:
         """Returns the numbers of the gaps in a message."""
@@ -117,7 +136,7 @@ class Pattern:
         for part in node.parts:
             match part:
                 case bytes():
-                    template.append(part.replace(b"%", b"%%"))
+                    template.append(_escaped(part))
                 case _Node():
                     used += self._add_steps(part)
                     template.append(b"%b")
@@ -139,6 +158,82 @@ class Pattern:
 
 
 _length = LENGTHS.__getitem__
+
+
+class _Layout:
+    """A pattern whose gaps have certain lengths, as in most objects that follow each other in a list.
+
+    Everything has its place then: one call cuts the contents out of the JSON, one puts them back to compare all that
+    is between them, one puts them into the message. That takes a third of the time of going from gap to gap.
+    """
+
+    def __init__(
+        self,
+        first: bytes,
+        literals: Sequence[bytes],
+        contents: Sequence[bytes],
+        typed: Sequence[tuple[int, Callable[[bytes], bytes], int]],
+        message: _Flat,
+    ) -> None:
+        pieces = zip(contents, literals, strict=True)
+        places = "".join(f"{len(content)}s{len(literal)}x" for content, literal in pieces)
+        self._cut = Struct(f"{len(first)}x{places}").unpack
+        self._text = b"%b".join(map(_escaped, (first, *literals)))
+        self._typed = typed
+        self._message = message.template
+        self._chosen: Callable[[list[bytes]], object] = itemgetter(*message.chosen)
+
+    def write(self, text: bytes) -> bytes | None:
+        """The message of a JSON of this length; None if the gaps have other lengths or it has another pattern."""
+        contents = self._cut(text)
+        if self._text % contents != text or not _is_plain(contents):
+            return None
+        values = list(contents)
+        for number, write, size in self._typed:
+            made = values[number] = write(values[number])
+            if len(made) != size:
+                return None
+        return self._message % self._chosen(values)
+
+
+class _Flat(NamedTuple):
+    """A message whose parts have known sizes: its bytes, the values that belong into them, and its size."""
+
+    template: bytes
+    chosen: list[int]
+    size: int
+
+
+def _flat(node: _Node, sizes: Sequence[int]) -> _Flat:
+    """With its length before it."""
+    template, chosen, size = [], [], 0
+    for part in node.parts:
+        match part:
+            case bytes():
+                template.append(_escaped(part))
+                size += len(part)
+            case _Node():
+                inner = _flat(part, sizes)
+                template.append(inner.template)
+                chosen += inner.chosen
+                size += inner.size
+            case _Gap(number, type_):
+                length = LENGTHS[sizes[number]] if type_ == "string" else b""
+                template += (_escaped(length), b"%b")
+                chosen.append(number)
+                size += len(length) + sizes[number]
+    length = LENGTHS[size]
+    return _Flat(_escaped(length) + b"".join(template), chosen, len(length) + size)
+
+
+def _escaped(literal: bytes) -> bytes:
+    return literal.replace(b"%", b"%%")
+
+
+def _is_plain(contents: Sequence[bytes]) -> bool:
+    """A text with escapes is not what it stands for, and one with quotes has ended before."""
+    joined = b"".join(contents)
+    return b"\\" not in joined and b'"' not in joined
 
 
 class _Written(dict[bytes, bytes]):
