@@ -215,7 +215,7 @@ def test_another_number_in_an_object_of_the_same_length_is_seen() -> None:
     decoded_pods([*alike, running_pod(15, spec={"priority": 8}), *alike])
 
 
-@pytest.mark.parametrize("size", [33, 35, 36, 37, 38, 127, 128, 300])
+@pytest.mark.parametrize("size", [22, 35, 36, 37, 38, 127, 128, 300])
 def test_lengths_that_look_like_a_percent_sign_are_lengths(size: int) -> None:
     alike = [{"name": f"{number:0{size}}", "uid": "u"} for number in range(6)]
     assert through_patterns("core.v1.ObjectReference", alike) == 4

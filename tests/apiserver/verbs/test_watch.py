@@ -225,7 +225,7 @@ async def test_the_first_table_of_a_watch_has_the_columns() -> None:
         events = [json.loads(line) for line in (await anext(content.lines())).splitlines()]
         assert [event["object"]["kind"] for event in events] == ["Table", "Table"]
         assert events[0]["object"]["columnDefinitions"]
-        assert not events[1]["object"]["columnDefinitions"]
+        assert events[1]["object"]["columnDefinitions"] is None
         await content.close()
 
 

@@ -141,30 +141,48 @@ def _with_secret(new: dict[str, Any], old: Fields) -> bool:
     return "controllerExpandSecretRef" in new["csi"]
 
 
+class _ClaimChange(NamedTuple):
+    """The specs of a volume claim before and after an update."""
+
+    new: Fields
+    old: Fields
+    bound: bool
+
+    @property
+    def resized(self) -> bool:
+        return _size(self.new) != _size(self.old)
+
+
+_CLAIM_CHANGEABLE: Mapping[str, Callable[[_ClaimChange], bool]] = {
+    "volumeName": lambda change: not change.old.get("volumeName"),
+    # A default class may come later than the claim.
+    "storageClassName": lambda change: change.old.get("storageClassName") is None,
+    "volumeAttributesClassName": lambda change: change.bound,
+    "resources": lambda change: (
+        (change.bound or not change.resized) and _full(_without_size(change.new)) == _full(_without_size(change.old))
+    ),
+}
+"""When a field of a claim's spec may change. All others stay."""
+
+
 def _check_volume_claim(new: Fields, old: Fields) -> Iterator[FieldError]:
-    """The spec stays, but for the volume that a claim gets once, and the size and class of one that has its volume."""
-    is_now, was = _with_sources(_spec(new)), _with_sources(_spec(old))
-    if not was.get("volumeName"):
-        was["volumeName"] = is_now.get("volumeName")
-    if was.get("storageClassName") is None and is_now.get("storageClassName") is not None:
-        # A default class may come later than the claim.
-        was["storageClassName"] = is_now["storageClassName"]
-    size, size_before = _size(is_now), _size(was)
     bound = (new.get("status") or {}).get("phase") == "Bound"
-    if bound:
-        was["volumeAttributesClassName"] = is_now.get("volumeAttributesClassName")
-    if bound or size == size_before:
-        was["resources"] = _with_size(was, is_now)
-    if changed := _changed(is_now, was):
+    change = _ClaimChange(_with_sources(_spec(new)), _with_sources(_spec(old)), bound)
+    if changed := [name for name in _changed(change.new, change.old) if not _may_change(name, change)]:
         rule = (
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )
         yield forbidden(_SPEC, f"{rule}\nchanged: {', '.join(changed)}\n")
     capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage") or "0"
-    if size < size_before and size <= Quantity.parse(capacity):
+    if _size(change.old) > _size(change.new) <= Quantity.parse(capacity):
         where = _SPEC / "resources" / "requests" / "storage"
         yield forbidden(where, "field can not be less than status.capacity")
     yield from _check_applied_class(old, _spec(new).get("volumeAttributesClassName"), _spec(old))
+
+
+def _may_change(name: str, change: _ClaimChange) -> bool:
+    allowed = _CLAIM_CHANGEABLE.get(name)
+    return allowed is not None and allowed(change)
 
 
 def _with_sources(spec: dict[str, Any]) -> dict[str, Any]:
@@ -186,11 +204,11 @@ def _size(spec: Fields) -> Quantity:
     return Quantity.parse(str(((spec.get("resources") or {}).get("requests") or {}).get("storage") or "0"))
 
 
-def _with_size(spec: Fields, other: Fields) -> dict[str, Any]:
-    """The resources of `spec` with the size of `other`, however that is spelled."""
+def _without_size(spec: Fields) -> dict[str, Any]:
+    """The resources that a claim asks for beside its size, which may be spelled in many ways."""
     resources = dict(spec.get("resources") or {})
-    wanted = ((other.get("resources") or {}).get("requests") or {}).get("storage")
-    return {**resources, "requests": {**(resources.get("requests") or {}), "storage": wanted}}
+    wanted = {name: each for name, each in (resources.get("requests") or {}).items() if name != "storage"}
+    return {**resources, "requests": wanted}
 
 
 def _check_stateful_set(new: Fields, old: Fields) -> Iterator[FieldError]:
