@@ -9,7 +9,7 @@ In a watch (`;stream=watch`) each event is a frame: four bytes of length, then a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from drakit.api.codec.protobuf.patterns import Patterns
@@ -123,8 +123,9 @@ def _writer(api_version: str, kind: str) -> WriteMessage:
     return writer_of(_message(api_version, kind))
 
 
-@cache
+@lru_cache(maxsize=16)
 def _patterns(api_version: str, kind: str) -> Patterns:
+    """Of the kinds that were written last: patterns take memory."""
     return Patterns(_message(api_version, kind))
 
 

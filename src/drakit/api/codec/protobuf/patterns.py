@@ -33,9 +33,9 @@ _GAP = re.compile(f"{_OPEN}([0-9]+){_CLOSE}".encode())
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _MOST_PATTERNS = 8
 _MOST_GAPS = 200
-_MOST_LAYOUTS = 32
-_LONGEST = 32 * 1024
-"""Bytes of an object that is compared with patterns: those of longer ones would take much memory."""
+_MOST_LAYOUTS = 16
+_LONGEST = 16 * 1024
+"""Bytes of an object that is compared with patterns. Those of one kind take 5 MB at the very most."""
 _OF_ONE_SIZE = frozenset({"time", "microtime"})
 _MOST_WRITTEN, _LONGEST_WRITTEN = 4096, 40
 _FIRST_LESSONS = 8
