@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from drakit.api.exchange import Request
-from drakit.apiserver import build_server
+from drakit.apiserver import Server, build_server
 from drakit.apiserver.admission.plugins.service_addresses import NODE_PORTS, RANGE
 from drakit.apiserver.admission.plugins.serviceledger import ServiceLedger
 from drakit.apiserver.kinds.served import known_kind
+from drakit.store.etcd import EtcdAccess, EtcdStore
 from tests.apiserver.calls import Api, on_loop, serving
+from tests.builders.etcd import etcd_cluster
 
 SERVICE = known_kind("v1", "Service")
 SERVICES = "/api/v1/namespaces/default/services"
@@ -162,3 +165,24 @@ def test_the_ledger_knows_whose_an_address_and_a_port_is() -> None:
     ledger.remove(SERVICE, "default", "s6")
     ledger.remove(SERVICE, "default", "s6")
     assert not ledger.is_used("10.97.0.6", ("default", "other"))
+
+
+async def posted(server: Server, body: dict[str, Any]) -> int:
+    return (await server.handle(Request(method="POST", path=SERVICES, body=json.dumps(body).encode()))).code
+
+
+@on_loop
+async def test_an_address_that_another_server_on_the_same_etcd_has_just_given_is_taken(tmp_path: Path) -> None:
+    with etcd_cluster(tmp_path) as (member,):
+        access = EtcdAccess(endpoints=(member.client,))
+        async with (
+            await EtcdStore.open(access) as store, await EtcdStore.open(access) as other,
+            await build_server(store) as here, await build_server(other) as there,
+        ):  # fmt: skip
+            for number in range(10, 20):
+                address = f"10.96.0.{number}"
+                codes = [
+                    await posted(here, service(f"h{number}", clusterIP=address)),
+                    await posted(there, service(f"t{number}", clusterIP=address)),
+                ]
+                assert codes == [201, 422]
