@@ -24,9 +24,11 @@ log = logging.getLogger("drakit.scheduler")
 ON_LOOP = 0.015
 """Seconds of one attempt on the loop."""
 PATIENCE = 3.0
-"""Seconds that attempts wait for a thread. Then they go on with other pods."""
+"""Seconds from the beginning of a search that attempts wait for it. Then they go on with other pods."""
+BRIEF = 0.3
+"""The same for a search that begins soon after another one for which they waited: a pool that changed costs as much."""
 _SHARE = 4
-"""Attempts do not wait again before this many times as long has passed: nobody's claims hold up all pods for long."""
+"""Soon after: before this many times as long has passed. Nobody's claims hold up all pods for long."""
 _POLL = 0.005
 _ROUNDS = 3
 """Timeouts of a node that all nodes together may take, beside the loop."""
@@ -71,6 +73,7 @@ class BackgroundSearch:
         self._clock = clock
         self._per_node = per_node
         self._under_way: object | None = None
+        self._ends = 0.0
         self._rests_until = 0.0
         self._exhausted: WeakKeyDictionary[object, float] = WeakKeyDictionary()
 
@@ -84,21 +87,21 @@ class BackgroundSearch:
         return self._under_way is key
 
     async def finished(self) -> bool:
-        """Wait for the thread, and say whether it is done; at once when attempts have waited too much already."""
+        """Wait for the thread, though not for long, and say whether it is done."""
         began = self._clock.monotonic()
-        if began < self._rests_until:
-            return False
-        while self._under_way is not None and self._clock.monotonic() - began < PATIENCE:
+        while self._under_way is not None and self._clock.monotonic() < self._ends:
             await self._clock.sleep(_POLL)
-        waited = self._clock.monotonic() - began
-        self._rests_until = began + waited * (1 + _SHARE)
+        now = self._clock.monotonic()
+        self._rests_until = max(self._rests_until, now + _SHARE * (now - began))
         return self._under_way is None
 
     def begin(self, inventory: Inventory, claims: Sequence[ResourceClaim], nodes: Sequence[str]) -> None:
         """Look at all nodes, beside the loop; if a thread does that for other claims, these have to wait."""
         if self._under_way is not None:
             return
-        ends = self._clock.monotonic() + _ROUNDS * self._per_node
+        now = self._clock.monotonic()
+        self._ends = now + (PATIENCE if now >= self._rests_until else BRIEF)
+        ends = now + _ROUNDS * self._per_node
         budget = AttemptBudget(self._clock, self._per_node, _ROUNDS * self._per_node)
         # The copy of the inventory is made here: the thread reads what nobody changes.
         allocator = Allocator(inventory, claims, timer=budget.begin)
