@@ -7,119 +7,20 @@ Out: per device DeviceTraits (which alternatives select it, on which they fail, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import accumulate
 
 from drakit.allocator.inventory.attributes import Values
-from drakit.allocator.inventory.capacity import consumption, short_name
-from drakit.allocator.inventory.contents import DeviceList, PoolProblem, QueryResult
+from drakit.allocator.inventory.contents import DeviceList, QueryResult
 from drakit.allocator.inventory.deadlines import check_time
 from drakit.allocator.inventory.pools import Views
-from drakit.allocator.inventory.shapes import CounterKey, DeviceResources
-from drakit.allocator.inventory.usage import Amounts
-from drakit.allocator.search.plans import Alternative, Plan
-from drakit.api import DeviceTaint
-from drakit.base.taints import untolerated
+from drakit.allocator.inventory.shapes import CounterKey
+from drakit.allocator.search.plans import Plan
+from drakit.allocator.search.traits import CommonTraits, DeviceTraits, PoolTraits, common_of
 
 _MAX_VIEWS = 1_000
 """Views are kept by their tuples; those that the inventory has replaced must not pile up."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceTraits:
-    """A device as one plan sees it; the bits stand for the plan's alternatives.
-
-    selected: every selector matches, the node may use it, and empty it is large enough.
-    failing:  a selector could not be evaluated on it.
-    usable:   selected, and neither a taint nor a gate is in the way.
-    """
-
-    selected: int
-    failing: int
-    usable: int
-    values: tuple[Values | None, ...]
-    """Per constraint of the plan, the device's values of its attribute; None: it does not have the attribute."""
-    consumes: tuple[tuple[CounterKey, int], ...]
-    """What it takes of shared counters, in nanos."""
-    shared: bool
-    """Whether several allocations may use it at once."""
-    capacity: Amounts
-    takes: tuple[Amounts | None, ...]
-    """Per alternative, what one share takes; None: more than the device has."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PoolTraits:
-    """A pool as one plan sees it. Interned: equal pools are one object."""
-
-    devices: tuple[DeviceTraits, ...]
-    counters: tuple[CounterKey, ...]
-    problem: PoolProblem | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Common:
-    """DeviceTraits without the values: the same for thousands of devices."""
-
-    selected: int
-    failing: int
-    usable: int
-    consumes: tuple[tuple[CounterKey, int], ...]
-    shared: bool
-    capacity: Amounts
-    takes: tuple[Amounts | None, ...]
-
-    def with_values(self, values: tuple[Values | None, ...]) -> DeviceTraits:
-        return DeviceTraits(
-            self.selected, self.failing, self.usable, values, self.consumes, self.shared, self.capacity, self.takes
-        )
-
-
-def _common_of(
-    plan: Plan,
-    resources: DeviceResources,
-    matching: int,
-    failing: int,
-    taints: tuple[DeviceTaint, ...],
-    *,
-    reachable: bool,
-) -> _Common:
-    """`matching` and `failing` are the alternatives whose selectors match the device, or fail on it."""
-    features = plan.features
-    shared = resources.shared and features.consumable
-    selected = fails = usable = 0
-    takes: list[Amounts | None] = []
-    for each in plan.alternatives if features.binding or not resources.binding else ():
-        taken = _taken(each, resources) if features.consumable else ()
-        takes.append(taken)
-        bit = 1 << each.index
-        if failing & bit:
-            fails |= bit
-        # In the order of upstream: a selector error counts even on a device that the node cannot reach.
-        elif matching & bit and reachable and taken is not None:
-            selected |= bit
-            tainted = features.taints and untolerated(taints, each.tolerations) is not None
-            if not tainted and (features.partitions or not resources.consumes):
-                usable |= bit
-    return _Common(
-        selected,
-        fails,
-        usable,
-        tuple(resources.consumes.items()) if features.partitions else (),
-        shared,
-        tuple((short_name(resources.driver, name), each.value.nanos) for name, each in resources.capacity.items())
-        if shared
-        else (),
-        tuple(takes) if shared else (),
-    )
-
-
-def _taken(wanted: Alternative, resources: DeviceResources) -> Amounts | None:
-    driver = resources.driver
-    amounts = consumption(wanted.capacity, resources.capacity, driver=driver)
-    return None if amounts is None else tuple((short_name(driver, each), took.nanos) for each, took in amounts.items())
 
 
 class Layout:
@@ -145,12 +46,23 @@ class Layout:
             check_time()
             getattr(self, name)
 
-    def _by_alternative(self, bits: Sequence[int]) -> tuple[int, ...]:
-        """From the alternatives of each device, the devices of each alternative."""
+    def _joined(self, sets: Iterable[int]) -> int:
+        """One set of what is a set in each pool."""
+        joined = 0
+        for offset, each in zip(self.offsets, sets, strict=True):
+            if each:
+                joined |= each << offset
+        return joined
+
+    def _by_alternative(self, sets: Callable[[PoolTraits], tuple[int, ...]]) -> tuple[int, ...]:
+        each_pool = [sets(pool) for pool in self.pools]
         return tuple(
-            sum((each >> alternative.index & 1) << position for position, each in enumerate(bits))
-            for alternative in self.plan.alternatives
+            [self._joined([each[index] for each in each_pool]) for index in range(len(self.plan.alternatives))]
         )
+
+    def _by_constraint(self, sets: Callable[[PoolTraits], tuple[int, ...]]) -> tuple[int, ...]:
+        each_pool = [sets(pool) for pool in self.pools]
+        return tuple([self._joined([each[index] for each in each_pool]) for index in range(len(self.plan.constraints))])
 
     def devices_of(self, pool: int) -> tuple[int, int]:
         """The position of a pool's first device, and the one behind its last."""
@@ -159,20 +71,20 @@ class Layout:
 
     @cached_property
     def selected(self) -> tuple[int, ...]:
-        return self._by_alternative([each.selected for each in self.traits])
+        return self._by_alternative(lambda pool: pool.selected)
 
     @cached_property
     def failing(self) -> tuple[int, ...]:
-        return self._by_alternative([each.failing for each in self.traits])
+        return self._by_alternative(lambda pool: pool.failing)
 
     @cached_property
     def usable(self) -> tuple[int, ...]:
-        return self._by_alternative([each.usable for each in self.traits])
+        return self._by_alternative(lambda pool: pool.usable)
 
     @cached_property
     def shared(self) -> int:
         """Devices that serve several allocations at once."""
-        return sum(trait.shared << position for position, trait in enumerate(self.traits))
+        return self._joined([pool.shared for pool in self.pools])
 
     @cached_property
     def counters(self) -> tuple[tuple[int, CounterKey], ...]:
@@ -188,74 +100,53 @@ class Layout:
         return self._first_counters[pool], self._first_counters[pool + 1]
 
     @cached_property
-    def consumes(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+    def consumes(self) -> Mapping[int, tuple[tuple[int, int], ...]]:
         """What each device takes of the counters, by position of the counter."""
-        index = {counter: position for position, counter in enumerate(self.counters)}
-        return tuple(
-            tuple((index[self.pool_of[position], key], amount) for key, amount in trait.consumes)
-            for position, trait in enumerate(self.traits)
-        )
+        return _Consumes(self)
 
     @cached_property
     def consumers(self) -> int:
         """The devices that take something of a counter."""
-        return sum(bool(each) << position for position, each in enumerate(self.consumes))
-
-    @cached_property
-    def prices(self) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """Per counter the amounts that devices take, and which devices. What shared ones take may be paid already."""
-        tables: list[dict[int, int]] = [{} for _ in self.counters]
-        for position, (trait, consumes) in enumerate(zip(self.traits, self.consumes, strict=True)):
-            for counter, amount in consumes if not trait.shared else ():
-                tables[counter][amount] = tables[counter].get(amount, 0) | 1 << position
-        return tuple(tuple(table.items()) for table in tables)
+        return self._joined([pool.consumers for pool in self.pools])
 
     @cached_property
     def dearest(self) -> tuple[int, ...]:
         """Per counter the most that a device takes of it; a counter that nobody uses is short when it is below zero."""
-        return tuple(max((amount for amount, _ in prices), default=0) for prices in self.prices)
+        return tuple([amount for pool in self.pools for amount in pool.dearest])
 
     def dearer(self, counter: int, left: int) -> int:
-        """The devices that take more of a counter than it has left."""
+        """The devices that take more of a counter than it has left. What shared ones take may be paid already."""
+        pool, _ = self.counters[counter]
         devices = 0
-        for amount, takers in self.prices[counter]:
+        for amount, takers in self.pools[pool].prices[counter - self._first_counters[pool]]:
             if amount > left:
                 devices |= takers
-        return devices
+        return devices << self.offsets[pool]
 
     @cached_property
     def value_masks(self) -> tuple[Mapping[object, int], ...]:
         """Per constraint the devices that have a value."""
         tables: list[dict[object, int]] = [{} for _ in self.plan.constraints]
-        for position, trait in enumerate(self.traits):
-            for table, values in zip(tables, trait.values, strict=True):
-                for value in values or ():
-                    table[value] = table.get(value, 0) | 1 << position
+        for offset, pool in zip(self.offsets, self.pools, strict=True):
+            for table, values in zip(tables, pool.values, strict=True):
+                for value, devices in values.items():
+                    table[value] = table.get(value, 0) | devices << offset
         return tuple(tables)
 
     @cached_property
     def having(self) -> tuple[int, ...]:
         """Per constraint the devices that have the attribute at all."""
-        return tuple(
-            sum((trait.values[each.index] is not None) << position for position, trait in enumerate(self.traits))
-            for each in self.plan.constraints
-        )
+        return self._by_constraint(lambda pool: pool.having)
 
     @cached_property
     def comparable(self) -> tuple[int, ...]:
         """Per constraint the devices whose attribute has a value that can be compared."""
-        return tuple(
-            sum(bool(trait.values[each.index]) << position for position, trait in enumerate(self.traits))
-            for each in self.plan.constraints
-        )
+        return self._by_constraint(lambda pool: pool.comparable)
 
     @cached_property
     def _single_valued(self) -> tuple[int, ...]:
         """Per constraint the devices whose attribute has one value."""
-        return tuple(
-            sum((len(trait.values[each.index] or ()) == 1) << position for position, trait in enumerate(self.traits))
-            for each in self.plan.constraints
-        )
+        return self._by_constraint(lambda pool: pool.single_valued)
 
     def values_among(self, constraint: int, devices: int) -> Iterator[object]:
         """The values that devices have for a constraint, those of the first device first."""
@@ -288,7 +179,25 @@ class Layout:
         return tuple(tuple(each) for each in found)
 
 
-_NEEDED = tuple(name for name, each in vars(Layout).items() if isinstance(each, cached_property))
+class _Consumes(dict[int, tuple[tuple[int, int], ...]]):
+    """Worked out for a device when it is looked at: of thousands in wide pools a search takes a few."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        self._layout = layout
+
+    def __missing__(self, device: int) -> tuple[tuple[int, int], ...]:
+        layout = self._layout
+        pool = layout.pool_of[device]
+        first, found = layout._first_counters[pool], layout.pools[pool].consumes[device - layout.offsets[pool]]
+        if first:
+            found = tuple([(first + counter, amount) for counter, amount in found])
+        self[device] = found
+        return found
+
+
+_RARE = ("budgets", "budgets_of")
+_NEEDED = tuple(name for name, each in vars(Layout).items() if isinstance(each, cached_property) and name not in _RARE)
 
 
 class Layouts:
@@ -297,7 +206,7 @@ class Layouts:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         # By what they depend on, and by themselves: resources that differ may come to the same for this plan.
-        self._common: dict[object, _Common] = {}
+        self._common: dict[object, CommonTraits] = {}
         self._traits: dict[tuple[int, tuple[Values | None, ...]], DeviceTraits] = {}
         self._pools: dict[object, PoolTraits] = {}
         self._by_result: dict[QueryResult, PoolTraits] = {}
@@ -342,7 +251,7 @@ class Layouts:
             key = (tuple(map(id, traits)), content.resources.counters, content.problem)
             found = self._pools.get(key)
             if found is None:
-                found = self._pools[key] = PoolTraits(traits, content.resources.counters, content.problem)
+                found = self._pools[key] = PoolTraits(self._plan, traits, content.resources.counters, content.problem)
             self._by_result[result] = found
         return found
 
@@ -359,7 +268,7 @@ class Layouts:
             key = (shape.resources, matching, failing, taints[position], reached)
             common = self._common.get(key)
             if common is None:
-                made = _common_of(plan, shape.resources, matching, failing, taints[position], reachable=reached)
+                made = common_of(plan, shape.resources, matching, failing, taints[position], reachable=reached)
                 common = self._common[key] = self._common.setdefault(made, made)
             values = tuple([row[position] for row in rows])
             found = self._traits.get((id(common), values))

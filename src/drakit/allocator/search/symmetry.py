@@ -59,8 +59,8 @@ class Symmetry:
             return each
 
         layout = self._layout
-        for position, consumes in enumerate(layout.consumes):
-            trait = layout.traits[position]
+        for position, trait in enumerate(layout.traits):
+            consumes = layout.consumes[position]
             home: object = ("kind", layout.pool_of[position], id(trait))
             if consumes or trait.shared:
                 home = ("device", position)
