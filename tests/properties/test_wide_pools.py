@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakit.allocator import Allocated, Allocator, Inventory, allocate
+from drakit.allocator.inventory.pools import NodeLabels, Pool, PoolView
 from drakit.allocator.search.occupancy import Occupancy
 from drakit.api import AllocationResult, DeviceClass, Node, ResourceClaim, ResourceSlice, from_plain
 from drakit.base.gates import FeatureGates
@@ -30,9 +32,9 @@ ASKED: list[Plain] = [
 ]
 
 
-def pool(number: int, place: Plain) -> Plain:
+def pool(number: int, place: Plain, memory: str = "8") -> Plain:
     """A shared device, and two partitions of one card of which only one can be had."""
-    parts = [{"name": "shared", "allowMultipleAllocations": True, "capacity": {"memory": {"value": "8"}}}]
+    parts = [{"name": "shared", "allowMultipleAllocations": True, "capacity": {"memory": {"value": memory}}}]
     use = [{"counterSet": "card", "counters": {"slots": {"value": "2"}}}]
     parts += [{"name": name, "consumesCounters": use} for name in ("left", "right")]
     for each in parts:
@@ -69,6 +71,7 @@ class World:
             for number, place in enumerate(places)
             for part, spec in pool(number, place).items()
         }
+        self.places = list(places)
         self.held: dict[str, tuple[ResourceClaim, AllocationResult]] = {}
         self.lasting = self.anew()
 
@@ -100,8 +103,9 @@ class World:
             del self.held[uid]
             self.lasting.end_allocation(uid)
 
-    def move(self, number: int, place: Plain) -> None:
-        for part, spec in pool(number, place).items():
+    def move(self, number: int, place: Plain, memory: str = "8") -> None:
+        self.places[number] = place
+        for part, spec in pool(number, place, memory).items():
             name = f"{number}-{part}"
             self.slices[name] = from_plain(ResourceSlice, {"metadata": {"name": name}, "spec": spec})
             self.lasting.put(self.slices[name])
@@ -115,12 +119,13 @@ def told(allocator: Allocator, node: str) -> object:
 TAKE = st.tuples(st.just("take"), st.sampled_from(sorted(NODES)), st.integers(0, len(ASKED) - 1), st.booleans())
 RELEASE = st.tuples(st.just("release"), st.integers(0, 30))
 MOVE = st.tuples(st.just("move"), st.integers(0, POOLS - 1), st.sampled_from(PLACES))
+RESIZE = st.tuples(st.just("resize"), st.integers(0, POOLS - 1), st.sampled_from(["2", "4"]))
 
 
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.sampled_from(PLACES), min_size=POOLS, max_size=POOLS),
-    st.lists(st.one_of(TAKE, TAKE, TAKE, RELEASE, MOVE), min_size=5, max_size=25),
+    st.lists(st.one_of(TAKE, TAKE, TAKE, RELEASE, MOVE, RESIZE), min_size=5, max_size=25),
 )
 def test_an_inventory_that_lives_on_answers_as_a_new_one(places: list[Plain], steps: list[Any]) -> None:
     world = World(places)
@@ -132,6 +137,24 @@ def test_an_inventory_that_lives_on_answers_as_a_new_one(places: list[Plain], st
                 world.release(which)
             case ("move", which, place):
                 world.move(which, place)
+            case ("resize", which, memory):
+                world.move(which, world.places[which], memory)
+
+
+def test_only_pools_that_changed_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, looked_at, view = World([{"allNodes": True}] * POOLS), list[str](), Pool.view
+    before = world.lasting.views("node-a")
+
+    def counted(each: Pool, node: NodeLabels) -> PoolView | None:
+        looked_at.append(each.key[1])
+        return view(each, node)
+
+    monkeypatch.setattr(Pool, "view", counted)
+    world.move(3, {"allNodes": True}, "4")
+    world.move(5, {"allNodes": True}, "2")
+    after = world.lasting.views("node-a")
+    assert sorted(looked_at) == ["pool-03", "pool-05"]
+    assert [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old is not new] == [3, 5]
 
 
 def test_nodes_that_selectors_cannot_tell_apart_share_one_state() -> None:

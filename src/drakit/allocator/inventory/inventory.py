@@ -52,7 +52,9 @@ class Inventory:
         self._homes: Table[str, frozenset[PoolKey]] = Table()
         self._wide: Table[PoolKey, None] = Table()
         self._troubled: Table[PoolKey, None] = Table()
+        # Views of wide pools, and those of these pools that have changed since.
         self._wide_views: WideViews | None = None
+        self._stale: set[PoolKey] = set()
         self._views: SharedCache[str, Views] = SharedCache()
         self._alike: dict[Views, Views] = {}  # nodes that see the same pools share one tuple
         self._states: SharedCache[str, NodeDevices] = SharedCache()
@@ -71,7 +73,7 @@ class Inventory:
         forked._slices, forked._pools, forked._nodes = self._slices.fork(), self._pools.fork(), self._nodes.fork()
         forked._classes, forked._rules = self._classes.fork(), self._rules.fork()
         forked._homes, forked._wide, forked._troubled = self._homes.fork(), self._wide.fork(), self._troubled.fork()
-        forked._wide_views = self._wide_views
+        forked._wide_views, forked._stale = self._wide_views, set(self._stale)
         forked._views, forked._alike = self._views.fork(), self._alike
         # `_latest` belongs to one log. A fork starts both anew: its states are found by node, in `_states`.
         forked._states, forked._latest, forked._log, forked._sharing = self._states.fork(), {}, [], {}
@@ -163,7 +165,12 @@ class Inventory:
         troubled = not pool.wide and pool.foreign is not None and pool.foreign.problem is not None
         changed = _set(self._troubled, pool.key, on=troubled) or troubled or changed
         if changed:
+            wide, stale = self._wide_views, self._stale
             self._forget_all()
+            # Made anew when a pool came, went or is wide no more. Otherwise all changes count when somebody asks next.
+            if wide is not None and before is not None and before.wide and pool.wide and pool.slices:
+                stale.add(pool.key)
+                self._wide_views, self._stale = wide, stale
         for node in old | pool.homes:
             self._forget(node)
 
@@ -293,7 +300,7 @@ class Inventory:
             self._latest.pop(id(views), None)
 
     def _forget_all(self) -> None:
-        self._wide_views = None
+        self._wide_views, self._stale = None, set()
         self._views.forget_all()
         self._states.forget_all()
         self._latest.clear()
@@ -321,6 +328,9 @@ class Inventory:
         pools, local = self._pools.rows, self._homes.get(node.name) or frozenset()
         if self._wide_views is None:
             self._wide_views = WideViews(pools[key] for key in self._wide.rows)
+        elif self._stale:
+            self._wide_views = self._wide_views.with_pools({key: pools[key] for key in self._stale})
+            self._stale = set()
         wide = self._wide_views.of(node)
         # A wide pool that also names this node is among `wide` already.
         near = [pools[key].view(node) for key in local if key not in self._wide]
