@@ -164,6 +164,23 @@ def _pods(nodes: int, devices: int, *, sqlite: bool = False) -> float:
     return uvloop.run(run())
 
 
+def _pods_of_pools(kind: str) -> float:
+    """The same where 100 nodes reach 2,000 pools, the first pod included."""
+    import uvloop
+
+    from benchmarks.scheduling import workloads
+    from benchmarks.scheduling.clusters import cluster
+
+    begin = workloads.consumable_capacity if kind == "capacity" else workloads.partitionable
+
+    async def run() -> float:
+        async with cluster() as made:
+            measured = await begin(100, 2000, 500)(made)
+            return measured.cpu / measured.pods
+
+    return uvloop.run(run())
+
+
 def _apiserver(what: str, *, sqlite: bool = False) -> float:
     """Requests of 16 callers, in process."""
     import uvloop
@@ -228,6 +245,8 @@ CASES: dict[str, Case] = {
     "scheduler: pods of a template, 100 nodes × 10 devices, memory": partial(_pods, 100, 10),
     "scheduler: pods of a template, 100 nodes × 10 devices, SQLite": partial(_pods, 100, 10, sqlite=True),
     "scheduler: pods of a template, 500 nodes × 2 devices, memory": partial(_pods, 500, 2),
+    "scheduler: 500 pods over 2,000 pools, capacity, memory": partial(_pods_of_pools, "capacity"),
+    "scheduler: 500 pods over 2,000 pools, partitions, memory": partial(_pods_of_pools, "partitions"),
     "apiserver: create a claim, memory": partial(_apiserver, "create"),
     "apiserver: create a claim, SQLite": partial(_apiserver, "create", sqlite=True),
     "apiserver: get a claim": partial(_apiserver, "get"),

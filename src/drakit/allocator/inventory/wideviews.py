@@ -39,7 +39,7 @@ class WideViews:
 
     def with_pools(self, changed: Mapping[PoolKey, Pool]) -> WideViews:
         """After a change of some pools that are among them."""
-        pools = self._pools | changed
+        pools = {**self._pools, **changed}
         for key, pool in changed.items():
             before = self._pools[key]
             if (before.selectors, before.named) != (pool.selectors, pool.named):
