@@ -16,6 +16,7 @@ MENDED = {
     0: "a conflict is no proof that a pod is gone: its status is written again",
     6: "an agent whose watch broke off asks for its own pods, and follows them again",
     200: "a cache of claims that lags behind gives nothing of a quota back",
+    4100: "a claim of extended resources that could not be deallocated does not vanish with its devices",
     2801: "of two controllers that lead for a moment, the second does not exchange the claim of a pod",
 }
 """Seeds that found a bug when their runs were others, and what holds since."""

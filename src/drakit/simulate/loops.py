@@ -61,6 +61,8 @@ class LoopClock:
         return START + timedelta(seconds=self.monotonic() + self.skew)
 
     def monotonic(self) -> float:
+        if self._since == 0.0 and self.rate == 1.0:  # never set: nearly every clock
+            return self._loop.time()
         return self._shown + (self._loop.time() - self._since) * self.rate
 
     async def sleep(self, seconds: float) -> None:

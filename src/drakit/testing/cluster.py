@@ -46,6 +46,7 @@ from drakit.simulate.cluster import ClusterPlan, Devices, MachinePlan, RunningNo
 from drakit.simulate.disks.scratch import scratch_directory
 from drakit.simulate.hardware import Hardware
 from drakit.simulate.loops import SteppedLoop
+from drakit.testing.collector import rare_collections
 from drakit.testing.drivers import DriverProcesses
 from drakit.testing.manifests import Applied, objects_of, split_name, taint_of
 
@@ -401,6 +402,7 @@ class AsyncCluster:
 async def running(plan: ClusterPlan) -> AsyncIterator[AsyncCluster]:
     """A cluster on the running loop, which is a SteppedLoop. Whatever it started ends with it."""
     async with AsyncExitStack() as outer:
+        outer.enter_context(rare_collections())
         directory = Path(outer.enter_context(scratch_directory()))
         stack = AsyncExitStack()
         made = AsyncCluster(await stack.enter_async_context(running_cluster(plan)), stack, directory)

@@ -10,6 +10,7 @@ import pytest
 
 from drakit.apiserver.failures import ApiError
 from drakit.apiserver.patching import (
+    APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
@@ -220,6 +221,18 @@ def test_strict_decoding_finds_duplicates_and_strange_operations() -> None:
     body = b'[{"op":"add","path":"/a","value":1,"values":2}]'
     assert PatchBody(JSON_PATCH, body).findings() == ('json patch unknown field "[0].values"',)
     assert PatchBody(STRATEGIC_MERGE_PATCH, b'{"a":{"b":1}}').findings() == ()
+
+
+def test_an_applied_document_that_is_handed_over_is_what_its_text_is() -> None:
+    """It was never YAML: nobody looks for the type of a text that resembles a number."""
+    document = {
+        "kind": "Pod",
+        "data": {"a": "1e3", "b": "yes", "c": "0x10", "d": 1.5, "e": 10**12, "f": None, "g": True},
+    }
+    text = json.dumps(document).encode()
+    handed_over = PatchBody(APPLY_PATCH, text, document)
+    assert handed_over.data == PatchBody(APPLY_PATCH, text).data == document
+    assert handed_over.findings() == ()
 
 
 def test_copies_cannot_make_an_object_grow_without_bound() -> None:

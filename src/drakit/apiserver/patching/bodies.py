@@ -89,7 +89,7 @@ class PatchBody:
     def __init__(self, content_type: str, text: bytes, document: Any = None) -> None:
         self.content_type = content_type
         self._text = text
-        self._clean = isinstance(document, dict) and content_type in (MERGE_PATCH, STRATEGIC_MERGE_PATCH)
+        self._clean = isinstance(document, dict) and content_type != JSON_PATCH
         self._data: Any = msgspec.json.decode(text) if self._clean else None
 
     @property
