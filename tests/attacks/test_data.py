@@ -24,6 +24,7 @@ from drakit.cli.flags.groups import ServingFlags
 from drakit.cli.processes.host import directory_of, kept_token
 from drakit.store import Corrupt, SQLiteStore
 from tests.apiserver.calls import Api, on_loop, serving
+from tests.store.engines import connection_of
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -101,7 +102,7 @@ async def test_a_full_disk_is_logged_and_told_until_it_has_room_again(
         await build_server(store, clock=clock, settings=Settings()) as server,
     ):
         api = Api(server, clock)
-        limit = store._journal._journal._connection.execute
+        limit = connection_of(store).execute
         pages = limit("PRAGMA page_count").fetchone()[0]
 
         async def made(name: str) -> int:

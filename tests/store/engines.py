@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
 from drakit.base.clock import Clock
 from drakit.store import MemoryStore, Retention, SQLiteStore, Store, StoreEvent, StoreWatch
 from drakit.store.etcd import EtcdAccess, EtcdStore
+from drakit.store.journalthread import JournalThread
 from tests.builders.loop import on_loop as on_loop
 
 UNBOUNDED = Retention(events=10**9, bytes=10**15, seconds=None)
@@ -28,6 +30,12 @@ class Engine:
             return await EtcdStore.open(access, clock=clock, retention=retention)
         own_process = self.name == "sqlite-process"
         return await SQLiteStore.open(self.path, clock=clock, retention=retention, own_process=own_process)
+
+
+def connection_of(store: SQLiteStore) -> sqlite3.Connection:
+    """The connection of a store whose file is written by a thread of this process."""
+    assert isinstance(store._journal, JournalThread)
+    return store._journal._journal._connection
 
 
 async def read(watch: StoreWatch, count: int) -> list[StoreEvent]:

@@ -69,7 +69,7 @@ async def test_the_writer_is_killed_again_and_again_and_every_write_is_made_once
                 step += 1
 
         async def kill() -> None:
-            writers = set()
+            writers: set[int] = set()
             while len(writers) < 5:
                 await asyncio.sleep(0.02)
                 pid = writer_of(store)
@@ -90,7 +90,7 @@ async def test_a_write_that_was_on_disk_when_the_writer_died_is_not_made_again(p
         journal = store._journal
         assert isinstance(journal, JournalProcess)
         # The answer is lost: the process has written, and dies before anybody hears of it.
-        journal.data_received = lambda _: os.kill(journal.pid, signal.SIGKILL)  # type: ignore[method-assign]
+        journal.__dict__["data_received"] = lambda _: os.kill(journal.pid, signal.SIGKILL)
         writing = asyncio.ensure_future(store.create("/a", b"1"))
         while journal._transport is not None:  # noqa: ASYNC110 - another process ends
             await asyncio.sleep(0.001)
@@ -108,7 +108,7 @@ async def test_writes_fail_for_good_when_no_writer_can_be_started(path: Path, mo
         os.kill(writer_of(store), signal.SIGSTOP)
         writing = asyncio.ensure_future(store.create("/b", b"2"))
         await asyncio.sleep(0)
-        monkeypatch.setattr(journalprocess.sys, "executable", "/bin/false")
+        monkeypatch.setattr(sys, "executable", "/bin/false")
         os.kill(writer_of(store), signal.SIGKILL)
         with pytest.raises(WriteInDoubt, match="ended at its start"):
             await writing

@@ -29,7 +29,7 @@ from drakit.store import (
     StoreUnavailable,
 )
 from drakit.store import sqlite as engine
-from tests.store.engines import UNBOUNDED, fill, on_loop, read
+from tests.store.engines import UNBOUNDED, connection_of, fill, on_loop, read
 
 NOBODY = 65534
 
@@ -146,7 +146,7 @@ async def test_a_closed_store_leaves_one_file(path: Path) -> None:
 @on_loop
 async def test_every_commit_is_flushed_to_disk(path: Path) -> None:
     async with await SQLiteStore.open(path) as store:
-        connection = store._journal._journal._connection
+        connection = connection_of(store)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from drakit.store import KeyNotFound, Record, SQLiteStore, StoreUnavailable
-from tests.store.engines import fill, on_loop
+from tests.store.engines import connection_of, fill, on_loop
 
 BIG = b"x" * 100_000
 
@@ -93,8 +93,8 @@ async def test_a_store_cannot_be_made_on_a_full_disk_and_leaves_nothing_behind(t
 async def test_all_writers_of_a_group_that_does_not_fit_are_told(tmp_path: Path) -> None:
     async with await SQLiteStore.open(tmp_path / "store.db") as store, await store.watch("/", after=1) as watch:
         await store.create("/first", b"1")
-        pages = store._journal._journal._connection.execute("PRAGMA page_count").fetchone()[0]
-        store._journal._journal._connection.execute(f"PRAGMA max_page_count = {pages + 5}")
+        pages = connection_of(store).execute("PRAGMA page_count").fetchone()[0]
+        connection_of(store).execute(f"PRAGMA max_page_count = {pages + 5}")
         outcomes = await asyncio.gather(
             *(store.create(f"/{n}", b"x" * 2000) for n in range(20)), return_exceptions=True
         )
@@ -102,7 +102,7 @@ async def test_all_writers_of_a_group_that_does_not_fit_are_told(tmp_path: Path)
         assert "no space left" in str(outcomes[0])
         assert (await store.count("/"), await store.revision()) == (1, 2)
         assert len(await watch.take()) == 1
-        store._journal._journal._connection.execute("PRAGMA max_page_count = 100000")
+        connection_of(store).execute("PRAGMA max_page_count = 100000")
         assert (await store.create("/3", b"later")).revision == 3
     async with await SQLiteStore.open(tmp_path / "store.db") as store:
         assert [record.key for record in (await store.list("/")).records] == ["/3", "/first"]
