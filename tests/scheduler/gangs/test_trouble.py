@@ -9,7 +9,7 @@ import pytest
 
 from drakit.api.exchange import Request
 from drakit.client import POD_GROUPS, PODS
-from drakit.scheduler.framework import SUCCESS, PluginStatus
+from drakit.scheduler.framework import SUCCESS, PluginStatus, Unfinished
 from tests.builders.manifests import claim, pod_group
 from tests.builders.podmanifests import device_class, node, pod, resource_slice
 from tests.builders.schedulercluster import SchedulingCluster, cluster, on_loop
@@ -42,6 +42,18 @@ async def test_a_plugin_that_refuses_the_chosen_node_costs_the_gang_its_places()
         unreserved = {each for each in plugin.asked if each.startswith("unreserve")}
         assert unreserved == {f"unreserve {name}" for name in named(3)}
         assert "2 of 3 can be placed" in await message_of(it, "pg-0")
+
+
+@on_loop
+async def test_a_gang_waits_for_a_plugin_that_goes_on_beside_the_loop() -> None:
+    async def finished() -> bool:
+        return True
+
+    plugin = Stubborn(filter=[SUCCESS, PluginStatus.failed(Unfinished("takes long", finished))])
+    async with with_cpus(3, **plugin.options) as it:
+        await it.create(*members(3), gang("pg", 3))
+        assert await placed(it, named(3)) == named(3)
+        assert plugin.asked.count("filter pg-1") == 2
 
 
 @pytest.mark.parametrize("point", ["pre_filter", "filter", "reserve", "permit"])

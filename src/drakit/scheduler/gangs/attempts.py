@@ -29,7 +29,7 @@ from drakit.scheduler.cycles.binding import BindingJob, Bindings
 from drakit.scheduler.cycles.cycle import Placement, SchedulingCycle
 from drakit.scheduler.cycles.diagnosis import SchedulingRefusal, failed
 from drakit.scheduler.cycles.failures import Failures
-from drakit.scheduler.framework import PluginStatus, Profile
+from drakit.scheduler.framework import PluginStatus, Profile, Unfinished
 from drakit.scheduler.gangs.conditions import SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, GroupConditions
 from drakit.scheduler.gangs.rounds import Member, Round, in_order
 from drakit.scheduler.metrics import AttemptResult
@@ -152,20 +152,28 @@ class GroupAttempts:
     async def _place(self, profile: Profile, held: Round, turns: Sequence[Member]) -> None:
         """Try members one after the other, until too few are left to reach the minimum.
 
-        This gives up control only where a plugin refuses the node that was chosen, and finds something written by an
-        earlier attempt to undo.
+        This gives up control only where a plugin goes on beside the loop, or refuses the node that was chosen and finds
+        something written by an earlier attempt to undo.
         """
         refusals, spare = 0, held.spare
         for member in turns:
             if refusals > spare:
                 return
-            outcome = member.outcome or self._cycle.run(profile, member.state)
+            outcome = member.outcome or await self._run(profile, member)
             if isinstance(outcome, SchedulingRefusal):
                 refusals += 1
                 if outcome.node:
                     await self._failures.give_back(profile, member.state, outcome.node)
                     outcome = msgspec.structs.replace(outcome, node="")
             member.outcome = outcome
+
+    async def _run(self, profile: Profile, member: Member) -> Placement | SchedulingRefusal:
+        outcome = self._cycle.run(profile, member.state)
+        unfinished = outcome.status.error if isinstance(outcome, SchedulingRefusal) else None
+        if isinstance(unfinished, Unfinished) and await unfinished.finished():
+            member.begin_again()
+            outcome = self._cycle.run(profile, member.state)
+        return outcome
 
     def _bind(self, profile: Profile, held: Round, began: float) -> None:
         for member, placement in held.placed:

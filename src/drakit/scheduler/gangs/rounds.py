@@ -31,6 +31,10 @@ class Member:
         self.outcome: Placement | SchedulingRefusal | None = None
         self.is_settled = False
 
+    def begin_again(self) -> None:
+        """Forget what an attempt that took nothing has found."""
+        self.state = CycleState(self.queued.pod.view, self.queued.pod.document)
+
     @property
     def name(self) -> str:
         metadata = self.state.pod.metadata
