@@ -29,7 +29,7 @@ ORDER = {
     "allocator": "allocation → results → search → inventory",
     "allocator/inventory": "counts, devicetaints → inventory → ledger, nodes, taintrules, wideviews → pools → contents, tables → selectors, usage → shapes, attributes, capacity, deadlines",  # noqa: E501
     "allocator/results": "messages → explanation, outcomes → remedies, builder → reasons",
-    "allocator/search": "cache → solver → search → bounds, checks → state, symmetry → occupancy, options, spare, reader → answer, layouts → plans → constraints",  # noqa: E501
+    "allocator/search": "cache → solver → search → bounds, checks → state, symmetry → occupancy, options, spare, reader → answer, layouts → traits → plans → constraints",  # noqa: E501
     "scheduler": "scheduler, rehearsal, trials → eventhandlers, gangs, preemption, state → cycles, plugins → dynamicresources, queue → cache, metrics, podgroups, writers → framework → config",  # noqa: E501
     "scheduler/dynamicresources": "plugin, sentences → hints, explanation → extended → points → nodeallocatable → state",  # noqa: E501
     "nodeagent": "agent → server, settings → node, podresources → pods → claims, devices → plugins → containers → metrics, runtimes → files",  # noqa: E501
