@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drakit.base.gates import FeatureGates
-from drakit.client import CLAIMS, POD_GROUPS, PODS, SLICES
+from drakit.client import CLAIMS, NODES, POD_GROUPS, PODS, SLICES
 from tests.builders.manifests import allocation, claim, consumer, pod_group
 from tests.builders.podmanifests import node, resource_slice
 from tests.builders.schedulercluster import SchedulingCluster, on_loop
@@ -106,6 +106,20 @@ async def test_a_group_of_which_nobody_runs_lets_go_of_its_claim() -> None:
         await it.run_for(10)
         assert await it.node_of("p") == "node-1"
         assert await devices_of(it) == ["d0"]
+
+
+@on_loop
+async def test_a_group_of_which_somebody_is_on_a_node_that_was_deleted_keeps_its_claim() -> None:
+    async with scene("d0", gates=WORKLOADS) as it:
+        await it.create(claim(), pod_group("pg", [by_name("c")]))
+        await it.create(pod("p", claims=[by_name("c")], group="pg"))
+        assert await it.node_of("p") == "node-1"
+        await it.create(node("node-2"), resource_slice("s", "d1", node="node-2"))
+        await it.delete(NODES, "node-1")
+        await it.create(pod("q", claims=[by_name("c")], group="pg"))
+        await it.run_for(10)
+        assert await it.node_of("q") == ""
+        assert (await users_of(it), await devices_of(it)) == (["pg"], ["d0"])
 
 
 @on_loop

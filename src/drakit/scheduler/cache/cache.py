@@ -9,7 +9,7 @@ back (`forget`). Informers may deliver in any order between kinds: a pod may com
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -60,6 +60,9 @@ class SchedulerCache:
 
     def __iter__(self) -> Iterator[NodeInfo]:
         return iter(self.all())
+
+    def placed(self) -> Iterable[Pod]:
+        return self._pods.values()
 
     def pod(self, uid: str) -> Pod | None:
         """The pod as it counts: bound or assumed."""

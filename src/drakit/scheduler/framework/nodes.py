@@ -9,7 +9,7 @@ Amounts are integers: cpu in thousandths, everything else in units, both rounded
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from drakit.api.objects.cluster import Node
@@ -120,6 +120,10 @@ class Nodes(Protocol):
 
     def all(self) -> list[NodeInfo]:
         """In the order in which they are searched."""
+        ...
+
+    def placed(self) -> Iterable[Pod]:
+        """All pods that are on a node, bound or assumed; those included whose node is gone, and who may run there."""
         ...
 
     def __len__(self) -> int: ...

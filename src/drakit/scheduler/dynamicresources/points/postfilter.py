@@ -74,11 +74,13 @@ async def _free_group_claims(context: PluginContext, pod: Pod) -> PluginStatus |
 
 
 def _has_placed(context: PluginContext, pod: Pod, group: str) -> bool:
-    """Whether a member of the group is on a node, bound or assumed."""
+    """Whether a member of the group is on a node, bound or assumed; also on one whose Node object is gone.
+
+    Its containers may run there for a while yet, with the devices of the claim.
+    """
     return any(
         pod_group_name(each) == group and each.metadata.namespace == pod.metadata.namespace
-        for node in context.handle.nodes
-        for each in node.pods.values()
+        for each in context.handle.nodes.placed()
     )
 
 
