@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from drakit.base.clock import FakeClock
-from drakit.nodeagent.plugins.contract import DeviceHealthReport
+from drakit.nodeagent.claims.records import ClaimRecord, ClaimRecords
+from drakit.nodeagent.plugins.contract import DeviceAnswer, DeviceHealthReport
 from drakit.nodeagent.plugins.health import FILE, HealthReports, shortened
 from tests.nodeagent.scene import GPU, Scene, on_loop, scene
 
@@ -110,3 +111,15 @@ def test_a_message_of_more_than_1024_bytes_is_cut_and_says_so_and_no_letter_is_c
     assert shortened("x" * 1024) == "x" * 1024
     assert shortened("x" * 1025) == "x" * 1021 + "..."
     assert shortened("ü" * 600) == "ü" * 510 + "..."
+
+
+def test_pods_of_a_device_come_once_each_in_the_order_of_their_claims() -> None:
+    """A set of uids would wake them in another order in each process."""
+    device = DeviceAnswer("pool", "gpu-0")
+    names = [f"{letter}-uid" for letter in "qwertyuiop"]
+    records = ClaimRecords(
+        ClaimRecord(f"uid-{claim}", claim, "default", dict.fromkeys(pods), {"d": [device]})
+        for claim, pods in (("one", names[:6]), ("two", names[4:]))
+    )
+    assert records.using("d", [("pool", "gpu-0")]) == names
+    assert records.using("d", [("pool", "gpu-1")]) == []

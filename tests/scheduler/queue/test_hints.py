@@ -41,6 +41,23 @@ def test_only_pods_wake_of_which_the_hint_says_so() -> None:
     assert (where(made, "helped"), where(made, "other")) == ("backoff", "unschedulable")
 
 
+def test_plugins_are_asked_by_name_whatever_the_order_of_a_set() -> None:
+    asked: list[str] = []
+    names = [f"plugin-{each}" for each in "qwertyuiop"]
+
+    def hint_of(name: str) -> Any:
+        def hint(*_: Any) -> Hint:
+            asked.append(name)
+            return Hint.SKIP
+
+        return hint
+
+    made = queue(interests={name: [Interest(NODE_ADDED, hint_of(name))] for name in names})
+    refused(made, "a", *names)
+    made.move(NODE_ADDED, None, "node")
+    assert asked == sorted(names)
+
+
 def test_one_plugin_of_several_that_refused_is_enough() -> None:
     made = queue()
     refused(made, "a", FIT, CLAIMS)

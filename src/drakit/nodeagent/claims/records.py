@@ -68,16 +68,17 @@ class ClaimRecords:
     def pods(self) -> set[str]:
         return {uid for each in self._records.values() for uid in each.pods}
 
-    def using(self, driver: str, devices: Iterable[tuple[str, str]]) -> set[str]:
-        """Uids of the pods that use one of these devices (pool and name)."""
+    def using(self, driver: str, devices: Iterable[tuple[str, str]]) -> list[str]:
+        """Uids of the pods that use one of these devices (pool and name), each once, in the order of their records."""
         wanted = set(devices)
-        return {
-            uid
+        found = {
+            uid: None
             for each in self._records.values()
             for device in each.drivers.get(driver) or ()
             if (device.pool, device.device) in wanted
             for uid in each.pods
         }
+        return list(found)
 
     def count_by_driver(self) -> dict[str, int]:
         counts: dict[str, int] = {}

@@ -50,8 +50,8 @@ class WaitingPods:
         queued.part = Part.OUTSIDE
 
     def plugins(self) -> list[str]:
-        """All plugins that some pod waits for."""
-        return list(self._by_plugin)
+        """All plugins that some pod waits for, by name: what rejects a pod is a set, and has no order of its own."""
+        return sorted(self._by_plugin)
 
     def concerned(self, plugin: str, scope: EventScope | None, old: Any, new: Any) -> Iterable[QueuedPod]:
         """Of the pods that wait because of a plugin, those that a change can concern."""
